@@ -121,7 +121,7 @@ def test_a_host_that_can_be_granted_is_one_for_the_broker_too(text: str) -> None
 
 
 def test_an_address_is_public_or_of_a_kind_that_has_a_name() -> None:
-    kinds = {
+    kinds: dict[str, str | None] = {
         **{"8.8.8.8": None, "2606:4700:4700::1111": None, "64:ff9b::808:808": None},
         **{"64:ff9b::7f00:1": "a loopback", "::7f00:1": "a reserved", "::ffff:10.0.0.1": "a private"},
         **{"169.254.169.254": "a link-local", "100.127.255.255": "a carrier's", "192.0.2.1": "a documentation"},

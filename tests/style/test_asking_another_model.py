@@ -1,16 +1,13 @@
 """message_llm queries the model directly, and MemGPT's names for it are understood."""
 
-import pytest
-
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import ended
 from tests.style.support import memgpt, send
 
 
-@pytest.mark.parametrize("name", ["message_llm", "message_chatgpt"])
-async def test_the_model_is_asked_without_persona_and_functions(at_desk: OpenDesk, name: str) -> None:
-    call = Ask(Wanted(name, {"message": "Capital of Peru?", "request_heartbeat": True}))
+async def test_the_model_is_asked_without_persona_and_functions(at_desk: OpenDesk) -> None:
+    call = Ask(Wanted("message_llm", {"message": "Capital of Peru?", "request_heartbeat": True}))
     desk = await memgpt(at_desk, [call, Say("Lima."), send("It is Lima.")])
     last = ended(await desk.say("What is the capital of Peru?"))
     alone = desk.model.requests[1]

@@ -40,26 +40,20 @@ def test_a_preset_of_ones_own_stands_beside_the_others(tmp_path: Path) -> None:
     assert ("mine", "Mine.") in presets(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        pytest.param("style = 'mem", "not valid TOML", id="no-toml"),
-        pytest.param("styl = 'memgpt'", "`styl`", id="unknown-key"),
-        pytest.param("style = 'loud'", "cannot be 'loud'", id="unknown-style"),
-        pytest.param("compaction = 'short'", "cannot be 'short'", id="unknown-compaction"),
-        pytest.param("attempts = '3'", "cannot be '3'", id="wrong-type"),
-        pytest.param("functions = ['fly']", "`fly`", id="unknown-function"),
-        pytest.param("instructions = '../../etc/passwd'", "no file of instructions", id="leads-out"),
-        pytest.param("instructions = 'none.txt'", "no file of instructions", id="not-there"),
-    ],
-)
-def test_what_is_wrong_in_a_preset_is_said(tmp_path: Path, text: str, says: str) -> None:
-    put(tmp_path, "presets/mine.toml", text)
-    with pytest.raises(KnapperError, match=says):
-        preset(tmp_path, "mine")
-
-
-def test_an_unknown_preset_names_those_that_are_known(tmp_path: Path) -> None:
+def test_what_is_wrong_in_a_preset_is_said(tmp_path: Path) -> None:
+    for text, says in {
+        "style = 'mem": "not valid TOML",
+        "styl = 'memgpt'": "`styl`",
+        "style = 'loud'": "cannot be 'loud'",
+        "compaction = 'short'": "cannot be 'short'",
+        "attempts = '3'": "cannot be '3'",
+        "functions = ['fly']": "`fly`",
+        "instructions = '../../etc/passwd'": "no file of instructions",
+        "instructions = 'none.txt'": "no file of instructions",
+    }.items():
+        put(tmp_path, "presets/mine.toml", text)
+        with pytest.raises(KnapperError, match=says):
+            preset(tmp_path, "mine")
     with pytest.raises(KnapperError, match="Did you mean `memgpt`"):
         preset(tmp_path, "memgtp")
 
