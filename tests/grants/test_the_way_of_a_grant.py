@@ -6,7 +6,7 @@ from agent_core.access.grants import Grants
 from agent_core.functions.service.judgment import Judgment
 from tests.functions.support import Room
 
-from .support import AGENT, FETCHES, PLAIN, READS, human, now
+from .support import AGENT, PLAIN, READS, human, now
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -105,21 +105,6 @@ async def test_a_rollback_has_the_yes_that_was_given_to_that_content(here: Room,
     assert await oslo(here) == ("returned", "rain in Oslo")
 
 
-async def test_an_edited_helper_takes_the_grant_away_until_a_human_agrees(here: Room, host: str) -> None:
-    helper = here.root / "functions" / "_fetching.py"
-    await here.save(f'def get(self, city):\n    return self.fetch(f"http://{host}/{{city}}").text()\n', helper)
-    text = FETCHES.replace("return self", "return get(self, city)\n    return self").replace("{HOST}", host)
-    here.shop.granting.approver = human("yes")
-    verdict = await here.shop.create("weather", f"from functions._fetching import get\n\n\n{text}", "sky", author=AGENT)
-    assert verdict.admitted, verdict.problems
-    assert await oslo(here) == ("returned", "rain in Oslo")
-    here.shop.granting.approver = None
-    await here.save(helper.read_text() + "# a comment, which changes nothing\n", helper)
-    assert await oslo(here) == ("returned", "rain in Oslo")
-    await here.save(helper.read_text().replace(".text()", ".text().upper()"), helper)
-    assert (await oslo(here))[0] == "refused"
-
-
 async def test_a_function_of_a_human_is_asked_for_when_it_is_called(here: Room, code: str) -> None:
     await here.save(code, here.root / "functions" / "sky.py")
     asked = here.shop.granting.approver = human("yes")
@@ -175,23 +160,6 @@ async def test_an_example_that_fails_only_for_want_of_a_file_leaves_a_draft(here
     assert (verdict.admitted, verdict.standing) == (True, "draft")
     assert 'read = ["data/"]' in entries(here)
     assert (await here.shop.call("total", {})).value == 6
-
-
-async def test_files_that_no_text_names_are_those_that_a_human_names(here: Room) -> None:
-    here.shop.granting.approver = human("yes")
-    any_file = PLAIN.replace("double(number: int) -> int", "size(path: str) -> int").replace("number:", "path:")
-    text = any_file.replace("return number + number", "return len(open(path).read())").replace("double(", "size(")
-    text = text.replace("size(2)", "size('a')").replace("size(5)", "size('b')")
-    await here.shop.create("size", text, "sums", author=AGENT)
-    path = str(here.root / "data" / "1")
-    here.shop.granting.approver = None
-    told = (await here.shop.call("size", {"path": path})).error
-    assert told is not None
-    assert told.type == "PermissionError"
-    assert "knapper functions grant size --read data/1" in told.message
-    await here.shop.grants.grant("size", here.shop.grants.wanted({"read": ("data",)}))
-    assert (await here.shop.call("size", {"path": path})).value == 1
-    assert "--read elsewhere/1" in str((await here.shop.call("size", {"path": "elsewhere/1"})).error)
 
 
 async def test_what_decides_about_the_workspace_is_never_granted_for_writing(here: Room) -> None:

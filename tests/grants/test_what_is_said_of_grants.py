@@ -67,16 +67,11 @@ def relay(self, url: str) -> str:
 '''
 
 
-async def test_a_question_names_the_function_that_calls(here: Room, host: str) -> None:
+async def test_a_question_names_the_function_that_calls_and_the_moment(here: Room, code: str, host: str) -> None:
     await here.save(GETS, here.root / "functions" / "web.py")
     asked = here.shop.granting.approver = human("yes")
     assert (await here.shop.call("relay", {"url": f"http://{host}/Oslo"})).value == "rain in Oslo"
     assert [(one.function, one.moment, one.caller) for one in asked.asked] == [("get", "run", "relay")]
-
-
-async def test_what_a_human_grants_by_hand_is_said_to_be_theirs(here: Room, code: str, host: str) -> None:
-    await here.shop.create("weather", code, "sky", author=AGENT)
-    assert (await here.shop.grants.question("weather")).moment == "grant"
     await here.save(code, here.root / "functions" / "sky.py")
     assert (await here.shop.grants.question("weather", Grants(network=(host,)))).moment == "grant"
 

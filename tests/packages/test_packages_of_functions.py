@@ -8,7 +8,6 @@ import pytest
 
 from agent_core import Workspace
 from agent_core.functions.service.judgment import Judgment
-from agent_core.functions.service.plan import Author
 from tests.grants.support import Human, human
 from tests.interfaces.asking import DONE, ended, home, press, shown_whole
 from tests.interfaces.support import prompt
@@ -124,20 +123,6 @@ async def test_nobody_is_asked_for_a_package_of_a_function_that_is_refused_anywa
             assert verdict.refusals[-1].code == "needs-packages", told
     assert asked.asked == []
     assert not list((root / ".knapper").glob("env/*"))
-
-
-async def test_nobody_is_asked_for_a_package_when_an_example_is_dropped(index: Path, root: Path) -> None:
-    asked = human("yes")
-    plain = COUNTS.replace("import abacus\n\n\n", "").replace("abacus.total", "sum")
-    async with Workspace.open(root, approver=asked) as workspace:
-        await workspace.functions.create("count", plain)
-        verdict = await workspace.functions.replace(
-            "count",
-            COUNTS.replace("count([4])\n        4\n", "count([5])\n        5\n"),
-            author=Author("agent", "main", "turn", "scripted"),
-        )
-    assert "example-dropped" in str([problem.code for problem in verdict.problems])
-    assert asked.asked == []
 
 
 async def test_a_function_that_writes_a_file_by_a_package_and_returns_its_path_joins(index: Path, root: Path) -> None:

@@ -6,8 +6,6 @@ from pathlib import Path
 from agent_core import Workspace
 from agent_core.access.grants import Grants
 from tests.grants.support import Human, human
-from tests.interfaces.asking import home, press, shown_whole
-from tests.interfaces.support import prompt
 from tests.kit.program import knapper
 from tests.packages.support import placed, wheel
 
@@ -193,14 +191,3 @@ async def test_a_package_for_one_call_alone_raises_nothing(ready: Path) -> None:
     async with Workspace.open(ready, approver=human("once")) as workspace:
         assert (await workspace.functions.call("shout", {"text": "a"})).value == "A"
         assert (await workspace.functions.introspect("shout")).standing == "draft"
-
-
-def test_the_prompt_asks_before_it_calls_a_function_whose_module_imports_a_package(index: Path, root: Path) -> None:
-    saved(root, SHOUT.format(top=IMPORT))
-    given = {name: os.environ[name] for name in os.environ if name.startswith("PIP_")}
-    with prompt([], root, environment={**home(root), **given}) as (screen, _):
-        screen.line('=shout("a")')
-        shown_whole(screen)
-        assert any("import the package abacus" in row for row in screen.screen())
-        press(screen, "y")
-        screen.wait(lambda: "A" in screen.screen(), "the result")

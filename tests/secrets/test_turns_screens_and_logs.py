@@ -51,23 +51,6 @@ async def test_a_secret_at_the_cut_of_a_long_note_is_masked_before_it_is_cut(at_
     assert progress.note == "x" * 391 + MARK[:9] + "…"
 
 
-async def test_a_function_that_an_agent_makes_gets_it_by_a_humans_yes_alone(at_desk: OpenDesk, key: str) -> None:
-    code = (
-        'def size(self) -> int:\n    """Give the length of a key.\n\n    Returns:\n        How long it is.\n    """\n'
-    )
-    given = {"function_name": "size", "function_code_with_docstring": f'{code}    return len(self.secret("KEY"))\n'}
-    make = Wanted("create_function", {**given, "module_name": "keys", "reason": "asked"})
-    desk = await at_desk(
-        [
-            Ask(make),
-            Expect(Say("No."), contains("knapper functions grant size --secret KEY")),
-            Say("It was not made."),
-        ]
-    )
-    await desk.say("make it")
-    assert "size" not in desk.workspace.functions.names()
-
-
 @pytest.fixture
 async def folder(tmp_path: Path, key: str) -> Path:
     """A workspace in which a function may print a secret and fails with one."""

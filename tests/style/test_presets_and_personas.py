@@ -6,7 +6,6 @@ import pytest
 
 from agent_core.base.errors import KnapperError
 from agent_core.workspace.presets import named, preset, presets, text_of
-from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
 from tests.kit import Expect, Say, contains, scripted
 from tests.kit.desk import desk as a_desk
@@ -75,15 +74,6 @@ def test_a_file_that_leads_out_of_the_workspace_is_not_read(tmp_path: Path) -> N
     (root / "personas" / "max.txt").symlink_to(tmp_path / "secret.txt")
     with pytest.raises(KnapperError, match="leads out"):
         text_of(root, "persona", "max")
-
-
-async def test_an_agent_stays_of_the_preset_of_its_first_use(tmp_path: Path) -> None:
-    with scripted([]) as model:
-        async with a_desk(tmp_path, model, memory__preset="memgpt") as desk:
-            assert desk.agent.session.style.preset == "memgpt"
-    async with Workspace.open(tmp_path) as workspace:
-        assert (await workspace.agent()).session.style.preset == "memgpt"
-        assert (await workspace.agent("other")).session.style.preset == "direct"
 
 
 async def test_a_preset_of_ones_own_says_what_its_agents_are_told(at_desk: OpenDesk, tmp_path: Path) -> None:

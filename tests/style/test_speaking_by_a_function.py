@@ -7,7 +7,7 @@ import pytest
 from agent_core.base.events import CallAnswered, Text, Thought, Warned
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Fail, Say, Script, Wanted, contains
-from tests.kit.desk import VOWELS, ended, of
+from tests.kit.desk import ended, of
 from tests.style.support import memgpt, send, types
 
 
@@ -159,13 +159,3 @@ async def test_a_message_that_comes_meanwhile_gives_another_step(at_desk: OpenDe
         if isinstance(event, Thought) and event.text == "1":
             await desk.agent.say_during_turn("And then?")
     assert ended(events).reply == "One.\n\nTwo."
-
-
-async def test_a_function_is_made_and_called_in_this_style_as_well(at_desk: OpenDesk) -> None:
-    create = {"function_name": "count_vowels", "function_code_with_docstring": VOWELS, "request_heartbeat": True}
-    call = {"text": "queueing", "request_heartbeat": "true"}
-    script = [Ask(Wanted("create_function", create)), Ask(Wanted("count_vowels", call)), send("Five.")]
-    desk = await memgpt(at_desk, script)
-    last = ended(await desk.say("Count the vowels in queueing."))
-    assert (last.reply, last.made) == ("Five.", {"created": ["count_vowels"], "called": {"count_vowels": 1}})
-    assert desk.model.requests[2].answers == ["5"]

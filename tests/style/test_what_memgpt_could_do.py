@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from agent_core.base.events import CallAnswered
+from agent_core.base.events import CallAnswered, MemoryChanged
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Script, Wanted, scripted
-from tests.kit.desk import VOWELS, desk, of
+from tests.kit.desk import VOWELS, desk, ended, of
 from tests.style.support import memgpt, send
 
 PIES = [f"I like pie number {number}." for number in range(4)]
@@ -39,11 +39,14 @@ async def test_a_search_shows_as_many_as_are_asked_for(at_desk: OpenDesk) -> Non
         assert f"with count={shown} has the next" in answer
 
 
-async def test_a_memory_is_saved_in_a_section(at_desk: OpenDesk) -> None:
+async def test_a_memory_is_saved_in_a_section_and_told_after_the_answer(at_desk: OpenDesk) -> None:
     save = call("core_memory_save", section="human", memory="Her name is Ada.")
     here = await memgpt(at_desk, [save, send("Kept.")])
-    await here.say("My name is Ada.")
+    events = await here.say("My name is Ada.")
     assert "Her name is Ada." in here.agent.memory.blocks.memory["human"].text
+    (changed,) = of(MemoryChanged, events)
+    assert (changed.block, ended(events).made["remembered"]) == ("human", ["human"])
+    assert events.index(of(CallAnswered, events)[0]) < events.index(changed)
 
 
 async def test_another_model_is_asked_with_a_system_message_of_its_own(tmp_path: Path) -> None:
@@ -56,7 +59,22 @@ async def test_another_model_is_asked_with_a_system_message_of_its_own(tmp_path:
             await here.say("What is the capital of Peru?")
     assert [request.body["model"] for request in model.requests] == ["scripted", "another", "scripted"]
     texts = [each["content"] for each in model.requests[1].messages]
-    assert texts == ["You know all capitals.", "Capital of Peru?"]
+    assert (texts, model.requests[1].functions) == (["You know all capitals.", "Capital of Peru?"], [])
+    assert model.requests[2].answers == ["Lima."]
+
+
+async def test_a_function_of_the_folder_that_has_an_old_name_is_meant_itself(at_desk: OpenDesk) -> None:
+    here = await memgpt(at_desk, [Ask(Wanted("message_chatgpt", {"text": "aha"}))])
+    here.put("old.py", 'def message_chatgpt(text: str) -> str:\n    """Turn a text round."""\n    return text[::-1]\n')
+    await here.workspace.functions.reload()
+    assert [event.text for event in of(CallAnswered, await here.say("Go."))] == ['"aha"']
+    assert len(here.model.requests) == 1
+
+
+async def test_a_direct_agent_has_none_of_these_functions(at_desk: OpenDesk) -> None:
+    here = await at_desk([Ask(Wanted("message_chatgpt", {"message": "Hi."})), Say("I cannot.")])
+    await here.say("Go.")
+    assert "There is no function `message_chatgpt`" in here.model.requests[1].answers[0]
 
 
 async def test_every_function_of_the_agent_is_listed_marked_and_shown_with_its_schema(at_desk: OpenDesk) -> None:
