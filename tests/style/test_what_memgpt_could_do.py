@@ -67,7 +67,7 @@ async def test_a_function_of_the_folder_that_has_an_old_name_is_meant_itself(at_
     here = await memgpt(at_desk, [Ask(Wanted("message_chatgpt", {"text": "aha"}))])
     here.put("old.py", 'def message_chatgpt(text: str) -> str:\n    """Turn a text round."""\n    return text[::-1]\n')
     await here.workspace.functions.reload()
-    assert [event.text for event in of(CallAnswered, await here.say("Go."))] == ['"aha"']
+    assert ['"aha"' in event.text for event in of(CallAnswered, await here.say("Go."))] == [True]
     assert len(here.model.requests) == 1
 
 
