@@ -85,11 +85,6 @@ async def test_an_agent_grows_what_fetches_and_uses_it_in_the_same_turn(at_desk:
     made, called = answers(await desk.say("What is the weather in Oslo?"))
     assert f"A human lets it: fetch from {host}." in made
     assert "rain in Oslo" in called
-
-
-async def test_no_function_that_a_model_sees_gives_grants(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Ask(create(PLAIN, "double")), Say("Done.")])
-    await desk.say("Make a function.")
     shown = desk.model.requests[-1].functions
     assert not [name for name in shown if "grant" in name or "approve" in name]
 

@@ -158,8 +158,7 @@ async def test_a_turn_asks_its_own_approver_instead_of_the_usual_one(tmp_path: P
     with service() as place:
         async with opened(tmp_path, [made(place), Ask(CALL), DONE], usual) as workspace:
             events = await turn_of(workspace, own)
-    assert (len(own.asked), usual.asked) == (1, [])
-    assert ended(events).reason == "replied"
+    assert (len(own.asked), usual.asked, ended(events).reason) == (1, [], "replied")
 
 
 async def test_a_question_outside_of_a_turn_is_answered_by_its_id_too(tmp_path: Path) -> None:

@@ -105,14 +105,6 @@ async def test_a_rollback_has_the_yes_that_was_given_to_that_content(here: Room,
     assert await oslo(here) == ("returned", "rain in Oslo")
 
 
-async def test_a_function_of_a_human_is_asked_for_when_it_is_called(here: Room, code: str) -> None:
-    await here.save(code, here.root / "functions" / "sky.py")
-    asked = here.shop.granting.approver = human("yes")
-    assert await oslo(here) == ("returned", "rain in Oslo")
-    assert await oslo(here) == ("returned", "rain in Oslo")
-    assert len(asked.asked) == 1
-
-
 async def test_always_shows_every_function_that_an_agent_makes_and_never_asks_nobody(here: Room, code: str) -> None:
     granting = here.shop.granting
     granting._settings = granting._settings.model_copy(update={"ask": "always"})

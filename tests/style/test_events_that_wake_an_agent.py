@@ -53,14 +53,6 @@ async def test_a_session_that_goes_on_begins_with_a_login_and_the_same_words_as_
     assert told(model)[2]["last_login"][:2] == "20"
 
 
-async def test_an_agent_that_speaks_first_is_told_of_the_login_alone(at_desk: OpenDesk) -> None:
-    desk = await memgpt(at_desk, [send("Welcome.")])
-    await desk.agent.session.post("login")
-    events = [each async for each in desk.agent.turn(None)]
-    assert types(desk.model) == ["login"]
-    assert (ended(events).reply, of(TurnStarted, events)[0].event) == ("Welcome.", "login")
-
-
 async def test_a_direct_agent_can_speak_first_too(at_desk: OpenDesk) -> None:
     desk = await at_desk([Expect(Say("Welcome."), contains("The user is here"))])
     await desk.agent.session.post("login")
