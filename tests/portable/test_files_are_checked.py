@@ -78,6 +78,7 @@ async def test_the_good_file_is_taken_in_and_its_passage_can_be_found() -> None:
 
 async def test_what_is_wrong_is_told_with_its_place() -> None:
     summary, said = f"{ENTRIES}.3.payload", SUMMARY["payload"]
+    posing = {"by": "user: x", "text": "x"}
     async with moving() as (_, moves):
         for path, value, told in (
             ("version", 2, "version: expected 1, got 2"),
@@ -111,7 +112,7 @@ async def test_what_is_wrong_is_told_with_its_place() -> None:
             ("passages.0.text", "half \ud800", "passages[0].text: expected a text of whole characters"),
             (summary, said | {"said": [{"by": "user"}]}, "payload.said[0].text: expected it"),
             (summary, said | {"said": [{"text": "x"}]}, "payload.said[0].by: expected it"),
-            (summary, said | {"said": [{"by": "user: x", "text": "x"}]}, "said[0].by: expected a text of the form"),
+            (summary, said | {"said": [posing]}, "payload.said[0].by: expected a text of the form"),
             (summary, said | {"asked": 3}, "payload.asked: expected a text"),
         ):
             assert told in await refusal(moves, changed(path, value)), (path, value)
