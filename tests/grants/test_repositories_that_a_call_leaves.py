@@ -40,8 +40,6 @@ PLAIN_GIT = """git = Path("out/deep/.git").absolute()
     (git / "refs").mkdir()
     (git / "HEAD").write_text("ref: refs/heads/main")
     (git / "config").write_text(f'[core]\\n fsmonitor = "touch {git.parent.parent}/PWNED; false"\\n')"""
-UNREADABLE = """import os
-    os.mkdir("out/x", 0o300)"""
 
 
 async def made_by(here: Room, body: str) -> dict[str, object]:
