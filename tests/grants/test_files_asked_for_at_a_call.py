@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sqlite3
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,7 @@ import pytest
 from agent_core.access.grants import Decision, Grants, Question
 from agent_core.functions.answers import CallReport
 from tests.functions.support import Room
-from tests.grants.support import PLAIN, Human, human
-from tests.grants.test_the_way_of_a_grant import AGENT
-from tests.kit.drawing import crossed, sampled
+from tests.grants.support import AGENT, PLAIN, Human, human
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -61,15 +60,7 @@ async def test_a_yes_at_the_call_opens_the_file_and_the_sum_comes_back(here: Roo
 
 TRIES = '''\
 def tries(path: str, how: str = "open") -> str:
-    """Try to reach a path, and tell how that ended.
-
-    Args:
-        path: The path.
-        how: In which way.
-
-    Returns:
-        What came of it.
-    """
+    """Try to reach a path, and tell how that ended."""
     import contextlib, glob, importlib, os, pathlib, shutil, sqlite3, tempfile, threading
     ways = {
         "open": lambda: open(path).read(),
@@ -127,14 +118,7 @@ def tries(path: str, how: str = "open") -> str:
 
 
 def returned(path: str) -> str:
-    """Go elsewhere and come back.
-
-    Args:
-        path: The path.
-
-    Returns:
-        The same path.
-    """
+    """Go elsewhere and come back with the path."""
     import contextlib, os
     with contextlib.chdir(os.environ["TMPDIR"]):
         assert os.path.dirname(os.path.abspath("own")) == os.getcwd() == os.path.realpath(os.environ["TMPDIR"])
@@ -142,14 +126,7 @@ def returned(path: str) -> str:
 
 
 def threaded(act: object) -> list[str]:
-    """Do something in a thread.
-
-    Args:
-        act: What is done.
-
-    Returns:
-        The results that there were.
-    """
+    """Do something in a thread, and return the results that there were."""
     import threading
     results = []
     thread = threading.Thread(target=lambda: results.append(act()))
@@ -159,14 +136,7 @@ def threaded(act: object) -> list[str]:
 
 
 def attempt(act: object) -> str:
-    """Do something, and tell the error if there is one.
-
-    Args:
-        act: What is done.
-
-    Returns:
-        The result, or the error as text.
-    """
+    """Do something, and tell the error if there is one."""
     try:
         return act()
     except Exception as error:
@@ -176,7 +146,8 @@ def attempt(act: object) -> str:
 
 async def tried(room: Room, who: Human | None, path: object, how: str = "open") -> str:
     """Return what a function gets at a path."""
-    await room.save(TRIES)
+    if not room.letters.exists():
+        await room.save(TRIES)
     report = await called(room, who, {"path": str(path), "how": how}, "tries")
     assert report.outcome == "returned", report
     return str(report.value)
@@ -185,78 +156,59 @@ async def tried(room: Room, who: Human | None, path: object, how: str = "open") 
 READ = ["open", "bytes", "path", "os.open", "absolute", "resolved", "joined", "returned"]
 
 
-@pytest.mark.parametrize("how", READ)
-async def test_every_way_to_read_a_file_asks_for_it(here: Room, sales: Path, how: str) -> None:
-    who = human("once")
-    assert await tried(here, who, "data/sales.csv", how) == SALES
-    assert [question.missing.sentences() for question in who.asked] == [["read data/sales.csv"]]
+async def test_every_way_to_read_a_file_asks_for_it_even_for_that_of_the_function(here: Room, sales: Path) -> None:
+    for how in READ:
+        for path, text in (("data/sales.csv", SALES), ("functions/letters.py", TRIES)):
+            who = human("once")
+            assert (await tried(here, who, path, how))[:80] == text[:80], how
+            assert [question.missing.sentences() for question in who.asked] == [[f"read {path}"]], how
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    "how", sampled([*READ, "stat", "exists", "isfile", "Path.exists", "sqlite", "bz2", "access", "uri"], 3, at=1)
-)
-async def test_a_no_is_a_permission_error_with_the_sentence_and_never_not_found(
-    here: Room, sales: Path, how: str
+async def test_a_no_is_a_permission_error_with_the_sentence_and_never_not_found(here: Room, sales: Path) -> None:
+    for how in [*READ, "stat", "exists", "isfile", "Path.exists", "sqlite", "bz2", "access", "uri"]:
+        told = await tried(here, human("no"), "data/sales.csv", how)
+        assert "PermissionError: `tries` may not: read data/sales.csv. The question was answered with no." in told, how
+        assert "No such" not in told, how
+
+
+async def test_what_takes_a_grant_of_the_folder_says_so_and_that_of_the_workspace_never_looks_empty(
+    here: Room, sales: Path
 ) -> None:
-    told = await tried(here, human("no"), "data/sales.csv", how)
-    assert "PermissionError: `tries` may not: read data/sales.csv. The question was answered with no." in told
-    assert "No such" not in told
+    for how, verb in (("enter", "read"), ("temporary", "write")):
+        told = await tried(here, human("yes"), "data", how)
+        assert told.startswith(f"PermissionError: `tries` may not {verb} `data/`"), told
+    never = "`./` can never be granted for reading: it holds `.knapper`; what lies beside that can be granted"
+    for how, path in (("listdir", "."), ("iterdir", "./"), ("listdir", "data/..")):
+        assert never in await tried(here, human("yes"), path, how)
 
 
-async def test_a_tilde_that_stays_in_a_path_is_told(here: Room) -> None:
-    told = await tried(here, human("yes"), "~/notes.txt")
-    assert (
-        "only `os.path.expanduser` turns `~` into the home folder, and it was not called; give the whole path" in told
-    )
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize("how", sampled(READ, 4))
-async def test_the_file_in_which_a_function_is_written_is_asked_for_as_any_other(here: Room, how: str) -> None:
-    who = human("once")
-    assert (await tried(here, who, "functions/letters.py", how)).startswith(TRIES[:80])
-    assert [question.missing.sentences() for question in who.asked] == [["read functions/letters.py"]]
-
-
-@pytest.mark.parametrize(("how", "verb"), [("enter", "read"), ("temporary", "write")])
-async def test_what_takes_a_grant_of_the_folder_says_so(here: Room, sales: Path, how: str, verb: str) -> None:
-    told = await tried(here, human("yes"), "data", how)
-    assert told.startswith(f"PermissionError: `tries` may not {verb} `data/`"), told
-
-
-@pytest.mark.parametrize(("how", "path"), [("walk", "data"), ("glob", "data/*"), ("thread", "data/sales.csv")])
-async def test_a_function_that_hides_a_no_is_reported_with_it(here: Room, sales: Path, how: str, path: str) -> None:
+async def test_a_function_that_hides_a_no_is_reported_with_it(here: Room, sales: Path) -> None:
     await here.save(TRIES)
-    who = human("no")
-    report = await called(here, who, {"path": path, "how": how}, "tries")
-    assert (report.value, len(who.asked)) == ("[]" if how != "glob" else "", 1)
-    assert report.lacks.startswith("`tries` may not: read data/")
+    for how, path, value in (("walk", "data", "[]"), ("glob", "data/*", ""), ("thread", "data/sales.csv", "[]")):
+        who = human("no")
+        report = await called(here, who, {"path": path, "how": how}, "tries")
+        assert (report.value, len(who.asked)) == (value, 1), how
+        assert report.lacks.startswith("`tries` may not: read data/"), how
 
 
-@pytest.mark.parametrize(("how", "path"), [("listdir", "."), ("iterdir", "./"), ("listdir", "data/..")])
-async def test_the_folder_of_the_workspace_never_looks_empty(here: Room, sales: Path, how: str, path: str) -> None:
-    told = await tried(here, human("yes"), path, how)
-    assert "`./` can never be granted for reading: it holds `.knapper`; what lies beside that can be granted" in told
-
-
-@pytest.mark.parametrize("how", ["home", "Path.home"])
-async def test_a_tilde_is_the_home_of_the_user(
-    here: Room, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, how: str
+async def test_a_tilde_is_the_home_of_the_user_where_it_is_expanded(
+    here: Room, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = tmp_path_factory.mktemp("own")
     (own / "sales.csv").write_text(SALES)
     monkeypatch.setenv("HOME", str(own))
-    who = human("once")
-    assert await tried(here, who, "~/sales.csv", how) == SALES
-    assert [question.missing.sentences() for question in who.asked] == [
-        [f"read {own}/sales.csv (outside the workspace)"]
-    ]
+    for how in ("home", "Path.home"):
+        who = human("once")
+        assert await tried(here, who, "~/sales.csv", how) == SALES
+        (question,) = who.asked
+        assert question.missing.sentences() == [f"read {own}/sales.csv (outside the workspace)"]
+    told = await tried(here, human("yes"), "~/notes.txt")
+    only = "only `os.path.expanduser` turns `~` into the home folder, and it was not called; give the whole path"
+    assert only in told
 
 
-@pytest.mark.parametrize(
-    ("how", "path", "gives"),
-    [
+async def test_looking_is_asked_for_too(here: Room, sales: Path) -> None:
+    for how, path, gives in (
         ("stat", "data/sales.csv", str(len(SALES))),
         ("exists", "data/sales.csv", "True"),
         ("isfile", "data", "False"),
@@ -266,73 +218,60 @@ async def test_a_tilde_is_the_home_of_the_user(
         ("walk", "data", "[['1', '2', '3', 'sales.csv']]"),
         ("glob", "data/*.csv", "data/sales.csv"),
         ("exists", "data/none.csv", "False"),
-    ],
-)
-async def test_looking_is_asked_for_too(here: Room, sales: Path, how: str, path: str, gives: str) -> None:
-    assert await tried(here, human("once"), path, how) == gives
+    ):
+        assert await tried(here, human("once"), path, how) == gives, (how, path)
 
 
-@pytest.mark.parametrize(
-    ("how", "path", "text"),
-    [
+async def test_writing_is_asked_for_and_done_in_place(here: Room, sales: Path) -> None:
+    for how, path, text in (
         ("write", "data/sales.csv", "new"),
         ("append", "data/sales.csv", SALES + "new"),
         ("update", "data/sales.csv", "NEW" + SALES[3:]),
         ("make", "data/made.csv", "new"),
         ("write", "top.csv", "new"),
         ("write", "made/below/top.csv", "new"),
-    ],
-)
-async def test_writing_is_asked_for_and_done_in_place(here: Room, sales: Path, how: str, path: str, text: str) -> None:
-    who = human("once")
-    assert await tried(here, who, path, how) == "3"
-    assert [question.missing.sentences() for question in who.asked] == [[f"read and write {path}"]]
-    assert (here.root / path).read_text() == text
+    ):
+        (here.root / "data/sales.csv").write_text(SALES)
+        who = human("once")
+        assert await tried(here, who, path, how) == "3", (how, path)
+        assert [question.missing.sentences() for question in who.asked] == [[f"read and write {path}"]]
+        assert (here.root / path).read_text() == text, (how, path)
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize(("how", "path"), crossed(["mkdir", "makedirs", "Path.mkdir"], ["made", "data/made"]))
-async def test_a_new_folder_is_asked_for_and_made(here: Room, sales: Path, how: str, path: str) -> None:
-    assert (await tried(here, human("no"), path, how)).startswith("PermissionError: `tries` may not")
-    assert not (here.root / path).exists()
-    who = human("once")
-    assert await tried(here, who, path, how) == "None"
-    assert [question.missing.sentences() for question in who.asked] == [[f"read and write {path}/"]]
-    assert (here.root / path).is_dir()
-
-
-async def test_what_is_put_into_a_folder_that_was_just_made_needs_no_other_question(here: Room, sales: Path) -> None:
+async def test_a_new_folder_is_asked_for_and_made_and_filled_without_another_question(here: Room, sales: Path) -> None:
+    for how, path in product(["mkdir", "makedirs", "Path.mkdir"], ["made", "data/made"]):
+        assert (await tried(here, human("no"), path, how)).startswith("PermissionError: `tries` may not")
+        assert not (here.root / path).exists()
+        who = human("once")
+        assert await tried(here, who, path, how) == "None"
+        assert [question.missing.sentences() for question in who.asked] == [[f"read and write {path}/"]]
+        (here.root / path).rmdir()
     who = human("once")
     assert await tried(here, who, "data/made", "fill") == "3"
     assert (len(who.asked), (here.root / "data/made/a").read_text()) == (1, "new")
 
 
-@pytest.mark.parametrize(
-    ("how", "path", "folder"),
-    [
-        *((how, "data/sales.csv", "data/") for how in ("remove", "unlink", "rename", "Path.rename", "replace", "link")),
-        *((how, "data/sales.csv", "data/sales.csv") for how in ("chmod", "touch", "truncate")),
+async def test_what_changes_a_folder_otherwise_names_the_grant_that_it_takes(here: Room, sales: Path) -> None:
+    deep, file = here.root / "data/deep/er", "data/sales.csv"
+    deep.mkdir(parents=True)
+    for how, path, folder in (
+        *((how, file, "data/") for how in ("remove", "unlink", "rename", "Path.rename", "replace", "link", "move")),
+        *((how, file, file) for how in ("chmod", "touch", "truncate")),
         ("rmdir", "data/deep/er", "data/deep/"),
         ("rmtree", "data/deep", "data/"),
-        ("move", "data/sales.csv", "data/"),
-    ],
-)
-async def test_what_changes_a_folder_otherwise_names_the_grant_that_it_takes(
-    here: Room, sales: Path, how: str, path: str, folder: str
-) -> None:
-    deep = here.root / "data/deep/er"
-    deep.mkdir(parents=True)
-    told = await tried(here, human("once"), path, how)
-    assert told.startswith("PermissionError: `tries` may not write"), told
-    assert told.endswith(f"knapper functions grant tries --write {folder}"), told
-    assert (await asyncio.to_thread(sales.read_text), deep.is_dir()) == (SALES, True)
+    ):
+        told = await tried(here, human("once"), path, how)
+        assert told.startswith("PermissionError: `tries` may not write"), (how, told)
+        assert told.endswith(f"knapper functions grant tries --write {folder}"), (how, told)
+        assert (await asyncio.to_thread(sales.read_text), deep.is_dir()) == (SALES, True), how
 
 
-@pytest.mark.parametrize("how", ["copy", "copy2"])
-async def test_a_file_is_copied_by_two_questions(here: Room, sales: Path, how: str) -> None:
-    who = human("once")
-    assert await tried(here, who, "data/sales.csv", how) == "data/sales.csv.copy"
-    assert (here.root / "data/sales.csv.copy").read_text() == SALES
+async def test_a_file_is_copied_by_two_questions(here: Room, sales: Path) -> None:
+    for how in ("copy", "copy2"):
+        copy = here.root / "data/sales.csv.copy"
+        copy.unlink(missing_ok=True)
+        assert await tried(here, human("once"), "data/sales.csv", how) == "data/sales.csv.copy"
+        assert copy.read_text() == SALES
 
 
 async def test_a_folder_that_was_granted_is_changed_as_ever(here: Room, sales: Path) -> None:
@@ -367,68 +306,40 @@ async def test_a_database_is_read_from_a_copy(here: Room, sales: Path) -> None:
     assert await tried(here, human("once"), "data/shop.db", "sqlite") == "7"
 
 
-async def test_a_no_is_remembered_for_the_call(here: Room, sales: Path) -> None:
+async def test_a_no_is_remembered_for_the_call_and_many_paths_are_not_many_questions(here: Room, sales: Path) -> None:
     who = human("no")
     assert "answered with no" in await tried(here, who, "data/sales.csv", "many")
     assert len(who.asked) == 1
-
-
-async def test_many_paths_are_not_many_questions(here: Room, sales: Path) -> None:
     who = human("no")
     assert "nobody is asked" in await tried(here, who, "data/more-", "names")
     assert len(who.asked) == 5
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        ".knapper/state.db",
-        "data/../.knapper/state.db",
-        "/proc/self/environ",
-        "/proc/self/mem",
-        "/sys/kernel/notes",
-        "/dev/zero",
-        "link.csv",
-        "folder/hostname",
-        "data/\x1b[31mred.csv",
-        "data/\u202evsc.csv",
-        "data/two\nlines.csv",
-        "?",
-        " data/1",
-        "/etc/shadow",
-    ],
-)
-async def test_what_is_never_granted_is_not_asked_for(here: Room, sales: Path, path: str) -> None:
+async def test_what_is_never_granted_is_not_asked_for(here: Room, sales: Path, home: Path) -> None:
     (here.root / "link.csv").symlink_to("/etc/hostname")
     (here.root / "folder").symlink_to("/etc")
     (here.root / "?").write_text("asked")
+    own = (".knapper/state.db", "data/../.knapper/state.db", "link.csv", "folder/hostname", "?", " data/1")
+    odd = ("data/\x1b[31mred.csv", "data/\u202evsc.csv", "data/two\nlines.csv")
+    system = ("/proc/self/environ", "/proc/self/mem", "/sys/kernel/notes", "/dev/zero", "/etc/shadow")
     who = human("yes")
-    told = await tried(here, who, path)
-    assert told.startswith("PermissionError"), told
+    for path in (*own, *odd, *system):
+        told = await tried(here, who, path)
+        assert told.startswith("PermissionError"), (path, told)
+    for kept in (home / "knapper" / "grants.key", Path.home() / ".ssh" / "id_rsa"):
+        assert "can never be granted" in await tried(here, who, kept)
     assert who.asked == []
 
 
-async def test_what_the_user_keeps_outside_is_never_granted(here: Room, sales: Path, home: Path) -> None:
-    who = human("yes")
-    for path in (home / "knapper" / "grants.key", Path.home() / ".ssh" / "id_rsa"):
-        assert "can never be granted" in await tried(here, who, path)
-    assert who.asked == []
-
-
-@pytest.mark.parametrize("kind", ["pipe", "folder"])
-@pytest.mark.parametrize("how", ["open", "write"])
-async def test_what_is_no_plain_file_is_refused_and_nothing_waits(here: Room, sales: Path, kind: str, how: str) -> None:
-    place = here.root / "data" / "odd"
-    if kind == "pipe":
-        os.mkfifo(place)
-    else:
-        place.mkdir()
-    told = await tried(here, human("once"), "data/odd", how)
-    assert "neither a file nor a folder" in told or "IsADirectoryError" in told, told
+async def test_what_is_no_plain_file_is_refused_and_nothing_waits(here: Room, sales: Path) -> None:
+    os.mkfifo(here.root / "data" / "pipe")
+    (here.root / "data" / "folder").mkdir()
+    for kind, how in product(["pipe", "folder"], ["open", "write"]):
+        told = await tried(here, human("once"), f"data/{kind}", how)
+        assert "neither a file nor a folder" in told or "IsADirectoryError" in told, told
 
 
 def swap(file: Path, target: Path) -> None:
-    """Replace a file with a link."""
     file.unlink()
     file.symlink_to(target)
 
@@ -449,22 +360,19 @@ async def test_a_link_that_comes_between_the_question_and_the_opening_leads_nowh
     assert "secret" not in told
 
 
-async def test_a_path_is_asked_for_as_it_is_in_truth(here: Room, sales: Path) -> None:
-    (here.root / "other.csv").symlink_to(sales)
-    for path in ("other.csv", "data/./../data/sales.csv", str(sales), f"{here.root}/data//sales.csv"):
-        who = human("once")
-        assert await tried(here, who, path) == SALES
-        assert [question.missing.read for question in who.asked] == [("data/sales.csv",)]
-
-
-async def test_a_file_outside_of_the_workspace_is_said_to_be_there(
+async def test_a_path_is_asked_for_as_it_is_in_truth(
     here: Room, sales: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    file = tmp_path_factory.mktemp("elsewhere") / "a.csv"
-    file.write_text("x")
-    who = human("once")
-    assert await tried(here, who, file) == "x"
-    assert who.asked[0].missing.sentences() == [f"read {file} (outside the workspace)"]
+    (here.root / "other.csv").symlink_to(sales)
+    (outside := tmp_path_factory.mktemp("elsewhere") / "a.csv").write_text(SALES)
+    inside = ("other.csv", "data/./../data/sales.csv", str(sales), f"{here.root}/data//sales.csv")
+    for path, asked in (
+        *((path, "data/sales.csv") for path in inside),
+        (str(outside), f"{outside} (outside the workspace)"),
+    ):
+        who = human("once")
+        assert await tried(here, who, path) == SALES
+        assert [question.missing.sentences() for question in who.asked] == [[f"read {asked}"]]
 
 
 async def test_a_huge_file_is_read_in_pieces(here: Room, sales: Path) -> None:
@@ -531,11 +439,11 @@ def forges(kind: str) -> str:
 '''
 
 
-@pytest.mark.parametrize("kind", ["mode", "stream", "write", "path", "nul", "list"])
-async def test_forged_requests_get_nothing(here: Room, sales: Path, kind: str) -> None:
+async def test_forged_requests_get_nothing(here: Room, sales: Path) -> None:
     await here.save(WORKER)
-    report = await called(here, human("no"), {"kind": kind}, "forges")
-    assert str(report.value).startswith("PermissionError"), report
+    for kind in ("mode", "stream", "write", "path", "nul", "list"):
+        report = await called(here, human("no"), {"kind": kind}, "forges")
+        assert str(report.value).startswith("PermissionError"), (kind, report)
 
 
 async def test_code_that_goes_around_the_question_finds_nothing(here: Room, sales: Path) -> None:
@@ -577,13 +485,16 @@ async def test_a_function_with_a_path_joins_without_a_question(
     assert who.asked == []
 
 
-async def test_an_example_that_lacks_a_file_did_not_run_and_names_the_grant(here: Room, sales: Path) -> None:
+async def test_an_example_that_lacks_a_file_names_the_grant_and_runs_with_it(here: Room, sales: Path) -> None:
     await here.save(NAMED)
-    (example,) = (await here.shop.test("csv_sum")).examples
+    (example,) = (tested := await here.shop.test("csv_sum")).examples
     assert example.unrun.startswith("it opens `data/sales.csv`, which is not granted.")
     assert example.unrun.endswith("knapper functions grant csv_sum --read data/sales.csv")
-    told = (await here.shop.test("csv_sum")).to_json()["examples"][0]
+    told = tested.to_json()["examples"][0]
     assert (told["passed"], told["unrun"]) == (False, example.unrun)
+    await here.shop.grants.grant("csv_sum", Grants(read=("data/",)))
+    tested = await here.shop.test("csv_sum")
+    assert [example.agreed for example in tested.examples] == [True], tested
 
 
 CALLS = '''\
@@ -622,10 +533,3 @@ async def test_an_example_calls_other_functions_and_one_without_its_network_did_
     assert [example.agreed for example in (await here.shop.test("twice")).examples] == [True, True]
     (example,) = (await here.shop.test("news")).examples
     assert example.unrun == "`self.fetch` reaches what an example does not have"
-
-
-async def test_examples_run_with_what_was_granted(here: Room, sales: Path) -> None:
-    await here.save(NAMED)
-    await here.shop.grants.grant("csv_sum", Grants(read=("data/",)))
-    tested = await here.shop.test("csv_sum")
-    assert [example.agreed for example in tested.examples] == [True], tested

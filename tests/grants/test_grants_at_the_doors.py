@@ -1,17 +1,20 @@
-"""Grants on the command line and in an agent's turn: what a human types, and what a model can and cannot do."""
+"""Grants by commands, in an agent's turn, and where `grants.unattended = "file"` lets the reviewed file decide."""
 
 import json
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
+from agent_core.access.grants import Grants
 from tests.conftest import OpenDesk
+from tests.functions.support import Room
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import answers
 from tests.kit.drawing import crossed
 from tests.kit.program import knapper
 
-from .support import FETCHES, PLAIN, human
+from .support import AGENT, FETCHES, PLAIN, human
 
 
 @pytest.fixture
@@ -31,34 +34,29 @@ def typed(*arguments: str, cwd: Path, home: Path, given: str = "") -> tuple[int,
 
 def test_a_grant_is_given_looked_at_and_taken_back_by_commands(sky: Path, home: Path, host: str) -> None:
     call = ("functions", "call", "weather", "--args", '{"city": "Oslo"}')
+    file = sky / "functions" / "grants.toml"
     code, _, said = typed(*call, cwd=sky, home=home)
     assert (code, f"functions grant weather --network {host}" in said) == (1, True)
+    code, _, said = typed("functions", "grant", "weather", cwd=sky, home=home, given="y\n")
+    assert (code, "give -y" in said, file.exists()) == (2, True, False)
     code, result, _ = typed("functions", "grant", "weather", "-y", "--json", cwd=sky, home=home)
     assert (code, json.loads(result)["grants"]) == (0, {"network": [host]})
-    assert (
-        typed(*call, cwd=sky, home=home)[1] == "'rain in Oslo'\n"
-        or "rain in Oslo" in typed(*call, cwd=sky, home=home)[1]
-    )
+    assert "rain in Oslo" in typed(*call, cwd=sky, home=home)[1]
     (row,) = json.loads(typed("functions", "grants", "--json", cwd=sky, home=home)[1])["grants"]
     assert (row["name"], row["grants"], row["in_force"]) == ("weather", {"network": [host]}, {"network": [host]})
     assert typed("functions", "revoke", "weather", "--all", cwd=sky, home=home)[0] == 0
     assert typed(*call, cwd=sky, home=home)[0] == 1
-
-
-def test_nothing_is_granted_without_a_terminal_or_a_y(sky: Path, home: Path) -> None:
-    code, _, said = typed("functions", "grant", "weather", cwd=sky, home=home, given="y\n")
-    assert (code, "give -y" in said) == (2, True)
-    assert not (sky / "functions" / "grants.toml").exists()
+    file.write_text("[weather")
+    code, result, _ = typed("functions", "grants", "--json", cwd=sky, home=home)
+    assert (code, json.loads(result)["problems"][0]["code"]) == (1, "grants-file")
+    assert typed("functions", "grant", "weather", "-y", cwd=sky, home=home)[0] == 1
+    assert file.read_text() == "[weather"
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        pytest.param(("--network", "2130706433"), "cannot be granted", id="odd-address"),
-        pytest.param(("--read", "../elsewhere"), "cannot be granted", id="climbing-path"),
-        pytest.param(("--write", "functions"), "can never be granted", id="the-functions"),
         pytest.param(("--package", "x @ https://evil.example/x.whl"), "cannot be granted", id="a-wheel-from-anywhere"),
-        pytest.param(("--seconds", "-1"), "cannot be granted", id="less-than-no-time"),
         pytest.param(("--seconds", "5"), "Every call has 10 s already", id="less-time-than-usual"),
         pytest.param(("--memory", "512"), "Every call has 512 MiB already", id="the-usual-memory"),
     ],
@@ -68,14 +66,6 @@ def test_what_cannot_be_granted_is_refused_by_its_name(
 ) -> None:
     code, _, said = typed("functions", "grant", "weather", *arguments, "-y", cwd=sky, home=home)
     assert (code, says in said) == (1, True)
-
-
-def test_a_broken_file_is_a_problem_that_is_told_and_kept(sky: Path, home: Path) -> None:
-    (sky / "functions" / "grants.toml").write_text("[weather")
-    code, result, _ = typed("functions", "grants", "--json", cwd=sky, home=home)
-    assert (code, json.loads(result)["problems"][0]["code"]) == (1, "grants-file")
-    assert typed("functions", "grant", "weather", "-y", cwd=sky, home=home)[0] == 1
-    assert (sky / "functions" / "grants.toml").read_text() == "[weather"
 
 
 def create(code: str, name: str) -> Wanted:
@@ -95,26 +85,13 @@ async def test_an_agent_grows_what_fetches_and_uses_it_in_the_same_turn(at_desk:
     made, called = answers(await desk.say("What is the weather in Oslo?"))
     assert f"A human lets it: fetch from {host}." in made
     assert "rain in Oslo" in called
-
-
-async def test_no_function_that_a_model_sees_gives_grants(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Ask(create(PLAIN, "double")), Say("Done.")])
-    await desk.say("Make a function.")
     shown = desk.model.requests[-1].functions
     assert not [name for name in shown if "grant" in name or "approve" in name]
 
 
 OPENS = '''\
 def opens(path: str, hides: bool = False) -> str:
-    """Read a file.
-
-    Args:
-        path: The file.
-        hides: Whether it hides why it fails.
-
-    Returns:
-        The text.
-    """
+    """Read a file, and perhaps hide why it fails."""
     try:
         return open(path).read()
     except PermissionError:
@@ -124,41 +101,22 @@ def opens(path: str, hides: bool = False) -> str:
 
 
 def has_opened(self, path: str) -> str:
-    """Have another function read a file.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The text.
-    """
+    """Have another function read a file."""
     return self.call("opens", path=path)
 
 
 def signs(self) -> str:
-    """Have another function use a secret.
-
-    Returns:
-        A word.
-    """
+    """Have another function use a secret."""
     return self.call("signed")
 
 
 def signed(self) -> str:
-    """Use a secret.
-
-    Returns:
-        A word.
-    """
+    """Use a secret."""
     return self.secret("SKY_KEY")
 
 
 def fetches(self) -> str:
-    """Have another function fetch.
-
-    Returns:
-        The weather.
-    """
+    """Have another function fetch."""
     return self.call("weather", city="Oslo")
 
 
@@ -196,9 +154,68 @@ async def test_after_a_refusal_the_model_reads_what_to_do_instead(
 
 async def test_after_another_failure_the_model_reads_to_fix_it(at_desk: OpenDesk) -> None:
     desk = await at_desk([Ask(Wanted("fails", {})), Say("It fails.")])
-    desk.put(
-        "sky.py", 'def fails() -> str:\n    """Fail.\n\n    Returns:\n        Nothing.\n    """\n    return "a"["b"]\n'
-    )
+    desk.put("sky.py", 'def fails() -> str:\n    """Fail."""\n    return "a"["b"]\n')
     await desk.workspace.functions.reload()
-    (told,) = answers(await desk.say("Fail."))
-    assert GENERAL in told
+    assert GENERAL in answers(await desk.say("Fail."))[0]
+
+
+in_one_loop = pytest.mark.asyncio(loop_scope="module")
+VARIABLE = {"KNAPPER_GRANTS_UNATTENDED": "file"}
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def there(here: Room, host: str) -> Room:
+    """A pulled function and entry, on a machine where the file decides."""
+    granting = here.shop.granting
+    granting._settings = granting._settings.model_copy(update={"unattended": "file"})
+    await here.save(FETCHES.replace("{HOST}", host), here.root / "functions" / "sky.py")
+    (here.root / "functions" / "grants.toml").write_text(f'[weather]\nnetwork = ["{host}"]\nread = ["data/"]\n')
+    return here
+
+
+async def oslo(there: Room) -> object:
+    found = await there.shop.call("weather", {"city": "Oslo"})
+    return found.value or found.outcome
+
+
+@in_one_loop
+async def test_what_the_file_proposes_is_in_force_as_far_as_the_text_uses_it_where_nobody_can_be_asked(
+    there: Room, host: str
+) -> None:
+    assert await oslo(there) == "rain in Oslo"
+    [row] = (await there.shop.grants.listing()).grants
+    assert row.in_force == Grants(network=(host,))
+    asked = there.shop.granting.approver = human("no")
+    assert await oslo(there) == "refused"
+    assert len(asked.asked) == 1
+    there.shop.granting.approver = None
+    (there.root / "functions" / "grants.toml").write_text("")
+    assert await oslo(there) == "raised"
+
+
+@in_one_loop
+@pytest.mark.parametrize("is_attended", [False, True], ids=["nobody is asked", "a human can be asked"])
+async def test_examples_have_the_time_that_the_file_gives_where_it_decides(there: Room, is_attended: bool) -> None:
+    (there.root / "functions" / "grants.toml").write_text("[double]\nseconds = 20\nmemory_mib = 1024\n")
+    there.shop.granting.approver = human("yes") if is_attended else None
+    found = await there.shop.granting.packages.of_text(PLAIN)
+    assert found.grants == (Grants() if is_attended else Grants(seconds=20, memory_mib=1024))
+
+
+@in_one_loop
+async def test_an_agent_gets_no_version_past_the_file_that_nobody_reviewed(there: Room, host: str) -> None:
+    worse = FETCHES.replace("{HOST}", host).replace("return self", f'self.fetch("http://{host}/x")\n    return self')
+    assert not (await there.shop.replace("weather", worse, author=AGENT)).admitted
+    assert await oslo(there) == "rain in Oslo"
+
+
+def test_doctor_and_the_answer_of_a_failed_call_say_that_the_file_decides(tmp_path: Path, host: str) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").touch()
+    (tmp_path / "functions" / "sky.py").write_text(FETCHES.replace("{HOST}/{city}", f"{host}/{{int(city)}}"))
+    (tmp_path / "functions" / "grants.toml").write_text(f'[weather]\nnetwork = ["{host}"]\n')
+    call = ("functions", "call", "weather", "--args", '{"city": "Oslo"}')
+    told = knapper(*call, cwd=tmp_path, environment=VARIABLE).stderr
+    assert "by functions/grants.toml alone" in told
+    report = json.loads(knapper("doctor", "--json", cwd=tmp_path, environment=VARIABLE).stdout)
+    assert report["grants"] == {"unattended": "file"}

@@ -8,7 +8,6 @@ from agent_core.access.grants import Grants
 from agent_core.access.grants.repositories import FAR, MOST_ENTRIES, RepositorySearch, repository_in
 from agent_core.base.errors import WorkspaceError
 from tests.functions.support import Room
-from tests.kit.drawing import crossed
 
 from .support import human
 from .test_repositories_that_a_call_leaves import made_by
@@ -21,14 +20,7 @@ from pathlib import Path
 
 
 def peek(path: str) -> str:
-    """Read a file.
-
-    Args:
-        path: Where it lies.
-
-    Returns:
-        The text in it.
-    """
+    """Read a file."""
     return Path(path).read_text()
 '''
 
@@ -46,65 +38,55 @@ async def grant(here: Room, **items: tuple[str, ...]) -> None:
     await here.shop.grants.grant("peek", here.shop.grants.wanted(items))
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("item", "names"),
-    crossed(
-        ["projects", "projects/inner", "projects/inner/data", "projects/inner/data/x.txt", "projects/inner/deep/new/"],
-        [pytest.param(STATE, id="state"), pytest.param(SET_UP, id="settings-and-functions")],
-    ),
-)
-async def test_another_workspace_is_never_granted_for_writing(here: Room, names: tuple[str, ...], item: str) -> None:
-    workspace(here.root / "projects" / "inner", (*names, "data/x.txt"))
-    with pytest.raises(WorkspaceError, match=r"can never be granted for writing: it .*workspace"):
-        await grant(here, write=(item,))
+async def never(here: Room, kind: str, item: str) -> None:
+    """Assert that a human cannot grant this."""
+    says = {"write": "it .*workspace", "read": "it .*state of a workspace"}[kind]
+    verb = {"write": "writing", "read": "reading"}[kind]
+    with pytest.raises(WorkspaceError, match=rf"can never be granted for {verb}: {says}"):
+        await here.shop.grants.grant("peek", here.shop.grants.wanted({kind: (item,)}))
 
 
-async def test_a_workspace_outside_of_this_one_is_not_granted_for_writing_either(here: Room, tmp_path: Path) -> None:
+async def test_another_workspace_is_never_granted_for_writing(here: Room, tmp_path: Path) -> None:
+    await here.save(READS, here.root / "functions" / "reads.py")
+    for at, names in enumerate((STATE, SET_UP)):
+        workspace(here.root / f"projects{at}" / "inner", (*names, "data/x.txt"))
+        for below in ("", "/inner", "/inner/data", "/inner/data/x.txt", "/inner/deep/new/"):
+            await never(here, "write", f"projects{at}{below}")
     other = workspace(tmp_path.parent / f"{tmp_path.name}-other", ("data/x.txt", *SET_UP))
     for item in (f"{other}/", f"{other}/data/", f"{other}/data/x.txt"):
-        with pytest.raises(WorkspaceError, match=r"can never be granted for writing: it .*workspace"):
-            await grant(here, write=(item,))
+        await never(here, "write", item)
 
 
-@pytest.mark.parametrize(
-    ("present", "missing"),
-    [
-        ("functions/a.py", "knapper.toml"),
-        ("knapper.toml", "functions/"),
-        ("knapper.toml", "functions/new.py"),
-        ("functions/a.py", ".knapper/"),
-        ("notes.txt", ".Knapper/x"),
-    ],
-)
-async def test_what_would_make_a_folder_a_workspace_is_never_granted(here: Room, present: str, missing: str) -> None:
-    workspace(here.root / "sub", (present,))
-    with pytest.raises(WorkspaceError, match=r"can never be granted for writing: it .*workspace"):
-        await grant(here, write=(f"sub/{missing}",))
+async def test_what_would_make_a_folder_a_workspace_is_never_granted(here: Room) -> None:
+    await here.save(READS, here.root / "functions" / "reads.py")
+    for at, (present, missing) in enumerate(
+        (
+            ("functions/a.py", "knapper.toml"),
+            ("knapper.toml", "functions/"),
+            ("knapper.toml", "functions/new.py"),
+            ("functions/a.py", ".knapper/"),
+            ("notes.txt", ".Knapper/x"),
+        )
+    ):
+        workspace(here.root / f"sub{at}", (present,))
+        await never(here, "write", f"sub{at}/{missing}")
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("item", "state"),
-    crossed(
-        ["data/", "data/inner/", "data/inner/{}/", "data/inner/{}/state.db"], [".knapper", ".Knapper", "a/b/.knapper"]
-    ),
-)
-async def test_the_state_of_a_workspace_is_never_granted_for_reading(here: Room, state: str, item: str) -> None:
-    workspace(here.root / "data" / "inner", (f"{state}/state.db",))
-    with pytest.raises(WorkspaceError, match=r"can never be granted for reading: it .*state of a workspace"):
-        await grant(here, read=(item.format(state),))
+async def test_the_state_of_a_workspace_is_never_granted_for_reading(here: Room) -> None:
+    await here.save(READS, here.root / "functions" / "reads.py")
+    for at, state in enumerate((".knapper", ".Knapper", "a/b/.knapper")):
+        workspace(here.root / f"data{at}" / "inner", (f"{state}/state.db",))
+        for item in ("", "inner/", f"inner/{state}/", f"inner/{state}/state.db"):
+            await never(here, "read", f"data{at}/{item}")
 
 
-async def test_files_of_another_workspace_next_to_its_state_can_be_read(here: Room) -> None:
-    workspace(here.root / "data" / "inner", ("notes/a.txt", "knapper.toml", *STATE))
-    await grant(here, read=("data/inner/notes/", "data/inner/knapper.toml"))
-    assert (await here.shop.call("peek", {"path": "data/inner/notes/a.txt"})).value == "4711"
-    assert (await here.shop.call("peek", {"path": "data/inner/.knapper/state.db"})).outcome == "raised"
-
-
-async def test_a_workspace_that_came_after_the_yes_takes_the_folder_away(here: Room) -> None:
-    await grant(here, read=("data",))
+async def test_files_next_to_the_state_of_another_workspace_can_be_read_and_one_that_comes_takes_the_folder_away(
+    here: Room,
+) -> None:
+    workspace(here.root / "other" / "inner", ("notes/a.txt", "knapper.toml", *STATE))
+    await grant(here, read=("other/inner/notes/", "other/inner/knapper.toml", "data"))
+    assert (await here.shop.call("peek", {"path": "other/inner/notes/a.txt"})).value == "4711"
+    assert (await here.shop.call("peek", {"path": "other/inner/.knapper/state.db"})).outcome == "raised"
     assert (await here.shop.call("peek", {"path": "data/1"})).value == "1"
     workspace(here.root / "data" / "inner")
     found = await here.shop.call("peek", {"path": "data/inner/.knapper/state.db"})

@@ -3,14 +3,12 @@
 import pytest
 
 from agent_core.access.grants import Grants
-from agent_core.functions.service import Author
 from agent_core.functions.service.judgment import Judgment
 from tests.functions.support import Room
 
-from .support import FETCHES, PLAIN, READS, human
+from .support import AGENT, PLAIN, READS, human, now
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-AGENT = Author("agent", "main", "turn", "scripted")
 
 
 def entries(here: Room) -> str:
@@ -24,15 +22,26 @@ async def oslo(here: Room) -> tuple[str, str]:
     return found.outcome, found.value or (found.error.message if found.error else "")
 
 
-async def test_nobody_to_ask_is_a_no_that_says_how_a_human_grants(here: Room, code: str, host: str) -> None:
+async def test_nobody_to_ask_is_a_no_that_says_how_a_human_grants_and_then_the_candidate_joins(
+    here: Room, code: str, host: str
+) -> None:
     plan = await here.shop.plan_create("weather", code, "sky", "asked", AGENT)
     assert plan.outcome == "refused"
     assert "needs-network" in plan.text
     assert f"A human grants it with: knapper functions grant weather --network {host}" in plan.text
+    assert not (await here.shop.create("weather", code, "sky", author=AGENT)).admitted
     assert entries(here) == ""
+    question = await here.shop.grants.question("weather")
+    assert question.missing == Grants(network=(host,))
+    granted = await here.shop.grants.grant("weather", question.missing)
+    assert isinstance(granted, Judgment)
+    assert granted.admitted
+    assert await oslo(here) == ("returned", "rain in Oslo")
 
 
-async def test_a_yes_is_written_down_and_the_function_joins_as_a_draft(here: Room, code: str, host: str) -> None:
+async def test_a_yes_is_written_down_the_function_joins_as_a_draft_and_what_is_revoked_is_gone(
+    here: Room, code: str, host: str
+) -> None:
     asked = here.shop.granting.approver = human("yes")
     verdict = await here.shop.create("weather", code, "sky", reason="to know the weather", author=AGENT)
     assert (verdict.admitted, verdict.standing) == (True, "draft")
@@ -41,6 +50,10 @@ async def test_a_yes_is_written_down_and_the_function_joins_as_a_draft(here: Roo
     assert question.lines == ((10, f'return self.fetch(f"http://{host}/{{city}}").text()'),)
     assert f'[weather]\nnetwork = ["{host}"]\nby = ' in entries(here)
     assert await oslo(here) == ("returned", "rain in Oslo")
+    here.shop.granting.approver = None
+    assert (await here.shop.grants.revoke("weather", Grants(network=(host,)))).grants == Grants()
+    assert (await oslo(here))[0] == "raised"
+    assert "[weather]" not in entries(here)
 
 
 async def test_a_yes_for_once_serves_one_call_and_is_written_nowhere(here: Room, code: str) -> None:
@@ -65,6 +78,7 @@ async def test_a_new_version_asks_again_with_the_difference(here: Room, code: st
     await here.shop.create("weather", code, "sky", author=AGENT)
     changed = code.replace("the weather is.", "the weather will be.")
     assert not (await here.shop.replace("weather", changed, author=AGENT)).admitted
+    assert await now(here) == Grants(network=(host,))
     assert (await here.shop.replace("weather", changed, author=AGENT)).admitted
     again = asked.asked[-1]
     assert (again.is_again, again.missing, again.granted) == (True, Grants(network=(host,)), Grants(network=(host,)))
@@ -77,9 +91,7 @@ async def test_a_version_that_needs_less_gets_no_more_than_it_shows(here: Room, 
     both = code.replace("return self", "self.secret('KEY')\n    return self")
     await here.shop.create("weather", both, "sky", author=AGENT)
     await here.shop.replace("weather", code, reason="No key is needed.", author=AGENT)
-    snapshot = here.shop.registry.snapshot()
-    now = await here.shop.granting.book.allowed(snapshot.functions["weather"], snapshot)
-    assert now == Grants(network=(host,))
+    assert await now(here) == Grants(network=(host,))
     assert 'secrets = ["KEY"]' in entries(here)  # still proposed; a version that needs it asks again
 
 
@@ -93,30 +105,7 @@ async def test_a_rollback_has_the_yes_that_was_given_to_that_content(here: Room,
     assert await oslo(here) == ("returned", "rain in Oslo")
 
 
-async def test_an_edited_helper_takes_the_grant_away_until_a_human_agrees(here: Room, host: str) -> None:
-    helper = here.root / "functions" / "_fetching.py"
-    await here.save(f'def get(self, city):\n    return self.fetch(f"http://{host}/{{city}}").text()\n', helper)
-    text = FETCHES.replace("return self", "return get(self, city)\n    return self").replace("{HOST}", host)
-    here.shop.granting.approver = human("yes")
-    verdict = await here.shop.create("weather", f"from functions._fetching import get\n\n\n{text}", "sky", author=AGENT)
-    assert verdict.admitted, verdict.problems
-    assert await oslo(here) == ("returned", "rain in Oslo")
-    here.shop.granting.approver = None
-    await here.save(helper.read_text() + "# a comment, which changes nothing\n", helper)
-    assert await oslo(here) == ("returned", "rain in Oslo")
-    await here.save(helper.read_text().replace(".text()", ".text().upper()"), helper)
-    assert (await oslo(here))[0] == "refused"
-
-
-async def test_a_function_of_a_human_is_asked_for_when_it_is_called(here: Room, code: str) -> None:
-    await here.save(code, here.root / "functions" / "sky.py")
-    asked = here.shop.granting.approver = human("yes")
-    assert await oslo(here) == ("returned", "rain in Oslo")
-    assert await oslo(here) == ("returned", "rain in Oslo")
-    assert len(asked.asked) == 1
-
-
-async def test_always_shows_every_function_that_an_agent_makes(here: Room) -> None:
+async def test_always_shows_every_function_that_an_agent_makes_and_never_asks_nobody(here: Room, code: str) -> None:
     granting = here.shop.granting
     granting._settings = granting._settings.model_copy(update={"ask": "always"})
     asked = granting.approver = human("no: too simple", "yes")
@@ -124,10 +113,6 @@ async def test_always_shows_every_function_that_an_agent_makes(here: Room) -> No
     assert (await here.shop.create("double", PLAIN, "sums", author=AGENT)).admitted
     assert [one.missing for one in asked.asked] == [Grants(), Grants()]
     assert entries(here) == ""
-
-
-async def test_never_asks_nobody_and_refuses_what_would_need_a_yes(here: Room, code: str) -> None:
-    granting = here.shop.granting
     granting._settings = granting._settings.model_copy(update={"ask": "never"})
     asked = granting.approver = human("yes")
     assert not (await here.shop.create("weather", code, "sky", author=AGENT)).admitted
@@ -152,7 +137,7 @@ async def test_who_calls_a_function_with_grants_needs_a_grant_for_it(here: Room,
 
 async def test_time_above_the_default_holds_for_examples_and_calls(here: Room) -> None:
     slow = PLAIN.replace("def double", "import time\n\n\ndef double").replace(
-        "    return number", "    time.sleep(2.5)\n    return number"
+        "    return number", "    time.sleep(2.1 if number > 2 else 0)\n    return number"
     )
     await here.save(slow, here.root / "functions" / "sums.py")
     assert (await here.shop.call("double", {"number": 4})).outcome == "timed_out"
@@ -169,48 +154,11 @@ async def test_an_example_that_fails_only_for_want_of_a_file_leaves_a_draft(here
     assert (await here.shop.call("total", {})).value == 6
 
 
-async def test_a_pending_candidate_joins_by_the_hand_of_a_human(here: Room, code: str, host: str) -> None:
-    assert not (await here.shop.create("weather", code, "sky", author=AGENT)).admitted
-    question = await here.shop.grants.question("weather")
-    assert question.missing == Grants(network=(host,))
-    verdict = await here.shop.grants.grant("weather", question.missing)
-    assert isinstance(verdict, Judgment)
-    assert verdict.admitted
-    assert await oslo(here) == ("returned", "rain in Oslo")
-
-
-async def test_what_is_revoked_is_gone_at_the_next_call(here: Room, code: str, host: str) -> None:
-    here.shop.granting.approver = human("yes")
-    await here.shop.create("weather", code, "sky", author=AGENT)
-    here.shop.granting.approver = None
-    assert (await here.shop.grants.revoke("weather", Grants(network=(host,)))).grants == Grants()
-    assert (await oslo(here))[0] == "raised"
-    assert "[weather]" not in entries(here)
-
-
-async def test_files_that_no_text_names_are_those_that_a_human_names(here: Room) -> None:
-    here.shop.granting.approver = human("yes")
-    any_file = PLAIN.replace("double(number: int) -> int", "size(path: str) -> int").replace("number:", "path:")
-    text = any_file.replace("return number + number", "return len(open(path).read())").replace("double(", "size(")
-    text = text.replace("size(2)", "size('a')").replace("size(5)", "size('b')")
-    await here.shop.create("size", text, "sums", author=AGENT)
-    path = str(here.root / "data" / "1")
-    here.shop.granting.approver = None
-    told = (await here.shop.call("size", {"path": path})).error
-    assert told is not None
-    assert told.type == "PermissionError"
-    assert "knapper functions grant size --read data/1" in told.message
-    await here.shop.grants.grant("size", here.shop.grants.wanted({"read": ("data",)}))
-    assert (await here.shop.call("size", {"path": path})).value == 1
-    assert "--read elsewhere/1" in str((await here.shop.call("size", {"path": "elsewhere/1"})).error)
-
-
-@pytest.mark.parametrize("where", ["functions", ".knapper", ".", "link", "FUNCTIONS", "ｆunctions", "sub/.git"])
-async def test_what_decides_about_the_workspace_is_never_granted_for_writing(here: Room, where: str) -> None:
+async def test_what_decides_about_the_workspace_is_never_granted_for_writing(here: Room) -> None:
     (here.root / "link").symlink_to(here.root / "functions")
     asked = here.shop.granting.approver = human("yes")
-    writes = READS.replace("one.read_text()", "one.write_text('1')").replace('"data"', f'"{where}"')
-    verdict = await here.shop.create("total", writes, "sums", author=AGENT)
-    assert not verdict.admitted
+    for where in ("functions", ".knapper", ".", "link", "FUNCTIONS", "ｆunctions", "sub/.git"):
+        writes = READS.replace("one.read_text()", "one.write_text('1')").replace('"data"', f'"{where}"')
+        assert not (await here.shop.create("total", writes, "sums", author=AGENT)).admitted, where
     assert asked.asked == []
     assert entries(here) == ""

@@ -1,20 +1,24 @@
-"""The texts about needs and grants for a model and a human: what to do where, and the current state."""
+"""What a model and a human read of needs and grants, and how often a human is asked in a turn."""
 
 import asyncio
 import gc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+from weakref import ref
 
 import pytest
 
 from agent_core.access.grants import ApprovalQueue, Approvals, Approver, Decision, Grants, Question
-from agent_core.context import INSTRUCTIONS, presentation
-from agent_core.functions.service import Author
-from agent_core.model.conversation import INSTRUCTIONS as FOR_SMALL_MODELS
+from agent_core.access.grants.approval import denial
+from agent_core.base import events
+from agent_core.base.receipt import Fact
+from agent_core.context import presentation
 from tests.functions.support import Room
 
-from .support import Human, human
+from .support import AGENT, Human, human
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-AGENT = Author("agent", "main", "turn", "scripted")
 
 
 def with_settings(here: Room, **settings: str) -> None:
@@ -38,14 +42,6 @@ async def test_a_need_is_fixed_by_asking_where_somebody_can_be_asked(
     here.shop.granting.approver = human("no") if is_attended else None
     wrong = code.replace("-> str", "-> int").replace("city: The", "town: The")
     assert says in (await here.shop.plan_create("weather", wrong, "sky", "", AGENT)).text
-
-
-async def test_a_saved_file_says_how_a_human_grants_what_it_needs(here: Room, code: str) -> None:
-    await here.save(code, here.root / "functions" / "sky.py")
-    verdict = (await here.shop.introspect("weather")).verdict
-    assert verdict is not None
-    (need,) = [one for one in verdict.problems if "needs" in one.code]
-    assert need.fix == "a human is asked before it is called, or grants it now: knapper functions grant NAME"
 
 
 async def test_what_was_granted_is_shown_instead_of_what_was_lacking(here: Room, code: str, host: str) -> None:
@@ -76,16 +72,11 @@ def relay(self, url: str) -> str:
 '''
 
 
-async def test_a_question_names_the_function_that_calls(here: Room, host: str) -> None:
+async def test_a_question_names_the_function_that_calls_and_the_moment(here: Room, code: str, host: str) -> None:
     await here.save(GETS, here.root / "functions" / "web.py")
     asked = here.shop.granting.approver = human("yes")
     assert (await here.shop.call("relay", {"url": f"http://{host}/Oslo"})).value == "rain in Oslo"
     assert [(one.function, one.moment, one.caller) for one in asked.asked] == [("get", "run", "relay")]
-
-
-async def test_what_a_human_grants_by_hand_is_said_to_be_theirs(here: Room, code: str, host: str) -> None:
-    await here.shop.create("weather", code, "sky", author=AGENT)
-    assert (await here.shop.grants.question("weather")).moment == "grant"
     await here.save(code, here.root / "functions" / "sky.py")
     assert (await here.shop.grants.question("weather", Grants(network=(host,)))).moment == "grant"
 
@@ -105,13 +96,25 @@ async def ask(desk: Approvals, *questions: Question) -> list[str]:
     return [one.answer for one in await asyncio.gather(*(desk.ask(one) for one in questions))]
 
 
+class Tracked(Question):
+    """A question whose instances are known as long as they live."""
+
+    living: ClassVar[list["ref[Tracked]"]] = []
+
+    def __new__(cls, *given: object, **named: object) -> "Tracked":
+        made = super().__new__(cls)
+        cls.living.append(ref(made))
+        return made
+
+
 async def test_questions_that_were_answered_are_not_kept() -> None:
     asked = human("yes")
     desk = Approvals(ApprovalQueue(slow(asked)))
-    await ask(desk, *(Question(f"kept_{number}") for number in range(20)))
+    await ask(desk, *(Tracked(f"kept_{number}") for number in range(20)))
     asked.asked.clear()
     gc.collect()
-    assert not [one for one in gc.get_objects() if isinstance(one, Question) and one.function.startswith("kept_")]
+    assert len(Tracked.living) >= 20
+    assert not [one for one in Tracked.living if one() is not None]
 
 
 async def test_a_yes_is_shared_by_those_that_waited_whoever_called_them() -> None:
@@ -121,7 +124,80 @@ async def test_a_yes_is_shared_by_those_that_waited_whoever_called_them() -> Non
     assert await ask(desk, questions[0]) == ["no"]
 
 
-@pytest.mark.parametrize("told", [INSTRUCTIONS, FOR_SMALL_MODELS], ids=["any model", "a small one"])
-async def test_every_model_is_told_to_write_what_needs_a_grant_and_that_the_user_is_asked(told: str) -> None:
-    for part in ("self.fetch(url)", "open(", 'self.secret("NAME")', "the user is asked before it joins"):
-        assert part in told.replace("The user", "the user")
+@dataclass
+class Turn:
+    """The events and callbacks of a turn."""
+
+    id: str = "turn"
+    step: int = 0
+    agent: str = "main"
+    works_for: str = ""
+    heard: list[events.Event] = field(default_factory=list)
+
+    def note_done(self, fact: Fact, name: str) -> None:
+        """Ignore the fact: these tests examine the questions."""
+
+    def ask_nobody(self) -> None:
+        """Do nothing: these tests do not wait for a question."""
+
+    @property
+    def emit(self) -> Callable[[events.Event], None]:
+        return self.heard.append
+
+
+async def noes(questions: Sequence[Question], *answers: str) -> tuple[int, list[Decision]]:
+    """Return how many of these questions were asked in one turn, and the decisions."""
+    who = human(*(answers or ("no",)))
+    desk = Approvals(ApprovalQueue(who), Turn())
+    found = [await desk.ask(one) for one in questions]
+    return len(who.asked), found
+
+
+SPELLINGS = {
+    "ports": [Question("f", Grants(network=(f"api.example.org:{port}",))) for port in range(8_000, 8_051)],
+    "hosts": [Question("f", Grants(network=(f"h{number}.example.org",))) for number in range(50)],
+    "paths": [Question("f", Grants(read=(f"data{number}/",))) for number in range(50)],
+    "versions": [Question("f", Grants(secrets=(f"S{number}",)), version=str(number)) for number in range(50)],
+    "joining": [Question("f", version=str(number)) for number in range(50)],
+    "limits": [Question("f", Grants(seconds=number)) for number in range(1, 50)],
+}
+
+
+@pytest.mark.parametrize("questions", SPELLINGS.values(), ids=SPELLINGS)
+async def test_after_three_noes_to_one_function_and_kind_it_is_no_for_the_turn(questions: list[Question]) -> None:
+    asked, answers = await noes(questions)
+    assert asked <= 3
+    assert {one.answer for one in answers} == {"no"}
+    assert {one.by for one in answers[3:]} <= {"often", "earlier"}
+
+
+async def test_other_functions_and_kinds_do_not_go_round_it() -> None:
+    mixed = [
+        *(Question(f"f{number}", Grants(network=(f"h{number}.example.org",))) for number in range(50)),
+        *(Question(f"g{number}", Grants(read=(f"d{number}/",)), version=str(number)) for number in range(50)),
+    ]
+    asked, answers = await noes(mixed, "no: not this")
+    assert asked == 6
+    assert {one.by for one in answers[6:]} == {"often"}
+
+
+async def test_neither_a_yes_between_noes_nor_another_kind_begins_the_count_anew_and_another_turn_does() -> None:
+    hosts = [Question("f", Grants(network=(f"h{number}.example.org",))) for number in range(20)]
+    asked, _ = await noes(hosts, "no", "yes", "no", "once", "no", "yes")
+    assert asked == 5
+    asked, answers = await noes([*hosts[:3], Question("f", Grants(read=("data/",)))])
+    assert (asked, answers[-1].by) == (4, "human")
+    assert (await noes(hosts[:3]))[0] == 3
+
+
+async def test_the_model_and_the_human_are_told_that_nobody_is_asked_any_more() -> None:
+    turn = Turn()
+    desk = Approvals(ApprovalQueue(human("no")), turn)
+    questions = [Question("f", Grants(network=(f"h{number}.example.org",))) for number in range(4)]
+    decision = [await desk.ask(one) for one in questions][-1]
+    last = turn.heard[-1]
+    assert isinstance(last, events.GrantAnswered)
+    assert (last.by, last.says) == ("often", ("fetch from h3.example.org",))
+    told = denial(questions[-1], decision)
+    assert "has said no several times in this turn" in told
+    assert "not asked again before the next" in told

@@ -61,9 +61,9 @@ async def asked_again(room: Room) -> str | None:
     return await room.shop.granting.book.lapsed(function, snapshot)
 
 
-@pytest.mark.parametrize(
-    "newer",
-    [
+async def test_a_yes_survives_a_neighbor(here: Room) -> None:
+    await granted(here)
+    for newer in (
         READER + NEIGHBOR,
         f"import math\n{READER}{NEIGHBOR}",
         READER + "\n\nOTHER = {'a': 1}\n",
@@ -73,81 +73,46 @@ async def asked_again(room: Room) -> str | None:
         f"from functools import cache\n{READER}\n\n@cache\ndef other(n: int) -> int:\n    return n\n",
         f"from dataclasses import dataclass\n{READER}{ROW}",
         f"import enum\n{READER}\n\nclass Kind(enum.Enum):\n    A = 1\n\n    def shown(self):\n        return 'a'\n",
-    ],
-    ids=[
-        "a neighbor",
-        "its import",
-        "a constant",
-        "a note",
-        "a docstring",
-        "patterns",
-        "a cache",
-        "a class",
-        "an enum",
-    ],
-)
-async def test_a_yes_survives_a_neighbor(here: Room, newer: str) -> None:
-    await granted(here)
-    await here.save(newer, here.root / "functions" / "reading.py")
-    assert await asked_again(here) is None
-    here.shop.granting.approver = human("no")
-    assert (await here.shop.call("first", {"path": "data/1"})).value == "1"
-
-
-async def test_a_yes_survives_a_neighbor_of_what_it_imports(here: Room) -> None:
-    await granted(here)
+    ):
+        await here.save(newer, here.root / "functions" / "reading.py")
+        assert await asked_again(here) is None, newer
+        here.shop.granting.approver = human("no")
+        assert (await here.shop.call("first", {"path": "data/1"})).value == "1", newer
     await here.save(HELPING + NEIGHBOR, here.root / "functions" / "helping.py")
     assert await asked_again(here) is None
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
+async def test_a_yes_lapses_with_what_it_names_and_says_so(here: Room) -> None:
+    await granted(here)
+    at_import, method = "what reading does when it is imported", "\n\n\nclass A:\n    "
+    for old, new, says in (
         ("text.strip()", "text.rstrip()", "`first` itself is unchanged; `parse` of reading changed"),
         ("readline()", "read()", "`first` itself is changed"),
         ("RATE = 1", "RATE = 2", "`first` itself is unchanged; `RATE` of reading changed"),
-        ("RATE = 1", "RATE = 1\nprint(1)", "what reading does when it is imported"),
+        ("RATE = 1", "RATE = 1\nprint(1)", at_import),
         ("RATE = 1", "RATE = 1\n\n\ndef open(path): return path", "`open` of reading is new"),
-        ("RATE = 1", "RATE = 1\n\n\ndef evil(a=print(1)): return a", "what reading does when it is imported"),
-        ("RATE = 1", "RATE = 1\n\n\ndef evil(a: print(1)): return a", "what reading does when it is imported"),
-        ("RATE = 1", "RATE = 1\n\n\n@print\ndef evil(a): return a", "what reading does when it is imported"),
-        ("RATE = 1", "RATE = 1\nimport functions.helping as open", "what reading does when it is imported"),
+        ("RATE = 1", "RATE = 1\n\n\ndef evil(a=print(1)): return a", at_import),
+        ("RATE = 1", "RATE = 1\n\n\ndef evil(a: print(1)): return a", at_import),
+        ("RATE = 1", "RATE = 1\n\n\n@print\ndef evil(a): return a", at_import),
+        ("RATE = 1", "RATE = 1\nimport functions.helping as open", at_import),
         ("RATE = 1", "RATE = 1\nfrom math import floor as open", "`open` of reading is new"),
-        ("RATE = 1", "RATE = 1\n\n\nclass A:\n    print(1)", "what reading does when it is imported"),
-        ("RATE = 1", "RATE = 1\n\n\nclass A:\n    clean.b: int = 1", "what reading does when it is imported"),
-        ("RATE = 1", "RATE = 1\n\n\nclass A(dict):\n    pass", "what reading does when it is imported"),
-        ("RATE = 1", "RATE = 1\n\n\nclass A(metaclass=print):\n    pass", "what reading does when it is imported"),
-        (
-            "RATE = 1",
-            "RATE = 1\n\n\nclass A:\n    def dict(x): print(x)\n    b = dict(1)",
-            "what reading does when it is imported",
-        ),
-        (
-            "RATE = 1",
-            "RATE = 1\n\n\nclass A:\n    from os import fspath as __class_getitem__",
-            "what reading does when it is imported",
-        ),
+        ("RATE = 1", f"RATE = 1{method}print(1)", at_import),
+        ("RATE = 1", f"RATE = 1{method}clean.b: int = 1", at_import),
+        ("RATE = 1", "RATE = 1\n\n\nclass A(dict):\n    pass", at_import),
+        ("RATE = 1", "RATE = 1\n\n\nclass A(metaclass=print):\n    pass", at_import),
+        ("RATE = 1", f"RATE = 1{method}def dict(x): print(x)\n    b = dict(1)", at_import),
+        ("RATE = 1", f"RATE = 1{method}from os import fspath as __class_getitem__", at_import),
         (
             "RATE = 1",
             "import enum\nRATE = 1\n\n\nclass A(enum.Enum):\n    B = 1\n    def __init__(self, x): print(x)",
-            "what reading does when it is imported",
+            at_import,
         ),
-        ("RATE = 1", "RATE = 1\n\n\ndef set(x): print(x)\n\n\nA = set(1)", "what reading does when it is imported"),
-        (
-            "RATE = 1",
-            "from functions.helping import clean as set\nRATE = set('x')",
-            "what reading does when it is imported",
-        ),
-    ],
-)
-async def test_a_yes_lapses_with_what_it_names_and_says_so(here: Room, old: str, new: str, says: str) -> None:
-    await granted(here)
-    await here.save(READER.replace(old, new, 1), here.root / "functions" / "reading.py")
-    assert says in str(await asked_again(here))
-
-
-async def test_a_yes_lapses_with_the_helper_that_it_imports(here: Room) -> None:
-    await granted(here)
+        ("RATE = 1", "RATE = 1\n\n\ndef set(x): print(x)\n\n\nA = set(1)", at_import),
+        ("RATE = 1", "from functions.helping import clean as set\nRATE = set('x')", at_import),
+    ):
+        await here.save(READER.replace(old, new, 1), here.root / "functions" / "reading.py")
+        assert says in str(await asked_again(here)), new
+    await here.save(READER, here.root / "functions" / "reading.py")
     await here.save(HELPING.replace("return text", "return text + 'x'"), here.root / "functions" / "helping.py")
     assert await asked_again(here) == "`first` itself is unchanged; `clean` of helping changed"
     (row,) = (await here.shop.grants.listing()).grants
@@ -180,12 +145,12 @@ async def test_a_yes_lapses_with_what_the_package_around_the_function_does_at_it
     assert "what web does when it is imported" in str(await asked_again(here))
 
 
-@pytest.mark.parametrize("way", ["globals()['RATE']", "getattr(parse, 'x')", "parse.__globals__['RATE']"])
-async def test_a_function_that_may_reach_its_neighbors_is_bound_to_them(here: Room, way: str) -> None:
-    reaching = READER.replace("* RATE", f"* {way}")
-    await granted(here, reaching)
-    await here.save(reaching + NEIGHBOR, here.root / "functions" / "reading.py")
-    assert "`other` of reading is new" in str(await asked_again(here))
+async def test_a_function_that_may_reach_its_neighbors_is_bound_to_them(here: Room) -> None:
+    for way in ("globals()['RATE']", "getattr(parse, 'x')", "parse.__globals__['RATE']"):
+        reaching = READER.replace("* RATE", f"* {way}")
+        await granted(here, reaching)
+        await here.save(reaching + NEIGHBOR, here.root / "functions" / "reading.py")
+        assert "`other` of reading is new" in str(await asked_again(here)), way
 
 
 async def test_the_question_shows_only_what_concerns_the_function(here: Room) -> None:
@@ -234,29 +199,23 @@ async def test_a_yes_survives_layout_and_comments_of_its_own(here: Room) -> None
     assert await asked_again(here) == "`first` itself is changed"
 
 
-@pytest.mark.parametrize(
-    "newer",
-    [
+async def test_what_only_looks_like_layout_ends_a_yes(here: Room) -> None:
+    await granted(here)
+    returned = "    return parse(open(path).readline())"
+    for newer in (
         READER.replace('"""Read the first line of a file."""', '"""Send a file to example.org."""'),
         READER.replace('of a file."""', 'of a file.\n\n    >>> open("data/1").read()\n    ""\n    """'),
-        READER.replace(
-            "    return parse(open(path).readline()) * RATE", "    return parse(open(path).readline() * RATE)"
-        ),
+        READER.replace(f"{returned} * RATE", f"{returned[:-1]} * RATE)"),
         READER.replace("text.strip()", "text.strip(' ')"),
         READER.replace("clean(text.strip())", "clean(text.strip()) # a\\\n    # b\n").replace("# a\\", "+ 'x'"),
         f"def open(path):\n    return path\n\n\n{READER}",
-    ],
-    ids=["a docstring", "an example", "a bracket", "blanks in a text", "more than a comment", "another open"],
-)
-async def test_what_only_looks_like_layout_ends_a_yes(here: Room, newer: str) -> None:
-    await granted(here)
-    await here.save(newer, here.root / "functions" / "reading.py")
-    assert await asked_again(here)
+    ):
+        await here.save(newer, here.root / "functions" / "reading.py")
+        assert await asked_again(here), newer
 
 
-@pytest.mark.parametrize(
-    "way",
-    [
+async def test_a_function_that_may_see_its_layout_is_bound_to_it(here: Room) -> None:
+    for way in (
         "RATE if first.__doc__ else 2",
         "len(parse.__code__.co_lnotab)",
         "int(open(__file__).read()[-1])",
@@ -264,18 +223,15 @@ async def test_what_only_looks_like_layout_ends_a_yes(here: Room, newer: str) ->
         "__import__('sys')._getframe().f_lineno",
         "__import__('inspect').getsource(parse).count(' ')",
         "__import__('warnings').catch_warnings(record=True)",
-    ],
-)
-async def test_a_function_that_may_see_its_layout_is_bound_to_it(here: Room, way: str) -> None:
-    reading = READER.replace("* RATE", f"* ({way})")
-    await granted(here, reading)
-    await here.save(
-        reading.replace("    return clean(", "    # 1\n    return clean("), here.root / "functions" / "reading.py"
-    )
-    is_bound = "first.__doc__" not in way  # code that reads a docstring does not see a comment
-    assert bool(await asked_again(here)) is is_bound
-    await here.save(reading.replace("Read the first", "Read any"), here.root / "functions" / "reading.py")
-    assert "`first` itself is changed" in str(await asked_again(here))
+    ):
+        reading = READER.replace("* RATE", f"* ({way})")
+        await granted(here, reading)
+        spread = reading.replace("    return clean(", "    # 1\n    return clean(")
+        await here.save(spread, here.root / "functions" / "reading.py")
+        is_bound = "first.__doc__" not in way  # code that reads a docstring does not see a comment
+        assert bool(await asked_again(here)) is is_bound, way
+        await here.save(reading.replace("Read the first", "Read any"), here.root / "functions" / "reading.py")
+        assert "`first` itself is changed" in str(await asked_again(here)), way
 
 
 async def test_the_examples_of_a_docstring_that_nobody_agreed_to_read_no_granted_file(here: Room) -> None:

@@ -43,29 +43,19 @@ def swap(text: str) -> str:
 '''
 
 
-@pytest.mark.parametrize(
-    "requirement",
-    [
-        pytest.param("--index-url=x", id="an option"),
-        pytest.param("-r other.txt", id="another file"),
-        pytest.param("abacus @ file:///tmp/a.whl", id="a file by its address"),
-        pytest.param("git+ssh://x/y", id="a repository"),
-        pytest.param("./abacus", id="a path"),
-        pytest.param("../index/abacus-1.0-py3-none-any.whl", id="a wheel by its path"),
-        pytest.param("abacus; python_version > '3'", id="a marker"),
-        pytest.param("abacus --hash=sha256:0", id="an option behind a name"),
-        pytest.param("abacus\n-e .", id="a second line"),
-        pytest.param("rеquests", id="a letter of another alphabet"),
-        pytest.param("abacus\u202e", id="a change of direction"),
-        pytest.param("a" * 400, id="a name without an end"),
-        pytest.param("", id="nothing"),
-    ],
-)
-async def test_what_is_no_plain_requirement_never_reaches_pip(
-    environment: Environment, root: Path, requirement: str
-) -> None:
-    with pytest.raises(PackagesError, match="names no package"):
-        await environment.resolve([requirement])
+async def test_what_is_no_plain_requirement_never_reaches_pip(environment: Environment, root: Path) -> None:
+    options = (
+        "--index-url=x",
+        "-r other.txt",
+        "abacus --hash=sha256:0",
+        "abacus\n-e .",
+        "abacus; python_version > '3'",
+    )
+    paths = ("abacus @ file:///tmp/a.whl", "git+ssh://x/y", "./abacus", "../index/abacus-1.0-py3-none-any.whl")
+    names = ("rеquests", "abacus\u202e", "a" * 400, "")  # the first with a letter of another alphabet
+    for requirement in (*options, *paths, *names):
+        with pytest.raises(PackagesError, match="names no package"):
+            await environment.resolve([requirement])
     assert not (root / ".knapper/env").exists()
 
 
@@ -80,26 +70,21 @@ def test_no_text_becomes_an_option_or_an_address(text: str) -> None:
     assert not set(found[0]) & set("/:;@ \n'\"\\")
 
 
-@pytest.mark.parametrize(
-    ("files", "told"),
-    [
-        pytest.param({"../../escaped.py": ""}, "leaves its folder", id="a climb"),
-        pytest.param({"/tmp/escaped.py": ""}, "leaves its folder", id="an absolute path"),
-        pytest.param({"evil-1.0.data/purelib/../../../escaped.py": ""}, "leaves its folder", id="a climb in its data"),
-        pytest.param({"json.py": ""}, "`json`", id="a module of the standard library"),
-        pytest.param({"evil-1.0.data/purelib/json/__init__.py": ""}, "`json`", id="the same by its data"),
-        pytest.param({"pydantic/__init__.py": ""}, "`pydantic`", id="a package that all functions see"),
-        pytest.param({"functions/__init__.py": ""}, "`functions`", id="the functions of the workspace"),
-        pytest.param({"sandbox/wire/protocol.py": ""}, "`sandbox`", id="the sandbox"),
-        pytest.param({"sitecustomize.py": ""}, "`sitecustomize`", id="what an interpreter runs at its start"),
-    ],
-)
-def test_a_wheel_with_what_must_not_be_there_is_refused_unopened(
-    tmp_path: Path, files: dict[str, str], told: str
-) -> None:
-    path = wheel(tmp_path, "evil", "1.0", {"evil.py": "", **files})
-    with pytest.raises(PackagesError, match=told):
-        names_in(path, {"pydantic": "pydantic"})
+def test_a_wheel_with_what_must_not_be_there_is_refused_unopened(tmp_path: Path) -> None:
+    for file, told in {
+        "../../escaped.py": "leaves its folder",
+        "/tmp/escaped.py": "leaves its folder",
+        "evil-1.0.data/purelib/../../../escaped.py": "leaves its folder",
+        "json.py": "`json`",
+        "evil-1.0.data/purelib/json/__init__.py": "`json`",
+        "pydantic/__init__.py": "`pydantic`",
+        "functions/__init__.py": "`functions`",
+        "sandbox/wire/protocol.py": "`sandbox`",
+        "sitecustomize.py": "`sitecustomize`",
+    }.items():
+        path = wheel(tmp_path, "evil", "1.0", {"evil.py": "", file: ""})
+        with pytest.raises(PackagesError, match=told):
+            names_in(path, {"pydantic": "pydantic"})
 
 
 async def test_what_is_refused_leaves_neither_a_folder_nor_a_pin(
@@ -198,45 +183,29 @@ def test_a_folder_whose_facts_were_changed_is_not_used(environment: Environment,
     assert environment.folders(("abacus",)) == ((), ())
 
 
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        pytest.param("extra.py", "", id="a file that was added"),
-        pytest.param("abacus/__init__.py", "evil", id="a file of the same size that was changed"),
-        pytest.param("abacus/deep/down.py", "", id="a folder that was added"),
-    ],
-)
-def test_a_folder_whose_files_were_changed_by_a_pull_is_not_used(root: Path, path: str, text: str) -> None:
-    folder = placed(root, "abacus", files={"abacus/__init__.py": "good"})
-    assert opened(root).find(("abacus",)) is not None
-    (folder / path).parent.mkdir(parents=True, exist_ok=True)
-    (folder / path).write_text(text)
-    assert opened(root).find(("abacus",)) is None
+def test_a_folder_whose_files_were_changed_by_a_pull_is_not_used(root: Path) -> None:
+    for path, text in {"extra.py": "", "abacus/__init__.py": "evil", "abacus/deep/down.py": ""}.items():
+        folder = placed(root, "abacus", files={"abacus/__init__.py": "good"})
+        assert opened(root).find(("abacus",)) is not None
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+        assert opened(root).find(("abacus",)) is None, path
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        pytest.param("--index-url https://elsewhere", id="an option"),
-        pytest.param("abacus @ file:///tmp/a.whl", id="a file"),
-        pytest.param("abacus==1.0", id="no hash"),
-        pytest.param("-r other.txt", id="another file"),
-        pytest.param("abacus==1.0 --hash=sha256:" + "0" * 63, id="half a hash"),
-        pytest.param("# for: --index-url=x", id="requirements that are none"),
-        pytest.param("<<<<<<< HEAD", id="a merge that was left"),
-    ],
-)
 async def test_a_lock_that_is_not_understood_counts_for_nothing_and_is_not_written_over(
-    environment: Environment, root: Path, line: str
+    environment: Environment, root: Path
 ) -> None:
     placed(root, "abacus")
     lock = root / "functions/requirements.lock"
-    text = f"{lock.read_text()}{line}\n"
-    lock.write_text(text)
-    assert environment.folders(("abacus",)) == ((), ())
-    with pytest.raises(PackagesError, match="none of it counts"):
-        await environment.resolve(["beads"])
-    assert lock.read_text() == text
+    good = lock.read_text()
+    options = ("--index-url https://elsewhere", "-r other.txt", "# for: --index-url=x", "<<<<<<< HEAD")
+    pins = ("abacus @ file:///tmp/a.whl", "abacus==1.0", "abacus==1.0 --hash=sha256:" + "0" * 63)
+    for line in (*options, *pins):
+        lock.write_text(text := f"{good}{line}\n")
+        assert environment.folders(("abacus",)) == ((), ()), line
+        with pytest.raises(PackagesError, match="none of it counts"):
+            await environment.resolve(["beads"])
+        assert lock.read_text() == text, line
 
 
 def test_a_lock_that_is_a_link_is_not_followed(environment: Environment, root: Path, tmp_path: Path) -> None:

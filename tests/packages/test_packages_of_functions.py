@@ -7,15 +7,13 @@ from pathlib import Path
 import pytest
 
 from agent_core import Workspace
-from agent_core.base.json_form import to_json
 from agent_core.functions.service.judgment import Judgment
-from agent_core.functions.service.plan import Author
 from tests.grants.support import Human, human
 from tests.interfaces.asking import DONE, ended, home, press, shown_whole
 from tests.interfaces.support import prompt
 from tests.kit import Ask, Wanted
 from tests.kit.program import knapper
-from tests.packages.support import wheel
+from tests.packages.support import placed, wheel
 
 COUNTS = '''\
 import abacus
@@ -52,7 +50,6 @@ def draw(title: str, path: str) -> str:
 
     Returns:
         The path of the picture.
-
     Examples:
         >>> draw("One", "one.svg")
         'one.svg'
@@ -106,48 +103,30 @@ async def test_a_package_that_cannot_be_had_is_told_and_nobody_is_asked(index: P
     assert asked.asked == []
 
 
-@pytest.mark.parametrize(
-    ("code", "told"),
-    [
-        pytest.param(COUNTS.replace("        >>> count([4])\n        4\n", ""), "too-few-examples", id="one example"),
-        pytest.param(
-            COUNTS.replace("count([4])\n        4\n", "count([1, 2])\n        4\n"), "contradictory", id="two results"
-        ),
-        pytest.param(
-            COUNTS.replace("count([4])\n        4\n", "count([3])\n        3\n"), "same-results", id="one result"
-        ),
-        pytest.param(COUNTS.replace("return abacus.total(numbers)", "pass"), "placeholder", id="nothing done"),
-        pytest.param(ECHOES, "stub-passes", id="an argument that comes back"),
-        pytest.param(COUNTS.replace("return abacus", "return word"), "undefined-name", id="a name that is not there"),
-    ],
-)
-async def test_nobody_is_asked_for_a_package_of_a_function_that_is_refused_anyway(
-    index: Path, root: Path, code: str, told: str
-) -> None:
+async def test_nobody_is_asked_for_a_package_of_a_function_that_is_refused_anyway(index: Path, root: Path) -> None:
     asked = human("yes")
-    verdict = await _made(root, asked, code)
-    assert told in str([problem.code for problem in verdict.refusals[:-1]])
-    assert verdict.refusals[-1].code == "needs-packages"
+    second = "        >>> count([4])\n        4\n"
+    async with Workspace.open(root, approver=asked) as workspace:
+        for at, (told, code) in enumerate(
+            {
+                "too-few-examples": COUNTS.replace(second, ""),
+                "contradictory": COUNTS.replace("count([4])\n        4\n", "count([1, 2])\n        4\n"),
+                "same-results": COUNTS.replace("count([4])\n        4\n", "count([3])\n        3\n"),
+                "placeholder": COUNTS.replace("return abacus.total(numbers)", "pass"),
+                "stub-passes": ECHOES,
+                "undefined-name": COUNTS.replace("return abacus", "return word"),
+            }.items()
+        ):
+            renamed = code.replace("count(", f"count{at}(")
+            verdict = await workspace.functions.create(f"count{at}", renamed, reason="It counts.")
+            assert told in str([problem.code for problem in verdict.refusals[:-1]]), told
+            assert verdict.refusals[-1].code == "needs-packages", told
     assert asked.asked == []
     assert not list((root / ".knapper").glob("env/*"))
 
 
-async def test_nobody_is_asked_for_a_package_when_an_example_is_dropped(index: Path, root: Path) -> None:
-    asked = human("yes")
-    plain = COUNTS.replace("import abacus\n\n\n", "").replace("abacus.total", "sum")
-    async with Workspace.open(root, approver=asked) as workspace:
-        await workspace.functions.create("count", plain)
-        verdict = await workspace.functions.replace(
-            "count",
-            COUNTS.replace("count([4])\n        4\n", "count([5])\n        5\n"),
-            author=Author("agent", "main", "turn", "scripted"),
-        )
-    assert "example-dropped" in str([problem.code for problem in verdict.problems])
-    assert asked.asked == []
-
-
 async def test_a_function_that_writes_a_file_by_a_package_and_returns_its_path_joins(index: Path, root: Path) -> None:
-    wheel(index, "paint", "1.0", {"paint.py": "def save(path, text):\n    open(path, 'w').write(text)\n"})
+    placed(root, "paint", files={"paint.py": "def save(path, text):\n    open(path, 'w').write(text)\n"})
     async with Workspace.open(root, approver=human("yes")) as workspace:
         verdict = await workspace.functions.create("draw", DRAWS, reason="It draws.")
         found = await workspace.functions.call("draw", {"title": "Cups", "path": "cups.svg"})
@@ -224,18 +203,6 @@ async def test_a_function_without_the_grant_does_not_see_the_package_of_another(
     assert found.outcome == "returned", found
 
 
-async def test_what_nobody_is_granted_any_more_is_removed_by_hand(ready: Path) -> None:
-    async with Workspace.open(ready, approver=human("yes")) as workspace:
-        await workspace.functions.create("count", COUNTS, reason="It counts.")
-    async with Workspace.open(ready) as workspace:
-        shop = workspace.functions
-        assert (await shop.granting.packages.clean()).removed == ()
-        await shop.grants.revoke("count", None)
-        assert len((await shop.granting.packages.clean()).removed) == 1
-        assert to_json(await shop.granting.packages.listing()) == {"packages": [], "problem": ""}
-    assert list((ready / ".knapper/env").iterdir()) == []
-
-
 async def test_a_function_that_imports_a_package_never_breaks_its_neighbours(ready: Path) -> None:
     asked = human("yes")
     plain = COUNTS.replace("import abacus\n\n\n", "").replace("count", "plain").replace("abacus.total", "sum")
@@ -251,47 +218,12 @@ async def test_a_function_that_imports_a_package_never_breaks_its_neighbours(rea
     assert [one.outcome for one in found] == ["returned", "returned"]
 
 
-async def test_a_saved_file_whose_package_is_not_there_is_offered_as_a_draft_and_can_be_granted(
-    index: Path, root: Path
-) -> None:
-    (root / "functions").mkdir()
-    (root / "knapper.toml").touch()
-    (root / "functions/sums.py").write_text(COUNTS)
-    async with Workspace.open(root) as workspace:
-        shop = workspace.functions
-        assert shop.rejected() == ()
-        assert (await shop.introspect("count")).standing == "draft"
-        question = await shop.grants.question("count")
-        await shop.grants.grant("count", question.missing)
-        found = await shop.call("count", {"numbers": [1, 2]})
-    assert question.installs[0].startswith("would be installed: abacus")
-    assert found.outcome == "returned"
-
-
-async def test_a_saved_file_is_proven_with_the_packages_that_are_there(ready: Path) -> None:
-    async with Workspace.open(ready, approver=human("yes")) as workspace:
-        await workspace.functions.create("count", COUNTS, reason="It counts.")
-        file = ready / "functions/count.py"
-        file.write_text(file.read_text().replace("    3\n", "    9\n"))
-        await workspace.functions.reload()
-        assert workspace.functions.rejected() == ()
-        tested = await workspace.functions.introspect("count")
-    assert tested.standing == "draft"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("rеquests", id="a letter of another alphabet"),
-        pytest.param("_private", id="no name of a project"),
-        pytest.param("a" * 400, id="a name without an end"),
-    ],
-)
-async def test_an_import_that_names_no_project_is_never_asked_about(root: Path, name: str) -> None:
+async def test_an_import_that_names_no_project_is_never_asked_about(root: Path) -> None:
     asked = human("yes")
-    verdict = await _made(root, asked, COUNTS.replace("import abacus", f"import {name} as abacus"))
-    assert "needs-packages" in {problem.code for problem in verdict.problems}
-    assert (verdict.admitted, asked.asked) == (False, [])
+    for name in ("rеquests", "_private", "a" * 400):  # the first with a letter of another alphabet
+        verdict = await _made(root, asked, COUNTS.replace("import abacus", f"import {name} as abacus"))
+        assert "needs-packages" in {problem.code for problem in verdict.problems}, name
+        assert (verdict.admitted, asked.asked) == (False, []), name
 
 
 async def test_a_yes_meant_once_gives_the_package_to_one_call(ready: Path) -> None:
@@ -331,28 +263,26 @@ def mean(numbers: list[int]) -> float:
 '''
 
 
-@pytest.mark.parametrize("shared", [pytest.param(COUNTS, id="at the top"), pytest.param(SHARES, id="in the body")])
-async def test_a_call_asks_for_the_package_of_another_module_that_it_goes_through(
-    index: Path, root: Path, shared: str
-) -> None:
-    (root / "functions/tools").mkdir(parents=True)
-    (root / "functions/tools/counts.py").write_text(shared)
-    (root / "functions/means.py").write_text(USES)
+async def test_a_call_asks_for_the_package_of_another_module_that_it_goes_through(ready: Path) -> None:
+    (ready / "functions/tools").mkdir(parents=True)
+    (ready / "functions/tools/counts.py").write_text(COUNTS)  # at the top
+    (ready / "functions/tools/weighs.py").write_text(SHARES.replace("count", "weigh"))  # in the body
+    (ready / "functions/means.py").write_text(USES)
+    (ready / "functions/averages.py").write_text(USES.replace("count", "weigh").replace("mean", "average"))
     asked = human("yes")
-    async with Workspace.open(root, approver=asked) as workspace:
-        found = await workspace.functions.call("mean", {"numbers": [3, 4]})
-    assert (found.outcome, found.value) == ("returned", 3.5)
-    assert [(question.function, question.missing.packages) for question in asked.asked] == [("mean", ("abacus",))]
+    async with Workspace.open(ready, approver=asked) as workspace:
+        found = [await workspace.functions.call(name, {"numbers": [3, 4]}) for name in ("mean", "average")]
+    assert [(one.outcome, one.value) for one in found] == [("returned", 3.5)] * 2
+    missing = [(question.function, question.missing.packages) for question in asked.asked]
+    assert missing == [("mean", ("abacus",)), ("average", ("abacus",))]
 
 
 @pytest.mark.parametrize("shared", [pytest.param(COUNTS, id="at the top"), pytest.param(SHARES, id="in the body")])
-async def test_a_candidate_that_uses_a_module_is_asked_for_the_package_of_that(
-    index: Path, root: Path, shared: str
-) -> None:
-    (root / "functions/tools").mkdir(parents=True)
-    (root / "functions/tools/counts.py").write_text(shared)
+async def test_a_candidate_that_uses_a_module_is_asked_for_the_package_of_that(ready: Path, shared: str) -> None:
+    (ready / "functions/tools").mkdir(parents=True)
+    (ready / "functions/tools/counts.py").write_text(shared)
     asked = human("yes")
-    verdict = await _made(root, asked, USES, "mean")
+    verdict = await _made(ready, asked, USES, "mean")
     assert (verdict.admitted, verdict.standing) == (True, "trial"), verdict.problems
     assert [(question.function, question.missing.packages) for question in asked.asked] == [("mean", ("abacus",))]
 

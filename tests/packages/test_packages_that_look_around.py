@@ -134,11 +134,20 @@ async def room(index: Path, root: Path) -> AsyncIterator[Room]:
         yield room
 
 
-@pytest.mark.parametrize("who", ["package", "itself"])
-async def test_what_is_not_next_to_a_package_is_absent_however_it_is_looked_for(room: Room, who: str) -> None:
+async def test_nothing_tells_what_is_absent_in_the_state_of_the_workspace_or_granted_to_others(room: Room) -> None:
+    kept = room.root / ".knapper"
+    (kept / "folder").mkdir()
+    facts = room.env / f"{room.other.name}.json"
+    ways = (*_ABSENT, "posix.stat", *BY_THE_HOST)
     nothing = [room.env / ".matplotlib-repo", room.own / "nothing", room.own / "deep/nothing", room.env / "far/nothing"]
-    report = await room.look(_ABSENT, *nothing, who=who)
-    assert (report.value, report.lacks) == ([*_ABSENT.values()] * len(nothing), "")
+    for who in ("package", "itself"):
+        report = await room.look(_ABSENT, *nothing, who=who)
+        assert (report.value, report.lacks) == ([*_ABSENT.values()] * len(nothing), ""), who
+        for place in (room.other, room.other / "beads.py", facts, kept / "state.db", kept / "folder"):
+            there = await room.look(ways, place, who=who)
+            missing = await room.look(ways, place.parent / "missing", who=who)
+            assert place.exists()
+            assert (there.outcome, there.value) == ("returned", missing.value), (who, place)
 
 
 async def test_what_a_package_has_is_there_and_nothing_is_written_next_to_it(room: Room) -> None:
@@ -152,62 +161,29 @@ async def test_what_a_package_has_is_there_and_nothing_is_written_next_to_it(roo
         assert not place.exists()
 
 
-@pytest.mark.parametrize("who", ["package", "itself"])
-async def test_nothing_tells_what_is_in_the_state_of_the_workspace_or_is_granted_to_others(
-    room: Room, who: str
-) -> None:
-    kept = room.root / ".knapper"
-    (kept / "folder").mkdir()
-    facts = room.env / f"{room.other.name}.json"
-    ways = (*_ABSENT, "posix.stat", *BY_THE_HOST)
-    for place in (room.other, room.other / "beads.py", facts, kept / "state.db", kept / "folder"):
-        there = await room.look(ways, place, who=who)
-        missing = await room.look(ways, place.parent / "missing", who=who)
-        assert place.exists()
-        assert there.outcome == "returned"
-        assert there.value == missing.value
-
-
-@pytest.mark.parametrize(
-    ("way", "place", "who"),
-    [
-        pytest.param("open", "/sys/fs/cgroup/cpu.max", "package", id="of the system, by a package"),
-        pytest.param("open", "/sys/fs/cgroup/cpu.max", "itself", id="of the system, by a function"),
-        pytest.param("open", "/etc/hostname", "itself", id="of the machine"),
-        pytest.param("open", "notes.txt", "package", id="of the workspace, by a package"),
-        pytest.param("os.listdir", "data", "package", id="of a folder, by a package"),
-        pytest.param("os.path.exists", "notes.txt", "package", id="whether it is there, by a package"),
-    ],
-)
-async def test_a_refused_read_that_is_done_without_is_told_only_when_the_call_fails(
-    room: Room, way: str, place: str, who: str
-) -> None:
-    returned = await room.look([way], place, who=who)
-    assert (returned.outcome, returned.lacks) == ("returned", "")
-    failed = await room.look([way], place, who="failing" if who == "itself" else "failing package")
-    assert failed.outcome == "raised"
-    assert place in f"{failed.error} {failed.lacks}"
-
-
-@pytest.mark.parametrize(
-    ("way", "place", "who"),
-    [
-        pytest.param("write", "notes.txt", "package", id="a write, by a package"),
-        pytest.param("write", "/etc/hostname", "itself", id="a write in the system"),
-        pytest.param("open", "notes.txt", "itself", id="a read of the workspace, by the function"),
-    ],
-)
-async def test_what_was_refused_and_may_make_a_result_wrong_is_told_with_it(
-    room: Room, way: str, place: str, who: str
-) -> None:
-    report = await room.look([way], place, who=who)
-    assert report.outcome == "returned"
-    assert place in report.lacks
-
-
-async def test_a_package_that_asks_whether_a_file_is_there_hears_no_of_one_that_is_not_granted(room: Room) -> None:
+async def test_a_refusal_is_told_when_the_call_fails_or_the_result_may_be_wrong(room: Room) -> None:
+    for way, place, who in (
+        ("open", "/sys/fs/cgroup/cpu.max", "package"),
+        ("open", "/sys/fs/cgroup/cpu.max", "itself"),
+        ("open", "/etc/hostname", "itself"),
+        ("open", "notes.txt", "package"),
+        ("os.listdir", "data", "package"),
+        ("os.path.exists", "notes.txt", "package"),
+    ):
+        returned = await room.look([way], place, who=who)
+        assert (returned.outcome, returned.lacks) == ("returned", ""), (way, place, who)
+        failed = await room.look([way], place, who="failing" if who == "itself" else "failing package")
+        assert failed.outcome == "raised", (way, place, who)
+        assert place in f"{failed.error} {failed.lacks}", (way, place, who)
+    for way, place, who in (
+        ("write", "notes.txt", "package"),
+        ("write", "/etc/hostname", "itself"),
+        ("open", "notes.txt", "itself"),
+    ):
+        report = await room.look([way], place, who=who)
+        assert (report.outcome, place in report.lacks) == ("returned", True), (way, place, who)
     report = await room.look(["os.path.exists", "Path.exists", "os.access"], "notes.txt")
-    assert report.value == ["False"] * 3
+    assert report.value == ["False"] * 3, "a package hears no of a file that is not granted"
     report = await room.look(["os.path.exists"], "notes.txt", who="itself")
     assert "PermissionError" in report.value[0]
 

@@ -122,10 +122,11 @@ async def test_without_a_yes_and_in_a_dry_run_nothing_is_written(words: Path, is
     assert not (words / "functions" / "grants.toml").exists()
 
 
-@pytest.mark.parametrize("name", ["words.text.nothing", "words.text.x y", "nowhere.f", "slug", "hostile.renamed"])
-async def test_what_is_not_there_or_names_what_is_no_name_is_a_wrong_use(words: Path, name: str) -> None:
-    with pytest.raises(UsageError, match=r"cannot be told how|is no name"):
-        await wrapped(words, name)
+async def test_what_is_not_there_or_names_what_is_no_name_is_a_wrong_use(words: Path) -> None:
+    async with Workspace.open(words) as workspace:
+        for name in ("words.text.nothing", "words.text.x y", "nowhere.f", "slug", "hostile.renamed"):
+            with pytest.raises(UsageError, match=r"cannot be told how|is no name"):
+                await wrap(workspace.functions, Taking(Path("my-words")), (name,), lambda _: True, lambda _: None)
     assert not list((words / "functions").glob("*.py"))
 
 

@@ -130,20 +130,9 @@ def sections() -> st.SearchStrategy[SectionRow]:
 
 def passages() -> st.SearchStrategy[PassageRow]:
     tags = st.lists(texts, max_size=2, unique=True).map(tuple)
-    ids = st.sampled_from(("p-1", "p-2", "p-3"))
-    return st.builds(
-        PassageRow,
-        ids,
-        st.just("main"),
-        texts,
-        texts,
-        times,
-        tags,
-        texts,
-        texts,
-        st.sampled_from(("", "h")),
-        st.integers(0, 9),
-    )
+    ids, documents = st.sampled_from(("p-1", "p-2", "p-3")), st.sampled_from(("", "h"))
+    numbers = st.integers(0, 9)
+    return st.builds(PassageRow, ids, st.just("main"), texts, texts, times, tags, texts, texts, documents, numbers)
 
 
 def documents() -> st.SearchStrategy[DocumentRow]:

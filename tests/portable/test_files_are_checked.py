@@ -1,15 +1,21 @@
-"""A file is checked before it is used: an error names its place, and nothing is written."""
+"""A file is checked before it is used, as its published schema says: an error names its place, nothing is written."""
 
 import json
+import runpy
 import time
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
+from hypothesis import given, settings
 
-from agent_core.workspace.portable import AgentFileError, ImportOptions
+from agent_core.storage import WholeAgent
+from agent_core.workspace.portable import AgentFileError, ImportOptions, Moves
 from agent_core.workspace.portable.child import MOST
-from tests.portable.support import moving
+from agent_core.workspace.portable.outward import document_of
+from tests.portable.support import agents, moving
 
 USER = {"kind": "user", "payload": {"text": "hi"}, "at": 1.0}
 REPLY = {
@@ -55,11 +61,11 @@ def changed(path: str, value: Any) -> str:
     return json.dumps(document)
 
 
-async def refusal(text: str) -> str:
-    async with moving() as (_, moves):
-        with pytest.raises(AgentFileError) as told:
-            await moves.take_in(text, ImportOptions())
-        assert await moves.names() == []
+async def refusal(moves: Moves, text: str) -> str:
+    """Return why a file is refused; nothing of it is taken in."""
+    with pytest.raises(AgentFileError) as told:
+        await moves.take_in(text, ImportOptions())
+    assert await moves.names() == []
     return told.value.message
 
 
@@ -70,65 +76,63 @@ async def test_the_good_file_is_taken_in_and_its_passage_can_be_found() -> None:
         assert await store.search_words("archival", "a", ["passage"], 5)
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "told"),
-    [
-        pytest.param("version", 2, "version: expected 1, got 2", id="another-version"),
-        pytest.param("agent.name", "../x", "agent.name: expected a text of the form", id="a-name-that-is-a-path"),
-        pytest.param("agent.name", ..., "agent.name: expected it, and it is missing", id="no-name"),
-        pytest.param("agent.extra", 1, "agent.extra: expected no such field", id="an-unknown-field"),
-        pytest.param("blocks", {}, "blocks: expected a list, got an object", id="an-object-for-a-list"),
-        pytest.param("blocks.0.limit", "ten", "blocks[0].limit: expected a whole number, got the text", id="limit"),
-        pytest.param("blocks.0.limit", 10**30, "blocks[0].limit: expected at most", id="a-huge-number"),
-        pytest.param("blocks.0.limit", True, "blocks[0].limit: expected a whole number, got true", id="a-truth"),
-        pytest.param("blocks.0.value", "long" * 9, "blocks[0].value: expected at most 10 characters", id="past-limit"),
-        pytest.param("blocks.0.value", 3, "blocks[0].value: expected a text, got 3", id="a-value-of-no-kind"),
-        pytest.param("agent.name", 1, "agent.name: expected a text, got 1", id="a-one-that-equals-true"),
-        pytest.param("blocks.0.label", "a b", "blocks[0].label: expected a text of the form", id="a-label-with-space"),
-        pytest.param("blocks.0.version", 2, "blocks[0].history: expected its last line to be version 2", id="version"),
-        pytest.param("blocks.0.history.0.value", "y", "blocks[0].history: expected its last line to hold", id="value"),
-        pytest.param("blocks", [BLOCK, BLOCK], "blocks: expected each id once, got `b` twice", id="one-block-twice"),
-        pytest.param("turns.0.state", "open", "turns[0].ended: expected a time for a turn that ended", id="open"),
-        pytest.param("turns.0.events", [], "turns[0].events: expected at least 1 item", id="a-turn-of-no-event"),
-        pytest.param(f"{ENTRIES}.0.payload", {}, "turns[0].entries[0].payload.text: expected it", id="no-text"),
-        pytest.param(f"{ENTRIES}.0.payload.packed", "[]", "packed: expected the JSON of an object", id="packed"),
-        pytest.param(f"{ENTRIES}.0.payload.chars", "x", "payload.chars: expected a whole number", id="chars"),
-        pytest.param(f"{ENTRIES}.1.payload.calls.0.arguments", {}, "arguments: expected a text", id="arguments"),
-        pytest.param(f"{ENTRIES}.2", USER, "expected an answer of the call `c` before entry 4", id="no-answer"),
-        pytest.param(f"{ENTRIES}.1", USER, "entries[2].payload.call_id: expected a call that waits", id="no-call"),
-        pytest.param(f"{ENTRIES}.3.payload.upto", 4, "payload.upto: expected less than 4", id="a-summary-of-itself"),
-        pytest.param(f"{ENTRIES}.0.kind", "A b", "entries[0].kind: expected a text of the form", id="kind"),
-        pytest.param("inbox", [LOGIN], "inbox[0].payload.last: expected a number", id="login"),
-        pytest.param("texts", {"0" * 64: "x"}, f"texts.{'0' * 64}: expected the text that has", id="another-text"),
-        pytest.param("turns.0.started", -1, "turns[0].started: expected at least 0", id="a-time-before-time"),
-    ],
-)  # fmt: skip
-async def test_what_is_wrong_is_told_with_its_place(path: str, value: Any, told: str) -> None:
-    assert told in await refusal(changed(path, value))
+async def test_what_is_wrong_is_told_with_its_place() -> None:
+    summary, said = f"{ENTRIES}.3.payload", SUMMARY["payload"]
+    posing = {"by": "user: x", "text": "x"}
+    async with moving() as (_, moves):
+        for path, value, told in (
+            ("version", 2, "version: expected 1, got 2"),
+            ("agent.name", "../x", "agent.name: expected a text of the form"),
+            ("agent.name", ..., "agent.name: expected it, and it is missing"),
+            ("agent.extra", 1, "agent.extra: expected no such field"),
+            ("blocks", {}, "blocks: expected a list, got an object"),
+            ("blocks.0.limit", "ten", "blocks[0].limit: expected a whole number, got the text"),
+            ("blocks.0.limit", 10**30, "blocks[0].limit: expected at most"),
+            ("blocks.0.limit", True, "blocks[0].limit: expected a whole number, got true"),
+            ("blocks.0.value", "long" * 9, "blocks[0].value: expected at most 10 characters"),
+            ("blocks.0.value", 3, "blocks[0].value: expected a text, got 3"),
+            ("agent.name", 1, "agent.name: expected a text, got 1"),
+            ("blocks.0.label", "a b", "blocks[0].label: expected a text of the form"),
+            ("blocks.0.version", 2, "blocks[0].history: expected its last line to be version 2"),
+            ("blocks.0.history.0.value", "y", "blocks[0].history: expected its last line to hold"),
+            ("blocks", [BLOCK, BLOCK], "blocks: expected each id once, got `b` twice"),
+            ("turns.0.state", "open", "turns[0].ended: expected a time for a turn that ended"),
+            ("turns.0.events", [], "turns[0].events: expected at least 1 item"),
+            (f"{ENTRIES}.0.payload", {}, "turns[0].entries[0].payload.text: expected it"),
+            (f"{ENTRIES}.0.payload.packed", "[]", "packed: expected the JSON of an object"),
+            (f"{ENTRIES}.0.payload.chars", "x", "payload.chars: expected a whole number"),
+            (f"{ENTRIES}.1.payload.calls.0.arguments", {}, "arguments: expected a text"),
+            (f"{ENTRIES}.2", USER, "expected an answer of the call `c` before entry 4"),
+            (f"{ENTRIES}.1", USER, "entries[2].payload.call_id: expected a call that waits"),
+            (f"{ENTRIES}.3.payload.upto", 4, "payload.upto: expected less than 4"),
+            (f"{ENTRIES}.0.kind", "A b", "entries[0].kind: expected a text of the form"),
+            ("inbox", [LOGIN], "inbox[0].payload.last: expected a number"),
+            ("texts", {"0" * 64: "x"}, f"texts.{'0' * 64}: expected the text that has"),
+            ("turns.0.started", -1, "turns[0].started: expected at least 0"),
+            ("passages.0.text", "half \ud800", "passages[0].text: expected a text of whole characters"),
+            (summary, said | {"said": [{"by": "user"}]}, "payload.said[0].text: expected it"),
+            (summary, said | {"said": [{"text": "x"}]}, "payload.said[0].by: expected it"),
+            (summary, said | {"said": [posing]}, "payload.said[0].by: expected a text of the form"),
+            (summary, said | {"asked": 3}, "payload.asked: expected a text"),
+        ):
+            assert told in await refusal(moves, changed(path, value)), (path, value)
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        pytest.param("", "line 1, column 1: expected JSON", id="nothing"),
-        pytest.param("[1, 2]", "expected an object", id="a-list"),
-        pytest.param('{"a": 1, "a": 2}', "expected each key once, got `a` twice", id="a-key-twice"),
-        pytest.param('{"a": NaN}', "expected a finite number, got NaN", id="no-number"),
-        pytest.param('{"a": 1e999}', "expected a finite number, got 1e999", id="an-endless-number"),
-        pytest.param('{"a": ' + "9" * 5000 + "}", "at most 4300 digits", id="very-many-digits"),
-        pytest.param('{"a": ' * 150 + "1" + "}" * 150, "expected at most 100 levels", id="deep"),
-        pytest.param('{"a":' + "[" * 200_000 + "]" * 200_000 + "}", "expected at most 100 levels", id="very-deep"),
-        pytest.param('{"format": "other"}', "`format` is knapper-agent, or one of MemGPT's", id="another-format"),
-        pytest.param('{"agents": []}', "expected one called ``; there are none", id="no-agent"),
-    ],
-)
-async def test_what_is_no_file_of_an_agent_is_refused_with_a_reason(text: str, told: str) -> None:
-    assert told in await refusal(text)
-
-
-async def test_half_a_character_is_refused_where_text_is_kept() -> None:
-    text = changed("passages.0.text", "half \ud800 a character")
-    assert "passages[0].text: expected a text of whole characters" in await refusal(text)
+async def test_what_is_no_file_of_an_agent_is_refused_with_a_reason() -> None:
+    async with moving() as (_, moves):
+        for text, told in {
+            "": "line 1, column 1: expected JSON",
+            "[1, 2]": "expected an object",
+            '{"a": 1, "a": 2}': "expected each key once, got `a` twice",
+            '{"a": NaN}': "expected a finite number, got NaN",
+            '{"a": 1e999}': "expected a finite number, got 1e999",
+            '{"a": ' + "9" * 5000 + "}": "at most 4300 digits",
+            '{"a": ' * 150 + "1" + "}" * 150: "expected at most 100 levels",
+            '{"a":' + "[" * 200_000 + "]" * 200_000 + "}": "expected at most 100 levels",
+            '{"format": "other"}': "`format` is knapper-agent, or one of MemGPT's",
+            '{"agents": []}': "expected one called ``; there are none",
+        }.items():
+            assert told in await refusal(moves, text), text[:40]
 
 
 async def test_a_memory_class_of_a_file_is_not_imported_unless_the_settings_name_it() -> None:
@@ -147,7 +151,8 @@ async def test_a_memory_class_of_a_file_is_not_imported_unless_the_settings_name
 async def test_a_key_that_is_there_twice_among_very_many_is_found_at_once() -> None:
     keys = ",".join(f'"k{number:07d}":0' for number in [*range(200_000), 199_999])
     began = time.monotonic()
-    assert "expected each key once, got `k0199999` twice" in await refusal(f"{{{keys}}}")
+    async with moving() as (_, moves):
+        assert "expected each key once, got `k0199999` twice" in await refusal(moves, f"{{{keys}}}")
     assert time.monotonic() - began < 60
 
 
@@ -198,15 +203,31 @@ async def test_what_waits_in_the_inbox_of_a_file_is_counted_and_shown_on_one_lin
     assert all(len(one["text"]) <= 200 for one in told["inbox"])
 
 
-@pytest.mark.parametrize(
-    ("kept", "told"),
-    [
-        ({"said": [{"by": "user"}]}, "payload.said[0].text: expected it"),
-        ({"said": [{"text": "x"}]}, "payload.said[0].by: expected it"),
-        ({"said": [{"by": "user: x", "text": "x"}]}, "payload.said[0].by: expected a text of the form"),
-        ({"asked": 3}, "payload.asked: expected a text"),
-    ],
-    ids=["no-text", "of-nobody", "no-name", "asked"],
-)
-async def test_what_a_summary_of_a_file_kept_is_checked(kept: dict[str, Any], told: str) -> None:
-    assert told in await refusal(changed(f"{ENTRIES}.3.payload", SUMMARY["payload"] | kept))
+PUBLISHED = Path(__file__).parents[2] / "docs" / "agent-file.schema.json"
+SCHEMA = jsonschema.Draft202012Validator(json.loads(PUBLISHED.read_text("utf-8")))
+
+
+def test_the_published_schema_is_that_of_the_program() -> None:
+    made = runpy.run_path(str(PUBLISHED.with_name("generate.py")))["agent_file"]()
+    assert PUBLISHED.read_text("utf-8") == made, "run: python docs/generate.py"
+    jsonschema.Draft202012Validator.check_schema(SCHEMA.schema)
+
+
+@settings(max_examples=20)
+@given(whole=agents())
+def test_every_exported_agent_is_valid_by_the_published_schema(whole: WholeAgent) -> None:
+    SCHEMA.validate(document_of(whole))
+
+
+def test_what_the_program_refuses_for_its_shape_the_schema_refuses() -> None:
+    SCHEMA.validate(GOOD)
+    for path, value in (
+        ("version", 2),
+        ("agent.name", "../x"),
+        ("blocks.0.limit", "ten"),
+        ("turns.0.entries.0.payload", {}),
+        ("turns.0.entries.1.payload.calls", [{"id": "c"}]),
+        ("passages.0.id", 3),
+        ("more", []),
+    ):
+        assert not SCHEMA.is_valid(json.loads(changed(path, value))), path

@@ -55,22 +55,17 @@ async def taken(store_and: tuple[Store, Any], file: Any, **given: Any) -> tuple[
 async def test_what_memgpt_saved_becomes_turns_blocks_and_a_report() -> None:
     async with moving() as opened:
         (report,), entries = await taken(opened, MEMGPT)
-        assert (report.name, report.kind) == ("my-agent", "memgpt")
-        assert [entry.kind for entry in entries] == [
-            *("assistant", "result", "notice"),
-            *("user", "assistant", "result", "notice", "assistant", "result"),
-            "user",
-        ]
-        assert [line.text for line in lines(entries)][1:] == ["I am Ada", "I think.", "Hello Ada", "and?"]
         blocks = {block.label: block.value for block in await opened[0].blocks("my-agent")}
+    assert (report.name, report.kind) == ("my-agent", "memgpt")
+    assert [entry.kind for entry in entries] == [
+        *("assistant", "result", "notice"),
+        *("user", "assistant", "result", "notice", "assistant", "result"),
+        "user",
+    ]
+    assert [line.text for line in lines(entries)][1:] == ["I am Ada", "I think.", "Hello Ada", "and?"]
     assert blocks == {"persona": "I am kind.", "human": "Name: Ada"}
     left = {one["what"]: one["count"] for one in report.to_json()["unmapped"]}
     assert left == {"system messages": 1, "model": 1, "functions": 1, "messages before these": 31, "system prompt": 1}
-
-
-async def test_answers_of_memgpt_keep_their_outcome_and_missing_ones_are_told_as_unknown() -> None:
-    async with moving() as opened:
-        _, entries = await taken(opened, MEMGPT)
     results = [entry.payload for entry in entries if entry.kind == "result"]
     assert [(result["name"], result["outcome"]) for result in results] == [
         ("send_message", "returned"),
@@ -151,13 +146,12 @@ LETTA: dict[str, Any] = {
 }
 
 
-async def test_an_agent_of_letta_comes_with_blocks_files_and_what_is_out_of_its_context() -> None:
+async def test_an_agent_of_letta_comes_with_blocks_files_and_what_is_out_of_its_context_and_no_secret() -> None:
     async with moving() as opened:
         (report,), _ = await taken(opened, LETTA)
         assert report.name == "Disk-agent"
         whole = await opened[1].whole("Disk-agent")
-        store = opened[0]
-        assert await store.search_words("archival", "Disk-agent", ["steeps"], 5)
+        assert await opened[0].search_words("archival", "Disk-agent", ["steeps"], 5)
     assert [(one.source, one.n, one.document) for one in whole.passages] == [("notes.md", 0, whole.documents[0].hash)]
     said = [entry for turn in whole.turns for entry in turn.entries]
     assert [entry.payload["text"] for entry in said if entry.kind == "result"] == ["saw y", "saw x"]
@@ -167,13 +161,7 @@ async def test_an_agent_of_letta_comes_with_blocks_files_and_what_is_out_of_its_
         ("human_2", 9, True),
     ]
     assert [(one.name, one.text) for one in whole.sections] == [("system", "You read files.")]
-
-
-async def test_the_report_names_what_is_left_out_and_tells_no_secret() -> None:
-    async with moving() as opened:
-        (report,), _ = await taken(opened, LETTA, dry_run=False)
-    told = json.dumps(report.to_json())
-    assert "do-not-tell" not in told
+    assert "do-not-tell" not in json.dumps(report.to_json())
     left = {one["what"]: one["why"] for one in report.to_json()["unmapped"]}
     assert {"function `look`", "functions", "environment variables", "file `gone.pdf`", "approvals", "model"} <= {*left}
     assert "functions create" in left["function `look`"]
@@ -209,26 +197,22 @@ async def test_one_of_several_agents_is_chosen_and_all_come_without_a_choice() -
             await taken(opened, two, name="both")
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "told"),
-    [
-        pytest.param("messages", {}, "agents[0].messages: expected a list", id="messages"),
-        pytest.param("messages", ["hi"], "agents[0].messages[0]: expected an object", id="a-message"),
-        pytest.param("messages", [{"role": 1}], "agents[0].messages[0].role: expected a text", id="a-role"),
-        pytest.param("block_ids", ["nowhere"], "agents[0].block_ids: expected the id of a block", id="a-block"),
-        pytest.param("name", ["x"], "agents[0].name: expected a text", id="a-name"),
-    ],
-)
-async def test_what_is_wrong_in_a_file_of_letta_is_told_with_its_place(key: str, value: Any, told: str) -> None:
+async def test_what_is_wrong_in_a_file_of_letta_is_told_with_its_place() -> None:
     async with moving() as opened:
-        with pytest.raises(AgentFileError) as refused:
-            await taken(opened, {**LETTA, "agents": [{**AGENT, key: value}]})
-    assert told in refused.value.message
+        for key, value, told in (
+            ("messages", {}, "agents[0].messages: expected a list"),
+            ("messages", ["hi"], "agents[0].messages[0]: expected an object"),
+            ("messages", [{"role": 1}], "agents[0].messages[0].role: expected a text"),
+            ("block_ids", ["nowhere"], "agents[0].block_ids: expected the id of a block"),
+            ("name", ["x"], "agents[0].name: expected a text"),
+        ):
+            with pytest.raises(AgentFileError) as refused:
+                await taken(opened, {**LETTA, "agents": [{**AGENT, key: value}]})
+            assert told in refused.value.message, (key, value)
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "says", "at"),
-    [
+def test_a_packed_message_says_its_kind_text_and_time() -> None:
+    for text, *expected in (
         ("plain words", "user_message", "plain words", 0),
         ('{"not": "packed"}', "user_message", '{"not": "packed"}', 0),
         (packed("user_message", "47", message="hi"), "user_message", "hi", 1698724020),
@@ -236,12 +220,9 @@ async def test_what_is_wrong_in_a_file_of_letta_is_told_with_its_place(key: str,
         ('{"type": "login", "time": "some day"}', "login", '{"type": "login", "time": "some day"}', 0),
         ('{"type": ["x"]}', "user_message", '{"type": ["x"]}', 0),
         ("{" * 100_000, "user_message", "{" * 100_000, 0),
-    ],
-    ids=["plain", "json", "message", "heartbeat", "login", "no-type", "deep"],
-)
-def test_a_packed_message_says_its_kind_text_and_time(text: str, kind: str, says: str, at: float) -> None:
-    found = unpacked(text)
-    assert (found.kind, found.text, found.at) == (kind, says, at)
+    ):
+        found = unpacked(text)
+        assert [found.kind, found.text, found.at] == expected, text[:40]
 
 
 def test_times_without_a_zone_are_utc_and_nonsense_is_no_time() -> None:

@@ -18,23 +18,8 @@ from tests.portable.test_files_of_other_programs import LETTA, MEMGPT
 
 HARD: st.SearchStrategy[Any] = st.sampled_from(
     [
-        None,
-        True,
-        -1,
-        0.5,
-        10**30,
-        "",
-        "x",
-        "\x1b[2J",
-        "\x00",
-        "\ud800",
-        [],
-        {},
-        [[]],
-        [{}],
-        {"text": 1},
-        "9" * 5000,
-        ["\ud800"],
+        *(None, True, -1, 0.5, 10**30, "", "x", "\x1b[2J", "\x00", "\ud800"),
+        *([], {}, [[]], [{}], {"text": 1}, "9" * 5000, ["\ud800"]),
     ]
 )
 

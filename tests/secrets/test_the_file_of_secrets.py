@@ -20,14 +20,12 @@ from tests.kit.program import knapper
 from tests.kit.terminal import terminal
 from tests.secrets.support import KEY, files_with, put
 
+FOLDERS = ("XDG_CONFIG_HOME", "XDG_DATA_HOME")
+
 
 def run(*arguments: str, cwd: Path, given: str = "", **variables: str) -> "subprocess.CompletedProcess[str]":
-    folders = {name: os.environ[name] for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME")}
+    folders = {name: os.environ[name] for name in FOLDERS}
     return knapper("secrets", *arguments, cwd=cwd, given=given, environment={**folders, **variables})
-
-
-def mode(path: Path) -> int:
-    return stat.S_IMODE(path.stat().st_mode)
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -45,16 +43,9 @@ def test_the_file_and_its_folder_are_for_their_owner_alone(config: Path) -> None
         Secrets().put("KEY", KEY)
     finally:
         os.umask(before)
-    assert (mode(config), mode(config / "secrets.toml")) == (0o700, 0o600)
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (config, config / "secrets.toml")]
+    assert modes == [0o700, 0o600]
     assert [one.name for one in config.iterdir()] == ["secrets.toml"]
-
-
-def others_read(file: Path) -> None:
-    file.chmod(0o640)
-
-
-def others_change(file: Path) -> None:
-    file.parent.chmod(0o777)
 
 
 def is_a_link(file: Path) -> None:
@@ -72,10 +63,6 @@ def is_a_pipe(file: Path) -> None:
     os.mkfifo(file, 0o600)
 
 
-def is_no_toml(file: Path) -> None:
-    file.write_text(f"KEY = {KEY}")
-
-
 def is_somebody_elses(file: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can give a file away")
@@ -83,12 +70,12 @@ def is_somebody_elses(file: Path) -> None:
 
 
 SPOILED = [
-    pytest.param(others_read, "chmod 600 ", id="others-read-it"),
-    pytest.param(others_change, "chmod 700 ", id="others-change-its-folder"),
+    pytest.param(lambda file: file.chmod(0o640), "chmod 600 ", id="others-read-it"),
+    pytest.param(lambda file: file.parent.chmod(0o777), "chmod 700 ", id="others-change-its-folder"),
     pytest.param(is_a_link, "a link, which is not followed", id="a-link"),
     pytest.param(folder_is_a_link, "a link, which is not followed", id="its-folder-is-a-link"),
     pytest.param(is_a_pipe, "is not a file of secrets", id="a-pipe"),
-    pytest.param(is_no_toml, "is not understood", id="no-toml"),
+    pytest.param(lambda file: file.write_text(f"KEY = {KEY}"), "is not understood", id="no-toml"),
     pytest.param(is_somebody_elses, "is not yours", id="of-somebody-else"),
 ]
 
@@ -113,83 +100,59 @@ def test_a_folder_within_the_workspace_keeps_no_secrets(config: Path) -> None:
     assert not list(config.parent.rglob("secrets*"))
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        pytest.param("KEY", "short77", id="too-short"),
-        pytest.param("KEY", "e\u0301" * 7 + "abcd"[:0], id="short-in-another-form"),
-        pytest.param("KEY", "ababababab", id="too-few-characters"),
-        pytest.param("KEY", "abcdefgh\0i", id="a-zero-character"),
-        pytest.param("KEY", "abcdefgh\udc80", id="no-text"),
-        pytest.param("KEY", "abcdefgh" * 4096, id="too-long"),
-        pytest.param("A-KEY", KEY, id="a-name-with-a-dash"),
-        pytest.param("", KEY, id="no-name"),
-        pytest.param("1KEY", KEY, id="a-digit-first"),
-    ],
-)
-def test_what_cannot_be_a_secret_is_not_set(config: Path, name: str, value: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        Secrets().put(name, value)
-    assert value not in str(refused.value)
-    assert not config.exists()
-    with pytest.raises(KnapperError):
-        Secrets(environment={f"KNAPPER_SECRET_{name}": value}).value(name)
+def test_what_cannot_be_a_secret_is_not_set(config: Path) -> None:
+    short = ("short77", "e\u0301" * 7, "ababababab")  # the second in another form
+    values = (*short, "abcdefgh\0i", "abcdefgh\udc80", "abcdefgh" * 4096)
+    for name, value in [*(("KEY", value) for value in values), *((name, KEY) for name in ("A-KEY", "", "1KEY"))]:
+        with pytest.raises(UsageError) as refused:
+            Secrets().put(name, value)
+        assert value not in str(refused.value)
+        assert not config.exists()
+        with pytest.raises(KnapperError):
+            Secrets(environment={f"KNAPPER_SECRET_{name}": value}).value(name)
 
 
-def test_a_variable_goes_before_the_file(key: str) -> None:
+def test_a_variable_goes_before_the_file_and_is_no_setting(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Secrets().put("KEY", "what the file has")
     assert Secrets().value("KEY") == key
     assert Secrets(environment={}).value("KEY") == "what the file has"
-
-
-def test_a_variable_of_a_secret_is_no_setting(key: str, tmp_path: Path) -> None:
-    settings = load(tmp_path)
-    assert key not in repr(settings)
-
-
-def test_a_variable_that_only_looks_like_a_secret_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert key not in repr(load(tmp_path))
     monkeypatch.setenv("KNAPPER_SECRETS_KEY", KEY)
     with pytest.raises(UsageError, match="not a setting"):
         load(tmp_path)
 
 
 def test_a_secret_is_set_by_standard_input_listed_by_name_and_removed(tmp_path: Path, config: Path) -> None:
+    assert run("set", "KEY", KEY, cwd=tmp_path).returncode == 2, "a value as an argument is not taken"
+    assert not config.exists()
     done = run("set", "KEY", cwd=tmp_path, given=f"{KEY}\n")
     assert (done.returncode, "✓ KEY is set" in done.stdout) == (0, True)
     listed = run("list", cwd=tmp_path, KNAPPER_SECRET_OTHER="of the environment")
     assert [line.split()[0] for line in listed.stdout.splitlines()] == ["KEY", "OTHER"]
     assert "KNAPPER_SECRET_OTHER" in listed.stdout
     assert [*files_with(KEY, config, tmp_path)] == [config / "secrets.toml"]
+    (config / "secrets.toml").chmod(0o644)
+    open_to_others = run("list", "--json", cwd=tmp_path, KNAPPER_SECRET_OTHER="of the environment")
+    found = json.loads(open_to_others.stdout)
+    assert (open_to_others.returncode, found["problem"]["fix"]) == (1, f"Type: chmod 600 {config}/secrets.toml")
+    assert [one["name"] for one in found["secrets"]] == ["OTHER"]
+    (config / "secrets.toml").chmod(0o600)
     assert run("remove", "KEY", cwd=tmp_path).returncode == 0
     assert run("remove", "KEY", cwd=tmp_path).returncode == 2
     assert "No secret is set" in (last := run("list", cwd=tmp_path)).stderr
-    assert KEY not in done.stdout + done.stderr + listed.stdout + listed.stderr + last.stdout
-
-
-def test_a_value_as_an_argument_is_not_taken(tmp_path: Path, config: Path) -> None:
-    done = run("set", "KEY", KEY, cwd=tmp_path)
-    assert done.returncode == 2
-    assert not config.exists()
+    assert not [one for one in (done, listed, open_to_others, last) if KEY in one.stdout + one.stderr]
 
 
 def test_nothing_is_seen_of_a_value_that_is_typed(tmp_path: Path) -> None:
-    folders = {name: os.environ[name] for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME")}
+    folders = {name: os.environ[name] for name in FOLDERS}
     with terminal("secrets", "set", "KEY", cwd=tmp_path, environment=folders) as screen:
         screen.wait_for("not shown as you type")
         screen.line(KEY)
         screen.wait_for("KEY is set")
         assert KEY not in screen.sent.decode()
     assert Secrets().value("KEY") == KEY
-
-
-def test_a_file_that_others_read_is_told_with_what_to_type(tmp_path: Path, config: Path) -> None:
-    Secrets().put("KEY", KEY)
-    (config / "secrets.toml").chmod(0o644)
-    done = run("list", "--json", cwd=tmp_path, KNAPPER_SECRET_OTHER="of the environment")
-    found = json.loads(done.stdout)
-    assert done.returncode == 1
-    assert found["problem"]["fix"] == f"Type: chmod 600 {config}/secrets.toml"
-    assert [one["name"] for one in found["secrets"]] == ["OTHER"]
 
 
 async def test_the_list_says_who_may_read_and_what_is_not_set(tmp_path: Path, key: str) -> None:

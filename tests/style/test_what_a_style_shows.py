@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,11 +31,13 @@ def test_what_did_not_change_is_the_same_object_in_every_line(lines: list[list[s
         before = now
 
 
-def test_a_line_that_is_the_same_gives_the_same_line() -> None:
-    style = MessageProtocol("memgpt")
+def test_a_line_that_is_the_same_gives_the_same_line_and_schema() -> None:
+    style, parameters = MessageProtocol("memgpt"), KNOWN["a"].parameters
     line = (KNOWN["a"], KNOWN["b"])
     assert style.shown(line) is style.shown(line)
     assert DIRECT.shown(line) is line
+    assert style.reading(parameters) is style.reading(parameters)
+    assert DIRECT.reading(parameters) is parameters
 
 
 def test_a_function_is_not_changed_by_how_it_is_shown() -> None:
@@ -51,25 +52,16 @@ def test_a_model_under_a_schema_is_shown_functions_as_they_are_but_for_sending()
     assert MessageProtocol("memgpt").shown(line, "constrained") == (KNOWN["a"],)
 
 
-@pytest.mark.parametrize(
-    ("style", "arguments", "left", "asked"),
-    [
-        pytest.param(MessageProtocol("memgpt"), {"text": "x", HEARTBEAT: True}, {"text": "x"}, True, id="asked"),
-        pytest.param(MessageProtocol("memgpt"), {"text": "x", HEARTBEAT: False}, {"text": "x"}, False, id="not-asked"),
-        pytest.param(MessageProtocol("memgpt"), {"text": "x"}, {"text": "x"}, False, id="left-out"),
-        pytest.param(MessageProtocol("memgpt"), {"text": "x", HEARTBEAT: [1]}, {"text": "x"}, False, id="odd"),
-        pytest.param(DIRECT, {"text": "x", HEARTBEAT: True}, {"text": "x", HEARTBEAT: True}, False, id="direct"),
-    ],
-)
-def test_the_wish_for_a_step_is_taken_out_of_the_arguments(
-    style: MessageProtocol, arguments: dict[str, Any], left: dict[str, Any], *, asked: bool
-) -> None:
-    parameters = KNOWN["a"].parameters
-    assert style.take_heartbeat(arguments, parameters) is asked
-    assert arguments == left
-
-
-def test_arguments_are_read_by_the_same_schema_each_time() -> None:
-    style, parameters = MessageProtocol("memgpt"), KNOWN["a"].parameters
-    assert style.reading(parameters) is style.reading(parameters)
-    assert DIRECT.reading(parameters) is parameters
+def test_the_wish_for_a_step_is_taken_out_of_the_arguments() -> None:
+    memgpt, parameters = MessageProtocol("memgpt"), KNOWN["a"].parameters
+    rows: list[tuple[MessageProtocol, dict[str, Any], dict[str, Any], bool]] = [
+        (memgpt, {HEARTBEAT: True}, {}, True),
+        (memgpt, {HEARTBEAT: False}, {}, False),
+        (memgpt, {}, {}, False),
+        (memgpt, {HEARTBEAT: [1]}, {}, False),
+        (DIRECT, {HEARTBEAT: True}, {HEARTBEAT: True}, False),
+    ]
+    for style, wish, left, asked in rows:
+        arguments: dict[str, Any] = {"text": "x", **wish}
+        assert style.take_heartbeat(arguments, parameters) is asked, wish
+        assert arguments == {"text": "x", **left}

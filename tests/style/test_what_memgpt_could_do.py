@@ -4,12 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from agent_core.base.events import CallAnswered
+from agent_core.base.events import CallAnswered, MemoryChanged
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Script, Wanted, scripted
-from tests.kit.desk import VOWELS, desk, of
+from tests.kit.desk import VOWELS, desk, ended, of
 from tests.style.support import memgpt, send
 
 PIES = [f"I like pie number {number}." for number in range(4)]
@@ -20,37 +18,35 @@ def call(name: str, **arguments: Any) -> Ask:  # Any: JSON
     return Ask(Wanted(name, {**arguments, "request_heartbeat": True}))
 
 
-@pytest.mark.parametrize(
-    ("search", "arguments"),
-    [
+async def test_a_search_shows_as_many_as_are_asked_for(at_desk: OpenDesk) -> None:
+    searches: list[tuple[str, dict[str, Any]]] = [
         ("conversation_search", {"query": "pie number"}),
         ("conversation_search_date", {"start_date": "today"}),
         ("archival_memory_search", {"query": "pie number"}),
         ("archival_memory_search", {"query": ""}),
-    ],
-)
-@pytest.mark.parametrize(("count", "shown"), [(2, 2), (0, 1), (-3, 1)])
-async def test_a_search_shows_as_many_as_are_asked_for(
-    at_desk: OpenDesk, search: str, arguments: dict[str, Any], count: int, shown: int
-) -> None:
+    ]
+    asked = [(*search, *counts) for search in searches for counts in ((2, 2), (0, 1), (-3, 1))]
     inserts = Ask(*(Wanted("archival_memory_insert", {"content": pie}) for pie in PIES))
-    heard = Repeat(send("Good."), len(PIES))
-    here = await memgpt(at_desk, [heard, inserts, call(search, **arguments, count=count), send("There.")])
+    calls = [step for name, given, count, _ in asked for step in (call(name, **given, count=count), send("There."))]
+    here = await memgpt(at_desk, [Repeat(send("Good."), len(PIES)), inserts, *calls])
     for pie in PIES:
         await here.say(pie)
     await here.say("Keep them.")
-    events = await here.say("Which pies?")
-    answer = of(CallAnswered, events)[0].text
-    assert sum(line.startswith("- ") for line in answer.splitlines()) == shown, answer
-    assert f"Showing {shown} of" in answer
-    assert f"with count={shown} has the next" in answer
+    for name, _, count, shown in asked:
+        answer = of(CallAnswered, await here.say("Which pies?"))[0].text
+        assert sum(line.startswith("- ") for line in answer.splitlines()) == shown, (name, count, answer)
+        assert f"Showing {shown} of" in answer
+        assert f"with count={shown} has the next" in answer
 
 
-async def test_a_memory_is_saved_in_a_section(at_desk: OpenDesk) -> None:
+async def test_a_memory_is_saved_in_a_section_and_told_after_the_answer(at_desk: OpenDesk) -> None:
     save = call("core_memory_save", section="human", memory="Her name is Ada.")
     here = await memgpt(at_desk, [save, send("Kept.")])
-    await here.say("My name is Ada.")
+    events = await here.say("My name is Ada.")
     assert "Her name is Ada." in here.agent.memory.blocks.memory["human"].text
+    (changed,) = of(MemoryChanged, events)
+    assert (changed.block, ended(events).made["remembered"]) == ("human", ["human"])
+    assert events.index(of(CallAnswered, events)[0]) < events.index(changed)
 
 
 async def test_another_model_is_asked_with_a_system_message_of_its_own(tmp_path: Path) -> None:
@@ -63,48 +59,53 @@ async def test_another_model_is_asked_with_a_system_message_of_its_own(tmp_path:
             await here.say("What is the capital of Peru?")
     assert [request.body["model"] for request in model.requests] == ["scripted", "another", "scripted"]
     texts = [each["content"] for each in model.requests[1].messages]
-    assert texts == ["You know all capitals.", "Capital of Peru?"]
+    assert (texts, model.requests[1].functions) == (["You know all capitals.", "Capital of Peru?"], [])
+    assert model.requests[2].answers == ["Lima."]
 
 
-async def test_every_function_of_the_agent_is_listed_and_marked(at_desk: OpenDesk) -> None:
-    here = await memgpt(at_desk, [call("list_functions"), call("list_functions", module="memory"), send("So.")])
+async def test_a_function_of_the_folder_that_has_an_old_name_is_meant_itself(at_desk: OpenDesk) -> None:
+    here = await memgpt(at_desk, [Ask(Wanted("message_chatgpt", {"text": "aha"}))])
+    here.put("old.py", 'def message_chatgpt(text: str) -> str:\n    """Turn a text round."""\n    return text[::-1]\n')
+    await here.workspace.functions.reload()
+    assert ['"aha"' in event.text for event in of(CallAnswered, await here.say("Go."))] == [True]
+    assert len(here.model.requests) == 1
+
+
+async def test_a_direct_agent_has_none_of_these_functions(at_desk: OpenDesk) -> None:
+    here = await at_desk([Ask(Wanted("message_chatgpt", {"message": "Hi."})), Say("I cannot.")])
+    await here.say("Go.")
+    assert "There is no function `message_chatgpt`" in here.model.requests[1].answers[0]
+
+
+async def test_every_function_of_the_agent_is_listed_marked_and_shown_with_its_schema(at_desk: OpenDesk) -> None:
+    says = {
+        "create_function": ["meta-function", "cannot be edited", '"function_code_with_docstring"'],
+        "core_memory_append": ["about memory", "cannot be edited", '"content"'],
+        "debugger": ["meta-function", '"expressions"'],
+        "count_vowels": ["def count_vowels", 'Schema: {"type": "object"'],
+    }
+    lists = [call("list_functions"), call("list_functions", module="memory")]
+    shows = [call("introspect_function", function_name=name) for name in says]
+    here = await memgpt(at_desk, [*lists, *shows, send("So.")])
     here.put("text.py", VOWELS)
     await here.workspace.functions.reload()
     await here.say("What can you do?")
-    everything, of_memory = (here.model.requests[at].answers[-1] for at in (1, 2))
+    everything, of_memory, *shown = (request.answers[-1] for request in here.model.requests[1:])
     assert "1 function," in everything
     marked = ["create_function (meta)", "send_message (meta)", "core_memory_append (memory)"]
     for line in ["count_vowels (text, ", *marked]:
         assert f"- {line}" in everything
     assert "- conversation_search (memory)" in of_memory
     assert "create_function" not in of_memory
-
-
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("create_function", ["meta-function", "cannot be edited", '"function_code_with_docstring"']),
-        ("core_memory_append", ["about memory", "cannot be edited", '"content"']),
-        ("debugger", ["meta-function", '"expressions"']),
-        ("count_vowels", ["def count_vowels", 'Schema: {"type": "object"']),
-    ],
-)
-async def test_every_function_of_the_agent_is_shown_with_its_schema(
-    at_desk: OpenDesk, name: str, says: list[str]
-) -> None:
-    here = await memgpt(at_desk, [call("introspect_function", function_name=name), send("So.")])
-    here.put("text.py", VOWELS)
-    await here.workspace.functions.reload()
-    await here.say("What is it?")
-    answer = here.model.requests[1].answers[-1]
-    assert all(text in answer for text in says), answer
-    schema = next(line for line in answer.splitlines() if line.startswith("Schema: "))
-    parameters = json.loads(schema.removeprefix("Schema: "))
-    assert parameters["properties"]["request_heartbeat"]["type"] == "boolean"
     tools = {each["function"]["name"]: each["function"]["parameters"] for each in here.model.requests[1].body["tools"]}
-    if name in tools:
-        assert tools[name]["properties"].keys() == parameters["properties"].keys()
-        assert tools[name]["required"] == parameters["required"]
+    for (name, texts), answer in zip(says.items(), shown, strict=True):
+        assert all(text in answer for text in texts), answer
+        schema = next(line for line in answer.splitlines() if line.startswith("Schema: "))
+        parameters = json.loads(schema.removeprefix("Schema: "))
+        assert parameters["properties"]["request_heartbeat"]["type"] == "boolean"
+        if name in tools:
+            assert tools[name]["properties"].keys() == parameters["properties"].keys()
+            assert tools[name]["required"] == parameters["required"]
 
 
 FOREIGN = '''\

@@ -58,21 +58,7 @@ async def test_every_part_of_the_style_works_at_every_window(tmp_path: Path, win
         assert not of(Warned, [*first, *last])
 
 
-@pytest.mark.parametrize("mode", ["auto", "native"])
-async def test_what_always_stays_is_shown_next_to_many_functions(at_desk: OpenDesk, mode: str) -> None:
-    here = await memgpt(at_desk, [send("Hello.")], model__context_tokens=8_192, model__mode=mode)
-    here.put("many.py", "\n\n".join(another(f"count_{number}") for number in range(40)))
-    await here.workspace.functions.reload()
-    await here.say("Hi.")
-    shown = schemas(here.model.requests[0])
-    assert shown.keys() > ALWAYS
-    assert "list_functions" in shown
-    request = here.model.requests[0]
-    assert {"debugger", "archival_memory_insert"} <= {*request.functions} - shown.keys()
-    assert any(name.startswith("count_") for name in request.functions)
-
-
-async def test_a_function_that_was_just_made_is_told_of_and_the_tools_stay(at_desk: OpenDesk) -> None:
+async def test_next_to_many_functions_the_tools_stay_and_one_that_was_just_made_is_told_of(at_desk: OpenDesk) -> None:
     code = another("zzz_newest")
     create = {"function_name": "zzz_newest", "function_code_with_docstring": code, "request_heartbeat": True}
     here = await memgpt(at_desk, [Ask(Wanted("create_function", create)), send("Done.")], model__context_tokens=8_192)
@@ -80,6 +66,11 @@ async def test_a_function_that_was_just_made_is_told_of_and_the_tools_stay(at_de
     await here.workspace.functions.reload()
     await here.say("Make it.")
     first, second = here.model.requests
+    shown = schemas(first)
+    assert shown.keys() > ALWAYS
+    assert "list_functions" in shown
+    assert {"debugger", "archival_memory_insert"} <= {*first.functions} - shown.keys()
+    assert any(name.startswith("count_") for name in first.functions)
     assert "zzz_newest(" not in first.text
     assert "zzz_newest(" in second.answers[-1]
     assert second.body["tools"] == first.body["tools"]
