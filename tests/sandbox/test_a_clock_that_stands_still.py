@@ -25,7 +25,7 @@ ASKING = modules(
     """
 )
 SHORT = Limits(wall_s=0.5)
-THOUGHT_S = 2
+THOUGHT_S = 1.5
 
 
 class Human:
@@ -49,9 +49,8 @@ class Human:
         return self._word
 
 
-@pytest.mark.parametrize("function", ["ask", "relay"])
-async def test_the_time_that_a_human_takes_is_not_the_calls(sandbox: Sandbox, function: str) -> None:
-    outcome = await sandbox.run(Job(ASKING, "asking", FunctionCall(function, {}), limits=SHORT, handler=Human(sandbox)))
+async def test_the_time_that_a_human_takes_is_no_calls_also_not_of_one_around_it(sandbox: Sandbox) -> None:
+    outcome = await sandbox.run(Job(ASKING, "asking", FunctionCall("relay", {}), limits=SHORT, handler=Human(sandbox)))
     assert isinstance(outcome, Returned), outcome
     assert outcome.value == "yes"
     assert outcome.seconds < THOUGHT_S

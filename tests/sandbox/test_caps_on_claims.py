@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sandbox import FunctionCall, Job, Killed, Raised, Returned, Sandbox
+from sandbox import FunctionCall, Job, Killed, Limits, Raised, Returned, Sandbox
 from sandbox.wire import caps
 
 from .support import modules
@@ -128,3 +128,23 @@ async def test_progress_is_told_no_more_often_than_the_worker_tells_it(sandbox: 
     outcome = await sandbox.run(Job(modules(often=text), "often", FunctionCall("often", {}), handler=hear))
     assert isinstance(outcome, Returned)
     assert 1 <= len(told) <= 2 + outcome.seconds / (caps.PROGRESS_EVERY_S / 2)
+
+
+COLLIDING = modules(
+    crowd="""
+    def members() -> set:
+        return {i * (2**61 - 1) for i in range(1, 5_000)}
+
+    def keys() -> dict:
+        return {i * (2**61 - 1): i for i in range(1, 5_000)}
+
+    def honest() -> set:
+        return {i * 3 for i in range(5_000)}
+    """
+)
+
+
+async def test_values_that_all_collide_are_not_taken(sandbox: Sandbox) -> None:
+    for function, kind in (("members", Killed), ("keys", Killed), ("honest", Returned)):
+        outcome = await sandbox.run(Job(COLLIDING, "crowd", FunctionCall(function, {}), limits=Limits(wall_s=30)))
+        assert isinstance(outcome, kind), outcome

@@ -151,3 +151,18 @@ async def test_the_package_around_a_module_is_loaded_first(sandbox: Sandbox) -> 
     package = {name: Code(name, text, path, name) for name, (path, text) in texts.items()}
     outcome = await sandbox.run(Job(package, "shop.second", FunctionCall("sum_of", {})))
     assert getattr(outcome, "value", outcome) == 3
+
+
+async def test_a_function_sees_nothing_of_the_rehearsals_before_it(sandbox: Sandbox) -> None:
+    world = modules(
+        look="""
+        import sys
+
+        def look() -> list[str]:
+            finders = [type(one).__name__ for one in sys.meta_path if not isinstance(one, type)]
+            return finders + sorted(name for name in sys.modules if name.startswith("functions"))
+        """
+    )
+    outcome = await sandbox.run(Job(world, "look", FunctionCall("look", {})))
+    assert isinstance(outcome, Returned), outcome
+    assert outcome.value == ["_Finder", "PackageFinder", "Finder", "functions", "functions.look"]

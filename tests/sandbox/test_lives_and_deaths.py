@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import FunctionCall, Job, Killed, Limits, Returned, Sandbox
+from sandbox import Access, FunctionCall, Job, Killed, Limits, Returned, Sandbox
 from sandbox.processes.pool import Places
 from sandbox.processes.zygote import wipe
 from tests.attacks.outside import is_zygote, zygotes_of
@@ -128,6 +128,19 @@ async def test_other_limits_get_a_worker_of_their_own(sandbox: Sandbox) -> None:
     assert [type(outcome).__name__ for outcome in outcomes] == (
         ["Returned", "Raised" if sandbox.layers["namespaces"] else "Returned", "Returned"]
     )
+
+
+async def test_zygotes_for_other_needs_end_when_there_are_too_many(tmp_path: Path) -> None:
+    world = modules(m="def f() -> int:\n    return 1\n")
+    reach = Access(readable=(str(tmp_path),))
+    async with await start(packages=()) as sandbox:
+        for access, most in ((Access(), 6), (reach, 12)):
+            for size in range(1, 8):
+                outcome = await sandbox.run(
+                    Job(world, "m", FunctionCall("f", {}), limits=Limits(scratch=size << 20), access=access)
+                )
+                assert isinstance(outcome, Returned), outcome
+            assert sandbox.zygotes <= most
 
 
 def test_a_folder_is_emptied_however_deep_and_closed_it_was_left(tmp_path: Path) -> None:

@@ -85,35 +85,19 @@ async def test_a_source_in_two_modules_is_kept_once_and_known_in_both(store: Sto
     assert [row.module for row in await store.module_history("two")] == ["two"]
 
 
-@pytest.mark.parametrize(
-    ("expected", "version"),
-    [
-        pytest.param(None, V2, id="taken for new"),
-        pytest.param(V2, V2, id="another version"),
-        pytest.param(V2, None, id="removing another version"),
-    ],
-)
 async def test_a_manifest_is_changed_only_from_what_the_writer_saw(
-    store: Store, expected: str | None, version: str | None
-) -> None:
-    await store.apply([*saving("text", ONE), SaveVersion("text", V2, TWO)])
-    with pytest.raises(ManifestConflict, match="changed meanwhile"):
-        await store.apply([SetManifest("text", expected, version)])
-    assert await store.manifest() == {"text": V1}
-
-
-async def test_two_handles_that_change_one_module_cannot_both_win(
     store: Store, open_again: Callable[[], Store]
 ) -> None:
-    await store.apply(saving("text", ONE))
+    with pytest.raises(StorageError, match="never saved"):
+        await store.apply([SetManifest("text", None, V1)])
+    await store.apply([*saving("text", ONE), SaveVersion("text", V2, TWO)])
+    for expected, version in ((None, V2), (V2, V2), (V2, None)):
+        with pytest.raises(ManifestConflict, match="changed meanwhile"):
+            await store.apply([SetManifest("text", expected, version)])
+    assert await store.manifest() == {"text": V1}
     await open_again().apply(saving("text", TWO, expected=V1))
     with pytest.raises(ManifestConflict):
         await store.apply(saving("text", "x = 3\n", expected=V1))
-
-
-async def test_a_manifest_never_points_at_a_version_that_was_not_saved(store: Store) -> None:
-    with pytest.raises(StorageError, match="never saved"):
-        await store.apply([SetManifest("text", None, V1)])
 
 
 async def test_the_last_verdict_on_a_function_of_a_version_is_kept(store: Store) -> None:
@@ -123,10 +107,13 @@ async def test_the_last_verdict_on_a_function_of_a_version_is_kept(store: Store)
 
 
 async def test_a_refused_candidate_waits_until_it_is_dropped(store: Store) -> None:
-    await store.apply([SavePending("f", {"code": "1"}), SavePending("f", {"code": "2"})])
+    await store.apply([SavePending("f", {"code": "1"}), SavePending("f", {"code": "2"}), SavePending("g", {})])
     assert await store.pending("f") == {"code": "2"}
-    await store.apply([DropPending("f")])
-    assert await store.pending("f") is None
+    await store.apply([DropPending("g")])
+    assert await store.all_pending() == {"f": {"code": "2"}}
+    assert await store.pending("g") is None
+    with pytest.raises(StorageError, match="surrogates not allowed"):
+        await store.apply([DropPending("bad \ud800 name")])
 
 
 async def test_a_write_that_was_begun_is_found_at_the_next_start(
@@ -153,24 +140,39 @@ def calls(*outcomes: str, version: str = V1) -> list[RecordCall]:
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "sums", "runs"),
+    ("outcomes", "sums", "runs", "since", "worst"),
     [
-        pytest.param(["returned"], (1, 0), (0, 1), id="one return"),
-        pytest.param(["raised", "timed_out", "killed"], (0, 3), (3, 0), id="failures in a row"),
-        pytest.param(["raised", "returned", "returned"], (2, 1), (0, 2), id="a failure made good"),
-        pytest.param(["returned", "returned", "raised"], (2, 1), (1, 0), id="a run that broke"),
-        pytest.param(["raised", "refused", "interrupted", "skipped", "unknown"], (0, 1), (1, 0), id="no fault of it"),
+        pytest.param(["returned", "returned"], (2, 0), (0, 2), 0, 0, id="holds from the first"),
+        pytest.param(["raised", "timed_out", "killed"], (0, 3), (3, 0), None, 3, id="failures in a row"),
+        pytest.param(["raised", "returned", "returned"], (2, 1), (0, 2), 1, 1, id="a failure made good"),
+        pytest.param(["returned", "returned", "raised"], (2, 1), (1, 0), None, 1, id="a run that broke"),
+        pytest.param(
+            ["raised", "refused", "interrupted", "skipped", "unknown"], (0, 1), (1, 0), None, 1, id="no fault of it"
+        ),
+        pytest.param(["returned", "refused", "returned"], (2, 0), (0, 2), 0, 0, id="a refusal breaks nothing"),
+        pytest.param(["returned", "documented", "returned"], (2, 0), (0, 2), 0, 0, id="nor what the docstring names"),
+        pytest.param(
+            ["raised"] * 3 + ["returned"] + ["killed"] * 2, (1, 5), (2, 0), None, 3, id="the longest row counts"
+        ),
     ],
 )
 async def test_calls_add_up_to_the_statistics_of_a_function(
-    store: Store, outcomes: list[str], sums: tuple[int, int], runs: tuple[int, int]
+    store: Store,
+    clock: ManualClock,
+    outcomes: list[str],
+    sums: tuple[int, int],
+    runs: tuple[int, int],
+    since: int | None,
+    worst: int,
 ) -> None:
+    start = clock.time
     for call in calls(*outcomes):
         await store.apply([call])
+        clock.time += 1
     (stats,) = await store.call_stats("f")
-    assert stats.calls == len(outcomes)
-    assert (stats.returned, stats.failed) == sums
+    assert (stats.calls, stats.returned, stats.failed) == (len(outcomes), *sums)
     assert (stats.failing, stats.holding) == runs
+    assert (stats.since, stats.worst) == (None if since is None else start + since, worst)
 
 
 async def test_processor_time_adds_up_over_the_calls_where_it_was_measured(store: Store) -> None:
@@ -192,28 +194,6 @@ async def test_a_new_version_starts_a_new_run_beside_the_totals_of_the_old(store
     new = Stats("f", V2, 1, 1, 0, 0, 1, now, now, 0.5, since=now, worked=now, longest=0.5)
     assert await store.call_stats() == [old, new]
     assert await store.call_stats("g") == []
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "since", "worst"),
-    [
-        pytest.param(["returned", "returned"], 0, 0, id="holds from the first"),
-        pytest.param(["raised", "returned", "returned"], 1, 1, id="from the first after a failure"),
-        pytest.param(["returned", "raised"], None, 1, id="broken"),
-        pytest.param(["returned", "refused", "returned"], 0, 0, id="a refusal breaks nothing"),
-        pytest.param(["returned", "documented", "returned"], 0, 0, id="nor does what the docstring names"),
-        pytest.param(["raised"] * 3 + ["returned"] + ["killed"] * 2, None, 3, id="the longest row counts"),
-    ],
-)
-async def test_what_holds_in_a_row_is_known_with_its_beginning(
-    store: Store, clock: ManualClock, outcomes: list[str], since: int | None, worst: int
-) -> None:
-    start = clock.time
-    for call in calls(*outcomes):
-        await store.apply([call])
-        clock.time += 1
-    (stats,) = await store.call_stats("f")
-    assert (stats.since, stats.worst) == (None if since is None else start + since, worst)
 
 
 async def test_a_release_is_kept_and_failures_count_from_nought_again(store: Store, clock: ManualClock) -> None:
@@ -296,11 +276,6 @@ async def test_a_text_is_found_by_its_hash_however_often_it_is_saved(store: Stor
     assert await store.text(content_hash("never saved")) is None
 
 
-async def test_a_text_that_utf8_cannot_hold_is_refused_in_words(store: Store) -> None:
-    with pytest.raises(StorageError, match="surrogates not allowed"):
-        await store.apply([DropPending("bad \ud800 name")])
-
-
 async def test_a_functions_history_is_that_of_every_module_that_ever_defined_it(store: Store) -> None:
     texts = {"one": "def near(x):\n    return x\n", "two": "def nearby(x):\n    return x\n"}
     moved = texts["one"].replace("return x", "return 2 * x")
@@ -315,11 +290,6 @@ async def test_a_line_of_history_names_the_agent_whose_turn_it_was(store: Store)
     turn = await say(store, "make it", agent="scout")
     await store.apply([SaveVersion("text", V1, ONE, "agent", turn.id), SaveVersion("text", V2, TWO, "agent", "gone")])
     assert [row.agent for row in await store.module_history("text")] == ["scout", ""]
-
-
-async def test_every_candidate_that_was_kept_is_named_with_what_is_kept_of_it(store: Store) -> None:
-    await store.apply([SavePending("b", {"code": "2"}), SavePending("a", {"code": "1"}), DropPending("b")])
-    assert await store.all_pending() == {"a": {"code": "1"}}
 
 
 async def test_of_two_writers_of_a_state_the_one_who_saw_the_newest_is_taken(open_again: Callable[[], Store]) -> None:
