@@ -54,15 +54,8 @@ async def test_a_zygote_that_dies_takes_its_calls_along_and_the_next_call_works(
         assert isinstance(again, Returned), again
 
 
-async def test_closing_leaves_no_process_and_no_folder_behind() -> None:
+async def test_one_that_shares_needs_no_zygote_of_its_own_and_closing_leaves_none_behind() -> None:
     before = zygotes_of(os.getpid())
-    sandbox = await start(packages=())
-    assert isinstance(await sandbox.run(Job(LIFE, "life", FunctionCall("total", {}))), Returned)
-    await sandbox.aclose()
-    assert zygotes_of(os.getpid()) == before
-
-
-async def test_one_that_shares_needs_no_zygote_of_its_own_and_leaves_the_one_it_had() -> None:
     async with await start(packages=()) as lender:
         for _time in range(2):
             async with lender.share() as sharing:
@@ -70,6 +63,7 @@ async def test_one_that_shares_needs_no_zygote_of_its_own_and_leaves_the_one_it_
                 assert sharing.zygotes == 1
         assert isinstance(await lender.run(Job(LIFE, "life", FunctionCall("total", {}))), Returned)
         assert lender.zygotes == 1
+    assert zygotes_of(os.getpid()) == before
 
 
 async def test_those_that_share_take_their_calls_places_from_one_number_together() -> None:
@@ -182,8 +176,7 @@ async def test_places_are_given_in_turn_and_never_lost_by_cancelling() -> None:
         pass
 
 
-@pytest.mark.parametrize("count", [2, 5])
-async def test_a_call_that_asks_holds_no_place_meanwhile(count: int) -> None:
+async def test_a_call_that_asks_holds_no_place_meanwhile() -> None:
     places = Places(1)
 
     async def ask(depth: int) -> int:
@@ -195,4 +188,4 @@ async def test_a_call_that_asks_holds_no_place_meanwhile(count: int) -> None:
                 places.resume()
 
     async with asyncio.timeout(5):
-        assert await ask(count) == count + 1
+        assert [await ask(count) for count in (2, 5)] == [3, 6]
