@@ -14,7 +14,7 @@ from agent_core.registry.module_file import remove
 from agent_core.registry.source import ModuleSource, hash_of, read_file
 
 SECRET = "x = 'outside'\n"
-ROUNDS = 1.0
+ROUNDS = 0.5
 
 
 @pytest.fixture
