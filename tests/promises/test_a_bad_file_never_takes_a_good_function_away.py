@@ -68,17 +68,6 @@ async def test_the_last_good_version_is_there_at_the_next_start(tmp_path: Path, 
         assert (await workspace.functions.call("count_vowels", {"text": "aha"})).value == 2
 
 
-async def test_fixing_the_file_clears_the_rejection(at_desk: OpenDesk) -> None:
-    desk = await at_desk([])
-    await put_good(desk)
-    broken(desk.functions)
-    await desk.workspace.functions.reload()
-    (desk.functions / "letters.py").write_text(GOOD.replace("aeiou", "aeiouy"))
-    found = await desk.workspace.functions.reload()
-    assert found.rejected == ()
-    assert (await desk.workspace.functions.call("count_vowels", {"text": "yes"})).value == 2
-
-
 async def test_two_files_with_a_function_of_one_name_keep_the_first_until_it_is_removed(at_desk: OpenDesk) -> None:
     desk = await at_desk([])
     await put_good(desk)

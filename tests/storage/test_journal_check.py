@@ -1,5 +1,7 @@
 """The check of the journal: each call has one start and one result; anything else is reported."""
 
+import pytest
+
 from agent_core.storage import Entry, JournalReport, Store
 from tests.storage.support import begin, user
 
@@ -56,9 +58,10 @@ async def test_a_turn_that_was_taken_over_is_whole(store: Store) -> None:
     assert await store.check_journal() == JournalReport(1, 4, 0, ())
 
 
-async def test_many_turns_are_read(store: Store) -> None:
-    for number in range(210):
+async def test_many_turns_are_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_core.storage.tables.store_tables._AT_ONCE", 10)
+    for number in range(21):
         turn = await begin(store, f"a{number % 3}")
         await store.append(turn.id, turn.attempt, turn.n, [user("go")])
         await store.finish(turn.id, turn.attempt)
-    assert await store.check_journal() == JournalReport(210, 210, 0, ())
+    assert await store.check_journal() == JournalReport(21, 21, 0, ())

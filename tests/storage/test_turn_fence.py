@@ -112,7 +112,7 @@ async def test_an_event_is_in_the_turn_that_goes_on_with_the_one_that_was_cut_of
     assert await store.turn_of(event) is None
     first = await store.next("main", "one")
     assert first
-    assert await store.turn_of(event) == first.id
+    assert [await store.turn_of(event, agent) for agent in ("", "main", "other")] == [first.id, first.id, None]
     await store.finish(first.id, 1, "interrupted", posts=[Post("main", AGAIN, {}, key=f"again:{first.id}")])
     assert await store.turn_of(event) is None
     second = await store.next("main", "two")
