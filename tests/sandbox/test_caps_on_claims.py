@@ -43,11 +43,13 @@ def caused(**claims: object) -> dict[str, Any]:
     return raised(cause={"type": "C", "message": "m", "frames": [FRAME], **claims})
 
 
-def framed(path: str = "functions/forged.py", line: object = 1, function: str = "f", *pairs: list[str]) -> object:
+def framed(
+    path: str = "functions/forged.py", line: object = 1, function: str = "f", *pairs: list[str]
+) -> dict[str, Any]:
     return raised(frames=[[path, line, function, [*pairs]]])
 
 
-CLAIMS = [
+CLAIMS: list[dict[str, Any]] = [
     raised(frames=[FRAME] * (caps.MOST_FRAMES + 1)),
     raised(message="m" * (caps.MOST_MESSAGE + 1)),
     raised(type="E" * (caps.MOST_NAME + 1)),

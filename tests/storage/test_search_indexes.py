@@ -148,6 +148,7 @@ async def test_without_the_extension_words_are_found_and_vectors_come_back_with_
             await store.apply([DropPassages("main", ("p6",))])
             assert (len(await by_words(store, "pie")), await by_vector(store, 5)) == (99, [])
             told = str(await Archival(store, "main", embedder("wordllama"), Clock(now=clock.now)).search("which pies?"))
+            assert "text: pie" in told
             assert "pip install --upgrade --force-reinstall 'sqlite-vec" in told
     async with open_store(path, clock=clock) as store:
         assert await store.vector_trouble() == ""
