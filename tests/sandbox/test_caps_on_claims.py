@@ -43,10 +43,8 @@ def caused(**claims: object) -> dict[str, Any]:
     return raised(cause={"type": "C", "message": "m", "frames": [FRAME], **claims})
 
 
-def framed(
-    path: str = "functions/forged.py", line: object = 1, function: str = "f", *pairs: list[str]
-) -> dict[str, Any]:
-    return raised(frames=[[path, line, function, [*pairs]]])
+def framed(path: str = "functions/forged.py", line: int = 1, name: str = "f", *pairs: list[str]) -> dict[str, Any]:
+    return raised(frames=[[path, line, name, [*pairs]]])
 
 
 CLAIMS: list[dict[str, Any]] = [

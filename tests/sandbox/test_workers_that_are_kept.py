@@ -89,9 +89,11 @@ async def test_what_a_call_leaves_is_there_for_the_next_of_its_key_alone(sandbox
     assert await value(sandbox, "write", "other files", name="two") == ["two"]
 
 
-async def test_calls_of_one_key_are_made_one_after_another(sandbox: Sandbox) -> None:
+async def test_calls_of_one_key_are_made_one_after_another_and_only_so_many_by_one_worker(sandbox: Sandbox) -> None:
     found = await asyncio.gather(*(value(sandbox, keep="line") for _time in range(6)))
     assert found == [1, 2, 3, 4, 5, 6]
+    found = [await value(sandbox, keep="many", limits=Limits(calls=3)) for _time in range(7)]
+    assert found == [1, 2, 3, 1, 2, 3, 1]
 
 
 @pytest.mark.parametrize("function", ["fail", "die", "hang"])
@@ -110,11 +112,6 @@ async def test_a_call_that_is_cancelled_ends_the_worker(sandbox: Sandbox) -> Non
     with pytest.raises(asyncio.CancelledError):
         await task
     assert await value(sandbox, keep="cancelled") == 1
-
-
-async def test_after_so_many_calls_there_is_another_worker(sandbox: Sandbox) -> None:
-    found = [await value(sandbox, keep="many", limits=Limits(calls=3)) for _time in range(7)]
-    assert found == [1, 2, 3, 1, 2, 3, 1]
 
 
 async def test_another_text_of_the_module_or_its_neighbour_has_another_worker(sandbox: Sandbox) -> None:

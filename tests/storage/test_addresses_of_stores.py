@@ -14,12 +14,7 @@ async def test_each_form_of_an_address_opens_the_same_file(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "state.db"
-    addresses: tuple[str | Path, ...] = (
-        path,
-        str(path),
-        f"sqlite:///{path}",
-        "sqlite:///state.db",
-    )  # the last: below the current folder
+    addresses: list[str | Path] = [path, str(path), f"sqlite:///{path}", "sqlite:///state.db"]
     for number, address in enumerate(addresses, 1):
         async with open_store(address, clock=clock) as store:
             await say(store, "hello")
