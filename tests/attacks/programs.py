@@ -10,29 +10,14 @@ from typing import Final
 HEAD: Final = "import ctypes, gc, json, os, signal, sys, threading, time\nLIBC = ctypes.CDLL(None, use_errno=True)\n"
 _NUMBERS: Final = ["0", "1", "-1", "3", "2**31", "2**63", "10**400", "float('nan')", "1e308", "True", "os.getppid()"]
 _TEXTS: Final = [
-    "''",
-    "'/etc/passwd'",
-    "'\\x1b[2J\\x07'",
-    "'\\ud800'",
-    "'x' * 100_000",
-    "b'\\xff' * 9",
-    "'../' * 40",
+    "''", "'/etc/passwd'", "'\\x1b[2J\\x07'", "'\\ud800'", "'x' * 100_000", "b'\\xff' * 9", "'../' * 40",
     "'{0}%s'",
-]
+]  # fmt: skip
 _VALUES: Final = [
-    *_NUMBERS,
-    *_TEXTS,
-    "object()",
-    "(each for each in 'ab')",
-    "{1: {2: {3: ()}}}",
-    "{i * (2**61 - 1) for i in range(3000)}",
-    "[[]] * 1000",
-    "type('T', (dict,), {'__reduce__': 1})()",
-    "lambda: 1",
-    "sys",
-    "10**5000",
-    "type('R', (), {'__repr__': lambda self: 1 / 0})()",
-]
+    *_NUMBERS, *_TEXTS, "object()", "(each for each in 'ab')", "{1: {2: {3: ()}}}",
+    "{i * (2**61 - 1) for i in range(3000)}", "[[]] * 1000", "type('T', (dict,), {'__reduce__': 1})()",
+    "lambda: 1", "sys", "10**5000", "type('R', (), {'__repr__': lambda self: 1 / 0})()",
+]  # fmt: skip
 _CALLS: Final = ["chmod", "kill", "unlink", "rename", "open", "truncate", "chown", "dup2", "close", "read"]
 _CALLS_OF_OS: Final = [
     *(

@@ -22,8 +22,8 @@ def _named(setting: Setting) -> str:
 
 WHOEVER = "root" if os.geteuid() == 0 else "ordinary user"
 USUAL = 10  # A plain run tries one of this many rows in the usual setting, and fewer in other
-SPARSE = 24  # settings, each from a different offset.
-SPARSE_AHEAD = 48
+SPARSE = 36  # settings, each from a different offset.
+SPARSE_AHEAD = 72
 
 _NOT_THERE = {"channel.forge_ones_own_result"}  # at level `portable`, where the channel is not a descriptor
 

@@ -38,18 +38,18 @@ def outcomes(text: str) -> dict[str, Outcome]:
     }
 
 
-@pytest.mark.parametrize("place", outcomes(""))
-def test_orders_in_what_a_function_says_are_fenced_from_the_model(place: str) -> None:
-    answer = answers.answer(outcomes(ORDERS)[place], LIMIT)
-    assert not ACTING.search(answer)
-    outside = FENCED.sub("", answer)
-    assert not [line for line in outside.splitlines() if line.strip().startswith(("System:", "User:"))]
-    assert "```" not in outside.replace("```\n", "") or answer.count("\n```\n") <= 2
+def test_orders_in_what_a_function_says_are_fenced_from_the_model() -> None:
+    for place, outcome in outcomes(ORDERS).items():
+        answer = answers.answer(outcome, LIMIT)
+        assert not ACTING.search(answer), place
+        outside = FENCED.sub("", answer)
+        assert not [line for line in outside.splitlines() if line.strip().startswith(("System:", "User:"))], place
+        assert "```" not in outside.replace("```\n", "") or answer.count("\n```\n") <= 2, place
 
 
-@pytest.mark.parametrize("place", outcomes(""))
-def test_what_a_function_says_is_capped_for_the_model(place: str) -> None:
-    assert len(answers.answer(outcomes("x\n" * 1_000_000)[place], LIMIT)) < LIMIT + answers.MAX_OUTPUT_CHARS + 8_000
+def test_what_a_function_says_is_capped_for_the_model() -> None:
+    for place, outcome in outcomes("x\n" * 1_000_000).items():
+        assert len(answers.answer(outcome, LIMIT)) < LIMIT + answers.MAX_OUTPUT_CHARS + 8_000, place
 
 
 @given(st.text(), st.sampled_from(sorted(outcomes(""))))

@@ -13,7 +13,7 @@ from tests.kit import Expect, Say, Script, contains, scripted
 from tests.kit.program import Program, knapper, surroundings
 
 WORDS = " ".join(f"word{number}" for number in range(400))
-SHOWN_S = 3.0
+SHOWN_S = 2.0
 
 
 @pytest.fixture(params=["file", "database"])
@@ -39,24 +39,7 @@ def shown_until_killed(root: Path, words: tuple[str, ...], storage: dict[str, st
         return os.pread(out.fileno(), 1 << 20, 0).decode()
 
 
-def test_the_log_has_what_was_shown_of_a_reply_before_the_agent_is_opened_again(
-    tmp_path: Path, storage: dict[str, str]
-) -> None:
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "knapper.toml").touch()
-    with scripted([Say(WORDS, pause_s=0.05)]) as model:
-        shown = shown_until_killed(tmp_path, (*flags(model), "--message", "Count."), storage)
-    log = knapper("log", cwd=tmp_path, environment=storage).stdout
-    assert "**main:** word0 word1" in log
-    assert log.count("word") >= shown.count("word") - 60, "at most what came in the last second or so is lost"
-    assert " […]\n\n> The reply is cut off here" in log
-    (turn,) = json.loads(knapper("log", "--json", cwd=tmp_path, environment=storage).stdout)["turns"]
-    assert [entry["kind"] for entry in turn["entries"]][-1] == "streamed"
-    assert knapper("log", "-o", "kept.md", cwd=tmp_path, environment=storage).returncode == 0
-    assert (tmp_path / "kept.md").read_text() == log, "reading closes nothing"
-
-
-def test_what_was_shown_of_a_reply_is_kept_and_the_conversation_goes_on_with_it(
+def test_what_was_shown_of_a_reply_is_in_the_log_at_once_and_the_conversation_goes_on_with_it(
     tmp_path: Path, storage: dict[str, str]
 ) -> None:
     (tmp_path / "functions").mkdir()
@@ -64,6 +47,14 @@ def test_what_was_shown_of_a_reply_is_kept_and_the_conversation_goes_on_with_it(
     script: Script = [Say(WORDS, pause_s=0.05), Expect(Say("I go on."), contains("word3 "), contains("[…]"))]
     with scripted(script) as model:
         shown = shown_until_killed(tmp_path, (*flags(model), "--message", "Count."), storage)
+        log = knapper("log", cwd=tmp_path, environment=storage).stdout
+        assert "**main:** word0 word1" in log
+        assert log.count("word") >= shown.count("word") - 60, "at most what came in the last second or so is lost"
+        assert " […]\n\n> The reply is cut off here" in log
+        (turn,) = json.loads(knapper("log", "--json", cwd=tmp_path, environment=storage).stdout)["turns"]
+        assert [entry["kind"] for entry in turn["entries"]][-1] == "streamed"
+        assert knapper("log", "-o", "kept.md", cwd=tmp_path, environment=storage).returncode == 0
+        assert (tmp_path / "kept.md").read_text() == log, "reading closes nothing"
         done = knapper("run", *flags(model), "--message", "Go on.", cwd=tmp_path, environment=storage)
         assert done.returncode == 0, done.stderr
     log = knapper("log", cwd=tmp_path, environment=storage).stdout

@@ -63,7 +63,7 @@ async def test_a_library_is_whole_after_tending_was_killed_at_any_instant(tmp_pa
 
         made = await tended.make(open_desk)
         before = {name: made.workspace.functions.plans.source(name) for name in made.workspace.functions.names()}
-    chance, ends, rounds = random.Random(os.getpid()), list[bool](), sampled(range(101), 25)
+    chance, ends, rounds = random.Random(os.getpid()), list[bool](), sampled(range(101), 34)
     with scripted([Repeat(Say(f"```\n{GENERAL}```"))], models=["strong"]) as maker:
         for number in rounds:
             root = copytree(kept, tmp_path / f"killed{number}", symlinks=True)

@@ -55,6 +55,16 @@ def _collide(n: int) -> int:
     return n * PRIME if n % 9 < 4 else n
 
 
+def _one_way(n: int) -> int:
+    """Return a number that comes to slot 0 of a table of 2**17 at the end of its own way."""
+    mask, high = (1 << 17) - 1, (n * 2654435761) % (1 << 44)
+    place, rest = 0, high << 17
+    for _ in range(13):
+        rest >>= 5
+        place = (place * 5 + rest + 1) & mask
+    return (high << 17) | (-place & mask)
+
+
 _IN_A_TAG: Final[Mapping[str, Callable[[int], Encoded]]] = {
     "float": lambda n: "inf",
     "bytes": lambda n: "QUFB" * (n % 9),
@@ -85,6 +95,8 @@ def hostile_values() -> dict[str, Encoded]:
         "empty objects": [{} for _ in range(SIZE * 4)],
         "a long text": "\u200b\x00" * (SIZE * 4),
         "colliding integers": {"$": "set", "v": [_collide(n) for n in range(COUNT)]},
+        "integers in the same slots": {"$": "set", "v": [n << 44 for n in range(COUNT)]},
+        "integers that go one way": {"$": "dict", "v": [[n if n % 2 else _one_way(n), 1] for n in range(COUNT)]},
     }
     deep: Encoded = 1
     for _ in range(90):

@@ -33,23 +33,8 @@ def _list(text: Callable[[int], str], count: int, between: str = ", ") -> str:
 def plain() -> Mapping[str, str]:
     """Return texts for any argument, within each parameter's size limit."""
     parts: tuple[str, ...] = (
-        "a",
-        " ",
-        "\n",
-        "[",
-        "*a",
-        "`",
-        "(",
-        "ab ",
-        "a, ",
-        "1",
-        "_",
-        '"',
-        "a. ",
-        "e\u0316\u0301",
-        "aA1",
-        "- ",
-    )
+        "a", " ", "\n", "[", "*a", "`", "(", "ab ", "a, ", "1", "_", '"', "a. ", "e\u0316\u0301", "aA1", "- ",
+    )  # fmt: skip
     parts += ("the user is not ", "a'", "f(", "2024-01-", "a\u200b", "\u3000", '\\"', "```\n", "{", "\x1b[1m", "<a")
     texts: dict[str, str] = {ascii(part): part * (SIZE // len(part)) for part in parts}
     texts["numbers"] = _list(str, SIZE // 6, " ")
@@ -128,53 +113,11 @@ def candidates() -> Mapping[str, str]:
 
 
 _DOCUMENTED: Final = (
-    " ",
-    "\n",
-    ":",
-    ":param ",
-    ":param\t",
-    "A\n    ---\n    ",
-    "a is a b ",
-    "`a` and ",
-    "a. ",
-    "(",
-    "\\\\n",
-    "f(1) -> ",
-    "`",
-    ">>> ",
-    ">>> \n    ",
-    "list of ",
-    "a:\n    ",
-    "@param ",
-    "- a ",
-    "\t",
-    "the number of a ",
-    "Example:\n    ",
-    "f(1) == ",
-    ":return:",
-    "Args:\n    ",
-    "\u3000",
-)
+    " ", "\n", ":", ":param ", ":param\t", "A\n    ---\n    ", "a is a b ", "`a` and ", "a. ", "(",
+    "\\\\n", "f(1) -> ", "`", ">>> ", ">>> \n    ", "list of ", "a:\n    ", "@param ", "- a ", "\t",
+    "the number of a ", "Example:\n    ", "f(1) == ", ":return:", "Args:\n    ", "\u3000",
+)  # fmt: skip
 _ALONE: Final = (
-    "```python\n",
-    ">>> x\n",
-    "x ",
-    "(",
-    "'",
-    '"""\n',
-    "\\\n",
-    "\t",
-    "a = 1\r",
-    "def f(",
-    "@",
-    "~~~\n",
-    "#",
-    "... \n",
-    "\u2028",
-    "lambda:",
-    "not ",
-    "[a for a in ",
-    "if a:\n ",
-    "f'{",
-    "a" * 1_000 + "\n",
-)
+    "```python\n", ">>> x\n", "x ", "(", "'", '"""\n', "\\\n", "\t", "a = 1\r", "def f(", "@", "~~~\n",
+    "#", "... \n", "\u2028", "lambda:", "not ", "[a for a in ", "if a:\n ", "f'{", "a" * 1_000 + "\n",
+)  # fmt: skip

@@ -1,6 +1,7 @@
 """Finds every place in a source that can start a program, under whatever name it is imported."""
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -30,6 +31,7 @@ _STARTS = {
 STARTS = frozenset(f"{module}.{name}" for module, names in _STARTS.items() for name in names.split())
 # On any object: an event loop, or a module that was passed around.
 _METHODS = frozenset({"subprocess_exec", "subprocess_shell", "posix_spawn", "posix_spawnp"})
+_MENTIONS = re.compile(rf"\b(?:{'|'.join({name.partition('.')[0] for name in _STARTS})})\b|{'|'.join(_METHODS)}")
 _IMPORTERS = frozenset({"importlib.import_module", "__import__"})
 
 
@@ -44,6 +46,8 @@ class Start:
 
 def starts(source: str) -> list[Start]:
     """Return every mention of what starts a program, called or not."""
+    if not _MENTIONS.search(source):
+        return []
     tree = ast.parse(source)
     names = dict(_imported(tree))
     calls = {id(node.func): node for node in ast.walk(tree) if isinstance(node, ast.Call)}

@@ -91,21 +91,21 @@ def _values(outcome: Outcome) -> Any:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("place", _PLACES)
-async def test_code_runs_in_a_worker_wherever_it_is_written(sandbox: Sandbox, canary: Path, place: str) -> None:
-    world = modules(probe=_STRIKE.format(canary=str(canary)) + _PLACES[place])
+async def test_code_runs_in_a_worker_wherever_it_is_written(sandbox: Sandbox, canary: Path) -> None:
     before = set(sys.modules)
-    outcomes = [
-        await sandbox.run(Job(world, "probe", ModuleImport())),
-        await sandbox.run(Job(world, "probe", FunctionCall("probe", {}))),
-        await sandbox.run(Job(world, "probe", Evaluation(("strike()",), "probe()"))),
-        await sandbox.run(Job(world, "probe", SchemaRequest(["probe"]))),
-    ]
-    assert not _was_struck(canary)
-    assert not hasattr(__import__("builtins"), "struck")
-    assert "struck" not in sys.modules
-    assert not {name for name in set(sys.modules) - before if name.startswith("functions")}
-    assert os.getpid() not in [_values(outcome) for outcome in outcomes]
+    for place, text in _PLACES.items():
+        world = modules(probe=_STRIKE.format(canary=str(canary)) + text)
+        outcomes = [
+            await sandbox.run(Job(world, "probe", ModuleImport())),
+            await sandbox.run(Job(world, "probe", FunctionCall("probe", {}))),
+            await sandbox.run(Job(world, "probe", Evaluation(("strike()",), "probe()"))),
+            await sandbox.run(Job(world, "probe", SchemaRequest(["probe"]))),
+        ]
+        assert not _was_struck(canary), place
+        assert not hasattr(__import__("builtins"), "struck"), place
+        assert "struck" not in sys.modules, place
+        assert not {name for name in set(sys.modules) - before if name.startswith("functions")}, place
+        assert os.getpid() not in [_values(outcome) for outcome in outcomes], place
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -1,9 +1,8 @@
 """Promises 3 and 4: one snapshot per step defines what is shown, what can be called, and what is listed."""
 
-from agent_core.base.events import FunctionsChanged
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Seen, Wanted
-from tests.kit.desk import VOWELS, answers, of
+from tests.kit.desk import VOWELS, answers
 from tests.kit.steps import Step
 
 
@@ -30,13 +29,3 @@ async def test_a_change_saved_during_a_step_reaches_the_model_at_the_next_and_no
 
     desk = await at_desk([save_meanwhile, look])
     await desk.say("Wait for it.")
-
-
-async def test_a_saved_file_is_told_during_the_running_turn(at_desk: OpenDesk) -> None:
-    def save(seen: Seen) -> Step:
-        desk.put("letters.py", VOWELS)
-        return Ask(Wanted("reload_functions"))
-
-    desk = await at_desk([save, Say("Seen.")])
-    changes = of(FunctionsChanged, await desk.say("Go."))
-    assert [change.loaded for change in changes] == [("count_vowels",)]

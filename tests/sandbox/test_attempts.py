@@ -96,18 +96,14 @@ def kinds(outcomes: tuple[Outcome | None, ...]) -> list[str]:
     return [type(outcome).__name__ for outcome in outcomes]
 
 
-async def test_attempts_of_calls_and_examples_come_back_in_order(sandbox: Sandbox) -> None:
+async def test_attempts_come_back_in_order_from_one_worker_for_each_series(sandbox: Sandbox) -> None:
     outcomes = await tries(sandbox, "double", {"value": 1}, example("double(n)", "n = 2"), {"value": 3})
     assert values(outcomes) == [2, 4, 6]
-
-
-async def test_many_attempts_share_one_worker_and_two_series_do_not(sandbox: Sandbox) -> None:
     first = values(await tries(sandbox, "process", {}, {}, {}))
-    drawn = modules(world="import random\ndef f() -> float:\n    return random.random()\n")
     assert len(set(first)) == 1
-    assert (
-        len(set(values(await tries(sandbox, "f", {}, world=drawn) + await tries(sandbox, "f", {}, world=drawn)))) == 2
-    )
+    drawn = modules(world="import random\ndef f() -> float:\n    return random.random()\n")
+    series = await tries(sandbox, "f", {}, world=drawn) + await tries(sandbox, "f", {}, world=drawn)
+    assert len(set(values(series))) == 2
 
 
 async def test_each_attempt_has_its_own_copy_of_the_arguments(sandbox: Sandbox) -> None:
@@ -152,7 +148,7 @@ async def test_frames_of_an_attempt_show_the_lines_of_its_own_text(sandbox: Sand
     assert other.failure.frames[0].source == "double(None)"
 
 
-async def test_what_comes_back_is_checked_as_in_a_call(sandbox: Sandbox) -> None:
+async def test_what_comes_back_is_checked_as_in_a_call_and_with_its_own_output(sandbox: Sandbox) -> None:
     wrong, missing, absent, unsendable = (
         await tries(sandbox, "wrong", {})
         + await tries(sandbox, "double", {})
@@ -163,19 +159,21 @@ async def test_what_comes_back_is_checked_as_in_a_call(sandbox: Sandbox) -> None
     assert wrong.failure.type == "ReturnTypeError"
     for refused in (missing, absent, unsendable):
         assert isinstance(refused, Refused), refused
+    printed = await tries(sandbox, "greet", {}, example("print('ä', end='')"), {})
+    assert [getattr(one, "output", None) for one in printed] == ["hello\n", "ä", "hello\n"]
 
 
-async def test_each_attempt_has_the_output_that_it_printed(sandbox: Sandbox) -> None:
-    first, second, third = await tries(sandbox, "greet", {}, example("print('ä', end='')"), {})
-    assert [getattr(one, "output", None) for one in (first, second, third)] == ["hello\n", "ä", "hello\n"]
-
-
-async def test_one_that_hangs_costs_only_itself_and_its_own_time(sandbox: Sandbox) -> None:
+async def test_one_that_hangs_costs_only_itself_and_its_own_time_which_may_be_less(sandbox: Sandbox) -> None:
     hang = {"seconds": 60.0}
     outcomes = await tries(sandbox, "sleep", {"seconds": 0.0}, hang, {"seconds": 0.0}, hang, {"seconds": 0.0})
     assert kinds(outcomes) == ["Returned", "TimedOut", "Returned", "TimedOut", "Returned"]
     assert isinstance(outcomes[1], TimedOut)
     assert outcomes[1].limit_s == EACH_S
+    short = Attempt({"seconds": 0.4}, most_s=0.05)
+    quick, late, again = await tries(sandbox, "sleep", {"seconds": 0.0}, short, {"seconds": 0.0}, each_s=5)
+    assert kinds((quick, late, again)) == ["Returned", "TimedOut", "Returned"]
+    assert isinstance(late, TimedOut)
+    assert late.limit_s == 0.05
 
 
 @pytest.fixture
@@ -220,11 +218,10 @@ async def test_a_module_that_cannot_be_imported_ends_every_attempt_at_once(sandb
     assert await tries(sandbox, "f", world=modules(empty="")) == ()
 
 
-@pytest.mark.parametrize("value", [math.nan, (1, 2), {1: {2}}, None, "ü" * 100], ids=repr)
-async def test_values_cross_as_they_do_in_a_call(sandbox: Sandbox, value: object) -> None:
-    (outcome,) = await tries(sandbox, "double", example(repr(value).replace("nan", "float('nan')")))
-    assert isinstance(outcome, Returned)
-    assert repr(outcome.value) == repr(value)
+async def test_values_cross_as_they_do_in_a_call(sandbox: Sandbox) -> None:
+    crossing = [math.nan, (1, 2), {1: {2}}, None, "ü" * 100]
+    attempts = [example(repr(value).replace("nan", "float('nan')")) for value in crossing]
+    assert list(map(repr, values(await tries(sandbox, "double", *attempts)))) == list(map(repr, crossing))
 
 
 async def test_what_is_to_be_tried_next_may_hang_on_what_came_back(sandbox: Sandbox) -> None:
@@ -246,11 +243,3 @@ async def test_a_worker_that_ends_in_a_later_round_costs_that_attempt_alone(sand
     rounds = [[example("os._exit(3)"), Attempt({"value": 2})], [Attempt({"value": 3})]]
     outcomes = await tries(sandbox, "double", {"value": 1}, then=lambda _known: rounds.pop(0) if rounds else [])
     assert kinds(outcomes) == ["Returned", "Killed", "Returned", "Returned"]
-
-
-async def test_an_attempt_may_be_given_less_time_than_the_others(sandbox: Sandbox) -> None:
-    short = Attempt({"seconds": 0.4}, most_s=0.05)
-    quick, late, again = await tries(sandbox, "sleep", {"seconds": 0.0}, short, {"seconds": 0.0}, each_s=5)
-    assert kinds((quick, late, again)) == ["Returned", "TimedOut", "Returned"]
-    assert isinstance(late, TimedOut)
-    assert late.limit_s == 0.05

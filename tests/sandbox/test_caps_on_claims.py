@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sandbox import FunctionCall, Job, Killed, Raised, Returned, Sandbox
+from sandbox import FunctionCall, Job, Killed, Limits, Raised, Returned, Sandbox
 from sandbox.wire import caps
 
 from .support import modules
@@ -43,32 +43,32 @@ def caused(**claims: object) -> dict[str, Any]:
     return raised(cause={"type": "C", "message": "m", "frames": [FRAME], **claims})
 
 
-def framed(path: str = "functions/forged.py", line: object = 1, function: str = "f", *pairs: list[str]) -> object:
-    return raised(frames=[[path, line, function, [*pairs]]])
+def framed(path: str = "functions/forged.py", line: int = 1, name: str = "f", *pairs: list[str]) -> dict[str, Any]:
+    return raised(frames=[[path, line, name, [*pairs]]])
 
 
-@pytest.mark.parametrize(
-    "claim",
-    [
-        pytest.param(raised(frames=[FRAME] * (caps.MOST_FRAMES + 1)), id="frames"),
-        pytest.param(raised(message="m" * (caps.MOST_MESSAGE + 1)), id="message-and-notes"),
-        pytest.param(raised(type="E" * (caps.MOST_NAME + 1)), id="type"),
-        pytest.param(framed("functions/forged.py", 1, "f", *[["a", "1"]] * (caps.MOST_LOCALS + 1)), id="locals"),
-        pytest.param(framed("functions/forged.py", 1, "f", ["a", "1" * (caps.MOST_TEXT + 1)]), id="text-of-a-local"),
-        pytest.param(framed("functions/forged.py", 1, "f", ["a" * (caps.MOST_NAME + 1), "1"]), id="name-of-a-local"),
-        pytest.param(framed("functions/forged.py", 1, "f" * (caps.MOST_NAME + 1)), id="function"),
-        pytest.param(framed("p" * (caps.MOST_PATH + 1)), id="path"),
-        pytest.param(framed("functions/forged.py", -1), id="line"),
-        pytest.param(caused(frames=[FRAME] * (caps.MOST_CAUSE_FRAMES + 1)), id="frames-of-a-cause"),
-        pytest.param(caused(message="m" * (caps.MOST_CAUSE_MESSAGE + 1)), id="message-of-a-cause"),
-        pytest.param({"kind": "returned", "value": 1, "shown": "s" * (caps.MOST_SHOWN + 1)}, id="representation"),
-        pytest.param({"kind": "refused", "reason": "r" * (caps.MOST_MESSAGE + 1)}, id="reason"),
-    ],
-)
-async def test_a_claim_beyond_a_cap_of_the_worker_is_not_taken(sandbox: Sandbox, claim: dict[str, Any]) -> None:
-    outcome = await sandbox.run(Job(modules(forged=FORGED), "forged", FunctionCall("forge", {"reply": claim})))
-    assert isinstance(outcome, Killed)
-    assert "the most is" in outcome.reason
+CLAIMS: list[dict[str, Any]] = [
+    raised(frames=[FRAME] * (caps.MOST_FRAMES + 1)),
+    raised(message="m" * (caps.MOST_MESSAGE + 1)),
+    raised(type="E" * (caps.MOST_NAME + 1)),
+    framed("functions/forged.py", 1, "f", *[["a", "1"]] * (caps.MOST_LOCALS + 1)),
+    framed("functions/forged.py", 1, "f", ["a", "1" * (caps.MOST_TEXT + 1)]),
+    framed("functions/forged.py", 1, "f", ["a" * (caps.MOST_NAME + 1), "1"]),
+    framed("functions/forged.py", 1, "f" * (caps.MOST_NAME + 1)),
+    framed("p" * (caps.MOST_PATH + 1)),
+    framed("functions/forged.py", -1),
+    caused(frames=[FRAME] * (caps.MOST_CAUSE_FRAMES + 1)),
+    caused(message="m" * (caps.MOST_CAUSE_MESSAGE + 1)),
+    {"kind": "returned", "value": 1, "shown": "s" * (caps.MOST_SHOWN + 1)},
+    {"kind": "refused", "reason": "r" * (caps.MOST_MESSAGE + 1)},
+]
+
+
+async def test_a_claim_beyond_a_cap_of_the_worker_is_not_taken(sandbox: Sandbox) -> None:
+    for number, claim in enumerate(CLAIMS):
+        outcome = await sandbox.run(Job(modules(forged=FORGED), "forged", FunctionCall("forge", {"reply": claim})))
+        assert isinstance(outcome, Killed), number
+        assert "the most is" in outcome.reason, number
 
 
 async def test_frames_by_the_thousand_hold_nobody_up(sandbox: Sandbox) -> None:
@@ -95,21 +95,17 @@ async def test_an_honest_failure_is_cut_by_the_worker_to_what_the_host_takes(san
     assert len(outcome.failure.cause.message) == caps.MOST_CAUSE_MESSAGE
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        pytest.param("return '\\udcff' * 20000", id="escapes-in-a-representation"),
-        pytest.param("raise type('E' * 5000, (Exception,), {})()", id="name-of-an-exception"),
-        pytest.param("raise SyntaxError('x', ('functions/honest.py', -5, 1, 'text'))", id="line-of-a-syntax-error"),
-        pytest.param(f"{'n' * 400} = 1\n    raise ValueError", id="name-of-a-local"),
-        pytest.param("error = ValueError('m')\n    error.add_note('n' * 9000)\n    raise error", id="notes"),
-    ],
-)
-async def test_what_an_honest_function_does_stays_within_the_caps(sandbox: Sandbox, body: str) -> None:
-    outcome = await sandbox.run(
-        Job(modules(honest=f"def honest():\n    {body}\n"), "honest", FunctionCall("honest", {}))
-    )
-    assert isinstance(outcome, Raised | Returned)
+async def test_what_an_honest_function_does_stays_within_the_caps(sandbox: Sandbox) -> None:
+    for body in (
+        "return '\\udcff' * 20000",  # escapes in a representation
+        "raise type('E' * 5000, (Exception,), {})()",
+        "raise SyntaxError('x', ('functions/honest.py', -5, 1, 'text'))",
+        f"{'n' * 400} = 1\n    raise ValueError",
+        "error = ValueError('m')\n    error.add_note('n' * 9000)\n    raise error",
+    ):
+        honest = modules(honest=f"def honest():\n    {body}\n")
+        outcome = await sandbox.run(Job(honest, "honest", FunctionCall("honest", {})))
+        assert isinstance(outcome, Raised | Returned), body
 
 
 @pytest.mark.parametrize("total", ["None", "1"], ids=["on-its-way", "as-the-last"])
@@ -128,3 +124,23 @@ async def test_progress_is_told_no_more_often_than_the_worker_tells_it(sandbox: 
     outcome = await sandbox.run(Job(modules(often=text), "often", FunctionCall("often", {}), handler=hear))
     assert isinstance(outcome, Returned)
     assert 1 <= len(told) <= 2 + outcome.seconds / (caps.PROGRESS_EVERY_S / 2)
+
+
+COLLIDING = modules(
+    crowd="""
+    def members() -> set:
+        return {i * (2**61 - 1) for i in range(1, 5_000)}
+
+    def keys() -> dict:
+        return {i * (2**61 - 1): i for i in range(1, 5_000)}
+
+    def honest() -> set:
+        return {i * 3 for i in range(5_000)}
+    """
+)
+
+
+async def test_values_that_all_collide_are_not_taken(sandbox: Sandbox) -> None:
+    for function, kind in (("members", Killed), ("keys", Killed), ("honest", Returned)):
+        outcome = await sandbox.run(Job(COLLIDING, "crowd", FunctionCall(function, {}), limits=Limits(wall_s=30)))
+        assert isinstance(outcome, kind), outcome

@@ -90,29 +90,27 @@ def test_a_group_that_limits_is_not_left_for_one_above_it(tmp_path: Path) -> Non
     assert list(cgroup.find(here)) == []
 
 
-@pytest.mark.parametrize(
-    ("own", "mounts", "user", "found"),
-    [
-        pytest.param("4:memory:/managed\n", V1, 0, False, id="roots-in-a-managers-group"),
-        pytest.param("4:memory:/managed\n", V1, 1234, True, id="its-owners"),
-        pytest.param("4:memory:/managed\n", V1, 77, False, id="another-users"),
-        pytest.param("0::/managed\n", V2, 0, False, id="roots-in-a-managers-group-v2"),
-        pytest.param("0::/\n", V2, 0, True, id="all-that-is-seen"),
-        pytest.param("0::/../managed\n", V2, 0, False, id="outside-of-what-is-seen"),
-        pytest.param("4:memory:/elsewhere\n", V1, 0, False, id="not-there"),
-        pytest.param("4:memory:/\n", "", 0, False, id="nothing-mounted"),
-        pytest.param("", V1, 0, False, id="no-groups-at-all"),
-    ],
-)
-def test_a_group_is_divided_only_by_whom_it_was_made_for(
-    tmp_path: Path, own: str, mounts: str, user: int, found: bool
-) -> None:
-    here = system(tmp_path, own, mounts, user)
+def test_a_group_is_divided_only_by_whom_it_was_made_for(tmp_path: Path) -> None:
     words = {"cgroup__controllers": "memory", "cgroup__subtree_control": "memory"}
-    for folder in ("cg", "cg/managed", "cg/memory/managed"):
-        group(tmp_path / folder, **words)
-    _give(tmp_path / "cg/memory/managed", 1234)
-    assert bool(list(cgroup.find(here))) is found
+    for number, (own, mounts, user, found) in enumerate(
+        (
+            ("4:memory:/managed\n", V1, 0, False),  # root's in a manager's group
+            ("4:memory:/managed\n", V1, 1234, True),  # its owner's
+            ("4:memory:/managed\n", V1, 77, False),  # another user's
+            ("0::/managed\n", V2, 0, False),
+            ("0::/\n", V2, 0, True),  # all that is seen
+            ("0::/../managed\n", V2, 0, False),  # outside of what is seen
+            ("4:memory:/elsewhere\n", V1, 0, False),
+            ("4:memory:/\n", "", 0, False),  # nothing mounted
+            ("", V1, 0, False),
+        )
+    ):
+        root = tmp_path / str(number)
+        here = system(root, own, mounts, user)
+        for folder in ("cg", "cg/managed", "cg/memory/managed"):
+            group(root / folder, **words)
+        _give(root / "cg/memory/managed", 1234)
+        assert bool(list(cgroup.find(here))) is found, (own, user)
 
 
 def test_where_no_group_can_be_made_the_reason_is_said_and_nothing_stays(tmp_path: Path) -> None:

@@ -19,33 +19,22 @@ def child() -> Iterator["subprocess.Popen[bytes]"]:
         process.kill()
 
 
-@pytest.fixture
-def descriptor(child: "subprocess.Popen[bytes]") -> Iterator[int]:
-    descriptor = os.pidfd_open(child.pid)
-    yield descriptor
-    os.close(descriptor)
-
-
-def test_both_ways_to_ask_for_a_processs_number_agree(child: "subprocess.Popen[bytes]", descriptor: int) -> None:
-    assert number_of(descriptor) == pid_of(descriptor) == child.pid
-
-
-def test_where_the_kernel_is_too_old_to_be_asked_its_text_is_read(
-    child: "subprocess.Popen[bytes]", descriptor: int, monkeypatch: pytest.MonkeyPatch
+def test_both_ways_to_ask_for_a_processs_number_agree_until_it_is_reaped(
+    child: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(usage, "_ASK", 0xC040FFFE)  # an unknown request
-    assert number_of(descriptor) == child.pid
-
-
-def test_a_process_that_was_reaped_has_no_number_any_more(child: "subprocess.Popen[bytes]", descriptor: int) -> None:
-    child.kill()
-    child.wait()
-    assert number_of(descriptor) == pid_of(descriptor) == 0
-
-
-def test_what_is_no_process_has_no_number_at_all() -> None:
     with Path(os.devnull).open() as nothing:
         assert pid_of(nothing.fileno()) == -1
+    descriptor = os.pidfd_open(child.pid)
+    try:
+        assert number_of(descriptor) == pid_of(descriptor) == child.pid
+        with monkeypatch.context() as patch:
+            patch.setattr(usage, "_ASK", 0xC040FFFE)  # a kernel that is too old to be asked: its text is read
+            assert number_of(descriptor) == child.pid
+        child.kill()
+        child.wait()
+        assert number_of(descriptor) == pid_of(descriptor) == 0
+    finally:
+        os.close(descriptor)
 
 
 def test_a_sight_tells_the_peak_of_the_process_that_it_was_opened_for(child: "subprocess.Popen[bytes]") -> None:

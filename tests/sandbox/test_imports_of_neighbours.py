@@ -52,20 +52,18 @@ WORLD = modules(
 )
 
 
-@pytest.mark.parametrize(
-    ("module", "function", "value"),
-    [
-        pytest.param("top", "both", ["linkbaselink", "link", "link"], id="absolute"),
-        pytest.param("web.pages", "title", "linkbaselink", id="relative"),
-        pytest.param("lazy", "later", "linkbaselink", id="at-run-time"),
-    ],
-)
-async def test_modules_of_the_workspace_import_one_another(
-    sandbox: Sandbox, module: str, function: str, value: object
-) -> None:
-    outcome = await sandbox.run(Job(WORLD, module, FunctionCall(function, {})))
-    assert isinstance(outcome, Returned), outcome
-    assert outcome.value == value
+async def test_modules_of_the_workspace_import_one_another(sandbox: Sandbox) -> None:
+    for module, function, value in (
+        ("top", "both", ["linkbaselink", "link", "link"]),
+        ("web.pages", "title", "linkbaselink"),
+        ("lazy", "later", "linkbaselink"),  # at run time
+    ):
+        outcome = await sandbox.run(Job(WORLD, module, FunctionCall(function, {})))
+        assert isinstance(outcome, Returned), outcome
+        assert outcome.value == value
+    outcome = await sandbox.run(Job(WORLD, "sandboxed", Evaluation((), "NAMES")))
+    assert isinstance(outcome, Returned)
+    assert outcome.value == [], "neither workspace nor current folder is on the path"
 
 
 @pytest.mark.parametrize(
@@ -83,12 +81,6 @@ async def test_what_cannot_be_imported_is_said_with_the_place(
     assert isinstance(outcome, Raised), outcome
     assert (outcome.failure.type, says in outcome.failure.message) == (kind, True)
     assert outcome.failure.frames[0].path == f"functions/{module}.py"
-
-
-async def test_neither_workspace_nor_current_folder_is_on_the_path(sandbox: Sandbox) -> None:
-    outcome = await sandbox.run(Job(WORLD, "sandboxed", Evaluation((), "NAMES")))
-    assert isinstance(outcome, Returned)
-    assert outcome.value == []
 
 
 async def test_tracebacks_inside_show_the_source(sandbox: Sandbox) -> None:
@@ -151,3 +143,18 @@ async def test_the_package_around_a_module_is_loaded_first(sandbox: Sandbox) -> 
     package = {name: Code(name, text, path, name) for name, (path, text) in texts.items()}
     outcome = await sandbox.run(Job(package, "shop.second", FunctionCall("sum_of", {})))
     assert getattr(outcome, "value", outcome) == 3
+
+
+async def test_a_function_sees_nothing_of_the_rehearsals_before_it(sandbox: Sandbox) -> None:
+    world = modules(
+        look="""
+        import sys
+
+        def look() -> list[str]:
+            finders = [type(one).__name__ for one in sys.meta_path if not isinstance(one, type)]
+            return finders + sorted(name for name in sys.modules if name.startswith("functions"))
+        """
+    )
+    outcome = await sandbox.run(Job(world, "look", FunctionCall("look", {})))
+    assert isinstance(outcome, Returned), outcome
+    assert outcome.value == ["_Finder", "PackageFinder", "Finder", "functions", "functions.look"]

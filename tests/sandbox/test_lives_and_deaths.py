@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import FunctionCall, Job, Killed, Limits, Returned, Sandbox
+from sandbox import Access, FunctionCall, Job, Killed, Limits, Returned, Sandbox
 from sandbox.processes.pool import Places
 from sandbox.processes.zygote import wipe
 from tests.attacks.outside import is_zygote, zygotes_of
@@ -54,15 +54,8 @@ async def test_a_zygote_that_dies_takes_its_calls_along_and_the_next_call_works(
         assert isinstance(again, Returned), again
 
 
-async def test_closing_leaves_no_process_and_no_folder_behind() -> None:
+async def test_one_that_shares_needs_no_zygote_of_its_own_and_closing_leaves_none_behind() -> None:
     before = zygotes_of(os.getpid())
-    sandbox = await start(packages=())
-    assert isinstance(await sandbox.run(Job(LIFE, "life", FunctionCall("total", {}))), Returned)
-    await sandbox.aclose()
-    assert zygotes_of(os.getpid()) == before
-
-
-async def test_one_that_shares_needs_no_zygote_of_its_own_and_leaves_the_one_it_had() -> None:
     async with await start(packages=()) as lender:
         for _time in range(2):
             async with lender.share() as sharing:
@@ -70,6 +63,7 @@ async def test_one_that_shares_needs_no_zygote_of_its_own_and_leaves_the_one_it_
                 assert sharing.zygotes == 1
         assert isinstance(await lender.run(Job(LIFE, "life", FunctionCall("total", {}))), Returned)
         assert lender.zygotes == 1
+    assert zygotes_of(os.getpid()) == before
 
 
 async def test_those_that_share_take_their_calls_places_from_one_number_together() -> None:
@@ -109,13 +103,8 @@ async def test_what_one_call_breaks_the_next_never_sees(sandbox: Sandbox) -> Non
     poisoned = await sandbox.run(Job(LIFE, "life", FunctionCall("poison", {})))
     after = await sandbox.run(Job(LIFE, "life", FunctionCall("total", {})))
     assert [getattr(outcome, "value", outcome) for outcome in (poisoned, after)] == [666, 3]
-
-
-async def test_two_calls_never_draw_the_same_random_numbers(sandbox: Sandbox) -> None:
-    drawn = [
-        getattr(await sandbox.run(Job(LIFE, "life", FunctionCall("draw", {}))), "value", None) for _time in range(4)
-    ]
-    assert len(set(drawn)) == 4
+    drawn = [await sandbox.run(Job(LIFE, "life", FunctionCall("draw", {}))) for _time in range(4)]
+    assert len({getattr(outcome, "value", None) for outcome in drawn}) == 4, "each has random numbers of its own"
 
 
 async def test_other_limits_get_a_worker_of_their_own(sandbox: Sandbox) -> None:
@@ -128,6 +117,19 @@ async def test_other_limits_get_a_worker_of_their_own(sandbox: Sandbox) -> None:
     assert [type(outcome).__name__ for outcome in outcomes] == (
         ["Returned", "Raised" if sandbox.layers["namespaces"] else "Returned", "Returned"]
     )
+
+
+async def test_zygotes_for_other_needs_end_when_there_are_too_many(tmp_path: Path) -> None:
+    world = modules(m="def f() -> int:\n    return 1\n")
+    reach = Access(readable=(str(tmp_path),))
+    async with await start(packages=()) as sandbox:
+        for access, most in ((Access(), 6), (reach, 12)):
+            for size in range(1, 8):
+                outcome = await sandbox.run(
+                    Job(world, "m", FunctionCall("f", {}), limits=Limits(scratch=size << 20), access=access)
+                )
+                assert isinstance(outcome, Returned), outcome
+            assert sandbox.zygotes <= most
 
 
 def test_a_folder_is_emptied_however_deep_and_closed_it_was_left(tmp_path: Path) -> None:
@@ -169,8 +171,7 @@ async def test_places_are_given_in_turn_and_never_lost_by_cancelling() -> None:
         pass
 
 
-@pytest.mark.parametrize("count", [2, 5])
-async def test_a_call_that_asks_holds_no_place_meanwhile(count: int) -> None:
+async def test_a_call_that_asks_holds_no_place_meanwhile() -> None:
     places = Places(1)
 
     async def ask(depth: int) -> int:
@@ -182,4 +183,4 @@ async def test_a_call_that_asks_holds_no_place_meanwhile(count: int) -> None:
                 places.resume()
 
     async with asyncio.timeout(5):
-        assert await ask(count) == count + 1
+        assert [await ask(count) for count in (2, 5)] == [3, 6]

@@ -14,6 +14,8 @@ import pytest
 from sandbox import Access, FunctionCall, Job, Outcome, Raised, Refused, Returned, Sandbox
 from sandbox.confine import mounts as visible
 from sandbox.processes import pool
+from sandbox.processes.startup import LEVELS
+from tests.kit.drawing import crossed
 from tests.kit.levels import require_imports_ahead
 from tests.sandbox.support import modules
 from tests.sandbox.test_files_within_reach import there
@@ -63,52 +65,35 @@ async def test_a_package_that_is_not_imported_ahead_is_imported_by_the_function(
     assert value(await run(there, access(folder, "slow", ahead=False), text)) is True
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("import other", id="import-what-lies-beside"),
-        pytest.param("import sys\nsys.path.append(folder)\nimport other\nother.__file__.x", id="by-another-path"),
-        pytest.param("open(folder + '/other/data.txt').read()", id="read-what-lies-beside"),
-        pytest.param("open(folder + '/slow/new.py', 'w')", id="write-in-the-package"),
-        pytest.param("import os\nos.rename(folder + '/slow/data.txt', 'x')", id="move-out-of-the-package"),
-    ],
-)
-async def test_no_more_than_the_package_is_read(there: Sandbox, folder: Path, text: str) -> None:
-    outcome = await run(there, access(folder, "slow"), f"{text}\nreturn 1", folder=str(folder))
-    assert isinstance(outcome, Raised), outcome
-
-
-async def test_without_the_grant_the_package_is_not_there(there: Sandbox, folder: Path) -> None:
+async def test_no_more_than_the_package_is_read_and_that_only_with_the_grant(there: Sandbox, folder: Path) -> None:
+    for text in (
+        "import other",
+        "import sys\nsys.path.append(folder)\nimport other\nother.__file__.x",
+        "open(folder + '/other/data.txt').read()",
+        "open(folder + '/slow/new.py', 'w')",
+        "import os\nos.rename(folder + '/slow/data.txt', 'x')",
+    ):
+        outcome = await run(there, access(folder, "slow"), f"{text}\nreturn 1", folder=str(folder))
+        assert isinstance(outcome, Raised), (text, outcome)
     outcome = await run(there, Access(), "import slow\nreturn 1")
     assert isinstance(outcome, Raised), outcome
     assert outcome.failure.type == "ModuleNotFoundError"
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        pytest.param("raise ValueError('too old')", "broken cannot be imported: ValueError: too old", id="any-error"),
-        pytest.param("import missing", "ModuleNotFoundError: No module named 'missing'", id="a-dependency"),
-        pytest.param("raise SystemExit(0)", "SystemExit", id="an-exit"),
-    ],
-)
-async def test_a_package_that_cannot_be_imported_ahead_is_said(
-    there: Sandbox, tmp_path: Path, text: str, says: str
-) -> None:
+async def test_a_package_that_cannot_be_imported_ahead_is_said(there: Sandbox, tmp_path: Path) -> None:
     require_imports_ahead(there)
-    tmp_path.joinpath("broken.py").write_text(text)
-    outcome = await run(there, access(tmp_path, "broken"), "return 1")
-    assert isinstance(outcome, Refused), outcome
-    assert outcome.reason.startswith("packages: broken cannot be imported")
-    assert says in outcome.reason
-
-
-async def test_a_package_that_ends_its_zygote_refuses_the_call(there: Sandbox, tmp_path: Path) -> None:
-    require_imports_ahead(there)
-    tmp_path.joinpath("deadly.py").write_text("import os\nos._exit(1)\n")
-    outcome = await run(there, access(tmp_path, "deadly"), "return 1")
-    assert isinstance(outcome, Refused), outcome
-    assert "ended" in outcome.reason
+    for number, (text, says) in enumerate(
+        (
+            ("raise ValueError('too old')", "packages: broken0 cannot be imported: ValueError: too old"),
+            ("import missing", "packages: broken1 cannot be imported: ModuleNotFoundError: No module named 'missing'"),
+            ("raise SystemExit(0)", "packages: broken2 cannot be imported: SystemExit"),
+            ("import os\nos._exit(1)\n", "ended"),  # and its zygote with it
+        )
+    ):
+        tmp_path.joinpath(f"broken{number}.py").write_text(text)
+        outcome = await run(there, access(tmp_path, f"broken{number}"), "return 1")
+        assert isinstance(outcome, Refused), outcome
+        assert says in outcome.reason
 
 
 async def test_a_package_whose_import_has_no_end_refuses_the_call(
@@ -150,48 +135,45 @@ def outside(tmp_path: Path) -> Iterator[dict[str, Any]]:
         yield {"place": str(place), "port": tcp.getsockname()[1], "parent": os.getpid()}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("FOUND = open(f'{place}/secret').read()", id="read"),
-        pytest.param("FOUND = open(f'{place}/new', 'w')", id="write"),
-        pytest.param("import socket\nFOUND = socket.create_connection(('127.0.0.1', port), 1)", id="connect"),
-        pytest.param("import socket\nFOUND = socket.socket(socket.AF_UNIX).connect(f'{place}/socket')", id="unix"),
-        pytest.param("import subprocess\nFOUND = subprocess.run(['/bin/true'])", id="exec"),
-        pytest.param("import os\nFOUND = os.kill(parent, 0)", id="signal"),
-        pytest.param("import os\nFOUND = os.chown(place, 12345, 12345)", id="chown"),
-    ],
-)
+STRIKES = [
+    "open(f'{place}/secret').read()",
+    "open(f'{place}/new', 'w')",
+    "socket.create_connection(('127.0.0.1', port), 1)",
+    "socket.socket(socket.AF_UNIX).connect(f'{place}/socket')",
+    "subprocess.run(['/bin/true'])",
+    "os.kill(parent, 0)",
+    "os.chown(place, 12345, 12345)",
+]
+
+
 async def test_what_a_package_does_when_it_is_imported_stays_inside(
-    there: Sandbox, tmp_path: Path, outside: dict[str, Any], text: str
+    there: Sandbox, tmp_path: Path, outside: dict[str, Any]
 ) -> None:
     env = tmp_path / "env"
     env.mkdir()
     told = "".join(f"{name} = {what!r}\n" for name, what in outside.items())
-    tried = "".join(f"    {line}\n" for line in text.splitlines())
-    env.joinpath("evil.py").write_text(f"{told}FOUND = ''\ntry:\n{tried}except OSError:\n    pass\n")
-    outcome = await run(there, access(env, "evil"), "import evil\nreturn str(evil.FOUND)")
-    assert value(outcome) == ""
+    tries = (f"try:\n    FOUND.append(({one!r}, {one}))\nexcept OSError:\n    pass\n" for one in STRIKES)
+    env.joinpath("evil.py").write_text(
+        f"import os, socket, subprocess\n{told}FOUND = []\n{''.join(tries)}TRIED = True\n"
+    )
+    outcome = await run(there, access(env, "evil"), "import evil\nreturn [evil.TRIED, str(evil.FOUND)]")
+    assert value(outcome) == [True, "[]"]
     assert not (tmp_path / "outside/new").exists()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(
-            "real = os.pidfd_open\nos.pidfd_open = lambda pid: real(VICTIM)", id="another-process-as-a-worker"
-        ),
-        pytest.param(
-            "null = os.open('/dev/null', 0)\nos.pidfd_open = lambda pid: os.dup(null)", id="no-process-at-all"
-        ),
-        pytest.param("null = os.open('/dev/null', 0)\nos.pipe = lambda: (os.dup(null), os.dup(null))", id="no-pipe"),
-        pytest.param("import json\njson.dumps = lambda message: 'odd'", id="an-answer-of-no-shape"),
-        pytest.param(
-            'import json\njson.dumps = lambda message: \'{"kind": "forked"}\'', id="an-answer-without-a-number"
-        ),
-        pytest.param("import json\njson.dumps = lambda message: '[]'", id="an-answer-of-another-kind"),
-    ],
-)
+NULL = "null = os.open('/dev/null', 0)\n"
+SPOKEN = [
+    pytest.param("real = os.pidfd_open\nos.pidfd_open = lambda pid: real(VICTIM)", id="another-process-as-a-worker"),
+    pytest.param(f"{NULL}os.pidfd_open = lambda pid: os.dup(null)", id="no-process-at-all"),
+    pytest.param(f"{NULL}os.pipe = lambda: (os.dup(null), os.dup(null))", id="no-pipe"),
+    pytest.param("import json\njson.dumps = lambda message: 'odd'", id="an-answer-of-no-shape"),
+    pytest.param('import json\njson.dumps = lambda message: \'{"kind": "forked"}\'', id="an-answer-without-a-number"),
+    pytest.param("import json\njson.dumps = lambda message: '[]'", id="an-answer-of-another-kind"),
+]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(("text", "there"), crossed(SPOKEN, [at for at in LEVELS if at != "apart"]), indirect=["there"])
 async def test_a_package_that_speaks_for_the_process_that_imported_it_ahead_harms_nobody(
     there: Sandbox, tmp_path: Path, text: str
 ) -> None:

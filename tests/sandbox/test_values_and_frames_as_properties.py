@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sandbox.errors import ProtocolError
 from sandbox.processes.conversation import judge
-from sandbox.wire.protocol import FrameBuffer, pack, read_frame, unpack
+from sandbox.wire.protocol import FrameBuffer, pack, unpack
 from sandbox.wire.values import MAX_DEPTH, Unsendable, decode, encode
 from tests.kit.drawing import drawn
 
@@ -65,30 +65,29 @@ def test_every_value_that_is_sent_arrives_as_itself(value: Any) -> None:
     assert type(arrived) is type(value) or isinstance(value, pathlib.PurePath)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [math.inf, -math.inf, decimal.Decimal("sNaN"), datetime.timedelta.max, uuid.UUID(int=0), complex("inf+nanj")],
-)
-def test_values_at_the_edge_arrive_as_themselves(value: Any) -> None:
-    assert repr(decode(json.loads(json.dumps(encode(value))))) == repr(value)
-
-
-def test_not_a_number_arrives_as_not_a_number() -> None:
+def test_values_at_the_edge_arrive_as_themselves() -> None:
+    edges = [
+        math.inf,
+        -math.inf,
+        decimal.Decimal("sNaN"),
+        datetime.timedelta.max,
+        uuid.UUID(int=0),
+        complex("inf+nanj"),
+    ]
+    for value in (*edges, complex("inf+nanj")):
+        assert repr(decode(json.loads(json.dumps(encode(value))))) == repr(value)
     assert math.isnan(decode(encode([math.nan]))[0])
 
 
-@pytest.mark.parametrize(
-    ("value", "says"),
-    [
-        pytest.param("\ud800", "lone surrogate", id="surrogate"),
-        pytest.param({"\ud800": 1}, "lone surrogate", id="surrogate-key"),
-        pytest.param(10**5000, "more than 4300 digits", id="large-integer"),
-        pytest.param(object(), "object cannot be sent", id="object"),
-    ],
-)
-def test_a_value_that_cannot_cross_says_why(value: Any, says: str) -> None:
-    with pytest.raises(Unsendable, match=says):
-        encode(value)
+def test_a_value_that_cannot_cross_says_why() -> None:
+    for value, says in (
+        ("\ud800", "lone surrogate"),
+        ({"\ud800": 1}, "lone surrogate"),
+        (10**5000, "more than 4300 digits"),
+        (object(), "object cannot be sent"),
+    ):
+        with pytest.raises(Unsendable, match=says):
+            encode(value)
 
 
 def test_a_value_that_is_nested_too_deep_is_refused_on_both_sides() -> None:
@@ -140,21 +139,6 @@ def test_whatever_reply_arrives_is_judged_or_a_protocol_error(reply: dict[str, A
 
 
 @quick
-@given(st.binary(max_size=300))
-@example(b"\xff\xff\xff\xff")
-@example(b"\0\0\0\2[]")
-@example(b'\0\0\0\x0f{"kind":Infinity}')
-def test_whatever_bytes_arrive_are_frames_or_a_protocol_error(data: bytes) -> None:
-    frames = FrameBuffer(cap=200)
-    frames.feed(data)
-    try:
-        while (frame := frames.next()) is not None:
-            assert isinstance(frame["kind"], str)
-    except ProtocolError:
-        return
-
-
-@quick
 @given(
     st.lists(st.dictionaries(_text, st.integers(), max_size=3).map(lambda body: body | {"kind": "k"}), max_size=5),
     st.data(),
@@ -170,20 +154,3 @@ def test_frames_survive_being_cut_anywhere(frames: list[dict[str, Any]], data: s
             arrived.append(frame)
     assert arrived == frames
     assert buffer.is_empty
-
-
-@quick
-@given(st.binary(max_size=100))
-def test_the_workers_side_reads_a_frame_or_an_end_or_a_protocol_error(data: bytes) -> None:
-    left = bytearray(data)
-
-    def read(count: int) -> bytes:
-        piece = bytes(left[: min(count, 3)])
-        del left[: len(piece)]
-        return piece
-
-    try:
-        frame = read_frame(read, 90)
-    except ProtocolError:
-        return
-    assert frame is None or isinstance(frame["kind"], str)

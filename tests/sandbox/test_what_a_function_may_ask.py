@@ -69,61 +69,49 @@ async def test_progress_reaches_the_handler_with_its_last_step(sandbox: Sandbox)
     assert len(handler.asked) < 50
 
 
-async def test_progress_without_a_handler_is_ignored(sandbox: Sandbox) -> None:
+async def test_without_a_handler_progress_is_ignored_and_a_call_is_refused(sandbox: Sandbox) -> None:
     assert isinstance(await sandbox.run(Job(ASKING, "asking", FunctionCall("work", {"n": 3}))), Returned)
-
-
-async def test_a_call_without_a_handler_is_refused(sandbox: Sandbox) -> None:
     outcome = await sandbox.run(Job(ASKING, "asking", FunctionCall("swallow", {})))
     assert isinstance(outcome, Returned)
     assert "made without a handler" in outcome.value
+    for what in ("secret", "memory.read", "fetch"):
+        world = modules(m=f"def f(self) -> str:\n    return self.{what}('x')\n")
+        refused = await sandbox.run(Job(world, "m", FunctionCall("f", {})))
+        assert isinstance(refused, Raised), refused
+        assert (refused.failure.type, "nobody to ask" in refused.failure.message) == ("PermissionError", True), what
 
 
-async def test_calls_within_calls_need_no_second_place() -> None:
+async def test_calls_within_calls_need_no_second_place_and_end_where_they_nest_without_end() -> None:
     async with await start(parallel=1, packages=()) as narrow:
-        handler = Handler(narrow)
-        outcome = await narrow.run(
-            Job(ASKING, "asking", FunctionCall("relay", {"function": "relay", "depth": 3}), handler=handler)
-        )
-    assert "that is deep enough" in repr(outcome)
-    assert [arguments["arguments"]["depth"] for _name, arguments in handler.asked] == [3, 2, 1, 0]
-
-
-async def test_calls_that_nest_without_end_are_refused_and_do_not_hang() -> None:
-    async with await start(parallel=1, packages=()) as narrow:
-        handler = Handler(narrow)
-        outcome = await narrow.run(
-            Job(ASKING, "asking", FunctionCall("relay", {"function": "relay", "depth": 100}), handler=handler)
-        )
-    assert "too many calls wait for calls of their own" in repr(outcome)
+        for depth, says in ((3, "that is deep enough"), (100, "too many calls wait for calls of their own")):
+            handler, given = Handler(narrow), {"function": "relay", "depth": depth}
+            outcome = await narrow.run(Job(ASKING, "asking", FunctionCall("relay", given), handler=handler))
+            assert says in repr(outcome)
+            if depth == 3:
+                assert [arguments["arguments"]["depth"] for _name, arguments in handler.asked] == [3, 2, 1, 0]
 
 
 async def test_scratch_is_a_folder_of_the_calls_own_and_empty_at_start(sandbox: Sandbox) -> None:
+    example = await sandbox.run(Job(ASKING, "asking", Evaluation((), "work(2) + len(keep())")))
+    assert getattr(example, "value", example) == 3, "an example gets a bare context"
     for _time in range(3):
         outcome = await sandbox.run(Job(ASKING, "asking", FunctionCall("keep", {})))
         assert isinstance(outcome, Returned), outcome
         assert outcome.value == ["note.txt"]
 
 
-class Recorder:
-    """Answers every request with a description of it."""
-
-    async def __call__(self, name: str, arguments: dict[str, Any], /) -> Any:
+async def test_what_needs_a_grant_is_asked_of_the_host_by_name(sandbox: Sandbox) -> None:
+    async def record(name: str, arguments: dict[str, Any], /) -> str:
         return repr((name, arguments))
 
-
-@pytest.mark.parametrize(
-    ("expression", "asked"),
-    [
-        pytest.param("self.secret('token')", ("secret", {"name": "token"}), id="secret"),
-        pytest.param("self.memory.read('notes')", ("memory", {"act": "read", "block": "notes"}), id="memory"),
-    ],
-)
-async def test_what_needs_a_grant_is_asked_of_the_host_by_name(sandbox: Sandbox, expression: str, asked: Any) -> None:
-    world = modules(m=f"def f(self) -> str:\n    return {expression}\n")
-    outcome = await sandbox.run(Job(world, "m", FunctionCall("f", {}), handler=Recorder()))
-    assert isinstance(outcome, Returned), outcome
-    assert outcome.value == repr(asked)
+    for expression, asked in (
+        ("self.secret('token')", ("secret", {"name": "token"})),
+        ("self.memory.read('notes')", ("memory", {"act": "read", "block": "notes"})),
+    ):
+        world = modules(m=f"def f(self) -> str:\n    return {expression}\n")
+        outcome = await sandbox.run(Job(world, "m", FunctionCall("f", {}), handler=record))
+        assert isinstance(outcome, Returned), outcome
+        assert outcome.value == repr(asked)
 
 
 async def test_memory_is_changed_by_requests_that_say_how(sandbox: Sandbox) -> None:
@@ -145,15 +133,6 @@ async def test_memory_is_changed_by_requests_that_say_how(sandbox: Sandbox) -> N
     assert seen[1] == {"act": "replace", "block": "notes", "old": "old", "new": "new"}
 
 
-@pytest.mark.parametrize("what", ["secret", "memory.read", "fetch"])
-async def test_what_needs_a_grant_has_nobody_to_ask_without_a_handler(sandbox: Sandbox, what: str) -> None:
-    world = modules(m=f"def f(self) -> str:\n    return self.{what}('x')\n")
-    outcome = await sandbox.run(Job(world, "m", FunctionCall("f", {})))
-    assert isinstance(outcome, Raised), outcome
-    assert outcome.failure.type == "PermissionError"
-    assert "nobody to ask" in outcome.failure.message
-
-
 async def test_what_self_does_not_have_is_said_with_what_it_has(sandbox: Sandbox) -> None:
     outcome = await sandbox.run(Job(ASKING, "asking", FunctionCall("reach", {"what": "nothing"})))
     assert isinstance(outcome, Raised), outcome
@@ -161,12 +140,6 @@ async def test_what_self_does_not_have_is_said_with_what_it_has(sandbox: Sandbox
         "AttributeError",
         True,
     )
-
-
-async def test_an_example_of_a_function_with_self_gets_a_bare_context(sandbox: Sandbox) -> None:
-    outcome = await sandbox.run(Job(ASKING, "asking", Evaluation((), "work(2) + len(keep())")))
-    assert isinstance(outcome, Returned), outcome
-    assert outcome.value == 3
 
 
 async def test_threads_of_a_function_may_ask_at_once(sandbox: Sandbox) -> None:

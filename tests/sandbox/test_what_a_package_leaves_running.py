@@ -15,6 +15,7 @@ from sandbox import Access, FunctionCall, Job, Limits, Outcome, Refused, Returne
 from sandbox.processes.startup import LEVELS, Level
 from tests.attacks.outside import zygotes_of
 from tests.attacks.session import sandbox_at
+from tests.kit.drawing import crossed
 from tests.kit.levels import require_imports_ahead
 from tests.sandbox.support import modules
 
@@ -97,21 +98,20 @@ async def is_quiet(folder: Path) -> bool:
     return before == (beat.read_text() if beat.exists() else "")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(
-            f"try:\n    {FORGOTTEN.strip().replace(chr(10), chr(10) + '    ')}\nexcept OSError: pass", id="fork"
-        ),
-        pytest.param(IN_A_TIMER, id="a-timer"),
-        pytest.param(IN_SPARES, id="a-timer-in-workers-that-wait"),
-        pytest.param(IN_A_THREAD, id="a-thread"),
-        pytest.param(IN_A_LATE_THREAD, id="a-thread-at-the-first-fork"),
-        pytest.param(TAKES_LEAVE_FOR_ITSELF, id="a-fork-that-was-ordered"),
-        pytest.param(TAKES_LEAVE_BEHIND_ANOTHER, id="a-fork-that-is-said-to-be-an-earlier-one"),
-        pytest.param("beat_on()", id="an-import-without-end"),
-    ],
-)
+LEAVES = [
+    pytest.param(f"try:\n    {FORGOTTEN.strip().replace(chr(10), chr(10) + '    ')}\nexcept OSError: pass", id="fork"),
+    pytest.param(IN_A_TIMER, id="a-timer"),
+    pytest.param(IN_SPARES, id="a-timer-in-workers-that-wait"),
+    pytest.param(IN_A_THREAD, id="a-thread"),
+    pytest.param(IN_A_LATE_THREAD, id="a-thread-at-the-first-fork"),
+    pytest.param(TAKES_LEAVE_FOR_ITSELF, id="a-fork-that-was-ordered"),
+    pytest.param(TAKES_LEAVE_BEHIND_ANOTHER, id="a-fork-that-is-said-to-be-an-earlier-one"),
+    pytest.param("beat_on()", id="an-import-without-end"),
+]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(("text", "there"), crossed(LEAVES, LEVELS), indirect=["there"])
 async def test_nothing_of_a_package_runs_between_calls(
     there: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
@@ -195,16 +195,16 @@ except OSError:
 """
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("ends", [pytest.param(True, id="ends"), pytest.param(False, id="is-killed")])
-def test_what_a_package_left_ends_with_the_program(tmp_path: Path, level: str, ends: bool) -> None:
-    text = PROGRAM.format(level=level, folder=str(tmp_path), text=STAYS, ends=ends)
+@pytest.mark.sampled
+@pytest.mark.parametrize(("level", "end"), crossed(LEVELS, ["is killed", "ends"]))
+def test_what_a_package_left_ends_with_the_program(tmp_path: Path, level: str, end: str) -> None:
+    text = PROGRAM.format(level=level, folder=str(tmp_path), text=STAYS, ends=end == "ends")
     with subprocess.Popen([sys.executable, "-B", "-c", text], cwd=REPOSITORY, stdout=subprocess.PIPE) as program:
         assert program.stdout is not None
         if program.stdout.readline() != b"called\n":
             pytest.skip(f"no level {level} here")
         started = zygotes_of(program.pid)
-        if not ends:
+        if end == "is killed":
             program.send_signal(signal.SIGKILL)
     assert started
     patience = time.monotonic() + 10

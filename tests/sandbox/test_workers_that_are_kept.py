@@ -89,9 +89,11 @@ async def test_what_a_call_leaves_is_there_for_the_next_of_its_key_alone(sandbox
     assert await value(sandbox, "write", "other files", name="two") == ["two"]
 
 
-async def test_calls_of_one_key_are_made_one_after_another(sandbox: Sandbox) -> None:
+async def test_calls_of_one_key_are_made_one_after_another_and_only_so_many_by_one_worker(sandbox: Sandbox) -> None:
     found = await asyncio.gather(*(value(sandbox, keep="line") for _time in range(6)))
     assert found == [1, 2, 3, 4, 5, 6]
+    found = [await value(sandbox, keep="many", limits=Limits(calls=3)) for _time in range(7)]
+    assert found == [1, 2, 3, 1, 2, 3, 1]
 
 
 @pytest.mark.parametrize("function", ["fail", "die", "hang"])
@@ -112,11 +114,6 @@ async def test_a_call_that_is_cancelled_ends_the_worker(sandbox: Sandbox) -> Non
     assert await value(sandbox, keep="cancelled") == 1
 
 
-async def test_after_so_many_calls_there_is_another_worker(sandbox: Sandbox) -> None:
-    found = [await value(sandbox, keep="many", limits=Limits(calls=3)) for _time in range(7)]
-    assert found == [1, 2, 3, 1, 2, 3, 1]
-
-
 async def test_another_text_of_the_module_or_its_neighbour_has_another_worker(sandbox: Sandbox) -> None:
     def world(comment: str, number: int) -> Any:
         return modules(state=f"{TEXT}    # {comment}\n", helper=f"VALUE = {number}\n")
@@ -125,10 +122,7 @@ async def test_another_text_of_the_module_or_its_neighbour_has_another_worker(sa
         await value(sandbox, "late", "text", code=world(*each)) for each in (("a", 1), ("a", 1), ("b", 1), ("b", 2))
     ]
     assert found == [1, 2, 1, 1]
-
-
-async def test_a_module_that_was_imported_by_its_name_counts_too(sandbox: Sandbox) -> None:
-    worlds = [modules(state=TEXT, helper=f"VALUE = {number}\n") for number in (1, 2)]
+    worlds = [modules(state=TEXT, helper=f"VALUE = {number}\n") for number in (1, 2)]  # imported by its name
     assert [await value(sandbox, "dynamic", "name", code=each) for each in (*worlds, worlds[0])] == [1, 2, 1]
 
 
@@ -186,20 +180,18 @@ async def test_more_keys_than_may_rest_end_the_one_that_rested_longest(
     assert found == [1, 1, 2, 1, 3, 1]
 
 
-async def test_a_worker_and_a_zygote_that_nobody_calls_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    async with await start(packages=()) as own:
-        monkeypatch.setattr(keeping, "REST_S", 0.1)
-        monkeypatch.setattr(pools, "REST_S", 0.1)
-        reach = Access(readable=(str(tmp_path),))
-        assert [await value(own), await value(own, keep="", access=reach)] == [1, 1]
-        for _time in range(400):
-            await asyncio.sleep(0.05 if own.zygotes > 1 else 0)
-        assert own.zygotes == 1
-        assert [await value(own), await value(own, keep="", access=reach)] == [1, 1]
-
-
-async def test_closing_ends_the_workers_that_rest() -> None:
+async def test_a_worker_and_a_zygote_that_nobody_calls_end_and_closing_ends_the_rest(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     before = descendants(os.getpid())
     async with await start(packages=()) as own:
-        assert await value(own) == 1
-    assert descendants(os.getpid()) <= before
+        reach = Access(readable=(str(tmp_path),))
+        with monkeypatch.context() as patch:
+            patch.setattr(keeping, "REST_S", 0.1)
+            patch.setattr(pools, "REST_S", 0.1)
+            assert [await value(own), await value(own, keep="", access=reach)] == [1, 1]
+            for _time in range(400):
+                await asyncio.sleep(0.05 if own.zygotes > 1 else 0)
+            assert own.zygotes == 1
+        assert [await value(own), await value(own, keep="", access=reach)] == [1, 1]
+    assert descendants(os.getpid()) <= before, "closing ends the workers that rest"

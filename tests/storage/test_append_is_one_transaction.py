@@ -58,18 +58,11 @@ async def test_a_full_inbox_of_another_agent_takes_the_whole_append_back(store: 
     assert await store.waiting("crowded") == []
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        pytest.param(object(), id="an object"),
-        pytest.param({1, 2}, id="a set"),
-        pytest.param(10**5000, id="an integer too long for text"),
-    ],
-)
-async def test_a_payload_without_a_json_form_is_refused_and_nothing_is_kept(store: Store, value: object) -> None:
+async def test_a_payload_without_a_json_form_is_refused_and_nothing_is_kept(store: Store) -> None:
     turn = await begin(store)
-    with pytest.raises(StorageError, match="cannot be stored as JSON"):
-        await store.append(turn.id, 1, 0, [user("good"), Entry("result", {"value": value})])
+    for value in (object(), {1, 2}, 10**5000):
+        with pytest.raises(StorageError, match="cannot be stored as JSON"):
+            await store.append(turn.id, 1, 0, [user("good"), Entry("result", {"value": value})])
     assert await store.load(turn.id) == []
 
 

@@ -36,7 +36,6 @@ from agent_core.storage import (
     Store,
     UndoTended,
     UnpinFunction,
-    VersionRow,
     content_hash,
     open_store,
 )
@@ -46,26 +45,25 @@ ONE, TWO = "x = 1\n", "x = 2\n"
 V1, V2 = content_hash(ONE), content_hash(TWO)
 
 
-async def test_a_version_tells_its_source_and_who_made_it_why(store: Store, clock: ManualClock) -> None:
-    await store.apply([SaveVersion("text", V1, ONE, "agent", "turn-7", "counts vowels", "qwen")])
-    expected = VersionRow("text", V1, ONE, "agent", "turn-7", "qwen", "counts vowels", clock.time)
-    assert await store.version(V1) == expected
-    assert await store.version(V2) is None
-
-
-async def test_a_version_that_is_not_the_hash_of_its_source_is_refused(store: Store) -> None:
+async def test_a_version_tells_its_source_and_who_made_it_why_and_what_was_kept_out(
+    store: Store, clock: ManualClock
+) -> None:
     with pytest.raises(StorageError, match="not the hash"):
         await store.apply([SaveVersion("text", V1, TWO)])
-
-
-async def test_what_is_kept_out_of_a_module_is_what_its_newest_line_says(store: Store) -> None:
-    await store.apply(
-        [SaveVersion("text", V1, ONE, kept_out=("f", "g")), SaveVersion("more", V1, ONE, kept_out=("h",))]
-    )
+    turn = await say(store, "make it", agent="scout")
+    made = SaveVersion("text", V1, ONE, "agent", turn.id, "counts vowels", "qwen", kept_out=("f", "g"))
+    await store.apply([made])
+    row = await store.version(V1)
+    assert row is not None
+    assert (row.module, row.version, row.text, row.by) == ("text", V1, ONE, "agent")
+    assert (row.turn, row.model, row.reason, row.at) == (turn.id, "qwen", "counts vowels", clock.time)
+    assert await store.version(V2) is None
+    await store.apply([SaveVersion("more", V1, ONE, kept_out=("h",))])
     assert await store.kept_out() == {"text": {"f", "g"}, "more": {"h"}}
-    assert [row.kept_out for row in await store.module_history("text")] == [("f", "g")]
-    await store.apply([SaveVersion("text", V2, TWO)])
-    assert await store.kept_out() == {"more": {"h"}}
+    await store.apply([SaveVersion("text", V2, TWO, "agent", "gone")])
+    assert await store.kept_out() == {"more": {"h"}}, "the newest line says so"
+    rows = await store.module_history("text")
+    assert [(row.kept_out, row.agent) for row in rows] == [(("f", "g"), "scout"), ((), "")]
 
 
 async def test_the_history_of_a_module_has_every_change_also_its_return_and_removal(store: Store) -> None:
@@ -77,56 +75,34 @@ async def test_the_history_of_a_module_has_every_change_also_its_return_and_remo
     assert [row.version for row in rows] == [V1, V2, V1, ""]
     assert (rows[-1].reason, rows[-1].text) == ("not needed", "")
     assert await store.manifest() == {}
-
-
-async def test_a_source_in_two_modules_is_kept_once_and_known_in_both(store: Store) -> None:
-    await store.apply([*saving("one", ONE), *saving("two", ONE)])
+    await store.apply([*saving("one", ONE), *saving("two", ONE)])  # one source in two modules
     assert await store.manifest() == {"one": V1, "two": V1}
     assert [row.module for row in await store.module_history("two")] == ["two"]
 
 
-@pytest.mark.parametrize(
-    ("expected", "version"),
-    [
-        pytest.param(None, V2, id="taken for new"),
-        pytest.param(V2, V2, id="another version"),
-        pytest.param(V2, None, id="removing another version"),
-    ],
-)
 async def test_a_manifest_is_changed_only_from_what_the_writer_saw(
-    store: Store, expected: str | None, version: str | None
-) -> None:
-    await store.apply([*saving("text", ONE), SaveVersion("text", V2, TWO)])
-    with pytest.raises(ManifestConflict, match="changed meanwhile"):
-        await store.apply([SetManifest("text", expected, version)])
-    assert await store.manifest() == {"text": V1}
-
-
-async def test_two_handles_that_change_one_module_cannot_both_win(
     store: Store, open_again: Callable[[], Store]
 ) -> None:
-    await store.apply(saving("text", ONE))
+    with pytest.raises(StorageError, match="never saved"):
+        await store.apply([SetManifest("text", None, V1)])
+    await store.apply([*saving("text", ONE), SaveVersion("text", V2, TWO)])
+    for expected, version in ((None, V2), (V2, V2), (V2, None)):
+        with pytest.raises(ManifestConflict, match="changed meanwhile"):
+            await store.apply([SetManifest("text", expected, version)])
+    assert await store.manifest() == {"text": V1}
     await open_again().apply(saving("text", TWO, expected=V1))
     with pytest.raises(ManifestConflict):
         await store.apply(saving("text", "x = 3\n", expected=V1))
 
 
-async def test_a_manifest_never_points_at_a_version_that_was_not_saved(store: Store) -> None:
-    with pytest.raises(StorageError, match="never saved"):
-        await store.apply([SetManifest("text", None, V1)])
-
-
-async def test_the_last_verdict_on_a_function_of_a_version_is_kept(store: Store) -> None:
-    await store.apply([SaveVerdict(V1, "f", {"admitted": False}), SaveVerdict(V1, "f", {"admitted": True})])
-    assert await store.verdict(V1, "f") == {"admitted": True}
-    assert await store.verdict(V2, "f") is None
-
-
 async def test_a_refused_candidate_waits_until_it_is_dropped(store: Store) -> None:
-    await store.apply([SavePending("f", {"code": "1"}), SavePending("f", {"code": "2"})])
+    await store.apply([SavePending("f", {"code": "1"}), SavePending("f", {"code": "2"}), SavePending("g", {})])
     assert await store.pending("f") == {"code": "2"}
-    await store.apply([DropPending("f")])
-    assert await store.pending("f") is None
+    await store.apply([DropPending("g")])
+    assert await store.all_pending() == {"f": {"code": "2"}}
+    assert await store.pending("g") is None
+    with pytest.raises(StorageError, match="surrogates not allowed"):
+        await store.apply([DropPending("bad \ud800 name")])
 
 
 async def test_a_write_that_was_begun_is_found_at_the_next_start(
@@ -153,24 +129,39 @@ def calls(*outcomes: str, version: str = V1) -> list[RecordCall]:
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "sums", "runs"),
+    ("outcomes", "sums", "runs", "since", "worst"),
     [
-        pytest.param(["returned"], (1, 0), (0, 1), id="one return"),
-        pytest.param(["raised", "timed_out", "killed"], (0, 3), (3, 0), id="failures in a row"),
-        pytest.param(["raised", "returned", "returned"], (2, 1), (0, 2), id="a failure made good"),
-        pytest.param(["returned", "returned", "raised"], (2, 1), (1, 0), id="a run that broke"),
-        pytest.param(["raised", "refused", "interrupted", "skipped", "unknown"], (0, 1), (1, 0), id="no fault of it"),
+        pytest.param(["returned", "returned"], (2, 0), (0, 2), 0, 0, id="holds from the first"),
+        pytest.param(["raised", "timed_out", "killed"], (0, 3), (3, 0), None, 3, id="failures in a row"),
+        pytest.param(["raised", "returned", "returned"], (2, 1), (0, 2), 1, 1, id="a failure made good"),
+        pytest.param(["returned", "returned", "raised"], (2, 1), (1, 0), None, 1, id="a run that broke"),
+        pytest.param(
+            ["raised", "refused", "interrupted", "skipped", "unknown"], (0, 1), (1, 0), None, 1, id="no fault of it"
+        ),
+        pytest.param(["returned", "refused", "returned"], (2, 0), (0, 2), 0, 0, id="a refusal breaks nothing"),
+        pytest.param(["returned", "documented", "returned"], (2, 0), (0, 2), 0, 0, id="nor what the docstring names"),
+        pytest.param(
+            ["raised"] * 3 + ["returned"] + ["killed"] * 2, (1, 5), (2, 0), None, 3, id="the longest row counts"
+        ),
     ],
 )
 async def test_calls_add_up_to_the_statistics_of_a_function(
-    store: Store, outcomes: list[str], sums: tuple[int, int], runs: tuple[int, int]
+    store: Store,
+    clock: ManualClock,
+    outcomes: list[str],
+    sums: tuple[int, int],
+    runs: tuple[int, int],
+    since: int | None,
+    worst: int,
 ) -> None:
+    start = clock.time
     for call in calls(*outcomes):
         await store.apply([call])
+        clock.time += 1
     (stats,) = await store.call_stats("f")
-    assert stats.calls == len(outcomes)
-    assert (stats.returned, stats.failed) == sums
+    assert (stats.calls, stats.returned, stats.failed) == (len(outcomes), *sums)
     assert (stats.failing, stats.holding) == runs
+    assert (stats.since, stats.worst) == (None if since is None else start + since, worst)
 
 
 async def test_processor_time_adds_up_over_the_calls_where_it_was_measured(store: Store) -> None:
@@ -192,28 +183,6 @@ async def test_a_new_version_starts_a_new_run_beside_the_totals_of_the_old(store
     new = Stats("f", V2, 1, 1, 0, 0, 1, now, now, 0.5, since=now, worked=now, longest=0.5)
     assert await store.call_stats() == [old, new]
     assert await store.call_stats("g") == []
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "since", "worst"),
-    [
-        pytest.param(["returned", "returned"], 0, 0, id="holds from the first"),
-        pytest.param(["raised", "returned", "returned"], 1, 1, id="from the first after a failure"),
-        pytest.param(["returned", "raised"], None, 1, id="broken"),
-        pytest.param(["returned", "refused", "returned"], 0, 0, id="a refusal breaks nothing"),
-        pytest.param(["returned", "documented", "returned"], 0, 0, id="nor does what the docstring names"),
-        pytest.param(["raised"] * 3 + ["returned"] + ["killed"] * 2, None, 3, id="the longest row counts"),
-    ],
-)
-async def test_what_holds_in_a_row_is_known_with_its_beginning(
-    store: Store, clock: ManualClock, outcomes: list[str], since: int | None, worst: int
-) -> None:
-    start = clock.time
-    for call in calls(*outcomes):
-        await store.apply([call])
-        clock.time += 1
-    (stats,) = await store.call_stats("f")
-    assert (stats.since, stats.worst) == (None if since is None else start + since, worst)
 
 
 async def test_a_release_is_kept_and_failures_count_from_nought_again(store: Store, clock: ManualClock) -> None:
@@ -256,12 +225,6 @@ async def test_calls_are_those_of_the_agents_of_their_turns(store: Store) -> Non
     assert len(await store.recent_calls("f")) == 3
 
 
-async def test_an_event_of_another_agent_has_no_turn(store: Store) -> None:
-    turn = await say(store, "Words.", agent="one")
-    event = turn.event.id
-    assert [await store.turn_of(event, agent) for agent in ("", "one", "other")] == [turn.id, turn.id, None]
-
-
 async def test_kinds_of_failure_are_counted_and_cannot_fill_the_table(store: Store) -> None:
     await store.apply([RecordCall("f", V1, "raised", 0.1, error="ValueError") for _ in range(2)])
     await store.apply([RecordCall("f", V1, "raised", 0.1, error=f"E{number}") for number in range(50)])
@@ -283,22 +246,16 @@ async def test_the_reading_of_a_file_is_replaced_and_dropped_by_path(store: Stor
     assert list(await store.readings()) == ["b.py"]
 
 
-async def test_a_pin_belongs_to_one_agent_and_can_be_taken_off(store: Store) -> None:
+async def test_verdicts_pins_and_texts_are_kept_as_they_were_last_saved(store: Store) -> None:
+    await store.apply([SaveVerdict(V1, "f", {"admitted": False}), SaveVerdict(V1, "f", {"admitted": True})])
+    assert (await store.verdict(V1, "f"), await store.verdict(V2, "f")) == ({"admitted": True}, None)
     await store.apply([PinFunction("main", "f"), PinFunction("main", "f"), PinFunction("other", "g")])
     assert await store.pins("main") == {"f"}
     await store.apply([UnpinFunction("main", "f")])
     assert await store.pins("main") == set()
-
-
-async def test_a_text_is_found_by_its_hash_however_often_it_is_saved(store: Store) -> None:
     await store.apply([SaveText("You are …"), SaveText("You are …")])
     assert await store.text(content_hash("You are …")) == "You are …"
     assert await store.text(content_hash("never saved")) is None
-
-
-async def test_a_text_that_utf8_cannot_hold_is_refused_in_words(store: Store) -> None:
-    with pytest.raises(StorageError, match="surrogates not allowed"):
-        await store.apply([DropPending("bad \ud800 name")])
 
 
 async def test_a_functions_history_is_that_of_every_module_that_ever_defined_it(store: Store) -> None:
@@ -309,17 +266,6 @@ async def test_a_functions_history_is_that_of_every_module_that_ever_defined_it(
     rows = await store.function_history("near")
     assert [(row.module, bool(row.version)) for row in rows] == [("one", True), ("one", False), ("three", True)]
     assert await store.function_history("never") == []
-
-
-async def test_a_line_of_history_names_the_agent_whose_turn_it_was(store: Store) -> None:
-    turn = await say(store, "make it", agent="scout")
-    await store.apply([SaveVersion("text", V1, ONE, "agent", turn.id), SaveVersion("text", V2, TWO, "agent", "gone")])
-    assert [row.agent for row in await store.module_history("text")] == ["scout", ""]
-
-
-async def test_every_candidate_that_was_kept_is_named_with_what_is_kept_of_it(store: Store) -> None:
-    await store.apply([SavePending("b", {"code": "2"}), SavePending("a", {"code": "1"}), DropPending("b")])
-    assert await store.all_pending() == {"a": {"code": "1"}}
 
 
 async def test_of_two_writers_of_a_state_the_one_who_saw_the_newest_is_taken(open_again: Callable[[], Store]) -> None:

@@ -6,31 +6,21 @@ from agent_core.storage import AgentRow, Entry, Store
 from tests.storage.support import ManualClock, begin, say, texts, user
 
 
-async def test_the_history_is_in_order_across_turns_and_starts(store: Store, open_again: Callable[[], Store]) -> None:
-    await say(store, "a", "b")
-    await say(store, "c")
-    await store.close()
-    assert texts(await open_again().history("main")) == ["a", "b", "c"]
-
-
-async def test_a_stored_entry_tells_its_turn_place_and_time(store: Store, clock: ManualClock) -> None:
-    turn = await say(store, "a")
-    [entry] = await store.history("main")
-    assert (entry.kind, entry.payload, entry.n) == ("user", {"text": "a"}, 0)
-    assert (entry.turn, entry.at) == (turn.id, clock.time)
-
-
-async def test_the_order_follows_the_store_and_not_a_clock_that_goes_back(store: Store, clock: ManualClock) -> None:
-    await say(store, "a")
+async def test_the_history_is_in_order_across_turns_and_starts_whatever_the_clock_does(
+    store: Store, open_again: Callable[[], Store], clock: ManualClock
+) -> None:
+    first = await say(store, "a", "b")
     clock.time -= 3600
-    await say(store, "b")
-    assert texts(await store.history("main")) == ["a", "b"]
-
-
-async def test_the_entries_of_an_open_turn_are_part_of_the_history(store: Store) -> None:
-    turn = await begin(store)
-    await store.append(turn.id, 1, 0, [user("now")])
-    assert texts(await store.history("main")) == ["now"]
+    open_turn = await begin(store)
+    await store.append(open_turn.id, 1, 0, [user("c")])
+    await store.close()
+    entries = await open_again().history("main")
+    assert texts(entries) == ["a", "b", "c"]
+    assert [(entry.kind, entry.n, entry.turn, entry.at) for entry in entries] == [
+        ("user", 0, first.id, clock.time + 3600),
+        ("user", 1, first.id, clock.time + 3600),
+        ("user", 0, open_turn.id, clock.time),
+    ]
 
 
 async def test_one_agent_does_not_see_what_another_one_said(store: Store) -> None:
@@ -43,17 +33,13 @@ async def test_one_agent_does_not_see_what_another_one_said(store: Store) -> Non
     assert [texts([*turn.entries]) for turn in whole.turns] == [["mine"], ["mine, too"]]
 
 
-async def test_nothing_comes_after_the_highest_numbers(store: Store) -> None:
-    await say(store, "a")
-    assert [await store.history("main", since=(1 << bits) - 1) for bits in (31, 63)] == [[], []]
-
-
 async def test_the_history_since_a_place_starts_right_after_it(store: Store) -> None:
     await say(store, "a", "b")
     await say(store, "c", "d")
     entries = await store.history("main")
     for place, entry in enumerate(entries):
         assert await store.history("main", since=entry.seq) == entries[place + 1 :]
+    assert [await store.history("main", since=(1 << bits) - 1) for bits in (31, 63)] == [[], []]
 
 
 async def test_what_explains_a_step_is_kept_and_not_part_of_the_conversation(store: Store) -> None:
@@ -64,33 +50,19 @@ async def test_what_explains_a_step_is_kept_and_not_part_of_the_conversation(sto
     assert [entry.kind for entry in await store.load(turn.id)] == ["user", "request"]
 
 
-async def test_a_hidden_turn_leaves_the_history_and_stays_in_the_record(store: Store) -> None:
-    await say(store, "a")
-    last = await say(store, "b", "c")
-    assert texts(await store.hide_last_turn("main")) == ["b", "c"]
-    assert texts(await store.history("main")) == ["a"]
-    assert texts(await store.load(last.id)) == ["b", "c"]
-
-
-async def test_hiding_again_takes_the_turn_before_and_then_nothing(store: Store) -> None:
-    await say(store, "a")
-    await say(store, "b")
-    hidden = [texts(await store.hide_last_turn("main")) for _ in range(3)]
-    assert hidden == [["b"], ["a"], []]
-
-
-async def test_all_turns_of_one_agent_can_be_hidden_at_once_and_stay_in_the_record(store: Store) -> None:
+async def test_hidden_turns_leave_the_history_one_by_one_or_all_and_stay_in_the_record(store: Store) -> None:
     first = await say(store, "a")
-    await say(store, "b")
-    await say(store, "c", agent="other")
-    assert [await store.hide_turns("main") for _ in range(2)] == [2, 0]
+    last = await say(store, "b", "c")
+    await say(store, "theirs", agent="other")
+    hidden = [texts(await store.hide_last_turn("main")) for _ in range(3)]
+    assert hidden == [["b", "c"], ["a"], []]
+    assert texts(await store.load(last.id)) == ["b", "c"]
     await say(store, "d")
-    assert (texts(await store.history("main")), texts(await store.history("other"))) == (["d"], ["c"])
+    await say(store, "e")
+    assert [await store.hide_turns("main") for _ in range(2)] == [2, 0]
+    await say(store, "f")
+    assert (texts(await store.history("main")), texts(await store.history("other"))) == (["f"], ["theirs"])
     assert texts(await store.load(first.id)) == ["a"]
-
-
-async def test_a_turn_that_still_runs_is_not_hidden(store: Store) -> None:
-    await say(store, "before")
     turn = await begin(store)
     await store.append(turn.id, 1, 0, [user("running")])
     await store.hide_last_turn("main")

@@ -18,28 +18,24 @@ def event(text: str, key: str | None = None, due: float | None = None) -> Post:
 
 
 @pytest.mark.parametrize("key", ["message 1", ""])
-async def test_a_repeated_post_returns_the_first_id_and_adds_nothing(store: Store, key: str) -> None:
+async def test_a_repeated_post_returns_the_first_id_and_adds_nothing_for_that_agent(store: Store, key: str) -> None:
     first = await store.post(event("one", key=key))
-    again = await store.post(event("one", key=key))
-    assert again == first
+    assert await store.post(event("one", key=key)) == first
     assert len(await store.waiting("main")) == 1
-
-
-async def test_a_repeated_post_is_known_even_after_its_event_was_taken(store: Store) -> None:
-    first = await store.post(event("one", key="message 1"))
     await store.next("main", "here")
-    assert await store.post(event("one", key="message 1")) == first
+    assert await store.post(event("one", key=key)) == first
     assert await store.waiting("main") == []
+    assert await store.post(Post("other", "user", {}, key=key)) != first
 
 
-async def test_the_same_key_of_two_agents_makes_two_events(store: Store) -> None:
-    first = await store.post(Post("main", "user", {}, key="k"))
-    assert await store.post(Post("other", "user", {}, key="k")) != first
-
-
-async def test_events_are_taken_in_the_order_in_which_they_were_posted(store: Store) -> None:
+async def test_events_are_taken_in_the_order_of_their_posts_although_the_clock_goes_back(
+    store: Store, clock: ManualClock
+) -> None:
     for text in ("one", "two", "three"):
         await store.post(event(text))
+        clock.time -= 3600
+    assert await store.due() == [Due("main", is_takeover=False)]
+    assert [event.payload["text"] for event in await store.waiting("main")] == ["one", "two", "three"]
     seen = []
     while turn := await store.next("main", "here"):
         seen.append(turn.event.payload["text"])
@@ -47,36 +43,17 @@ async def test_events_are_taken_in_the_order_in_which_they_were_posted(store: St
     assert seen == ["one", "two", "three"]
 
 
-async def test_a_timed_event_does_not_block_what_is_posted_after_it(store: Store, clock: ManualClock) -> None:
+async def test_a_timed_event_blocks_nothing_and_is_due_when_its_time_has_come(store: Store, clock: ManualClock) -> None:
     await store.post(event("later", due=clock.time + 60))
+    assert await store.due() == []
     await store.post(event("now"))
     turn = await store.next("main", "here")
     assert turn is not None
     assert turn.event.payload == {"text": "now"}
     await store.finish(turn.id, turn.attempt)
     assert await store.next("main", "here") is None
-
-
-async def test_a_timed_event_becomes_due_when_its_time_has_come(store: Store, clock: ManualClock) -> None:
-    await store.post(event("later", due=clock.time + 60))
-    assert await store.due() == []
     clock.time += 61
     assert await store.due() == [Due("main", is_takeover=False)]
-
-
-async def test_an_event_without_a_time_is_due_although_the_clock_went_back(store: Store, clock: ManualClock) -> None:
-    await store.post(event("now"))
-    clock.time -= 3600
-    assert await store.due() == [Due("main", is_takeover=False)]
-    assert len(await store.waiting("main")) == 1
-    assert await store.next("main", "here") is not None
-
-
-async def test_events_keep_their_order_although_the_clock_went_back(store: Store, clock: ManualClock) -> None:
-    for text in ("one", "two", "three"):
-        await store.post(event(text))
-        clock.time -= 3600
-    assert [event.payload["text"] for event in await store.waiting("main")] == ["one", "two", "three"]
 
 
 async def test_an_event_is_taken_by_one_of_two_claimants_only(store: Store, open_again: Callable[[], Store]) -> None:
@@ -96,22 +73,17 @@ async def test_a_full_inbox_refuses_and_says_how_many_wait(store: Store) -> None
         await store.post(event("one too many"))
 
 
-async def test_an_event_taken_in_mid_turn_no_longer_waits(store: Store) -> None:
+async def test_only_an_event_of_its_own_that_waits_is_taken_in_mid_turn(store: Store) -> None:
     turn = await begin(store)
     await store.post(event("meanwhile"))
     [meanwhile] = await store.waiting("main")
+    for taken in (turn.event.id, await store.post(Post("other", "user", {}))):  # taken twice, and not its own
+        with pytest.raises(StorageError, match="does not wait"):
+            await store.append(turn.id, 1, 0, [user("x")], takes=[taken])
+    assert await store.load(turn.id) == []
     await store.append(turn.id, 1, 0, [user("meanwhile")], takes=[meanwhile.id])
     await store.finish(turn.id, 1)
     assert await store.next("main", "here") is None
-
-
-@pytest.mark.parametrize("agent", [pytest.param("main", id="taken twice"), pytest.param("other", id="not its own")])
-async def test_an_event_that_does_not_wait_cannot_be_taken(store: Store, agent: str) -> None:
-    turn = await begin(store)
-    taken = turn.event.id if agent == "main" else await store.post(Post("other", "user", {}))
-    with pytest.raises(StorageError, match="does not wait"):
-        await store.append(turn.id, 1, 0, [user("x")], takes=[taken])
-    assert await store.load(turn.id) == []
 
 
 async def test_open_turns_are_due_before_events_that_wait(store: Store) -> None:
@@ -127,6 +99,12 @@ async def test_what_waits_is_counted_with_the_age_of_the_oldest_but_not_of_pause
 ) -> None:
     clock.time = round(await store.now())  # a database uses its own clock
     assert await store.backlog() == Backlog(0, 0.0)
+    early = replace(event("first", due=0.0), agent="early")  # it goes before all others, and waits since its post
+    await store.post(early)
+    clock.time += 20
+    found = await store.backlog(["early"])
+    assert (found.waiting, round(found.oldest_s, -1)) == (1, 20)
+    await store.apply([PauseAgent("early", "")])
     await store.post(Post("paused", "user", {}))
     clock.time += 400
     await store.post(event("one"))
@@ -142,55 +120,24 @@ async def test_what_waits_is_counted_with_the_age_of_the_oldest_but_not_of_pause
     assert (found.waiting, round(found.oldest_s, -1)) == (1, 30)
 
 
-async def test_an_event_that_goes_before_all_others_has_waited_since_it_was_posted(
-    store: Store, clock: ManualClock
-) -> None:
-    clock.time = round(await store.now())
-    await store.post(event("first", due=0.0))
-    clock.time += 20
-    found = await store.backlog()
-    assert (found.waiting, round(found.oldest_s, -1)) == (1, 20)
-
-
-@pytest.mark.parametrize("address", ["sqlite"], indirect=True)
-async def test_events_that_are_posted_at_once_wait_in_the_order_of_their_posts(
-    store: Store, open_again: Callable[[], Store]
-) -> None:
-    ids = await asyncio.gather(*(store.post(event(str(number))) for number in range(50)))
-    assert len({*ids}) == 50
-    assert [row.payload["text"] for row in await open_again().waiting("main")] == [str(number) for number in range(50)]
-
-
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)
 async def test_a_post_that_fails_does_not_take_those_with_it_that_came_at_once(store: Store) -> None:
-    posts = [
-        event("one"),
-        event("broken", key="\ud800"),
-        event("two"),
-        event("three", key="k"),
-        event("again", key="k"),
-    ]
-    one, broken, two, three, again = await asyncio.gather(*map(store.post, posts), return_exceptions=True)
+    wrong = replace(event("wrong"), due=object())  # type: ignore[arg-type]  # a fault of the program
+    posts = [event("one"), event("broken", key="\ud800"), event("two"), wrong, event("k", key="k"), event("l", key="k")]
+    one, broken, two, failed, three, again = await asyncio.gather(*map(store.post, posts), return_exceptions=True)
     assert isinstance(broken, StorageError)
+    assert isinstance(failed, TypeError)
     assert three == again
     assert [row.id for row in await store.waiting("main")] == [one, two, three]
 
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)
-async def test_a_fault_of_the_program_in_one_post_leaves_those_that_came_with_it(store: Store) -> None:
-    wrong = replace(event("wrong"), due=object())  # type: ignore[arg-type]  # not a storage error
-    posts = [event("one"), event("two"), wrong, event("three")]
-    one, two, failed, three = await asyncio.gather(*map(store.post, posts), return_exceptions=True)
-    assert isinstance(failed, TypeError)
-    assert [row.id for row in await store.waiting("main")] == [one, two, three]
-
-
-@pytest.mark.parametrize("address", ["sqlite"], indirect=True)
-async def test_posts_beyond_a_full_inbox_are_refused_where_they_come_at_once(store: Store) -> None:
+async def test_posts_at_once_wait_in_their_order_and_beyond_a_full_inbox_are_refused(store: Store) -> None:
     posts = [store.post(event(str(number))) for number in range(INBOX_LIMIT + 10)]
     kept = await asyncio.gather(*posts, return_exceptions=True)
     assert sum(isinstance(result, InboxFull) for result in kept) == 10
-    assert len(await store.waiting("main")) == INBOX_LIMIT
+    waiting = [row.payload["text"] for row in await store.waiting("main")]
+    assert waiting == [str(number) for number in range(INBOX_LIMIT)]
 
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)

@@ -16,37 +16,36 @@ AFTER, AGAIN = "the call a was started after its answer", "the call a was answer
 UNKNOWN = "the call b was answered, and nobody asked for it"
 
 
-@pytest.mark.parametrize(
-    ("entries", "state", "faults"),
-    [
-        pytest.param([ASKS, STARTS, ANSWERS, SAYS], "done", [], id="whole"),
-        pytest.param([ASKS, STARTS, ANSWERS, ASKS, STARTS, ANSWERS], "done", [], id="the-same-id-in-two-steps"),
-        pytest.param([ASKS, ANSWERS, SAYS], "interrupted", [], id="answered-before-it-began"),
-        pytest.param([ASKS, STARTS], "", [], id="still-running"),
-        pytest.param([ASKS, STARTS], "client_calls", [], id="a-client-has-it"),
-        pytest.param([ASKS, STARTS, STARTS, ANSWERS], "done", [TWICE], id="twice"),
-        pytest.param([ASKS, STARTS, ANSWERS, STARTS, SAYS], "done", [TWICE], id="begun-again-after-its-answer"),
-        pytest.param([ASKS, ANSWERS, STARTS, SAYS], "done", [AFTER], id="begun-after-its-answer"),
-        pytest.param([ASKS, STARTS, ANSWERS, ANSWERS, SAYS], "done", [AGAIN], id="answered-twice"),
-        pytest.param([ASKS, STARTS, ANSWERS, OTHER, SAYS], "done", [UNKNOWN], id="an-answer-that-nobody-asked-for"),
-        pytest.param(
-            [CLIENT, OTHER, ASKS, ANSWERS, SAYS], "done", [], id="a-client-answers-what-the-turn-before-asked"
-        ),
-        pytest.param([CLIENT, ASKS, ANSWERS, OTHER, SAYS], "done", [UNKNOWN], id="a-client-asked-for-nothing-since"),
-        pytest.param([ASKS, STARTS], "interrupted", [UNANSWERED], id="cut-off"),
-        pytest.param([ASKS], "done", [UNANSWERED], id="never-begun"),
-        pytest.param([ASKS, SAYS], "done", [UNANSWERED], id="passed-over"),
-    ],
-)
-async def test_calls_that_cannot_be_as_they_are_are_told(
-    store: Store, entries: list[Entry], state: str, faults: list[str]
-) -> None:
-    turn = await begin(store)
-    await store.append(turn.id, turn.attempt, turn.n, [user("go"), *entries])
-    if state:
-        await store.finish(turn.id, turn.attempt, state)
-    told = tuple(f"turn {turn.id} of main: {fault}" for fault in faults)
-    assert await store.check_journal() == JournalReport(1, 1 + len(entries), 0, told)
+CASES: list[tuple[list[Entry], str, list[str]]] = [
+    ([ASKS, STARTS, ANSWERS, SAYS], "done", []),
+    ([ASKS, STARTS, ANSWERS, ASKS, STARTS, ANSWERS], "done", []),  # the same id in two steps
+    ([ASKS, ANSWERS, SAYS], "interrupted", []),  # answered before it began
+    ([ASKS, STARTS], "", []),  # still running
+    ([ASKS, STARTS], "client_calls", []),
+    ([ASKS, STARTS, STARTS, ANSWERS], "done", [TWICE]),
+    ([ASKS, STARTS, ANSWERS, STARTS, SAYS], "done", [TWICE]),
+    ([ASKS, ANSWERS, STARTS, SAYS], "done", [AFTER]),
+    ([ASKS, STARTS, ANSWERS, ANSWERS, SAYS], "done", [AGAIN]),
+    ([ASKS, STARTS, ANSWERS, OTHER, SAYS], "done", [UNKNOWN]),
+    ([CLIENT, OTHER, ASKS, ANSWERS, SAYS], "done", []),  # a client answers what the turn before asked
+    ([CLIENT, ASKS, ANSWERS, OTHER, SAYS], "done", [UNKNOWN]),
+    ([ASKS, STARTS], "interrupted", [UNANSWERED]),
+    ([ASKS], "done", [UNANSWERED]),
+    ([ASKS, SAYS], "done", [UNANSWERED]),
+]
+
+
+async def test_calls_that_cannot_be_as_they_are_are_told(store: Store) -> None:
+    told: list[str] = []
+    for number, (entries, state, faults) in enumerate(CASES):
+        turn = await begin(store, f"a{number}")
+        await store.append(turn.id, turn.attempt, turn.n, [user("go"), *entries])
+        if state:
+            await store.finish(turn.id, turn.attempt, state)
+        told += [f"turn {turn.id} of a{number}: {fault}" for fault in faults]
+    report = await store.check_journal()
+    assert sorted(report.faults) == sorted(told)
+    assert (report.turns, report.entries, report.missing) == (15, sum(1 + len(case[0]) for case in CASES), 0)
 
 
 async def test_a_turn_that_was_taken_over_is_whole(store: Store) -> None:
@@ -59,9 +58,10 @@ async def test_a_turn_that_was_taken_over_is_whole(store: Store) -> None:
     assert await store.check_journal() == JournalReport(1, 4, 0, ())
 
 
-async def test_many_turns_are_read(store: Store) -> None:
-    for number in range(210):
+async def test_many_turns_are_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_core.storage.tables.store_tables._AT_ONCE", 10)
+    for number in range(21):
         turn = await begin(store, f"a{number % 3}")
         await store.append(turn.id, turn.attempt, turn.n, [user("go")])
         await store.finish(turn.id, turn.attempt)
-    assert await store.check_journal() == JournalReport(210, 210, 0, ())
+    assert await store.check_journal() == JournalReport(21, 21, 0, ())

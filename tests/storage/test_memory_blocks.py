@@ -37,17 +37,12 @@ async def save(store: Store, *blocks: BlockRow, agent: str = "main") -> None:
     await store.apply([SaveBlock(block, agent, "new", by="human") for block in blocks])
 
 
-async def test_blocks_come_back_as_they_were_in_their_order(store: Store, clock: ManualClock) -> None:
+async def test_blocks_come_back_in_order_and_an_edit_leaves_a_line_of_history(store: Store, clock: ManualClock) -> None:
     await save(store, HUMAN, PERSONA, TEAM)
-    expected = [replace(block, edited=clock.time) for block in (PERSONA, HUMAN, TEAM)]
-    assert await store.blocks("main") == expected
-
-
-async def test_an_edit_raises_the_version_and_leaves_a_line_of_history(store: Store, clock: ManualClock) -> None:
-    await save(store, HUMAN)
+    assert await store.blocks("main") == [replace(block, edited=clock.time) for block in (PERSONA, HUMAN, TEAM)]
     clock.time += 5
     await store.apply([edit(HUMAN, "Ann", turn="t1")])
-    [block] = await store.blocks("main")
+    block = (await store.blocks("main"))[1]
     assert (block.value, block.version, block.edited) == ("Ann", 2, clock.time)
     history = await store.block_history("b1")
     assert [(line.version, line.value, line.by, line.turn, line.at) for line in history] == [
@@ -57,6 +52,8 @@ async def test_an_edit_raises_the_version_and_leaves_a_line_of_history(store: St
 
 
 async def test_of_two_writers_from_one_version_the_second_is_refused(store: Store) -> None:
+    with pytest.raises(BlockConflict, match=r"expected version 1, found 0"):
+        await store.apply([edit(HUMAN, "x")])
     await save(store, HUMAN)
     await store.apply([edit(HUMAN, "first")])
     with pytest.raises(BlockConflict, match=r"expected version 1, found 2") as caught:
@@ -65,11 +62,6 @@ async def test_of_two_writers_from_one_version_the_second_is_refused(store: Stor
     assert [block.value for block in await store.blocks("main")] == ["first"]
     assert await store.sections("main") == []
     assert len(await store.block_history("b1")) == 2
-
-
-async def test_a_block_that_is_not_there_cannot_be_edited(store: Store) -> None:
-    with pytest.raises(BlockConflict, match=r"expected version 1, found 0"):
-        await store.apply([edit(HUMAN, "x")])
 
 
 async def test_a_second_block_of_one_label_is_refused_to_whoever_comes_later(store: Store) -> None:
@@ -105,25 +97,18 @@ async def test_a_shared_block_is_seen_changed_by_every_agent_that_has_it(
 async def test_a_block_that_is_taken_away_stays_with_its_history(store: Store) -> None:
     await save(store, TEAM)
     await store.apply([DetachBlock("main", "b3")])
-    memory = store
-    assert (await memory.blocks("main"), await memory.block_versions("main")) == ([], {})
-    assert [block.label for block in await memory.shared_blocks()] == ["team"]
-    assert len(await memory.block_history("b3")) == 1
+    assert (await store.blocks("main"), await store.block_versions("main")) == ([], {})
+    assert [block.label for block in await store.shared_blocks()] == ["team"]
+    assert len(await store.block_history("b3")) == 1
     await store.apply([AttachBlock("main", "b3", 0)])
-    assert [block.id for block in await memory.blocks("main")] == ["b3"]
+    assert [block.id for block in await store.blocks("main")] == ["b3"]
 
 
-@pytest.mark.parametrize(
-    ("block", "message"),
-    [
-        pytest.param("b1", "not shared", id="another agent's own block"),
-        pytest.param("nowhere", "There is no block", id="no block at all"),
-    ],
-)
-async def test_only_a_shared_block_can_be_given_to_another_agent(store: Store, block: str, message: str) -> None:
+async def test_only_a_shared_block_can_be_given_to_another_agent(store: Store) -> None:
     await save(store, HUMAN)
-    with pytest.raises(StorageError, match=message):
-        await store.apply([AttachBlock("other", block)])
+    for block, message in (("b1", "not shared"), ("nowhere", "There is no block")):
+        with pytest.raises(StorageError, match=message):
+            await store.apply([AttachBlock("other", block)])
 
 
 async def test_sections_stand_in_order_and_a_later_one_takes_the_place(store: Store, clock: ManualClock) -> None:
@@ -142,7 +127,7 @@ async def test_what_an_agent_is_comes_back_as_it_was_saved(store: Store) -> None
         assert await store.agent_settings("main") == settings
 
 
-async def test_a_deleted_agent_is_gone_but_for_what_it_shared(store: Store) -> None:
+async def test_a_deleted_agent_is_gone_but_for_what_it_shared_and_can_begin_again(store: Store) -> None:
     await save(store, HUMAN, TEAM, replace(TEAM, id="b4", label="alone"))
     await save(store, replace(HUMAN, id="o1"), agent="other")
     await store.apply(
@@ -151,21 +136,14 @@ async def test_a_deleted_agent_is_gone_but_for_what_it_shared(store: Store) -> N
     await say(store, "a", "b")
     await say(store, "theirs", agent="other")
     await store.apply([DropAgent("main")])
-    memory = store
     assert [agent.name for agent in await store.agents()] == ["other"]
-    assert (await memory.blocks("main"), await memory.sections("main")) == ([], [])
-    assert (await memory.agent_settings("main"), await store.history("main"), await store.due()) == (None, [], [])
-    assert [block.id for block in await memory.blocks("other")] == ["o1", "b3"]
-    assert [block.id for block in await memory.shared_blocks()] == ["b4", "b3"]
-    assert await memory.block_history("b1") == []
+    assert (await store.blocks("main"), await store.sections("main")) == ([], [])
+    assert (await store.agent_settings("main"), await store.history("main"), await store.due()) == (None, [], [])
+    assert [block.id for block in await store.blocks("other")] == ["o1", "b3"]
+    assert [block.id for block in await store.shared_blocks()] == ["b4", "b3"]
+    assert await store.block_history("b1") == []
     assert len(await store.history("other")) == 1
     assert await store.check() is None
-
-
-async def test_a_deleted_agent_can_begin_again_from_nothing(store: Store) -> None:
-    await save(store, HUMAN)
-    await say(store, "before")
-    await store.apply([DropAgent("main")])
     await save(store, HUMAN)
     await say(store, "after")
     assert [entry.payload["text"] for entry in await store.history("main")] == ["after"]

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from agent_core.storage import (
     Counts,
     DocumentRow,
@@ -17,25 +15,14 @@ from agent_core.storage import (
 from tests.storage.memory_support import insert, message, passage
 
 
-async def test_a_passage_comes_back_as_it_was_kept_with_its_number(store: Store) -> None:
+async def test_a_passage_is_kept_once_for_each_agent_and_comes_back_as_it_was(store: Store) -> None:
     row = passage("p", "red wine", tags=("drink", "ü"), source="a.txt", place="line 3", document="d", n=4)
-    await store.apply([SavePassages((row,))])
-    _, [kept] = await store.list_passages("main", "", 0, 10)
-    assert kept == replace(row, seq=kept.seq)
+    again = (replace(row, words="another"), passage("p", "theirs", "other"), passage("q", "two"))
+    await store.apply([SavePassages((row,)), SavePassages(again)])
+    total, [two, kept] = await store.list_passages("main", "", 0, 10)
+    assert (total, two.words, kept) == (2, "two", replace(row, seq=kept.seq))
     assert await store.passages([kept.seq, 999]) == [kept]
-
-
-async def test_a_passage_whose_id_is_there_changes_nothing(store: Store) -> None:
-    await insert(store, "one")
-    await insert(store, "another", "two")
-    total, rows = await store.list_passages("main", "", 0, 10)
-    assert (total, [row.words for row in rows]) == (2, ["two", "one"])
-    assert [hit.seq for hit in await store.search_words("archival", "main", ["another"], 5)] == []
-
-
-async def test_one_id_may_be_with_two_agents(store: Store) -> None:
-    await insert(store, "mine")
-    await insert(store, "theirs", agent="other")
+    assert await store.search_words("archival", "main", ["another"], 5) == []
     assert [row.words for row in (await store.list_passages("other", "", 0, 9))[1]] == ["theirs"]
 
 
@@ -59,10 +46,9 @@ async def test_ids_are_found_by_how_they_begin_and_never_as_patterns(store: Stor
 async def test_a_deleted_passage_is_gone_from_everywhere_but_its_neighbours_stay(store: Store) -> None:
     rows = (passage("p0", "pie", tags=("t",)), passage("p1", "pie", tags=("t",)))
     await store.apply([SavePassages(rows), DropPassages("main", ("p0", "nowhere")), DropPassages("other", ("p1",))])
-    memory = store
-    assert [row.id for row in (await memory.list_passages("main", "t", 0, 9))[1]] == ["p1"]
-    assert len(await memory.search_words("archival", "main", ["pie"], 9)) == 1
-    assert await memory.memory_counts("main") == Counts(0, 1, 0.0)
+    assert [row.id for row in (await store.list_passages("main", "t", 0, 9))[1]] == ["p1"]
+    assert len(await store.search_words("archival", "main", ["pie"], 9)) == 1
+    assert await store.memory_counts("main") == Counts(0, 1, 0.0)
 
 
 async def test_a_source_is_kept_as_far_as_it_was_read_and_goes_with_its_passages(store: Store) -> None:
@@ -80,24 +66,18 @@ async def test_a_source_is_kept_as_far_as_it_was_read_and_goes_with_its_passages
 async def test_messages_come_back_by_number_and_by_place_in_order(store: Store) -> None:
     rows = [message(10 * n, f"m{n}", n=n, asks=n == 1, session=n, length=2, timed=True, turn="t") for n in range(4)]
     await store.apply([SaveSaid(tuple(rows)), SaveSaid((message(0, "again", n=9), message(7, agent="other", n=1)))])
-    memory = store
-    assert await memory.messages("main", [20, 0, 7]) == [rows[0], rows[2]]
-    assert await memory.messages_beside("main", [3, 1, 8]) == [rows[1], rows[3]]
-    assert (await memory.last_message("main"), await memory.last_message("nobody")) == (rows[3], None)
-    assert (await memory.memory_counts("main")).messages == 4
+    assert await store.messages("main", [20, 0, 7]) == [rows[0], rows[2]]
+    assert await store.messages_beside("main", [3, 1, 8]) == [rows[1], rows[3]]
+    assert (await store.last_message("main"), await store.last_message("nobody")) == (rows[3], None)
+    assert (await store.memory_counts("main")).messages == 4
 
 
-@pytest.mark.parametrize(
-    ("span", "page", "expected"),
-    [
-        pytest.param((2, 5), (0, 9), (3, [2, 3, 4]), id="the end is not part of it"),
-        pytest.param((0, 99), (2, 2), (6, [2, 3]), id="a page in the middle"),
-        pytest.param((7, 99), (0, 9), (0, []), id="nothing was said then"),
-    ],
-)
-async def test_messages_of_a_time_come_in_pages_oldest_first(
-    store: Store, span: tuple[float, float], page: tuple[int, int], expected: tuple[int, list[int]]
-) -> None:
+async def test_messages_of_a_time_come_in_pages_oldest_first(store: Store) -> None:
     await store.apply([SaveSaid(tuple(message(n) for n in range(6)))])
-    total, rows = await store.messages_between("main", *span, *page)
-    assert (total, [row.n for row in rows]) == expected
+    for span, page, expected in (  # the end is not part of it
+        ((2, 5), (0, 9), (3, [2, 3, 4])),
+        ((0, 99), (2, 2), (6, [2, 3])),
+        ((7, 99), (0, 9), (0, [])),
+    ):
+        total, rows = await store.messages_between("main", *span, *page)
+        assert (total, [row.n for row in rows]) == expected

@@ -31,14 +31,12 @@ def add_second(folder: Path, sql: str = SECOND) -> None:
     (folder / "0002_second.sql").write_text(sql, encoding="utf-8")
 
 
-def test_a_migration_runs_once_however_often_the_program_starts(db: apsw.Connection, folder: Path) -> None:
+def test_each_migration_runs_once_and_an_earlier_file_gets_only_what_it_lacks(
+    db: apsw.Connection, folder: Path
+) -> None:
     migrate(db, folder)
     migrate(db, folder)
     assert list(db.execute("select x from a")) == [("first",)]
-
-
-def test_a_file_of_an_earlier_version_gets_only_what_it_lacks(db: apsw.Connection, folder: Path) -> None:
-    migrate(db, folder)
     add_second(folder)
     migrate(db, folder)
     assert list(db.execute("select x, y from a")) == [("first", None), ("second", 2)]
@@ -54,41 +52,35 @@ def test_a_migration_that_fails_in_the_middle_leaves_nothing_behind(db: apsw.Con
     assert db.pragma("user_version") == 1
 
 
-def test_the_shipped_migrations_are_numbered_without_a_gap() -> None:
-    numbers = [int(file.name[:4]) for file in sorted(FOLDER.glob("*.sql"))]
-    assert numbers == list(range(1, len(numbers) + 1))
+def at_schema(number: int, folder: Path, path: Path) -> apsw.Connection:
+    """Return a database with the first migrations alone."""
+    folder.mkdir()
+    for file in sorted(FOLDER.glob("*.sql"))[:number]:
+        (folder / file.name).write_text(file.read_text("utf-8"), "utf-8")
+    db = apsw.Connection(str(path))
+    migrate(db, folder)
+    return db
 
 
 def test_every_shipped_version_reaches_the_newest_schema(tmp_path: Path) -> None:
+    numbers = [int(file.name[:4]) for file in sorted(FOLDER.glob("*.sql"))]
+    assert numbers == list(range(1, len(numbers) + 1))
     schemas = []
-    for upto in range(len(list(FOLDER.glob("*.sql"))) + 1):
-        earlier = tmp_path / f"upto-{upto}"
-        earlier.mkdir()
-        for file in sorted(FOLDER.glob("*.sql"))[:upto]:
-            (earlier / file.name).write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
-        db = apsw.Connection(str(earlier / "x.db"))
-        migrate(db, earlier)
+    for upto in (0, *numbers):
+        db = at_schema(upto, tmp_path / f"upto-{upto}", tmp_path / f"{upto}.db")
         migrate(db)
         schemas.append(sorted(str(row[0]) for row in db.execute("select sql from sqlite_schema where sql is not null")))
     assert all(schema == schemas[0] for schema in schemas)
     assert schema_digest(db) == NEWEST, f"write {schema_digest(db)} into `NEWEST`"
 
 
-OLD_CALLS = [
-    ("f", "v1", "returned", 0.5),
-    ("f", "v1", "raised", 0.1),
-    ("f", "v1", "returned", 0.9),
-    ("g", "w", "killed", 2),
-]
+OLD_CALLS = [("f", "v1", kind, s) for kind, s in (("returned", 0.5), ("raised", 0.1), ("returned", 0.9))]
+OLD_CALLS += [("g", "w", "killed", 2)]
 
 
 async def test_calls_of_the_first_schema_go_on_counting_in_the_newest(tmp_path: Path) -> None:
-    path, old, earlier = tmp_path / "state.db", tmp_path / "old.db", tmp_path / "first"
-    earlier.mkdir()
-    first = FOLDER / "0001_start.sql"
-    (earlier / first.name).write_text(first.read_text("utf-8"), "utf-8")
-    db = apsw.Connection(str(old))
-    migrate(db, earlier)
+    path, old = tmp_path / "state.db", tmp_path / "old.db"
+    db = at_schema(1, tmp_path / "first", old)
     insert = "insert into call (function, version, turn, outcome, seconds, at) values (?, ?, 't', ?, ?, ?)"
     db.executemany(insert, [(*call, 1000.0 + at) for at, call in enumerate(OLD_CALLS)])
     totals = [("f", "v1", 3, 2, 1, 0, 1, 1000.0, 1002.0, 1.5), ("g", "w", 1, 0, 1, 1, 0, 1003.0, 1003.0, 2.0)]
@@ -100,23 +92,15 @@ async def test_calls_of_the_first_schema_go_on_counting_in_the_newest(tmp_path: 
         f, g = await store.call_stats("f"), await store.call_stats("g")
         assert f == [Stats("f", "v1", 4, 3, 1, 0, 2, 1000.0, 2000.0, 1.7, 0, 1002.0, 2000.0, 0.9)]
         assert g == [Stats("g", "w", 1, 0, 1, 1, 0, 1003.0, 1003.0, 2.0, 1, None, None, 2.0)]
-        assert [call.outcome for call in await store.recent_calls("f")] == [
-            "returned",
-            "returned",
-            "raised",
-            "returned",
-        ]
+        outcomes = [call.outcome for call in await store.recent_calls("f")]
+        assert outcomes == ["returned", "returned", "raised", "returned"]
         assert [(kind.outcome, kind.calls) for kind in await store.call_kinds("f")] == [("raised", 1)]
         assert await store.failing(1) == {("g", "w")}
 
 
 async def test_conversations_of_the_fifth_schema_go_on_in_the_newest(tmp_path: Path) -> None:
-    path, old, earlier = tmp_path / "state.db", tmp_path / "old.db", tmp_path / "fifth"
-    earlier.mkdir()
-    for file in sorted(FOLDER.glob("*.sql"))[:5]:
-        (earlier / file.name).write_text(file.read_text("utf-8"), "utf-8")
-    db = apsw.Connection(str(old))
-    migrate(db, earlier)
+    path, old = tmp_path / "state.db", tmp_path / "old.db"
+    db = at_schema(5, tmp_path / "fifth", old)
     db.execute("insert into event values (1, 'e', 'main', null, 'user', '{}', 0, 0, 0, null)")
     db.execute("insert into turn values (1, 't', 'main', 1, 'done', 1, 2, 'o', 0, 0, 0, 0)")
     for n in range(2):

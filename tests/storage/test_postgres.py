@@ -2,8 +2,6 @@
 
 import asyncio
 import hashlib
-import json
-import re
 import signal
 import socketserver
 import subprocess
@@ -46,7 +44,9 @@ psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install '.[p
     ("change", "told"),
     [
         pytest.param(lambda url: url.replace("/base", "/nowhere_base"), r"is not there \(.*nowhere", id="no database"),
-        pytest.param(lambda url: url.replace("tw@", "nobody@"), r"role .nobody. does not exist", id="no such user"),
+        pytest.param(
+            lambda url: url.replace("tw@", "nobody:hunter2@"), r"role .nobody. does not exist", id="no such user"
+        ),
         pytest.param(lambda url: f"{url}x", r"no server listens", id="no server"),
         pytest.param(lambda url: f"{url}&sslmode=maybe", r"cannot be read", id="a wrong option"),
     ],
@@ -57,6 +57,7 @@ def test_an_address_that_leads_nowhere_is_refused_with_a_reason(
     with pytest.raises(StorageError, match=told) as refusal:
         open_store(change(database), clock=Clock())
     assert refusal.value.fix
+    assert "hunter2" not in f"{refusal.value}{refusal.value.fix}"
 
 
 @pytest.fixture
@@ -85,33 +86,22 @@ def test_a_certificate_that_is_missing_is_not_taken_for_a_database_or_a_server_t
     assert "sslrootcert" in refusal.value.fix
 
 
-def test_a_password_is_in_no_message(database: str) -> None:
-    with pytest.raises(StorageError) as refusal:
-        open_store(database.replace("tw@", "nobody:hunter2@"), clock=Clock())
-    assert "hunter2" not in f"{refusal.value}{refusal.value.fix}"
-
-
 def test_tables_of_a_newer_program_are_left_alone(database: str, postgres: Server) -> None:
-    name = database.partition("/base")[2].partition("?")[0]
-    postgres.execute("insert into knapper.migration (number) values (9999)", f"base{name}")
+    postgres.execute("insert into knapper.migration (number) values (9999)", name_of(database))
     with pytest.raises(StorageError, match=r"has schema 9999, and this program knows schemas up to \d+\."):
         open_store(database, clock=Clock())
 
 
 async def test_a_database_that_takes_no_writes_says_so(database: str, postgres: Server, clock: ManualClock) -> None:
-    name = re.search(r"/(base\w+)", database)
-    assert name
-    postgres.execute(f"alter database {name[1]} set default_transaction_read_only = on")
+    postgres.execute(f"alter database {name_of(database)} set default_transaction_read_only = on")
     async with open_store(database, clock=clock) as store:
         with pytest.raises(StorageError, match="is read-only"):
             await store.post(Post("main", "user", {"text": "hello"}))
 
 
 def test_a_server_without_a_free_connection_says_so(database: str, postgres: Server) -> None:
-    name = re.search(r"/(base\w+)", database)
-    assert name
     postgres.execute("create role guest login")
-    postgres.execute(f"alter database {name[1]} connection limit 0")
+    postgres.execute(f"alter database {name_of(database)} connection limit 0")
     try:
         with pytest.raises(StorageError, match="as many connections as it takes"):
             open_store(database.replace("tw@", "guest@"), clock=Clock())
@@ -122,36 +112,32 @@ def test_a_server_without_a_free_connection_says_so(database: str, postgres: Ser
 async def test_without_pgvector_texts_are_found_by_words_and_a_sentence_says_why(
     database: str, postgres: Server, clock: ManualClock
 ) -> None:
-    name = re.search(r"/(base\w+)", database)
-    assert name
-    postgres.execute("drop extension if exists vector", name[1])
+    postgres.execute("drop extension if exists vector", name_of(database))
     async with open_store(database, clock=clock) as store:
         await insert(store, "pie oven", "rain")
         assert len(await store.search_words("archival", "main", ["oven"], 5)) == 1
         assert "create extension vector" in await store.vector_trouble()
 
 
-@pytest.mark.parametrize("text", ["a\0b", "\ufdd0", "\ufdd0\ufdd2\0", "\\u0000", "\N{PILE OF POO}", "\\"])
-async def test_every_text_comes_back_as_it_was(store: Store, text: str) -> None:
-    await store.apply([SaveText(text), *saving("odd.py", f"# {text}")])
+async def test_every_text_comes_back_as_it_was(store: Store) -> None:
     turn = await begin(store)
-    await store.append(turn.id, 1, 0, [Entry("user", {"text": text, "thread": "t"})])
-    assert await store.text(content_hash(text)) == text
-    assert texts(await store.load(turn.id)) == [text]
-    assert [row.text for row in await store.module_history("odd.py")] == [f"# {text}"]
+    odd = ["a\0b", "\ufdd0", "\ufdd0\ufdd2\0", "\\u0000", "\N{PILE OF POO}", "\\"]
+    for n, text in enumerate(odd):
+        await store.apply([SaveText(text), *saving(f"odd{n}.py", f"# {text}")])
+        await store.append(turn.id, 1, n, [Entry("user", {"text": text, "thread": "t"})])
+        assert await store.text(content_hash(text)) == text
+        assert [row.text for row in await store.module_history(f"odd{n}.py")] == [f"# {text}"]
+    assert texts(await store.load(turn.id)) == odd
 
 
-async def test_a_pasted_file_in_one_word_is_kept_and_found(store: Store) -> None:
+async def test_an_odd_word_or_a_pasted_file_in_one_word_is_kept_and_found(store: Store) -> None:
     pasted = hashlib.shake_256(b"file").hexdigest(8_000)
     await insert(store, f"oven {pasted}", f"rain {pasted[:600]} {pasted[:700]}")
     assert len(await store.search_words("archival", "main", [pasted], 5)) == 2
     assert len(await store.search_words("archival", "main", ["oven"], 5)) == 1
-
-
-@pytest.mark.parametrize("word", ["ich mag d\0en Ofen und die Suppe", "a\0b", "\ufdd0"])
-async def test_an_odd_word_is_kept_and_sought(store: Store, word: str) -> None:
-    await insert(store, f"oven {word}")
-    assert len(await store.search_words("archival", "main", ["oven", word], 5)) == 1
+    for n, word in enumerate(("ich mag d\0en Ofen und die Suppe", "a\0b", "\ufdd0")):
+        await insert(store, f"kiln{n} {word}", prefix=str(n))
+        assert len(await store.search_words("archival", "main", [f"kiln{n}", word], 5)) == 1
 
 
 async def test_writers_at_the_same_rows_all_get_through(store: Store, open_again: Callable[[], Store]) -> None:
@@ -167,9 +153,9 @@ async def test_a_commit_that_breaks_in_mid_search_is_begun_again(
 ) -> None:
     async with open_store(database, clock=clock) as store:
         await insert(store, "pie oven", "rain")
-        postgres.execute("delete from knapper.passage_words", base(database))
+        postgres.execute("delete from knapper.passage_words", name_of(database))
         postgres.execute(
-            "update knapper.lane set done = 0, upto = (select max(seq) from knapper.passage)", base(database)
+            "update knapper.lane set done = 0, upto = (select max(seq) from knapper.passage)", name_of(database)
         )
         once(postgres, database, "lane", "pg_terminate_backend(pg_backend_pid())", "after update")
         assert len(await store.search_words("archival", "main", ["oven"], 5)) == 1
@@ -211,7 +197,7 @@ async def test_functions_that_others_put_into_public_are_never_called(
 ) -> None:
     async with open_store(database, clock=clock) as store:
         trap = "create function public.max(bigint, integer) returns bigint language sql as 'select (1 / 0)::bigint'"
-        postgres.execute(trap, base(database))
+        postgres.execute(trap, name_of(database))
         turn = await begin(store)
         await store.append(turn.id, 1, 0, [user("hello")])
         assert texts(await store.history("main")) == ["hello"]
@@ -288,14 +274,8 @@ async def test_both_databases_rank_a_conversation_alike(database: str, tmp_path:
                 await store.finish(turn.id, 1)
             recall = Recall(store, "main", embedder("wordllama"), Clock(now=clock.now))
             ranked.append([str(await recall.search(question)) for question in _QUESTIONS])
-            ranked[-1].append(
-                json.dumps(
-                    [
-                        (hit.seq & 0, round(hit.score, 6))
-                        for hit in await store.search_words("recall", "main", ["oven", "pie", "sister"], 20)
-                    ]
-                )
-            )
+            hits = await store.search_words("recall", "main", ["oven", "pie", "sister"], 20)
+            ranked[-1].append(str([round(hit.score, 6) for hit in hits]))
     assert ranked[0] == ranked[1]
 
 
@@ -321,22 +301,17 @@ async def test_a_copy_is_whole_in_both_directions_and_goes_on_where_it_broke_off
             await begin(store)  # numbers continue after the restored ones
 
 
-def base(url: str) -> str:
-    """Return the name of a database."""
-    name = re.search(r"/(base\w+)", url)
-    assert name
-    return name[1]
-
-
 def once(server: Server, url: str, table: str, action: str, moment: str) -> None:
     """Run an action at the first change of a table only: a sequence keeps counting after a rollback."""
-    server.execute("create sequence knapper.times", base(url))
+    server.execute("create sequence knapper.times", name_of(url))
     body = f"begin if nextval('knapper.times') = 1 then perform {action}; end if; return new; end"
-    server.execute(f"create function knapper.act() returns trigger language plpgsql as $act$ {body} $act$", base(url))
+    server.execute(
+        f"create function knapper.act() returns trigger language plpgsql as $act$ {body} $act$", name_of(url)
+    )
     trigger = f"constraint trigger act {moment} on knapper.{table} deferrable initially deferred"
     if moment.startswith("before"):
         trigger = f"trigger act {moment} on knapper.{table}"
-    server.execute(f"create {trigger} for each row execute function knapper.act()", base(url))
+    server.execute(f"create {trigger} for each row execute function knapper.act()", name_of(url))
 
 
 def restart(server: Server) -> None:
@@ -415,7 +390,9 @@ async def test_who_has_lost_an_agent_begins_no_turn_of_it(
     async with open_store(database, clock=clock) as store, open_store(database, clock=clock) as other:
         await store.post(Post("main", "message", {"text": "hello"}))
         async with store.hold(tmp_path, "main"), other.hold(tmp_path, "another"):
-            postgres.execute(f"update knapper.lease set owner = '{other.owner}' where agent = 'main'", base(database))
+            postgres.execute(
+                f"update knapper.lease set owner = '{other.owner}' where agent = 'main'", name_of(database)
+            )
             with pytest.raises(LostLease):
                 await store.next("main", store.owner)
         assert await store.next("main", store.owner)
@@ -430,20 +407,7 @@ async def test_agents_that_others_have_are_no_work(database: str, clock: ManualC
         assert [due.agent for due in await store.work()] == ["main"]
 
 
-async def test_those_who_listen_are_told_of_a_message(database: str, clock: ManualClock) -> None:
-    told = asyncio.Queue[str]()
-    async with (
-        open_store(database, clock=clock) as store,
-        open_store(database, clock=clock) as other,
-        other.heard(told.put_nowait),
-    ):
-        assert await told.get() == ""  # earlier changes were not announced
-        await store.post(Post("main", "message", {"text": "hello"}))
-        async with asyncio.timeout(10):
-            assert await told.get() == WORK
-
-
-async def test_those_who_listen_are_not_told_of_what_concerns_nobody(
+async def test_those_who_listen_are_told_of_a_message_and_not_of_what_concerns_nobody(
     database: str, clock: ManualClock, tmp_path: Path
 ) -> None:
     told = asyncio.Queue[str]()
@@ -452,7 +416,7 @@ async def test_those_who_listen_are_not_told_of_what_concerns_nobody(
         open_store(database, clock=clock) as other,
         other.heard(told.put_nowait),
     ):
-        assert await told.get() == ""
+        assert await told.get() == ""  # earlier changes were not announced
         await store.apply([ResumeAgent("main")])  # it was not paused
         async with store.hold(tmp_path, "main"):  # claiming starts by removing dead processes, and there are none
             await store.post(Post("main", "message", {"text": "hello"}))

@@ -14,7 +14,6 @@ from agent_core.memory.embedding import embedder
 from agent_core.storage import (
     DropAgent,
     DropPassages,
-    SavePassages,
     SaveVectors,
     Store,
     adopt,
@@ -148,6 +147,9 @@ async def test_without_the_extension_words_are_found_and_vectors_come_back_with_
             assert "pip install --upgrade --force-reinstall 'sqlite-vec" in await store.vector_trouble()
             await store.apply([DropPassages("main", ("p6",))])
             assert (len(await by_words(store, "pie")), await by_vector(store, 5)) == (99, [])
+            told = str(await Archival(store, "main", embedder("wordllama"), Clock(now=clock.now)).search("which pies?"))
+            assert "text: pie" in told
+            assert "pip install --upgrade --force-reinstall 'sqlite-vec" in told
     async with open_store(path, clock=clock) as store:
         assert await store.vector_trouble() == ""
         assert {*await by_vector(store, 5)} == {*range(1, 101)} - {7}
@@ -225,16 +227,3 @@ async def test_vectors_of_zeros_and_of_an_odd_width_are_found_last(
     )
     hits = await store.search_vector("archival", "main", "v", floats(1, 0, 0), 9)
     assert [(hit.seq, round(hit.score, 2)) for hit in hits] == [(2, 1.0), (3, 0.89), (1, 0.0)]
-
-
-async def test_archival_memory_says_why_it_finds_by_words_alone(
-    path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "sqlite_vec", None)
-    async with open_store(path, clock=clock) as store:
-        archival = Archival(store, "main", embedder("wordllama"), Clock(now=clock.now))
-        texts = ("The pie is in the oven.", "It rains.")
-        await store.apply([SavePassages(tuple(archival.passage(text, "a.txt") for text in texts))])
-        told = str(await archival.search("which pies?"))
-    assert "The pie is in the oven." in told
-    assert "pip install --upgrade --force-reinstall 'sqlite-vec" in told
