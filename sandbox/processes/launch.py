@@ -144,6 +144,7 @@ _BOOT = (
     "import gc, sys, types; gc.disable(); room = types.ModuleType('sandbox'); room.__path__ = [sys.argv[1]]; "
     "sys.modules['sandbox'] = room; from sandbox.processes.zygote import main; main(int(sys.argv[2]))"
 )
+_PYTHON = (sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8", "-c", _BOOT)
 # MALLOC_ARENA_MAX: one heap for all threads, because each further one reserves 64 MiB of a worker's memory limit.
 # LD_BIND_NOW: resolve symbols at load time; otherwise each worker does it again, in pages that it has to copy.
 # PYTHONHASHSEED: a set of strings has the same order in every process, so a replay repeats the result of a call.
@@ -267,7 +268,7 @@ class Zygote:
         room, control = str(Path(__file__).parents[1]), str(theirs.fileno())
         with theirs:
             process = subprocess.Popen(  # noqa: ASYNC220 - takes a millisecond
-                [sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8", "-c", _BOOT, room, control],
+                [*_PYTHON, room, control],
                 env=_ENVIRONMENT | ({"TZ": os.environ["TZ"]} if "TZ" in os.environ else {}),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,

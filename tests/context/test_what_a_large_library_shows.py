@@ -112,8 +112,7 @@ async def test_under_a_schema_what_stays_keeps_its_place_and_what_comes_is_appen
 
 
 @pytest.mark.parametrize("count", [5, 20])
-async def test_a_small_library_is_shown_whole_and_nothing_is_searched(at_desk: OpenDesk, count: int) -> None:
+async def test_a_small_library_is_shown_whole(at_desk: OpenDesk, count: int) -> None:
     desk = await opened(at_desk, count)
     await desk.say("Hello.")
     assert sum(name[-4:].isdigit() for name in desk.model.requests[-1].functions) == count
-    assert "index" not in vars(desk.workspace.functions.finder)

@@ -90,7 +90,8 @@ def test_a_search_of_the_history_shows_what_it_found_and_cost_counts_where_a_pri
         screen.do("about tea", "∙ 1 step")
         screen.do("about rain", "∙ 1 step")
         ever = "Since ever, main: 2 turns, 2 steps, 2,000 tokens in (0 cached), 1,000 out, $4.00."
-        screen.do("/cost", "2 turns", "3.0k tokens $4.00", ever)
+        screen.do("/cost", "2 turns", ever)
+        screen.wait_for("3.0k tokens $4.00")  # at the bottom
         screen.type(CTRL_R + "tea")
         screen.wait(lambda: "› about tea\nI-search backward: tea" in shown(screen), "what was found")
         screen.type(CTRL_C)

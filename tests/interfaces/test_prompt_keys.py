@@ -101,15 +101,14 @@ def test_ctrl_c_right_after_enter_is_never_lost(tmp_path: Path) -> None:
     with prompt([Repeat(Say("word " * 400, pause_s=0.05))], tmp_path) as (screen, _):
 
         def ends() -> list[int]:
-            return [screen.scrolled().count(end) for end in ("not sent", "Interrupted.", "∙ 1 step")]
+            return [screen.scrolled().count(end) for end in ("not sent", "Interrupted.")]
 
         for pause_s in (0, 0.01, 0.02, 0.04):
             before = ends()
             screen.type("talk" + ENTER)
             time.sleep(pause_s)
             screen.type(CTRL_C)
-            screen.wait(lambda: ends() != before, "an end")  # noqa: B023
-            assert ends()[2] == before[2], "it was not interrupted"
+            screen.wait(lambda: ends() != before, "an interruption", 15)  # noqa: B023 - the reply takes 20 s
             screen.line("/clear")
             screen.wait_gone("› talk")
 

@@ -59,9 +59,8 @@ def test_who_has_a_program_started_has_to_say_both_too() -> None:
 
 
 def test_every_interpreter_is_isolated_from_the_folder_and_the_user() -> None:
-    zygote = getattr(launch, "_command")(3)  # noqa: B009 - what is exec'd, whatever its name
     assert programs.isolated_python()[1] == "-I"
-    assert all({"-P", "-s"} <= {*command} for command in (programs.python(), zygote))
+    assert all({"-P", "-s"} <= {*command} for command in (programs.python(), launch._PYTHON))
 
 
 PLANTED = [
