@@ -169,7 +169,7 @@ class Neighbors:
             content = b""
             is_stream = path.endswith("/events")
             with suppress(*([TimeoutError] if is_stream else [])):
-                async with asyncio.timeout(0.2 if is_stream else 30):
+                async with asyncio.timeout(0.4 if is_stream else 30):
                     async for piece in answer.aiter_bytes():
                         content += piece
         said = f"{content.decode('utf-8', 'replace')}{answer.headers}"
@@ -461,7 +461,7 @@ def _words(command: click.Command, call: str, name: str) -> Iterator[list[str]]:
 
 
 async def test_no_command_shows_or_changes_anything_of_another_agent(neighbors: Neighbors) -> None:
-    before, unrun, changes = await neighbors.state(), set[str](), 0
+    before, unrun = await neighbors.state(), set[str]()
     calls = neighbors.places["call"]
     for noun, name, command in _commands():
         codes = set[str]()
@@ -479,16 +479,15 @@ async def test_no_command_shows_or_changes_anything_of_another_agent(neighbors: 
                     assert "needs a token for all agents" in answer.text
         if "internal" in codes or (noun in _OF_ALL_AGENTS and codes <= {"usage", "not-found"}):
             unrun.add(f"{noun} {name}: {codes} {answer.text}")
-        if command.scope != "read" and (changes := changes + 1) % 4 == 0:
+        if command.scope != "read":
             assert await neighbors.state() == before, (noun, name)
-    assert await neighbors.state() == before
     assert not unrun, "what these take has no value here that they accept"
 
 
 async def test_no_operation_shows_or_changes_anything_of_another_agent(neighbors: Neighbors) -> None:
     before = await neighbors.state()
     assert SECRET in json.dumps(before)
-    misasked, changes = set[str](), 0
+    misasked = set[str]()
     order = ("GET", "POST", "PUT", "PATCH", "DELETE")
     for operation in sorted(OPERATIONS, key=lambda row: (order.index(row.method), len(row.path))):
         if operation.path == f"{API}/commands":
@@ -501,9 +500,8 @@ async def test_no_operation_shows_or_changes_anything_of_another_agent(neighbors
                 codes.add("" if answer.is_success else answer.json()["error"]["code"])
         if codes <= {"invalid"} or "internal" in codes:
             misasked.add(f"{operation.method} {operation.path}")
-        if operation.method != "GET" and (changes := changes + 1) % 4 == 0:
+        if operation.method != "GET":
             assert await neighbors.state() == before, operation
-    assert await neighbors.state() == before
     assert not misasked, "what these take has no value here that they accept"
 
 
