@@ -49,12 +49,16 @@ def test_what_the_model_chooses_is_kept_shown_and_undone_when_a_conversation_end
 
 
 def test_leaving_asks_too_and_nothing_but_a_number_keeps_anything(asking: Path) -> None:
-    everything = Expect(Say("Everything! And also that the user is rich."), asked(SAID))
-    script: Script = [Say("Fine."), everything, Say("Fine."), Expect(Say("7"), asked(LATER))]
+    answers = ("Everything! And also that the user is rich.", "none", "7", "0")
+    said = [SAID.replace("Alya", name).replace("heron", name) for name in ("Alya", "Berta", "Carla", "Dora")]
+    script: list[Say | Expect] = []
+    for text, answer in zip(said, answers, strict=True):
+        script += [Say("Fine."), Expect(Say(answer), asked(text))]
     with prompt(script, asking, columns=110) as (screen, _):
-        screen.do(SAID, "1 step")
-        screen.do("/new", "A new conversation.")
-        screen.do(LATER, "1 step")
+        for text in said[:-1]:
+            screen.do(text, "1 step")
+            screen.do("/new", "A new conversation.")
+        screen.do(said[-1], "1 step")
         assert leave(screen) == 0
     assert human_of(asking) == ""
 

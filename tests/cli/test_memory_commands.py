@@ -95,7 +95,10 @@ def test_no_command_about_memory_makes_an_agent(tmp_path: Path) -> None:
 def test_a_block_is_made_shared_attached_and_taken_out_of_a_memory(kept: Path) -> None:
     (kept / "other.json").write_text(knapper("agents", "export", "main", cwd=kept).stdout)
     assert run(kept, "agents", "import", "other.json", "--as", "bob")["agents"]
-    assert run(kept, "memory", "add", "team", "--limit", "40")["outcome"] == "returned"
+    assert run(kept, "memory", "add", "team", "--value", "Ann leads", "--limit", "40")["outcome"] == "returned"
+    (made,) = run(kept, "memory", "show", "team")["blocks"]
+    assert (made["value"], made["limit"], made["shared"]) == ("Ann leads", 40, False)
+    assert run(kept, "memory", "add", "crew", "--limit", "40")["outcome"] == "returned"
     for words, says in (
         (("human",), "there is a block `human` already"),
         (("a b",), "`a b` cannot be a label"),
@@ -104,14 +107,13 @@ def test_a_block_is_made_shared_attached_and_taken_out_of_a_memory(kept: Path) -
     ):
         failed = knapper("memory", "add", *words, cwd=kept)
         assert (failed.returncode != 0, says in failed.stdout + failed.stderr) == (True, True), words
-    described = ("memory", "edit", "team", "--limit", "300")
+    described = ("memory", "edit", "crew", "--limit", "300")
     assert run(kept, *described, "--description", "Who leads.")["text"].split("\n") == [
-        "The limit of `team` is now: 300",
-        "The description of `team` is now: Who leads.",
-        "`team` is still empty.",
+        "The limit of `crew` is now: 300",
+        "The description of `crew` is now: Who leads.",
+        "`crew` is still empty.",
     ]
     assert run(kept, *described)["text"] == "Nothing was changed."
-    run(kept, "memory", "edit", "team", "--value", "Ann leads")
     attach = ("memory", "attach", "team", "--agent", "bob")
     assert "No shared block is called `team`." in run(kept, *attach, code=1)["text"]
     assert "is shared" in run(kept, "memory", "share", "team")["text"]
@@ -119,6 +121,6 @@ def test_a_block_is_made_shared_attached_and_taken_out_of_a_memory(kept: Path) -
     run(kept, *attach)
     run(kept, "memory", "edit", "team", "--agent", "bob", "--value", "Bob leads")
     (shown,) = run(kept, "memory", "show", "team")["blocks"]
-    assert (shown["value"], shown["limit"], shown["shared"]) == ("Bob leads", 300, True)
+    assert (shown["value"], shown["limit"], shown["shared"]) == ("Bob leads", 40, True)
     run(kept, "memory", "detach", "team", "--agent", "bob")
     assert "team" not in knapper("memory", "show", "--agent", "bob", cwd=kept).stdout

@@ -60,7 +60,7 @@ def test_a_command_at_a_terminal_asks_and_input_from_before_is_no_answer(tmp_pat
 def test_the_rest_of_a_paste_answers_no_question(tmp_path: Path, place: str) -> None:
     (tmp_path / "new.py").write_text(weather(place))
     with terminal(*CREATE, cwd=tmp_path, environment=home(tmp_path)) as screen:
-        until = time.monotonic() + 5
+        until = time.monotonic() + 8
         while time.monotonic() < until:  # input is still arriving when the question appears
             screen.type("yes\n")
             time.sleep(0.02)

@@ -37,12 +37,12 @@ def test_what_is_not_utf_8_is_refused_before_anything_is_sent_or_kept(tmp_path: 
 
 
 def test_each_line_of_a_pipe_is_a_turn_or_a_command_if_it_is_utf_8(tmp_path: Path) -> None:
-    lines = b"first\n\n/functions\nsecond\n" + b"caf\xe9 menu"
-    with scripted([Say("One."), Say("Two.")]) as model:
-        done = knapper("run", *flags(model), cwd=tmp_path, given=lines)
+    refused = "✗ The message is not text in UTF-8, and was not sent.\n  Send it in UTF-8.\n"
+    with scripted([Say("One."), Say("Two.")] * 2) as model:
+        for line, code, says in ((b"", 0, ""), (b"caf\xe9 menu\n", 1, refused)):
+            done = knapper("run", *flags(model), cwd=tmp_path, given=b"first\n\n/functions\n" + line + b"second")
+            assert (done.returncode, done.stdout) == (code, f"One.\nNo functions. Ask for one.\n{says}Two.\n")
         empty = knapper("run", *flags(model), cwd=tmp_path, given="\n")
-    refused = "✗ The message is not text in UTF-8, and was not sent.\n  Send it in UTF-8."
-    assert done.stdout == f"One.\nNo functions. Ask for one.\nTwo.\n{refused}\n"
     assert (empty.returncode, empty.stdout) == (0, "")
     assert "standard input is empty. Next: knapper run --message TEXT, or knapper run, where you type" in empty.stderr
 

@@ -95,8 +95,8 @@ def test_edit_says_that_the_examples_fail_since(grown: Path) -> None:
     )
     with prompt([], grown, environment={"EDITOR": f"{sys.executable} {editor}"}) as (screen, _):
         for _times in range(2):  # another result, then none
-            screen.do("/edit count_vowels", "⟳ count_vowels was changed while you edited")
-            screen.wait_for("~ count_vowels is a draft now: count_vowels(")
+            said = ("⟳ count_vowels was changed while you edited", "~ count_vowels is a draft now: count_vowels(")
+            screen.do("/edit count_vowels", *said)
 
 
 def test_new_begins_a_conversation_that_knows_nothing_of_the_one_before(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """What a new user reads at the prompt: help, questions, memory."""
 
 from agent_core.interfaces.catalogue import BY_NAME, ENTRIES, GROUPS, group
-from agent_core.interfaces.render.memory_view import edit_says, found_lines
+from agent_core.interfaces.render.memory_view import edit_says, found_lines, history_lines
 from agent_core.interfaces.repl.live import Live
 from agent_core.interfaces.spans import explained, plain, width
 from agent_core.memory.results import FoundItem, ResultPage
@@ -39,6 +39,15 @@ def test_an_edit_of_memory_is_told_with_whose_it_was() -> None:
         ("class", "begun", "the edit “begun” from the memory class"),
     ):
         assert edit_says(BlockChange("b", 1, "tea", what, by, "main", "", 0.0)).endswith(says)
+
+
+def test_the_history_of_memory_has_a_heading_and_calls_its_reader_you() -> None:
+    by = {"human": "you", "agent": "the agent main", "class": "from the memory class"}
+    change = {"at": 0.0, "label": "human", "version": 6, "agent": "main", "turn": "", "what": "write"}
+    head, *lines = plain(history_lines({"changes": [{**change, "by": each} for each in by]})).splitlines()
+    assert head.split() == ["when", "block", "version", "by"]
+    assert [line.split("v6")[1].strip() for line in lines[::2]] == [*by.values()][::-1]
+    assert history_lines({"changes": []}) == []
 
 
 def test_a_search_by_a_human_begins_with_what_is_missing_and_the_best_hits_of_all() -> None:

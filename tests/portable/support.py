@@ -27,7 +27,7 @@ from agent_core.storage import (
 )
 from agent_core.workspace.portable import KnownNames, Moves, reader_of_files
 
-USED = ("text", "reason", "last", "upto", "preset", "memory_class", "paused_until")
+USED = ("text", "packed", "call_id", "name", "reason", "last", "upto", "preset", "memory_class", "paused_until")
 T = TypeVar("T")
 KNOWN = KnownNames({"direct", "memgpt"}, {"chat", "mine:Notes"})
 LONG = "a page and more"

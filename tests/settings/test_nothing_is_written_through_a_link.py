@@ -62,6 +62,14 @@ def test_init_makes_nothing_through_a_link(root: Path, outside: Path, plant: Pla
     assert not (root / "knapper.toml").is_file()
 
 
+def test_init_says_so_at_the_command_line(root: Path, outside: Path) -> None:
+    (root / "functions").symlink_to(outside / "folder")
+    done = knapper("init", cwd=root)
+    assert done.returncode == 1
+    assert "functions is a link" in done.stderr
+    assert everything(outside) == ["folder"]
+
+
 def test_init_takes_a_folder_that_a_link_names_within_the_workspace(root: Path) -> None:
     (root / "mine").mkdir()
     (root / "functions").symlink_to("mine")

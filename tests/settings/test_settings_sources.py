@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
+from agent_core.base import settings
 from agent_core.base.errors import SettingsError
 from agent_core.base.settings import FILE_NAME, PREFIX, Settings, address_of_file, known_keys, load
 from agent_core.base.settings_file import Value, with_values
@@ -32,7 +34,10 @@ def write(root: Path, text: str) -> None:
 def test_without_any_source_and_with_a_folder_in_the_files_place_the_defaults_hold(root: Path) -> None:
     assert load(root) == Settings()
     (root / FILE_NAME).mkdir()
-    assert load(root) == Settings()
+    found = load(root)
+    assert found == Settings()
+    with pytest.raises(ValueError, match="frozen"):
+        setattr(found.turn, "max_steps", 99)  # noqa: B010 the type says read-only already
 
 
 def test_each_source_wins_over_the_ones_below_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,6 +54,19 @@ def test_a_flag_that_was_not_given_changes_nothing_and_a_false_or_empty_one_coun
     assert load(root, {"agent": None, "turn.max_steps": None}).agent == "scout"
     found = load(root, {"model.stream": False, "instructions": ""})
     assert (found.model.stream, found.instructions) == (False, "")
+
+
+def test_every_setting_says_what_it_is_for() -> None:
+    sections = [value for value in vars(settings).values() if isinstance(value, type)]
+    described = [
+        field.description
+        for section in sections
+        if issubclass(section, BaseModel) and section.__module__.startswith("agent_core.base.setting")
+        for field in section.model_fields.values()
+        if not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel))
+    ]
+    assert all(described)
+    assert len(described) >= len(known_keys())
 
 
 _EITHER = ("model.stream", "gate.fixes", "turn.first_thought")  # whose value equals the default

@@ -15,7 +15,7 @@ from agent_core import Workspace
 from agent_core.access.grants.permit import UNWRITTEN
 from agent_core.access.grants.repositories import repository_in, state_in
 from agent_core.base import old_name
-from agent_core.base.errors import StorageError
+from agent_core.base.errors import StorageError, WorkspaceError
 from agent_core.base.seal import Sealer
 from agent_core.storage import open_store
 from tests.kit import Repeat, Say, scripted
@@ -108,6 +108,13 @@ async def test_a_library_moves_the_workspace_that_it_opens(tmp_path: Path, capsy
     async with Workspace.open(tmp_path) as workspace:
         assert workspace.settings.agent == "other"
     assert f"Moved toolwright.toml to knapper.toml in {tmp_path}." in capsys.readouterr().err
+
+
+async def test_a_workspace_that_cannot_be_moved_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "toolwright.toml").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(WorkspaceError, match="is a link"):
+        async with Workspace.open(tmp_path):
+            pass
 
 
 def test_what_has_the_new_name_already_is_left_alone_and_so_is_the_old(tmp_path: Path) -> None:

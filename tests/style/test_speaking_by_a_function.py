@@ -7,7 +7,7 @@ import pytest
 from agent_core.base.events import CallAnswered, Text, Thought, Warned
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Fail, Say, Script, Wanted, contains
-from tests.kit.desk import ended, of
+from tests.kit.desk import VOWELS, ended, of
 from tests.style.support import memgpt, send, types
 
 
@@ -141,6 +141,16 @@ def beats(request_heartbeat: int) -> int:
     """
     return request_heartbeat * 2
 '''
+
+
+async def test_a_function_is_made_and_called_in_this_style_as_well(at_desk: OpenDesk) -> None:
+    create = {"function_name": "count_vowels", "function_code_with_docstring": VOWELS, "request_heartbeat": True}
+    call = {"text": "queueing", "request_heartbeat": "true"}
+    script = [Ask(Wanted("create_function", create)), Ask(Wanted("count_vowels", call)), send("Five.")]
+    desk = await memgpt(at_desk, script)
+    last = ended(await desk.say("Count the vowels in queueing."))
+    assert (last.reply, last.made) == ("Five.", {"created": ["count_vowels"], "called": {"count_vowels": 1}})
+    assert desk.model.requests[2].answers == ["5"]
 
 
 async def test_who_speaks_while_a_candidate_stands_refused_gets_one_more_step(at_desk: OpenDesk) -> None:
