@@ -112,8 +112,11 @@ async def test_a_copy_owns_the_blocks_that_came_with_it_and_keeps_who_may_have_t
         assert [(line["text"], line["agent"]) for line in lines] == [("Step one.", "ada"), ("Mine.", "copy")]
         again = await workspace.export_agent("bob")
         assert again == document
+        ada = (await workspace.agent("ada")).memory.blocks
+        await done(ada, ada.allow("plan", [], [], HUMAN))
         forged = (await workspace.export_agent("ada")).replace('"agent": "ada"', '"agent": "bob"')
         async with await workspace.import_agent(forged, "forged") as copy:
             row = next(row for row in copy.memory.blocks.rows if row.label == "plan")
             access = await store_of(copy.memory.blocks).block_access(row.id)
-            assert (access.owner, access.may_write("bob")) == ("forged", False), "a named maker gets no right"
+            rights = access.may_read("bob"), access.may_write("bob")
+            assert (access.owner, *rights) == ("forged", False, False), "a named maker gets no right"

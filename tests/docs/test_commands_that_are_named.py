@@ -21,6 +21,14 @@ IN_HINT: Final = re.compile(r"(?:^|[:,] |\n)(knapper [a-z].*?)(?=$|\n|[;`]|, | \
 ENDS: Final = {"&&", "|", "||", ">", ">>", "<", ";", "&", "2>"}
 PLACE: Final = re.compile(r"[^a-z]*[A-Z…][A-Z_…]*[^a-z]*|.*[…{].*")
 UNFOLLOWED: Final = {"CHANGELOG.md", "reference.md"}  # of the past; generated from the commands themselves
+MISTAKEN: Final = (
+    "knapper function list",
+    "knapper functions lst",
+    "knapper run --modl local",
+    "knapper helpers show one two",
+    "knapper functions grant weather --hosts api.example.org",
+    "knapper agents import",
+)
 
 
 def of_page(page: Path) -> Iterator[tuple[str, bool]]:
@@ -119,4 +127,5 @@ def test_each_command_of_a_page_or_a_hint_is_taken() -> None:
     assert len(hinted) > 100
     rows = sorted(named | hinted)
     assert [(name, text, why) for name, (text, whole) in rows if (why := wrong_with(text, is_typed=whole))] == []
-    assert wrong_with("knapper functions lst", is_typed=True), "one that is not there is noticed"
+    for text in MISTAKEN:
+        assert wrong_with(text, is_typed=True), text

@@ -63,8 +63,37 @@ def texts() -> list[Path]:
     return [path for path in files if path.is_file() and path.suffix in SUFFIXES and "__pycache__" not in path.parts]
 
 
+NOT_OURS = (
+    'python -m pip install "knapper[server]"',
+    "pip install knapper",
+    "fix='pip install knapper[mcp]'",
+    "pip3 install --upgrade knapper",
+    "`pipx install knapper`",
+    "pipx run knapper",
+    "uv tool install knapper --with uvicorn",
+    "uvx knapper run",
+    "uv pip install -e '.[server]' knapper-extras",
+    "pipx inject knapper knapper-server",
+    "pip install -r requirements.txt knapper",
+)
+OURS = (
+    "pip install '.[server]'   # in the clone",
+    "pip install --quiet .",
+    "pipx inject knapper 'starlette<2,>=1.10' uvicorn",
+    "uv tool install --with 'uvicorn>=0.54' /home/me/knapper",
+    "python -m pip install 'knapper[server] @ git+https://example.org/knapper.git@main'",
+    "most of it `pip install`), 3 s",
+    "pip install 'knapper-0.1.0-py3-none-any.whl[local]'",
+    "pip install -r requirements.txt",
+)
+
+
 def test_no_hint_and_no_page_installs_by_a_name_that_is_not_ours() -> None:
     assert strangers("uvx knapper run") == ["uvx knapper", "uvx run"]
+    for text in NOT_OURS:
+        assert strangers(text), text
+    for text in OURS:
+        assert strangers(text) == [], text
     found = {str(path.relative_to(ROOT)): strangers(path.read_text(encoding="utf-8")) for path in texts()}
     assert {path: names for path, names in found.items() if names} == {}
 

@@ -1,4 +1,4 @@
-"""Rules about the code that no linter has: its files are all linted, few open files, and parameters are well named."""
+"""Rules that no linter has: files are all linted and small, few open files, and parameters are well named."""
 
 import ast
 import re
@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import agent_core
+from tests.kit.tracked import LIMIT_BYTES, main
 
 TOP = Path(__file__).parents[2]
 ROOT = Path(__file__).parents[2] / "agent_core"
@@ -128,3 +131,28 @@ def test_type_checkers_are_told_the_same_names_and_no_more_than_twenty() -> None
     assert imported == {*agent_core.__all__}
     assert len(imported) <= 20
     assert [*agent_core.__all__] == sorted(agent_core.__all__)
+
+
+def test_a_large_tracked_file_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert main(tmp_path) == 0
+    said = "The sizes of tracked files were not checked:"
+    assert capsys.readouterr().out.startswith(said), "it is no repository"
+    git("init", "-q")
+    (tmp_path / "engine.whl").write_bytes(bytes(LIMIT_BYTES + 1))
+    (tmp_path / "small.txt").write_bytes(bytes(LIMIT_BYTES))
+    assert main(tmp_path) == 0
+    git("add", ".")
+    assert main(tmp_path) == 1
+    assert capsys.readouterr().out.startswith("engine.whl: 500,001 bytes, and a tracked file has at most 500,000.")
+    (tmp_path / "engine.whl").unlink()
+    assert main(tmp_path) == 0
+    monkeypatch.setenv("PATH", "")
+    assert main(tmp_path) == 0
+    assert capsys.readouterr().out.startswith(said), "there is no git"
+    assert "\t$(BIN)/python -m tests.kit.tracked\n" in (TOP / "Makefile").read_text("utf-8")

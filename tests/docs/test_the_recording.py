@@ -37,6 +37,7 @@ _ROWS = re.compile(r'<g id="(r\d+)">(.*?)</g>')
 
 def test_what_is_typed_and_said_and_what_comes_of_it_is_in_the_film() -> None:
     film = frames()
+    assert all(any(step.get("text") for step in scene["steps"]) for scene in PLAYED)
     texts = [step.get("text", "") for scene in PLAYED for step in scene["steps"]]
     pieces = [each for text in texts for part in text.split("\n\n") for each in re.split(r"\{\w+\}", part)]
     assert len(pieces) > len(PLAYED) > 3

@@ -291,7 +291,7 @@ def test_a_script_that_a_server_may_not_read_is_named_with_the_command_that_lets
         for named in [str(script), *(["my tools/server.py"] if not is_alone else [])]:
             assert main(["mcp", "add", "w", "-C", str(root), "--", sys.executable, named, str(told)]) == 1
             said = capsys.readouterr().err
-            assert f"It may not read `{script}` and `{told}`" in said if is_alone else f"`{folder}`" in said
+            assert f"It may not read `{f'{script}` and `{told}' if is_alone else folder}`" in said
             command = shlex.split(said.splitlines()[-1])
             assert command[:3] == ["knapper", "mcp", "add"]
             assert main(["mcp", "add", "-C", str(root), *command[3:]]) == 0, "the command works as it stands"

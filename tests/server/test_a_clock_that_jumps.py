@@ -62,7 +62,7 @@ class Machine:
         try:
             yield process
         finally:
-            process.end(signal.SIGTERM)
+            assert process.end(signal.SIGTERM) == 0
 
 
 @pytest.fixture

@@ -130,7 +130,7 @@ async def test_a_required_call_is_asked_for_until_it_comes_and_none_is_shown_whe
 ) -> None:
     comes = [Say("It may rain."), Expect(ASKED, contains("requires a call"))]
     is_shown = lambda seen: Say(f"{'weather' in seen.functions}")  # noqa: E731
-    server = await served([*comes, *comes, *[Say("It may rain.")] * 3, *[is_shown] * 3])
+    server = await served([*comes, *comes, *[Say("It may rain.")] * 3, *[is_shown] * 3, ASKED, is_shown])
     named = {"type": "function", "function": {"name": "weather"}}
     async with client(server) as program:
         for number, choice in enumerate(("required", named)):
@@ -147,6 +147,9 @@ async def test_a_required_call_is_asked_for_until_it_comes_and_none_is_shown_whe
         large = [tool(f"f{n}", parameters={"type": "object", "description": "x" * 9_000}) for n in range(5)]
         with pytest.raises(openai.InternalServerError, match="functions of the client take"):
             await asks(program, [user("a")], tools=large)
+        first = await asks(program, [user("Again?")], "main@y")
+        messages = [user("Again?"), sent_back(first), answer("call_w", "rain")]
+        assert (await asks(program, messages, "main@y", tools=openai.omit)).message.content == "False"
 
 
 def nested(levels: int) -> dict[str, Any]:  # Any: JSON

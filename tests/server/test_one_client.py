@@ -90,7 +90,7 @@ class TestClient:
         async with aclosing(client.turn("Wait")) as turn:
             async for event in turn:
                 if isinstance(event, events.Text) and not reasons:
-                    await client.interrupt()
+                    assert await client.interrupt()
                 if isinstance(event, events.TurnEnded):
                     reasons.append(event.reason)
         assert reasons == ["interrupted"]
@@ -107,7 +107,7 @@ class TestClient:
             async for numbered in heard:
                 if isinstance(numbered.event, events.Text) and "longer" in numbered.event.text:
                     break
-        await client.interrupt()
+        assert await client.interrupt()
         with pytest.raises(TurnError):
             await asking
 

@@ -27,6 +27,7 @@ async def test_a_repeat_of_a_key_is_told_where_its_events_begin_and_another_text
     message = {"text": "second", "key": "k-2"}
     heard = asyncio.create_task(server.frames(ends(1), after=await server.last()))
     first = (await server.client.post(MESSAGES, json=message)).json()
+    assert (await server.client.post(MESSAGES, json=message)).json()["event"] == first["event"]
     await heard
     again = await server.client.post(MESSAGES, json=message)
     assert again.json() == first
@@ -63,7 +64,10 @@ async def test_whoever_comes_while_a_call_is_written_reads_it_from_its_beginning
     await early  # it leaves, and the turn goes on
     late = await server.frames(lambda frames: any(data and data["type"] == "call" for _, data in frames))
     assert written(late) == next(data["arguments"] for _, data in late if data and data["type"] == "call")
-    assert end_of(await server.frames(ends(1)))["reply"] == "Many."
+    frames = await server.frames(ends(1))
+    assert end_of(frames)["reply"] == "Many."
+    kept = [data["type"] for number, data in frames if data and number]
+    assert kept == ["turn_started", "call", "answer", "turn_ended"]
 
 
 def written(frames: Frames) -> str:

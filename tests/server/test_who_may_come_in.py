@@ -177,6 +177,8 @@ async def test_no_path_leads_out_and_no_answer_may_be_kept_or_framed(unchanged: 
         head = f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: {token}\r\nConnection: close\r\n\r\n"
         answer = await asyncio.to_thread(_raw, host, int(port), head.encode())
         assert b" 404 " in answer.split(b"\r\n")[0], path
+    answer = await asyncio.to_thread(_raw, host, int(port), b"GET / HTTP/1.1\r\nX: " + b"a" * 33_000)
+    assert b" 400 " in answer.split(b"\r\n")[0], "a head without end is cut off"
     headers = (await unchanged.client.get(AGENTS)).headers
     assert headers["cache-control"] == "no-store"
     assert headers["x-content-type-options"] == "nosniff"
