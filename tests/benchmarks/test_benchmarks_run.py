@@ -126,12 +126,13 @@ def test_a_name_that_is_no_bench_is_refused_with_those_that_are(capsys: pytest.C
 
 
 def test_a_bench_whose_reader_went_away_ends_quietly() -> None:
-    command = [sys.executable, "-m", "benchmarks.nearest", "--embedding", "none"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        assert running.stderr is not None
-        running.stdout.close()
-        assert running.stderr.read() == ""
+    for flags in ([], ["-u"]):  # with a buffer; without one
+        command = [sys.executable, *flags, "-m", "benchmarks.nearest", "--embedding", "none"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+            assert running.stdout is not None
+            assert running.stderr is not None
+            running.stdout.close()
+            assert running.stderr.read() == "", flags
 
 
 FACTS = ["Ann plays chess.", "Bob sails.", "Ann and Bob live in Oslo."]

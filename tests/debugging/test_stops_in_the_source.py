@@ -78,7 +78,9 @@ async def test_only_what_changes_something_is_told(at_desk: OpenDesk) -> None:
     lines = {"numbers.append(7)": True, "numbers[0] = 7": True, "sum(numbers)": False, "nothing = 1": False}
     desk = await at_desk([creating("", "breakpoint()"), *[CALL] * len(lines), Say("Well.")])
     typed = [each for line in lines for each in (line, *("c",) * (3 if "append" in line else 2))]
-    desk.workspace.functions.calls.debugging.seat.debugger = Typist(*typed)
+    desk.workspace.functions.calls.debugging.seat.debugger = typist = Typist(*typed)
     await desk.say("Add up 1 and 2.")
+    assert typist.lines == []
+    assert len(typist.stops) == len(typed)
     told = [f"`{line}`" in request.answers[-1] for line, request in zip(lines, desk.model.requests[2:], strict=True)]
     assert told == [*lines.values()]

@@ -122,12 +122,12 @@ def test_a_function_counts_over_its_calls_and_shows_its_state(folder: Path) -> N
 
 @asynccontextmanager
 async def calling(folder: Path) -> AsyncIterator[tuple[Workspace, Callable[..., Awaitable[Any]]]]:
-    """Yield the workspace, and what calls a function: its value, or the message of its error."""
+    """Yield the workspace, and what calls a function: its value, or its outcome and the message of its error."""
     async with Workspace.open(folder) as workspace:
 
         async def called(name: str, /, **arguments: Any) -> Any:
             found = await workspace.functions.call(name, arguments)
-            return found.error.message if found.error else found.value
+            return f"{found.outcome}: {found.error.message}" if found.error else found.value
 
         yield workspace, called
 
@@ -152,9 +152,13 @@ async def test_what_cannot_be_kept_fails_the_call_and_changes_nothing(folder: Pa
             ("nan", "what JSON can hold"),
             ("raise", "no"),  # the call failed
         ):
-            assert says in await called("keep", kind=kind)
+            failed = await called("keep", kind=kind)
+            assert failed.startswith("raised: "), failed
+            assert says in failed
         assert await workspace._store.states("keep") == []
-        assert "called within its own call" in await called("again", depth=1)
+        failed = await called("again", depth=1)
+        assert failed.startswith("raised: "), failed
+        assert "called within its own call" in failed
         assert await workspace._store.states("again") == []
 
 

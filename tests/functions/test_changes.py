@@ -95,6 +95,8 @@ async def test_each_change_keeps_all_around_it_word_for_word(here: Room) -> None
     assert codes(await here.shop.replace("count_vowels", FLAWED)) == {"example-disagrees"}
     assert (await here.shop.delete("count_vowels", author=AGENT)).deleted == "count_vowels"
     assert here.letters.read_text() == f"# mine\nLIMIT = 3  # kept\n\n\n{named('count_more')}"
+    assert here.shop.names() == ["count_more"]
+    assert (await here.held("count_more"))["by"] == ["human", *["agent"] * 4]
 
 
 async def test_a_refused_candidate_is_fixed_by_an_edit_or_by_confirming_what_came_back(here: Room) -> None:
@@ -107,8 +109,8 @@ async def test_a_refused_candidate_is_fixed_by_an_edit_or_by_confirming_what_cam
             assert verdict.confirmed == ('count_vowels("queueing")',)
         assert verdict.admitted
         assert here.letters.read_text() == VOWELS
-        held = await here.held("count_vowels")
-        assert {**held, "by": held["by"][-1:]} == MADE
+        versions = 1 if fixing == "edit" else 3  # made, deleted, and made again
+        assert await here.held("count_vowels") == {**MADE, "by": ["agent"] * versions}
         await here.shop.delete("count_vowels", author=AGENT)
         assert (here.leftovers(), here.shop.names(), await here.store.manifest()) == ([], [], {})
 
@@ -347,6 +349,9 @@ async def test_a_save_that_nobody_has_seen_is_taken_before_a_change_is_planned(h
     here.letters.write_text(here.letters.read_text().replace(VOWELS, CHANGED))
     with pytest.raises(WorkspaceError, match="itself was changed"):
         await here.shop.replace("count_vowels", NEW)
+    here.letters.write_text(here.letters.read_text().replace(CHANGED, VOWELS))
+    with pytest.raises(WorkspaceError, match="itself was changed"):
+        await here.shop.delete("count_vowels")
     await agree(here)
 
 

@@ -33,6 +33,13 @@ def test_a_parameter_that_hides_a_builtin_is_told_with_a_better_name() -> None:
     assert problem.fix == "rename `list` to `list_value`, in the body and under `Args:` too"
 
 
+def test_a_missing_docstring_is_answered_with_the_skeleton_to_write() -> None:
+    found = on_text("def f(a: int) -> int:\n    return a + 1\n").problems
+    (problem,) = [one for one in found if one.code == "no-docstring"]
+    for part in ("Args:\n    a: …", "Returns:", ">>> f(…)"):
+        assert part in str(problem.fix)
+
+
 def test_a_name_that_nothing_defines_is_refused_with_its_line() -> None:
     (problem,) = on_text(function("return swap(a, b)")).problems
     assert (problem.code, problem.where.line) == ("undefined-name", 8)
@@ -169,6 +176,15 @@ def test_a_stub_is_refused_by_both_strict_policies_and_a_human_is_warned() -> No
         assert (codes(draft), warnings(draft)) == (set(), {warned})
 
 
+def test_a_result_that_is_not_returned_is_told_as_that() -> None:
+    for body, fix in (
+        ("total = a + b\nprint(total)", "return the result instead of printing it"),
+        ("total = a + b", "end with `return` and the result"),
+    ):
+        (problem,) = on_text(function(body)).problems
+        assert (problem.code, problem.fix) == ("constant", fix), body
+
+
 _HOOKED = """
 from html.parser import HTMLParser
 
@@ -260,6 +276,13 @@ def test_a_use_that_needs_a_grant_is_refused_by_its_name() -> None:
         ("return len(self.secret('key')) + a + b", "needs-secrets"),  # secret
     ):
         assert codes(on_text(function(body))) == {code}, body
+
+
+def test_a_problem_says_the_grant_and_what_to_do_without_it() -> None:
+    (problem,) = on_text(function("return len(open('data/x').read()) + a + b")).problems
+    assert "the grant `files`" in problem.message
+    assert problem.fix is not None
+    assert problem.fix.startswith("take the content as a parameter")
 
 
 def test_the_host_that_a_text_names_is_what_is_asked_for() -> None:

@@ -341,6 +341,14 @@ def test_what_is_not_one_function_of_the_promised_name_is_refused() -> None:
         assert codes(on_text(code, name)) == expected, code
 
 
+def test_a_wrong_name_is_told_with_both_names() -> None:
+    (problem,) = on_text(ADD, "plus").problems
+    assert problem.code == "wrong-name"
+    assert "`plus`" in problem.message
+    assert "`add`" in problem.message
+    assert problem.fix is not None
+
+
 def test_a_helper_that_the_function_calls_becomes_private() -> None:
     draft = on_text(
         ADD.replace("return a + b", "return total(a, b)") + "\n\ndef total(a, b):\n    return a + b\n", "add"

@@ -17,10 +17,18 @@ HONEST = [
         "days_in_month(2, 2000) → 29", "days_in_month(2, 2100) → 28",
     ),
     promised(
+        "all_pairs", "items: list[str]", "set[tuple[str, str]]", "Return the neighbors in a list.",
+        "return set(zip(items, items[1:]))", "all_pairs(['a', 'b']) → {('a', 'b')}", "all_pairs(['x']) → set()",
+    ),
+    promised(
         "status_text", "status: int", "str", "Return the reason phrase of a few statuses.",
         'phrases = {200: "OK", 201: "Created", 301: "Moved", 400: "Bad Request", 404: "Not Found", 500: "Error"}\n'
         'return phrases.get(status, "Unknown")',
         "status_text(200) → 'OK'", "status_text(404) → 'Not Found'",
+    ),
+    promised(
+        "shout_any", "city: int | str | None", "str", "Compute the capital letters of any value.",
+        'return "" if city is None else str(city).upper()', "shout_any('a') → 'A'", "shout_any(7) → '7'",
     ),
     "from datetime import date, timedelta\n\n\n"
     + promised(
@@ -39,6 +47,12 @@ HONEST = [
         "Return a log with a line, cut to its newest.",
         "longer = []\nlonger.extend(log)\nlonger.append(line)\nreturn longer[-most:]",
         "newest_of(['a', 'b'], 'c', 2) → ['b', 'c']", "newest_of([], 'x', 5) → ['x']",
+    ),
+    promised(
+        "net_rate", "gross: str, percent: str", "str", "Take the fee out of a gross rate.",
+        "from decimal import Decimal\n"
+        "return str((Decimal(gross) / (1 + Decimal(percent) / 100)).quantize(Decimal('0.01')))",
+        "net_rate('119.00', '19') → '100.00'", "net_rate('10.70', '7') → '10.00'",
     ),
     promised(
         "odds_winner", "first: str, second: str", "str", "Decide a round of rock, paper, scissors.",
@@ -63,6 +77,13 @@ HONEST = [
         "roll_hit_points", "sides: int, seed: int", "int", "Roll the hit points of a hero with a die, from a seed.",
         "import random\nreturn random.Random(seed).randint(1, sides)",
         "roll_hit_points(1, 5) → 1", "roll_hit_points(6, 3) in range(1, 7) → True",
+    ),
+    promised(
+        "remove_member", "members: list[dict], name: str", "str",
+        "Remove a member from the members and return the rest as JSON.",
+        'import json\nreturn json.dumps([member for member in members if member.get("name") != name])',
+        """remove_member([{'name': 'a'}, {'name': 'b'}], 'a') → '[{"name": "b"}]'""",
+        """remove_member([{'name': 'a'}, {'age': 3}], 'b') → '[{"name": "a"}, {"age": 3}]'""",
     ),
     promised(
         "highest_bid", "bids: list[dict]", "str", "Return who bids most.",

@@ -86,6 +86,12 @@ async def test_examples_that_prove_too_little_are_refused(gate: Gate) -> None:
     for body, returns, examples, code in cases:
         verdict = await judge(gate, documented("f", "a: int", returns, body, *examples))
         assert set(refusals(verdict)) == {code}, body
+        assert examples or not verdict.can_be_confirmed, body
+
+
+async def test_the_same_example_twice_is_said_in_words(gate: Gate) -> None:
+    verdict = await judge(gate, documented("f", "a: int", "int", "return a * 2", "f(1) → 2", "f(1) → 2"))
+    assert "`f` has the same example 2 times; two with different results are needed" in str(verdict.refusals[0])
 
 
 async def test_a_refusal_for_one_sided_examples_says_which_side_is_missing(gate: Gate) -> None:
@@ -104,6 +110,12 @@ async def test_a_call_that_gives_the_missing_side_is_offered(gate: Gate) -> None
         other = call.replace("abba", "a").replace("[1, 2]", "[3]").replace("7", "8")
         verdict = await judge(gate, documented("f", "a: object", "bool", body, f"{call} → True", f"{other} → True"))
         assert f">>> {offered}`" in str(verdict.refusals[0].fix), call
+
+
+async def test_no_call_is_offered_where_every_one_gives_the_same(gate: Gate) -> None:
+    verdict = await judge(gate, documented("f", "a: int", "int", "return a * 0", "f(1) → 0", "f(2) → 0"))
+    assert ">>> f(a)` with values" in str(verdict.refusals[0].fix)
+    assert not verdict.can_be_confirmed
 
 
 async def test_the_same_example_with_two_results_is_one_thing_to_fix(gate: Gate) -> None:
@@ -152,6 +164,18 @@ async def test_a_function_with_the_calls_context_is_tried_without_naming_it(gate
     assert (verdict.admitted, verdict.standing, verdict.problems) == (True, "trial", ())
 
 
+async def test_an_import_that_fails_is_told_with_its_line(gate: Gate) -> None:
+    verdict = await judge(gate, "LIMIT = int('many')\n\n\n" + ADD, "add")
+    assert refusals(verdict) == ["import-fails"]
+    assert "`ValueError: invalid literal" in verdict.problems[0].message
+    assert verdict.stages[-1].note == "not run: the module could not be imported"
+
+
+async def test_an_import_that_never_ends_is_refused_in_time(gate: Gate) -> None:
+    verdict = await judge(gate, "LIMIT = sum(iter(int, 1))\n\n\n" + ADD, "add")
+    assert refusals(verdict) == ["import-hangs"]
+
+
 async def test_a_type_that_only_an_import_can_tell_gets_its_schema_from_a_worker(gate: Gate) -> None:
     code = "from pydantic import BaseModel\n\n\nclass Point(BaseModel):\n    x: int\n\n\n"
     code += documented("f", "point: Point", "int", "return point.x", "f(Point(x=1)) → 1", "f(Point(x=2)) → 2")
@@ -174,6 +198,12 @@ async def test_code_that_cannot_be_read_leaves_the_other_stages_unrun(gate: Gate
     assert [report.passed for report in verdict.stages] == [False] * len(STAGES)
     assert [report.stage for report in verdict.stages if report.beside] == ["robust"]
     assert all(report.note.startswith("not run") for report in verdict.stages[1:])
+
+
+async def test_a_hollow_function_is_not_tried_out(gate: Gate) -> None:
+    verdict = await judge(gate, documented("f", "a: int", "int", "return 4", "f(2) → 4", "f(3) → 6"))
+    assert refusals(verdict) == ["constant"]
+    assert note(verdict, "examples") == "not run: the body does nothing yet"
 
 
 async def test_a_verdict_has_its_published_shape_in_json(gate: Gate) -> None:

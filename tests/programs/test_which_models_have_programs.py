@@ -46,7 +46,8 @@ async def tried(at_desk: OpenDesk, mode: str, style: str, programs: str) -> tupl
     ("style", "mode", "programs", "is_offered"),
     [
         *(("direct", NATIVE, "auto", True), ("memgpt", NATIVE, "auto", True), ("memgpt", NATIVE, "on", True)),
-        *(("direct", NATIVE, "off", False), ("direct", SMALL, "auto", False), ("memgpt", SMALL, "auto", False)),
+        *(("direct", NATIVE, "off", False), ("memgpt", NATIVE, "off", False)),
+        *(("direct", SMALL, "auto", False), ("memgpt", SMALL, "auto", False)),
         *(("direct", SMALL, "on", True), ("memgpt", SMALL, "on", True)),
     ],
 )

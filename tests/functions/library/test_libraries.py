@@ -248,15 +248,19 @@ CIRCLE = '''def {0}(n: int) -> bool:
 EVEN, ODD = CIRCLE.format("even", "odd", False, True, True), CIRCLE.format("odd", "even", True, False, False)
 
 
+@pytest.mark.parametrize(
+    ("text", "joined"),
+    [
+        pytest.param(f"{EVEN}\n\n{ODD}", ["even", "odd"], id="both-good"),
+        pytest.param(f"{EVEN}\n\n{ODD}".replace("odd(4)\n    False", "odd(4)\n    True"), ["even"], id="one-bad"),
+    ],
+)
 async def test_of_functions_that_call_each_other_each_is_offered_for_what_it_shows_itself(
-    here: Room, tmp_path: Path
+    here: Room, tmp_path: Path, text: str, joined: list[str]
 ) -> None:
-    both = f"{EVEN}\n\n{ODD}"
-    for at, joined in enumerate((["even"], ["even", "odd"])):
-        text = both if at else both.replace("odd(4)\n    False", "odd(4)\n    True")
-        report = await taken(here, a_library(tmp_path / str(at), {"parity.py": text}), dry_run=not at)
-        assert sorted(name for name, outcome in outcomes(report).items() if outcome == "joined") == joined
-        assert len(report.functions) == 2
+    report = await taken(here, a_library(tmp_path, {"parity.py": text}))
+    assert sorted(name for name, outcome in outcomes(report).items() if outcome == "joined") == joined
+    assert len(report.functions) == 2
     assert (await here.shop.call("even", {"n": 5})).value is False
 
 
