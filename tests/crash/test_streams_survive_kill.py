@@ -13,7 +13,7 @@ from tests.kit import Expect, Say, Script, contains, scripted
 from tests.kit.program import Program, knapper, surroundings
 
 WORDS = " ".join(f"word{number}" for number in range(400))
-SHOWN_S = 2.0
+SHOWN_S = 3.0
 
 
 @pytest.fixture(params=["file", "database"])

@@ -66,8 +66,9 @@ async def test_a_deployment_is_asked_by_the_version_that_is_set(azure: Azure) ->
         ("key", {"AZURE_OPENAI_API_KEY": "a-key"}, "api-key", "a-key"),
         ("token", {"AZURE_OPENAI_AD_TOKEN": "a-token"}, "authorization", "Bearer a-token"),
     ]
-    for case, environment, header, value in rows:
+    for number, (case, environment, header, value) in enumerate(rows, 1):
         assert await reply(azure, {**environment, "OPENAI_API_VERSION": "2024-10-21"}, SET) == "Here.", case
+        assert len(azure.heard) == number, case
         request = azure.heard[-1]
         assert request.path == "/openai/deployments/mine/chat/completions?api-version=2024-10-21", case
         assert request.headers[header] == value, case

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 from _pytest.mark import ParameterSet
 
-from agent_core.model import Reply, TextPiece
+from agent_core.model import FunctionShown, Reply, TextPiece
 from agent_core.model.reading import Holder, attached_call, read_text, unwrapped, written_calls
 from tests.kit import Ask, Say, ScriptedModel, Wanted
 from tests.kit.drawing import crossed
@@ -105,6 +105,10 @@ TEXT = {
     "letters-that-look-alike": "ａｄｄ(1, 2)",
     "empty-list": "[]",
     "words": "add up the numbers",
+    "arguments-are-text": '{"name": "add", "arguments": "a"}',
+    "code": "```python\nprint(1)\n```",
+    "a-set": "{1, 2}",
+    "starts-with-code": "`add` adds.",
 }
 
 
@@ -120,6 +124,18 @@ def test_a_call_in_any_usual_form_is_a_call() -> None:
 def test_what_is_quoted_explained_or_something_else_is_no_call() -> None:
     for text in TEXT.values():
         assert read_text(text, SHOWN) is None, text
+
+
+async def test_text_that_is_not_wholly_a_call_is_shown_as_it_is(scripted: Scripted) -> None:
+    shown = tuple(
+        FunctionShown(name, "", {"type": "object", "properties": {each: {} for each in names}})
+        for name, names in SHOWN.items()
+    )
+    for text in TEXT.values():
+        *pieces, reply = await ask(scripted([Say(text)]), functions=shown)
+        assert isinstance(reply, Reply), text
+        assert (reply.text, reply.calls) == (text, ())
+        assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)) == text
 
 
 def test_a_fence_after_words_is_no_call_yet_in_any_language() -> None:

@@ -11,7 +11,7 @@ from agent_core.base.settings import ModelSettings
 from agent_core.model import Reply, Request, RetryPiece
 from agent_core.model.client import open_model
 from agent_core.model.discover import DiscoveredModel, choose
-from tests.kit import Cut, Fail, Raw, Say, ScriptedModel, Step
+from tests.kit import Cut, Fail, Raw, Say, ScriptedModel, Stall, Step
 from tests.model.asking import ask, ask_reply, chunks
 
 Scripted = Callable[..., ScriptedModel]
@@ -31,6 +31,13 @@ async def test_what_may_pass_is_tried_again_and_told(scripted: Scripted) -> None
 async def test_a_connection_that_breaks_before_anything_came_is_tried_again(scripted: Scripted) -> None:
     pieces = await ask(scripted([Cut(""), Say("Here.")]))
     assert [type(piece).__name__ for piece in pieces] == ["RetryPiece", "TextPiece", "Reply"]
+
+
+async def test_tries_end_with_the_last_failure(scripted: Scripted) -> None:
+    server = scripted([Fail(503, "loading model", NOW), Fail(503, "loading model", NOW)])
+    with pytest.raises(ModelError, match="loading model"):
+        await ask(server, retries=1)
+    assert len(server.requests) == 2
 
 
 async def test_a_server_that_is_not_there_is_named_after_the_tries(scripted: Scripted) -> None:
@@ -133,6 +140,27 @@ async def test_an_ordinary_mention_of_context_is_not_an_overflow(scripted: Scrip
     with pytest.raises(ModelError) as caught:
         await ask(scripted([Fail(400, "The field 'context' must be a string.")]))
     assert not isinstance(caught.value, ContextOverflow)
+
+
+async def test_an_answer_that_broke_off_is_never_asked_for_again(scripted: Scripted) -> None:
+    begun = "Once upon a time there was"
+    for step in [
+        Cut(begun),
+        Stall(5, begun),
+        chunks({"content": begun}, finish=None, end=b""),
+        chunks({"content": begun}, finish=None, end=b'data: {"error": "overloaded"}\n\n'),
+        chunks({"content": begun}, finish=None, end=b"data: {oops\n\n"),
+    ]:
+        server = scripted([step])
+        with pytest.raises(ModelError) as failed:
+            await ask(server, timeout_s=0.2)
+        assert "Once upon" not in str(failed.value), "it was shown as it came"
+        assert len(server.requests) == 1, step
+
+
+async def test_silence_before_the_answer_ends_after_the_time_limit(scripted: Scripted) -> None:
+    with pytest.raises(ModelError, match=r"said nothing for 0\.1 s"):
+        await ask(scripted([Stall(5)]), timeout_s=0.1)
 
 
 async def test_a_parameter_refused_by_name_is_gone_round(scripted: Scripted) -> None:

@@ -32,6 +32,12 @@ async def test_text_and_thought_arrive_whole_and_in_order(scripted: Scripted, st
     assert (reply.usage.prompt, reply.usage.completion, reply.usage.estimated) == (90, 7, False)
 
 
+async def test_a_server_that_does_not_stream_is_understood(scripted: Scripted) -> None:
+    body = b'{"choices": [{"message": {"content": "All at once."}, "finish_reason": "stop"}]}'
+    reply = await ask_reply(scripted([Raw(body, "application/json; charset=utf-8")]))
+    assert reply.text == "All at once."
+
+
 async def test_calls_are_put_together_from_any_shape(scripted: Scripted) -> None:
     rows: list[tuple[str, list[dict[str, Any]], list[tuple[str, str]]]] = [
         (

@@ -78,6 +78,22 @@ class Asked:
         assert all(re.fullmatch(pattern, each) for each in ids)
 
 
+def test_every_row_of_the_ten_endpoints_is_what_its_name_says() -> None:
+    assert len(SHAPES) == 10
+    for name, shape in SHAPES.items():
+        calls = {row: shape[row]["expect"].get("calls", []) for row in ANSWERED}
+        assert not calls["text"], name
+        assert shape["text"]["expect"]["text"], name
+        assert len(calls["one_call"]) == 1 < len(calls["parallel_calls"]), name
+        (sent,) = shape["malformed_call"]["body"]["choices"]
+        plain = [
+            [each["function"][key] for key in ("name", "arguments")] for each in sent["message"].get("tool_calls") or ()
+        ]
+        assert plain != [[called, json.dumps(arguments)] for called, arguments in calls["malformed_call"]], name
+        assert calls["malformed_call"], name
+        assert len(shape["streaming"]["events"]) > 2, name
+
+
 async def test_every_reply_of_every_endpoint_is_understood(scripted: Scripted) -> None:
     for name in SHAPES:
         for row in ANSWERED:

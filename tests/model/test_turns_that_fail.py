@@ -9,6 +9,7 @@ from agent_core.base.events import Event, Warned
 from tests.conftest import OpenDesk
 from tests.kit import Cut, Fail, Raw, Say, Stall, Step
 from tests.kit.desk import Desk, ended, of
+from tests.kit.drawing import sampled
 from tests.model.asking import chunks
 
 BACK = {"native": Say("Back."), "constrained": Say('{"thought": "", "reply": "Back."}')}
@@ -34,11 +35,11 @@ def script(failures: Sequence[tuple[Step, int, str]], mode: str) -> list[Step]:
     return [step for failing, times, _ in failures for step in (*[failing] * times, BACK[mode])]
 
 
+@pytest.mark.sampled
 @BOTH
 async def test_a_failure_is_one_sentence_that_says_what_to_do(at_desk: OpenDesk, mode: str) -> None:
     begun = BEGUN[mode]
-    silent: list[tuple[Step, int, str]] = [(Stall(9), 1, r"said nothing for 1\.5 s.*raise `model.timeout_s`")]
-    stalled: list[tuple[Step, int, str]] = [(Stall(9, begun), 1, r"said nothing for 1\.5 s.*raise `model.timeout_s`")]
+    stalls = sampled([Stall(9), Stall(9, begun)], 2, at=mode == "constrained")  # each takes the whole time limit
     dead = b'data: {"error": {"message": "dead"}}\n\n'
     failures: list[tuple[Step, int, str]] = [
         # A request that is too large is tried again with less of the conversation.
@@ -58,7 +59,7 @@ async def test_a_failure_is_one_sentence_that_says_what_to_do(at_desk: OpenDesk,
         (Cut(begun), 1, "broke off in the middle of the answer.*Try again"),
         (chunks({"content": begun}, finish=None, end=b""), 1, "broke off in the"),
         (chunks({"content": begun}, finish=None, end=dead), 1, "dead.*try again later"),
-        *(silent if mode == "native" else stalled),
+        *((stall, 1, r"said nothing for 1\.5 s.*raise `model.timeout_s`") for stall in stalls),
     ]
     waits = {"model__retries": 0, "model__timeout_s": SILENT_S, "model__stream": True}
     await check_failures(await at_desk(script(failures, mode), model__mode=mode, **waits), failures)

@@ -28,6 +28,10 @@ def test_replacing_a_module_leaves_the_others_untouched() -> None:
     assert set(after.functions) == {"f", "g", "new"}
     assert after.functions["g"] is before.functions["g"]
     assert list(after.functions["f"].parameters["properties"]) == ["x"]
+    assert list(snapshot_of(a="def f(): ...", b="def g(): ...").with_module(read("def f(x): ...", "a")).functions) == [
+        "f",
+        "g",
+    ]
 
 
 def test_a_broken_save_keeps_the_last_good_version() -> None:

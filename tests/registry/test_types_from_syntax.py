@@ -177,6 +177,18 @@ def test_a_class_with_fields_becomes_a_nested_object() -> None:
         }, case
 
 
+def test_a_typed_dictionary_requires_what_it_says() -> None:
+    rows: list[tuple[str, str, list[str]]] = [
+        ("total", "class Film(TypedDict):\n    name: str\n    year: int\n", ["name", "year"]),
+        ("partial", "class Film(TypedDict, total=False):\n    name: str\n    year: Required[int]\n", ["year"]),
+        ("not-required", "class Film(TypedDict):\n    name: str\n    year: NotRequired[int]\n", ["name"]),
+        ("mixed", "class A(TypedDict, total=False):\n    name: str\nclass Film(A):\n    year: int\n", ["year"]),
+    ]
+    for case, text, required in rows:
+        schema = schema_of("Film", IMPORTS + text)
+        assert (schema["required"], schema["properties"]["year"]) == (required, INTEGER), case
+
+
 def test_fields_are_described_by_their_class() -> None:
     text = (
         '@dataclass\nclass Point:\n    """A point.\n\n    Attributes:\n        x: How far right.\n    """\n    x: int\n'

@@ -1,7 +1,7 @@
 """A model uses a function's history in a turn: inspect, roll back, add an example, settle a candidate."""
 
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Expect, Say, Wanted, contains
+from tests.kit import Ask, Expect, Say, Seen, Step, Wanted, contains
 from tests.kit.desk import VOWELS, Desk, answers, ended
 
 NAME = {"function_name": "count_vowels"}
@@ -30,9 +30,17 @@ async def test_a_history_tells_who_did_what_why_and_how_to_go_back(at_desk: Open
 
 
 async def test_a_function_that_was_deleted_comes_back_and_is_called_in_the_same_turn(at_desk: OpenDesk) -> None:
-    steps = [CREATE, Ask(Wanted("delete_function", NAME)), Ask(Wanted("function_history", NAME))]
-    steps += [Ask(Wanted("rollback_function", NAME)), Ask(Wanted("count_vowels", {"text": "aha"}))]
-    (_, _, told, back, value), desk = await ask(at_desk, *steps)
+    def in_folder(_: Seen) -> Step:
+        kept.append((desk.functions / "grown.py").exists())
+        return Ask(Wanted("function_history", NAME))
+
+    kept: list[bool] = []
+    deleted = [CREATE, Ask(Wanted("delete_function", NAME)), Ask(Wanted("count_vowels", {"text": "x"}))]
+    back_again = [Ask(Wanted("rollback_function", NAME)), Ask(Wanted("count_vowels", {"text": "aha"}))]
+    desk = await at_desk([*deleted, in_folder, *back_again, Say("Done.")])
+    _, _, gone, told, back, value = answers(await desk.say("Go."))
+    assert "There is no function `count_vowels`" in gone
+    assert kept == [False]
     assert "is deleted; it had 2 versions" in told
     assert "was brought back as version 1" in back
     assert (value, (desk.functions / "grown.py").read_text()) == ("2", VOWELS)
@@ -78,6 +86,8 @@ async def test_nobody_sends_the_source_again_to_settle_a_result_that_was_wrong(a
     (first, again, shown, done), desk = await ask(at_desk, create, create, look, fix)
     assert 'count_vowels("queueing") returned 5, and the example says 4.' in first
     assert again.startswith("You sent the same code again.")
+    assert ("create_function" in first, "create_function" in again) == (True, False)
+    assert "edit_function(function_name='count_vowels', old_text=…, new_text=…)" in again
     assert "it is rejected" in shown
     assert "can be called now" in done
     assert await desk.workspace.functions.all_pending() == {}
@@ -96,6 +106,7 @@ async def test_a_candidate_that_waits_is_settled_in_a_later_conversation(at_desk
 async def test_a_result_that_was_confirmed_is_marked_wherever_the_function_is_looked_at(at_desk: OpenDesk) -> None:
     create = Ask(Wanted("create_function", {**NAME, "function_code_with_docstring": FLAWED}))
     looks = [Ask(Wanted(name, NAME)) for name in ("introspect_function", "function_history")]
-    (_, _, *shown), _ = await ask(at_desk, create, Ask(Wanted("confirm_function", NAME)), *looks)
+    (_, _, *shown), desk = await ask(at_desk, create, Ask(Wanted("confirm_function", NAME)), *looks)
     marked = 'Taken as they came back, not as predicted: `count_vowels("queueing")`.'
     assert [marked in text for text in shown] == [True, True]
+    assert '>>> count_vowels("queueing")\n    5' in (desk.functions / "grown.py").read_text()

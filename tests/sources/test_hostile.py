@@ -59,6 +59,7 @@ ATTACKS = {
 }
 
 
+@pytest.mark.sampled
 async def test_a_hostile_source_is_read_or_refused_and_the_next_one_is_read() -> None:
     async with SourceReader(within_s=10.0) as reading:
         for name, data in sampled(ATTACKS.values(), 2):

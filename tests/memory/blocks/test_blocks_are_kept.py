@@ -1,6 +1,7 @@
 """Blocks outlive the process; each edit is in the history and can be undone."""
 
 import re
+from collections import Counter
 
 import pytest
 
@@ -15,6 +16,26 @@ async def test_an_edit_is_there_when_the_blocks_are_loaded_again(blocks_of: Open
     again = await blocks_of()
     assert again.memory.human.value == "Name: Chad"
     assert "Name: Chad" in again.render()
+
+
+MITYA, MITUA = "Best friend: Mitya, who also loves cherry pies", "Mitua is also a best friend of the user"
+TOLD = ["Name: Chad", "Favourite food: cherry pie", MITYA, MITUA, "Ann is also a best friend of the user"]
+
+
+async def test_facts_told_and_corrected_twice_are_there_once_and_without_contradiction(blocks_of: OpenBlocks) -> None:
+    blocks = await blocks_of()
+    corrections = [("Best friend: Mitya", "Mitya was no friend"), *[("Mitua is", "Mitua is not")] * 2]
+    for function, arguments in [
+        *[("core_memory_append", {"content": fact}) for fact in TOLD * 2],
+        *[("core_memory_replace", {"old_content": old, "new_content": new}) for old, new in corrections],
+    ]:
+        edit = await blocks.commit(await blocks.call(function, {"name": "human", **arguments}, By()))
+        assert edit.outcome == "returned", edit.text
+    lines = blocks.memory.human.lines
+    assert lines[:2] == TOLD[:2]
+    assert not {MITYA, MITUA} & {*lines}
+    assert "cherry pies" in blocks.memory.human.text
+    assert max(Counter(lines).values()) == 1
 
 
 async def test_an_answer_tells_how_the_block_reads_now(blocks_of: OpenBlocks) -> None:
