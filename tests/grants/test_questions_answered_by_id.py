@@ -161,6 +161,15 @@ async def test_a_turn_asks_its_own_approver_instead_of_the_usual_one(tmp_path: P
     assert (len(own.asked), usual.asked, ended(events).reason) == (1, [], "replied")
 
 
+async def test_a_turn_may_have_an_approver_where_the_workspace_has_none(tmp_path: Path) -> None:
+    own = human("no")
+    with service() as place:
+        async with opened(tmp_path, [made(place), DONE, DONE, made(place), DONE, DONE], None) as workspace:
+            [asked] = of(GrantAnswered, await turn_of(workspace, own))
+            [unasked] = of(GrantAnswered, await turn_of(workspace))
+    assert (asked.by, unasked.by, len(own.asked)) == ("human", "policy", 1)
+
+
 async def test_a_question_outside_of_a_turn_is_answered_by_its_id_too(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "one").write_text("6")
@@ -173,14 +182,23 @@ async def test_a_question_outside_of_a_turn_is_answered_by_its_id_too(tmp_path: 
         assert await workspace.questions() == []
 
 
-async def test_a_row_that_is_gone_does_not_hang_a_turn(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        pytest.param("delete from question", id="the row is gone"),
+        pytest.param("update question set decision = 'x', answered_at = 0", id="an answer without a seal"),
+    ],
+)
+async def test_a_forged_row_neither_hangs_nor_ends_a_turn(tmp_path: Path, forgery: str) -> None:
     with service() as place:
         async with opened(tmp_path, [made(place), DONE, DONE], Workspace.answered_by_id) as workspace:
             turn = asyncio.create_task(turn_of(workspace))
-            await pending(workspace)
+            question = await pending(workspace)
             db = apsw.Connection(str(tmp_path / ".knapper" / "state.db"))
             db.set_busy_timeout(5_000)
-            db.execute("delete from question")
+            db.execute(forgery)
             db.close()
+            if "delete" not in forgery:
+                await workspace.answer(question.id, Decision("no", "not now"))
             [answer] = of(GrantAnswered, await turn)
     assert answer.answer == "no"

@@ -62,7 +62,8 @@ def git_status(*folders: Path) -> None:
         pytest.param(SPLIT, "HEAD", id="in-parts"),
         pytest.param(PLAIN_GIT, ".git", id="a-usual-one"),
         pytest.param('Path("out/a").mkdir()\n    Path("out/a/.GIT").write_text("gitdir: x")', ".GIT", id="a-file"),
-        pytest.param('Path("out/.hg").mkdir()\n    Path("out/.jj").mkdir()', ".hg", id="mercurial-and-jujutsu"),
+        pytest.param('Path("out/.hg").mkdir()', ".hg", id="mercurial"),
+        pytest.param('Path("out/.jj").mkdir()', ".jj", id="jujutsu"),
     ],
 )
 async def test_a_repository_that_a_call_makes_is_told_and_has_no_effect(here: Room, body: str, named: str) -> None:

@@ -174,6 +174,7 @@ NOT_UNDERSTOOD = [
     *(b'["we ather"]\n', b'["\\u001b[2J"]\n', b'[weather]\nread = ["data/\\u202e"]\n'),
     *(b'[weather]\nnetwork = ["*"]\n', b'[weather]\nnetwork = "a.example.org"\n', b'[weather]\nread = ["../.."]\n'),
     *(b"[weather]\nseconds = inf\n", b"[weather]\nseconds = true\n", b"[weather]\nsudo = true\n"),
+    *(b"[weather]\nseconds = -1\n", b"[weather]\nseconds = 0\n"),
     b'[weather]\nstateful = "yes"\n',
 ]
 

@@ -8,6 +8,7 @@ import pytest
 
 from agent_core import Workspace
 from agent_core.functions.service.judgment import Judgment
+from agent_core.functions.service.plan import Author
 from tests.grants.support import Human, human
 from tests.interfaces.asking import DONE, ended, home, press, shown_whole
 from tests.interfaces.support import prompt
@@ -121,6 +122,13 @@ async def test_nobody_is_asked_for_a_package_of_a_function_that_is_refused_anywa
             verdict = await workspace.functions.create(f"count{at}", renamed, reason="It counts.")
             assert told in str([problem.code for problem in verdict.refusals[:-1]]), told
             assert verdict.refusals[-1].code == "needs-packages", told
+        await workspace.functions.create(
+            "count", COUNTS.replace("import abacus\n\n\n", "").replace("abacus.total", "sum")
+        )
+        dropping = COUNTS.replace("count([4])\n        4\n", "count([5])\n        5\n")
+        agent = Author("agent", "main", "turn", "scripted")
+        verdict = await workspace.functions.replace("count", dropping, author=agent)
+        assert "example-dropped" in str([problem.code for problem in verdict.problems])
     assert asked.asked == []
     assert not list((root / ".knapper").glob("env/*"))
 

@@ -53,6 +53,10 @@ async def test_a_rejected_save_leaves_the_last_good_version_running(at_desk: Ope
         assert found.rejected, damage
         assert all(problem.where.path == "functions/letters.py" for problem in found.rejected)
         assert (await desk.workspace.functions.call("count_vowels", {"text": "aha"})).value == 2, damage
+    (desk.functions / "letters.py").unlink()  # a link of the last damage
+    (desk.functions / "letters.py").write_text(GOOD.replace("aeiou", "aeiouy"))
+    assert (await desk.workspace.functions.reload()).rejected == ()
+    assert (await desk.workspace.functions.call("count_vowels", {"text": "yes"})).value == 2
 
 
 @pytest.mark.sampled

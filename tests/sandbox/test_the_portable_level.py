@@ -409,7 +409,7 @@ def test_where_there_is_one_wall_the_user_is_asked_once(tmp_path: Path, answer: 
         assert before["level"] == "none"
         assert "`knapper run` asks you once" in before["missing"][-1]
     start = _behind_one_wall(data, "run", "--model", "tour")
-    for is_first in (True, False)[: 2 if answer == "y" else 1]:  # doctor says below that a no is kept, too
+    for is_first in (True, False):
         with closing(Terminal(**start, cwd=tmp_path, columns=110, rows=40)) as screen:
             screen.wait_for("/help lists")
             if is_first:

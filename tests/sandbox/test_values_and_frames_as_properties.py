@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sandbox.errors import ProtocolError
 from sandbox.processes.conversation import judge
-from sandbox.wire.protocol import FrameBuffer, pack, unpack
+from sandbox.wire.protocol import FrameBuffer, pack, read_frame, unpack
 from sandbox.wire.values import MAX_DEPTH, Unsendable, decode, encode
 from tests.kit.drawing import drawn
 
@@ -154,3 +154,21 @@ def test_frames_survive_being_cut_anywhere(frames: list[dict[str, Any]], data: s
             arrived.append(frame)
     assert arrived == frames
     assert buffer.is_empty
+
+
+@quick
+@given(st.binary(max_size=100))
+@example(b"\xff\xff\xff\xff")
+def test_the_workers_side_reads_a_frame_or_an_end_or_a_protocol_error(data: bytes) -> None:
+    left = bytearray(data)
+
+    def read(count: int) -> bytes:
+        piece = bytes(left[: min(count, 3)])
+        del left[: len(piece)]
+        return piece
+
+    try:
+        frame = read_frame(read, 90)
+    except ProtocolError:
+        return
+    assert frame is None or isinstance(frame["kind"], str)

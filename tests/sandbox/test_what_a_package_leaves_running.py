@@ -15,7 +15,7 @@ from sandbox import Access, FunctionCall, Job, Limits, Outcome, Refused, Returne
 from sandbox.processes.startup import LEVELS, Level
 from tests.attacks.outside import zygotes_of
 from tests.attacks.session import sandbox_at
-from tests.kit.drawing import crossed
+from tests.kit.drawing import crossed, sampled
 from tests.kit.levels import require_imports_ahead
 from tests.sandbox.support import modules
 
@@ -98,6 +98,7 @@ async def is_quiet(folder: Path) -> bool:
     return before == (beat.read_text() if beat.exists() else "")
 
 
+FORKED_AHEAD = [level for level in LEVELS if level != "apart"]
 LEAVES = [
     pytest.param(f"try:\n    {FORGOTTEN.strip().replace(chr(10), chr(10) + '    ')}\nexcept OSError: pass", id="fork"),
     pytest.param(IN_A_TIMER, id="a-timer"),
@@ -111,7 +112,11 @@ LEAVES = [
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(("text", "there"), crossed(LEAVES, LEVELS), indirect=["there"])
+@pytest.mark.parametrize(
+    ("text", "there"),
+    [*crossed(LEAVES, FORKED_AHEAD), *sampled(crossed(LEAVES, ["apart"]), len(LEAVES))],
+    indirect=["there"],
+)
 async def test_nothing_of_a_package_runs_between_calls(
     there: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
@@ -193,11 +198,12 @@ try:
 except OSError:
     pass
 """
+ENDS = ["is killed", "ends"]
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(("level", "end"), crossed(LEVELS, ["is killed", "ends"]))
-def test_what_a_package_left_ends_with_the_program(tmp_path: Path, level: str, end: str) -> None:
+@pytest.mark.parametrize(("end", "level"), [*crossed(ENDS, ["full"]), *crossed(ENDS, ["core", "apart"])])
+def test_what_a_package_left_ends_with_the_program(tmp_path: Path, end: str, level: str) -> None:
     text = PROGRAM.format(level=level, folder=str(tmp_path), text=STAYS, ends=end == "ends")
     with subprocess.Popen([sys.executable, "-B", "-c", text], cwd=REPOSITORY, stdout=subprocess.PIPE) as program:
         assert program.stdout is not None

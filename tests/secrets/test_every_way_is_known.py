@@ -131,7 +131,10 @@ def test_each_field_of_each_outcome_is_masked(kind: Callable[..., Outcome]) -> N
     failure = Failure(KEY, KEY, (poisoned(Frame),), Failure(KEY, KEY, (poisoned(Frame),)), True)
     hints = get_type_hints(kind)
     given = {name: failure if hint is Failure else poisoned(hint) for name, hint in hints.items()}
-    cleaned = masked(kind(**given), Masks({("KEY", KEY), ("NUMBER", NUMBER)}))
+    outcome = kind(**given)
+    assert masked(outcome, Masks(())) is outcome
+    cleaned = masked(outcome, Masks({("KEY", KEY), ("NUMBER", NUMBER)}))
+    assert type(cleaned) is type(outcome)
     claimed = {name: value for name, value in dataclasses.asdict(cleaned).items() if name not in MEASURED}
     assert KEY not in repr(claimed)
     assert NUMBER not in repr(claimed)
