@@ -34,8 +34,9 @@ Handle = Callable[[str], Awaitable[None]]
 _log = logging.getLogger(__name__)
 _AGAIN_S: Final = 1.0  # pause after a failure of the store, doubled each time
 _LATEST_S: Final = 30.0
-_REST_S: Final = 15.0  # pause for an agent that another process holds, or that failed
-_HEAL_S: Final = 1.0
+_REST_S: Final = 15.0  # pause for an agent that failed
+_HEAL_S: Final = 1.0  # pause for an agent that another process holds
+_BUSY_S: Final = 5.0  # how long `until_idle` waits for it: a process that was killed may hold it a moment longer
 _LONGEST_SLEEP_S: Final = 3600.0  # the clock may be changed meanwhile
 _MOST_OPEN: Final = 16
 _IN_A_ROW_S: Final = 2.0  # of turns of one agent before others run: opening it again costs as much as a turn
@@ -82,6 +83,7 @@ class Runner:
         self._woken = asyncio.Event()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._resting: dict[str, float] = {}
+        self._busy_since: dict[str, float] = {}
         self._ending = asyncio.Event()
         self._next_due: float | None = None
 
@@ -96,7 +98,7 @@ class Runner:
         return tuple(self._running)
 
     async def run(self, *, until_idle: bool = False) -> None:
-        """Run turns until `stop`, or until nothing is due and none runs.
+        """Run turns until `stop`, or until nothing is due and none runs, but for agents that others keep busy.
 
         Raises:
             StorageError: the store fails and the runner `ends_with_store` or runs `until_idle`.
@@ -124,15 +126,16 @@ class Runner:
 
     async def _round(self) -> bool:
         """Start due turns and expire overdue waits; return whether there was nothing to do."""
-        now = self._clock.monotonic()
+        now, is_kept_busy = self._clock.monotonic(), False
         for due in await self._store.work(self._kinds):
             if len(self._running) >= self._slots + (self._more if due.is_takeover else 0):
                 break
             name = due.agent
-            if name in self._running or self._resting.get(name, 0) > now or not self._is_free(name):
-                continue
-            self._running[name] = asyncio.create_task(self._one(name))
-        is_idle = not self._running
+            if self._resting.get(name, 0) > now:
+                is_kept_busy |= now - self._busy_since.get(name, -_BUSY_S) < _BUSY_S
+            elif name not in self._running and self._is_free(name):
+                self._running[name] = asyncio.create_task(self._one(name))
+        is_idle = not self._running and not is_kept_busy
         self._next_due = await self._store.next_due()
         is_late = self._next_due is not None and self._next_due <= await self._store.now()  # overdue asks
         if has_reaped := is_late and await self.reap():
@@ -162,13 +165,16 @@ class Runner:
         try:
             try:
                 await self._turns(agent)
+                self._busy_since.pop(agent, None)
             except* LostLease:  # may come from a task group
                 leave()
         except KnapperError as error:
-            is_taken = isinstance(error, AgentBusy) and self._store.is_shared  # another process runs its turn
-            self._resting[agent] = self._clock.monotonic() + (_HEAL_S if is_taken else _REST_S)
-            if not is_taken:
+            now = self._clock.monotonic()
+            self._resting[agent] = now + (_HEAL_S if isinstance(error, AgentBusy) else _REST_S)
+            if not isinstance(error, AgentBusy):
                 self._on_fault(agent, error)
+            elif self._busy_since.setdefault(agent, now) == now and not self._store.is_shared:
+                self._on_fault(agent, error)  # once; at a shared store, another process runs its turn
         except Exception:  # noqa: BLE001 - the runner's edge: one agent's failure does not stop the others
             self._resting[agent] = self._clock.monotonic() + _REST_S
             _log.exception("the turn of %s failed", agent)

@@ -1,5 +1,6 @@
 """Messages between agents: notes, questions that park the turn, handoffs, and messages that are not allowed."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import apsw
 
 from agent_core.base.events import CallAnswered, TurnEnded, TurnStarted
 from agent_core.storage import Amounts, Post, SendMessage
+from agent_core.storage.folder import lock_agent
 from tests.kit import Ask, Say, Seen, Step, Wanted
 from tests.kit.desk import answers, ended
 
@@ -58,6 +60,16 @@ async def test_an_answer_wakes_the_turn_that_was_parked_for_it_also_after_a_rest
         assert agents.replies("main") == [f"They say: [from: editor] answers:\n{TYPO}"]
         words = await agents.words("editor")
         assert words[0] == "[from: main] asks you; your reply is the answer:\nWhich word is wrong?"
+
+
+async def test_work_of_an_agent_that_another_process_held_for_a_moment_is_not_left(tmp_path: Path) -> None:
+    parts: dict[str, Part] = {"main": asking, "editor": lambda _: Say(TYPO)}
+    async with team(tmp_path, parts) as agents:
+        await agents.say("Ask the editor.")
+        lock = lock_agent(tmp_path / ".knapper", "editor")  # as a killed process does until its children are gone
+        asyncio.get_running_loop().call_later(1.5, lock.close)
+        await agents.work()
+        assert agents.replies("main") == [f"They say: [from: editor] answers:\n{TYPO}"]
 
 
 async def test_several_are_asked_at_the_same_time_and_answer_together(tmp_path: Path) -> None:
