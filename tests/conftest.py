@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip tests that do not apply to the forced level."""
     for item in items:
         if why := reason_to_skip(item.nodeid):
-            item.add_marker(pytest.mark.skip(reason=f"level `portable`: {why}"))
+            item.add_marker(pytest.mark.skip(reason=f"{NEEDS} portable: {why}"))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -19,6 +19,7 @@ from agent_core.registry.source import ModuleSource
 from sandbox import Outcome, Raised
 from tests.broker.reach import value
 from tests.broker.servers import Server
+from tests.kit.levels import FORCED
 
 TEXT = '''
 def weather(self, url: str) -> str:
@@ -33,7 +34,7 @@ def relay(self, url: str) -> str:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="package")
 async def sandbox() -> AsyncIterator[SandboxClient]:
-    started = SandboxClient(SandboxSettings(), parallel=2)
+    started = SandboxClient(SandboxSettings(level=FORCED), parallel=2)
     yield started
     await started.aclose()
 

@@ -41,7 +41,7 @@ def component() -> None:
 @pytest.fixture
 def workspace(tmp_path: Path, component: None) -> Path:
     """A folder with one function."""
-    lend(tmp_path / ".local" / "share")
+    lend(tmp_path / ".local" / "share", always=True)
     (tmp_path / "knapper.toml").touch()
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "sums.py").write_text(FUNCTION)

@@ -8,6 +8,7 @@ import pytest
 from agent_core.base.json_form import to_json
 from agent_core.workspace.workspace import Workspace
 from tests.broker.servers import serving
+from tests.kit.levels import lend
 from tests.secrets.support import KEY, MARK, files_with, put
 
 from .support import Typist, arm, room_of
@@ -23,6 +24,7 @@ return len(around)
 def key(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    lend(home / "data")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("KNAPPER_SECRET_KEY", KEY)
 

@@ -13,6 +13,7 @@ from sandbox.processes.conversation import judge
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import answers
+from tests.kit.levels import lend
 from tests.secrets.support import KEY, MARK, put
 
 CHAINED = '''\
@@ -119,6 +120,7 @@ async def test_a_secret_is_masked_in_what_an_error_came_of(
 ) -> None:
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    lend(home / "data")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("KNAPPER_SECRET_KEY", KEY)
     body = """

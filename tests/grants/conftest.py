@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from agent_core.functions.sandbox_client import SandboxClient
 from tests.functions.support import Room, a_cage, room
-from tests.kit.levels import IS_PORTABLE, lend
+from tests.kit.levels import lend
 
 from .support import FETCHES, weather_service
 
@@ -25,8 +25,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     """The user's own data folder, outside of every workspace."""
     folder = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("XDG_DATA_HOME", str(folder))
-    if IS_PORTABLE:
-        lend(folder)
+    lend(folder)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
     return folder
 

@@ -17,6 +17,7 @@ from agent_core.interfaces.render.grant_question import question_rows
 from agent_core.interfaces.spans import plain
 from agent_core.storage import set_aside
 from tests.functions.support import Room, room
+from tests.kit.levels import IS_PORTABLE
 
 from .support import AGENT, PLAIN, READS, human, now
 
@@ -204,8 +205,12 @@ async def test_a_granted_folder_that_became_a_link_is_refused_and_not_followed(
     assert (await here.shop.call("total", {})).value == 6
     (root / "granted").rename(root / "moved")
     (root / "granted").symlink_to("secret")
+    here.shop.granting.approver = asked = human("no")
     found = await here.shop.call("total", {})
-    assert (found.outcome, found.value) == ("refused", None)
+    if IS_PORTABLE:  # the host opens files one by one: a human is asked for the one that the link leads to
+        assert (found.outcome, found.value, len(asked.asked)) == ("raised", None, 1)
+        return
+    assert (found.outcome, found.value, asked.asked) == ("refused", None, [])
     assert "'granted' is a symbolic link" in str(found)
 
 

@@ -22,8 +22,12 @@ _SETTING = "KNAPPER_SANDBOX_LEVEL"
 
 def _chosen() -> Any:  # one of the setting's values
     """Return the level for all tests: the forced one, or `portable` if there is no other."""
-    if _SETTING not in os.environ and not _has_landlock() and level_here() == "portable":
-        os.environ[_SETTING] = "portable"  # for subprocesses and the xdist workers
+    if _SETTING not in os.environ and not _has_landlock() and level_here() in ("portable", "none"):
+        # Also for subprocesses and the xdist workers, and a yes to one wall: the suite's functions are from here.
+        os.environ[_SETTING] = "portable"
+        level_here.cache_clear()
+        if level_here() == "none":
+            del os.environ[_SETTING]
     if os.environ.get(_SETTING) == "portable" and "PYTEST_XDIST_WORKER" not in os.environ:
         level_here()  # once, before the xdist workers start, so that a build does not count toward a test's time
     return os.environ.get(_SETTING, "auto")
@@ -75,9 +79,9 @@ async def start(**options: Any) -> Sandbox:  # what Sandbox.start takes
     return await Sandbox.start(level=FORCED, store=STORE, **options)
 
 
-def lend(folder: Path) -> None:
-    """Link the built components into a user data folder that a test has to itself."""
-    if STORE.is_dir():
+def lend(folder: Path, *, always: bool = False) -> None:
+    """Link the built components into a user data folder that a test has to itself, where the level needs them."""
+    if (always or IS_PORTABLE) and STORE.is_dir():
         place = folder / "knapper" / "portable"
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         for file in (*STORE.glob("*.compiled"), *STORE.glob("*.note")):
@@ -91,7 +95,9 @@ def lend(folder: Path) -> None:
 NOT_THERE: Final = {  # why a test does not apply to level `portable` → its files and functions
     "no process of its own is the worker": (
         "test_levels_and_refusals.py", "test_control_groups.py", "test_how_a_worker_is_seen.py",
-        "test_in_a_container.py",
+        "test_in_a_container.py", "of_every_other_bench_become_rows_of_the_table[sandbox]",
+        "test_what_is_imported_ahead_was_not_imported_by_the_worker",
+        "test_a_package_that_cannot_be_imported_ahead_is_imported_by_each_call",
         "test_what_a_worker_uses.py", "test_what_a_package_leaves_running.py", "test_the_filter_by_branch.py",
         "test_calls_of_other_machines.py", "test_a_worker_has_the_zone_of_the_host_and_not_its_name",
         "test_a_worker_that_dies_is_killed_with_a_reason", "test_other_limits_get_a_worker_of_their_own",
@@ -117,6 +123,10 @@ NOT_THERE: Final = {  # why a test does not apply to level `portable` → its fi
     ),
     "its clock shows UTC": ("test_a_zone_that_the_environment_names_is_kept",),
     "granted files come from the host's handler, which these calls have not": ("test_files_within_reach.py",),
+    "an error has the number of its own system": (
+        "test_nothing_tells_what_is_absent_in_the_state_of_the_workspace_or_granted_to_others",
+    ),
+    "the bench measures at the level of the machine": ("there_are_no_figures[local_tasks]",),
     "there are no threads": (
         "[threads]", "[a_pool_of_threads]", "[timers]", "test_a_thread_of_a_function_stops_as_its_main_one_does",
         "test_between_two_calls_a_worker_and_its_threads_stand_still",

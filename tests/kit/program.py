@@ -20,6 +20,7 @@ from typing import IO
 from agent_core.__main__ import main
 from agent_core.runtime.host_functions import parameters
 from agent_core.storage.sqlite.migrate import blank
+from tests.kit.levels import FORCED, IS_PORTABLE, lend
 
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload(
@@ -120,7 +121,11 @@ def knapper(
 def surroundings(given: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a program: the given variables, and as little as possible of ours."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-    return {**kept, "PYTHONPATH": str(Path(__file__).resolve().parents[2]), **given}
+    around = {**kept, "PYTHONPATH": str(Path(__file__).resolve().parents[2]), **given}
+    if IS_PORTABLE:
+        lend(Path(around.get("XDG_DATA_HOME") or Path(around.get("HOME", "~"), ".local/share").expanduser()))
+        around.setdefault("KNAPPER_SANDBOX_LEVEL", FORCED)
+    return around
 
 
 def _text(file: IO[bytes]) -> str:

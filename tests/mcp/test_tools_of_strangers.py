@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from agent_core.interfaces.cli import main
 from sandbox import Sandbox
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
+from tests.kit.levels import require_landlock
 
 STRANGER = Path(__file__).with_name("stranger.py")
 TEXT = {"type": "object", "properties": {"text": {"type": "string", "description": "Any."}}, "required": ["text"]}
@@ -277,10 +279,22 @@ def test_a_server_that_fails_says_why_and_leaves_no_entry(tmp_path: Path, capsys
     assert json.loads(capsys.readouterr().out)["servers"] == []
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="a filter of Linux takes Landlock away")
+def test_without_landlock_a_confined_server_is_not_started_and_the_reason_is_told() -> None:
+    command = [sys.executable, "-m", "agent_core.functions.mcp.confined", "/", ".", "echo", "started"]
+    lacking = [sys.executable, "-m", "tests.sandbox.lacking", "landlock", "--", *command]
+    done = subprocess.run(lacking, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "This kernel has no Landlock" in done.stderr
+    assert "--unconfined" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_script_that_a_server_may_not_read_is_named_with_the_command_that_lets_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a folder of its own the folder is let in; in the home folder or the workspace, the script alone."""
+    require_landlock("Landlock confines a server")
     root = tmp_path / "workspace"
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for folder, is_alone in ((root / "my tools", False), (tmp_path / "home", True), (root, True)):
@@ -302,6 +316,7 @@ def test_a_script_that_a_server_may_not_read_is_named_with_the_command_that_lets
 def test_a_path_that_is_let_in_counts_from_where_it_was_typed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    require_landlock("Landlock confines a server")
     (folder := tmp_path / "tools").mkdir()
     (folder / "server.py").write_text(STRANGER.read_text())
     told = does(folder, tool("echo"))
@@ -317,6 +332,7 @@ def test_a_path_that_is_let_in_counts_from_where_it_was_typed(
 def test_a_program_of_a_version_manager_is_let_in_with_what_it_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    require_landlock("Landlock confines a server")
     for folder in ("versions/shims", "versions/libexec", "tools"):
         (tmp_path / folder).mkdir(parents=True)
     for folder, starts in (("shims", str(tmp_path / "versions/libexec/any")), ("libexec", sys.executable)):

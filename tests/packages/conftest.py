@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.access.packages import Environment
+from tests.kit.levels import lend
 from tests.packages.support import ABACUS, BEADS, opened, placed, wheel
 
 
@@ -17,6 +18,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for key, value in {"NO_INDEX": "1", "FIND_LINKS": str(folder), "CONFIG_FILE": "/dev/null"}.items():
         monkeypatch.setenv(f"PIP_{key}", value)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    lend(tmp_path / "data")
     wheel(folder, "abacus", "1.0", ABACUS, ["beads>=1"])
     wheel(folder, "beads", "2.0", BEADS)
     return folder

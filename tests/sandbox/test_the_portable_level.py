@@ -402,7 +402,7 @@ def _doctor(data: Path, cwd: Path) -> dict[str, Any]:  # Any: JSON
 )
 def test_where_there_is_one_wall_the_user_is_asked_once(tmp_path: Path, answer: str, level: str, told: str) -> None:
     data = tmp_path / "data"
-    lend(data)
+    lend(data, always=True)
     (tmp_path / "knapper.toml").touch()
     if answer == "y":
         before = _doctor(data, tmp_path)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.levels import lend
 from tests.secrets.support import KEY
 
 
@@ -12,6 +13,7 @@ def config(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
     """The user's folder for secrets, outside of every workspace."""
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    lend(home / "data")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     return home / "config" / "knapper"
 

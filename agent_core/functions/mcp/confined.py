@@ -22,7 +22,13 @@ _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 def main() -> None:
     """Confine this process, then replace it by the server."""
     readable, writable, *command = sys.argv[1:]
-    version = syscall("landlock", _CREATE, None, 0, 1)
+    try:
+        version = syscall("landlock", _CREATE, None, 0, 1)
+    except OSError as error:
+        sys.exit(
+            f"This kernel has no Landlock, which confines an MCP server ({error.strerror}), so it was not started. "
+            "To let it reach all files that you can, add it with --unconfined."
+        )
     rights = _RIGHTS.get(version, (1 << 15) - 1)
     rules = syscall("landlock_create_ruleset", _CREATE, struct.pack("=Q", rights), 8, 0)
     for path in readable.split(os.pathsep):
