@@ -11,10 +11,9 @@ KEY = "tide-4471-harbour"
 HEAD = """\
 # A walkthrough of grants
 
-This page shows how a new user grants access to four functions: one needs a weather service, one a folder of CSV
-files, one a package, and one a secret. Every screen below was copied from a terminal of 100 × 30 by
-`python benchmarks/grants_walk.py`, which plays the walkthrough again: the service is a stand-in on this machine, the
-package index a folder of two small wheels, and the model a script; everything else is real.
+Four functions get access here: to a weather service, to a folder of CSV files, to a package, and to a secret. The
+screens were copied from a terminal of 100 × 30 by `python benchmarks/grants_walk.py`; the service, the package index
+and the model are stand-ins, everything else is real. [Grants](grants.md) has the rules.
 """
 FILES = {
     "sales/october.csv": "day,item,amount\n1,tea,4.50\n2,bread,3.20\n3,tea,-4.50\n",
@@ -151,7 +150,7 @@ WALK = (
         "A weather function",
         (
             Typed(f"What is the weather in Oslo? Ask http://{PLACE}/v1/oslo."),
-            Shown("The function is written and has been analyzed. None of it has run, and you are asked:", "o once"),
+            Shown("The function is written and analyzed, and none of it has run:", "o once"),
             Key("w", "Type the word"),
             Typed("Whole degrees, please."),
             Waited("→ no: “Whole degrees"),
@@ -174,7 +173,6 @@ WALK = (
             Shown("This function would see `sales/`, read-only, and none of your other files:", "o once"),
             Key("y", KEPT, 2),
             Waited("∙ ", 2),
-            Shown("The call:", "We sold", "✓ made sales_total"),
             Typed("Leave out what was given back."),
             Shown(
                 "Another version needs the same. You see the difference, and the same keys approve it again:", "o once"
@@ -198,14 +196,12 @@ WALK = (
             Shown("The question shows what would be installed, with all dependencies:", "o once"),
             Key("d", "That was all of it."),
             Key("y", "Trying to import them"),
-            Shown(
-                "`d` shows the source, too, above the question. During the installation, a line shows the progress.",
-                "Trying to import them",
-                "→ yes",
-            ),
             Waited("∙ ", 4),
             Shown(
-                "The package is available only to this function, whose examples ran with it:",
+                (
+                    "`d` shows the source, too, above the question. The package is available only to this function, "
+                    "whose examples ran with it:"
+                ),
                 "∙ created sp",
                 "✓ made spark",
             ),
@@ -229,34 +225,20 @@ WALK = (
             Key("y", KEPT, 5),
             Waited("∙ ", 5),
             Shown("The station returns the key, and neither you nor the model sees it:", "∙ ", "→ yes"),
-            Typed("And the weather in Bergen?"),
-            Waited("∙ ", 6),
-            Shown(
-                "`harbour_wind` joined the module of `weather`, whose own code is what you approved: nothing is asked.",
-                "Bergen, too",
-                "› And the",
-            ),
         ),
         [
             _made("harbour_wind", STATION, "outside", "to ask the harbour's station"),
             Ask(Wanted("harbour_wind")),
             Say("The wind at the harbour is 7.5 m/s."),
-            Ask(Wanted("weather", {"city": "Bergen"})),
-            Say("It is 4 °C in Bergen, too."),
         ],
     ),
     Part(
         "Afterwards",
         (
-            Typed("/grants"),
-            Waited("import the package sparkle", 2),
-            Waited("weather  "),
-            Shown("List the grants at the prompt:", "use the secret", "› /grants"),
             Shell(
                 "The file that travels with the code, to be reviewed with it:",
                 ("tail", "-n", "+5", "functions/grants.toml"),
             ),
-            Shell("Every request that was sent or refused has a line in the log:", ("cat", ".knapper/requests.log")),
             Shell("Revoke a grant:", ("knapper", "functions", "revoke", "harbour_wind", "--secret", "STATION_KEY")),
         ),
     ),

@@ -14,10 +14,9 @@ from .guide_walk_script import Escape, File, Part, Picture, Prompt, Said, Shell
 HEAD: Final = """\
 # A guide: helpers, agents, and a group
 
-This guide goes on where [the first one](guide.md) ended: from one agent to a helper that it calls, a second agent that
-it asks, and a group that talks. It needs a [model](first-minutes.md); in these pictures, which `make guide` takes from
-the terminal, the model is a script, and everything else is real. [Agents](agents.md) and [groups](groups.md) explain
-what you see.
+This guide goes on where [the first one](guide.md) ended, with a helper, a second [agent](agents.md) and a
+[group](groups.md). You need a [model](first-minutes.md); in these pictures, taken by `make guide`, it is a script, and
+everything else is real.
 """
 WORDS: Final = '''\
 def unknown_words(text: str, known: list[str]) -> list[str]:
@@ -51,7 +50,7 @@ PARTS: Final = (
         "A helper",
         (
             Shell("knapper init ~/team && cd ~/team"),
-            Said("A helper is a narrow agent that is called like a function. It is a file; this one has one function:"),
+            Said("A helper is an agent that is called like a function. This one has one function:"),
             File("team/functions/words.py", WORDS),
             File("team/helpers/proofreader.toml", PROOFREADER),
             Shell("knapper helpers check"),
@@ -67,7 +66,7 @@ PARTS: Final = (
     Part(
         "A second agent",
         (
-            Said("An agent is a file, too. This one has a purpose, and sees no function but the helper:"),
+            Said("This agent sees no function but the helper:"),
             File("team/agents/editor.toml", 'purpose = "Makes titles."\nfunctions = []\n'),
             Prompt("ask the editor for a title about cats", until="They say"),
             Picture(
@@ -84,7 +83,7 @@ PARTS: Final = (
     Part(
         "A group",
         (
-            Said("A group is a file with its members and the end of their talk:"),
+            Said("A group has a file with its members and the end of their talk:"),
             File("team/agents/critic.toml", 'purpose = "Criticizes titles."\n'),
             File("team/groups/review.toml", REVIEW),
             Prompt("/switch review", until="› /switch review"),
@@ -93,12 +92,7 @@ PARTS: Final = (
         ),
     ),
 )
-TAIL: Final = """\
-## Where next
-
-[Agents](agents.md) says how they wait for each other, what limits them, and how you steer them; [groups](groups.md) who
-speaks next. `examples/helpers.py` and `examples/group.py` are programs with the same parts.
-"""
+TAIL: Final = ""
 
 
 SHOP: Final = '''\

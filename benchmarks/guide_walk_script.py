@@ -6,10 +6,9 @@ HEAD = """\
 # A guide: the first ten minutes
 
 This guide takes you from an empty machine to a function that you made, edited, stopped in the middle and rolled back.
-Type the commands exactly as they are shown. You need no key and no model: the scripted tour answers, and everything
-that happens is real. With [your own model](first-minutes.md) it works the same, except that you may ask for anything.
-
-Every picture was taken from the terminal by `make guide`, which types exactly these commands.
+You need no key and no model: the scripted tour answers, and everything that happens is real. With [your own
+model](first-minutes.md) you may ask for anything. The pictures were taken by `make guide`, which types exactly these
+commands.
 """
 
 
@@ -96,7 +95,7 @@ PARTS = (
             Said("You need Linux on x86-64 (or WSL2) and Python 3.11 or newer. In a clone of the repository:"),
             Shell("python3 -m venv ~/venv && . ~/venv/bin/activate"),
             Shell("pip install --quiet ."),
-            Said("A workspace is a folder that contains your functions. Create one, and start:"),
+            Said("Create a workspace, a folder that contains your functions, and start:"),
             Shell("knapper init ~/my-assistant && cd ~/my-assistant"),
             Shell("knapper run --model tour", until="Screen 1 of 10"),
             Picture(
@@ -119,10 +118,7 @@ PARTS = (
                 ),
                 "› how many",
             ),
-            Said(
-                "It is plain Python in `functions/tour.py`, and it will still be there tomorrow. If "
-                "you ask again, it is only called:"
-            ),
+            Said("It is plain Python in `functions/tour.py`. If you ask again, it is only called:"),
             Prompt(RHYTHM, until="Screen 4 of 10"),
             Said("It does not count `y` as a vowel: the answer is 0."),
         ),
@@ -131,8 +127,8 @@ PARTS = (
         "Edit it live",
         (
             Said(
-                "The file is yours. `/edit count_vowels` opens it in your `$EDITOR`, at the function's "
-                "line. Or use any editor in another window. Start typing a line here, and do not send it yet:"
+                "`/edit count_vowels` opens the file in your `$EDITOR`, at the function's line. Or use any editor in "
+                "another window. Start typing a line, and do not send it yet:"
             ),
             Half("how many vowels are "),
             Said("In a second window:"),
@@ -153,24 +149,21 @@ PARTS = (
             ),
             Second("sed -i '$ d' ~/my-assistant/functions/tour.py", until="loads again"),
             Said(
-                "If the assistant changes the same function at the moment you save it, nothing is "
-                "overwritten. Your version stays on disk, the assistant's is kept as pending, and both "
-                "of you see the difference; `/confirm NAME` uses the other one, `/pending NAME drop` discards it."
+                "If the assistant changes the function at the moment you save it, yours stays on disk, the assistant's "
+                "is kept as pending, and both of you see the difference; `/confirm NAME` uses the other one, "
+                "`/pending NAME drop` discards it."
             ),
         ),
     ),
     Part(
         "Break in it",
         (
-            Said(
-                "Set a breakpoint at its first line, or at a line that you name, with a condition or a "
-                "count if you like (`/break count_vowels:15 if len(text) > 5 after 3`):"
-            ),
+            Said("Set a breakpoint at its first line ([or elsewhere](debugging.md)):"),
             Prompt("/break count_vowels", until="● 1: count_vowels"),
             Prompt(RHYTHM, until="(debug)"),
             Said(
-                "The call is paused, and so is its time limit. Look at the arguments, compute "
-                "something there (in its sandbox), change a variable, and continue:"
+                "The call and its clock are paused. Look at the arguments, compute something there (in its sandbox), "
+                "change a variable, and continue:"
             ),
             Prompt("a", "text = 'rhythm'", DEBUG),
             Prompt('p [one for one in text if one in "aeiouy"]', "['y']", DEBUG),
@@ -213,12 +206,8 @@ PARTS = (
 TAIL = """\
 ## Where next
 
-`/help` lists the commands, `next` continues the tour, and the [reference](reference.md) has everything. Read
-[the first minutes](first-minutes.md) to set up your own model, [at the terminal](terminal.md) for scripts and for what
-else you can type (`=NAME(…)`, `?NAME`, `!COMMAND`, `@FILE`), [grants](grants.md) to control what functions may
-access, and [several agents](guide-agents.md), a second guide, with helpers and a group.
-
-Once there are many functions, `/audit` (in a shell `knapper functions audit`) shows the state of all: which ones a
-request confuses with others, which ones fail, lie unused or lack an example, each with a proposal and the command to
-type. The more functions have a finding, the lower that part of the score.
+`/help` lists the commands, `next` continues the tour, and the [reference](reference.md) has everything. Read [the
+first minutes](first-minutes.md) to set up your own model, [at the terminal](terminal.md) for scripts and for what else
+you can type, [grants](grants.md) to control what functions may access, and [several agents](guide-agents.md) for
+helpers and groups. Once there are many functions, `/audit` shows which ones need work.
 """
