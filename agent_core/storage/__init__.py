@@ -1,11 +1,12 @@
 """Storage: the state that outlives the process. The only package that contains SQL.
 
-`open_store` opens a store by its address; `Store` combines small protocols, one for each subject. A method's result is
+`open_store` opens a store by its address; `Store` combines small classes, one for each subject. A method's result is
 on disk when the method returns.
 """
 
 from agent_core.base.workspace_folder import STATE
 
+from .address import open_store
 from .agent_store import (
     AgentRow,
     AgentStore,
@@ -20,6 +21,18 @@ from .agent_store import (
     text_names,
 )
 from .approval_store import ApprovalStore, DropYes, QuestionRow, SaveYes, YesRow
+from .block_store import (
+    AttachBlock,
+    BlockChange,
+    BlockRow,
+    DetachBlock,
+    DropSection,
+    LimitBlock,
+    SaveBlock,
+    SaveSection,
+    SectionRow,
+    Value,
+)
 from .call_store import (
     FAILURES,
     CallOwners,
@@ -64,34 +77,22 @@ from .function_store import (
     VersionRow,
 )
 from .memory_store import (
-    AttachBlock,
-    BlockChange,
-    BlockRow,
     CopyDocument,
     Counts,
-    DetachBlock,
     DocumentRow,
     DropDocument,
     DropPassages,
-    DropSection,
     DropVectors,
-    Hit,
-    LimitBlock,
     MemoryStore,
     PassageRow,
     RecallMessage,
-    SaveBlock,
     SaveDocument,
     SavePassages,
     SaveSaid,
-    SaveSection,
     SaveVectors,
-    SectionRow,
-    Shelf,
-    Value,
 )
 from .sqlite import adopt, set_aside
-from .store import Store, open_store
+from .store import Store
 from .subject import (
     FIX,
     BlockConflict,
@@ -101,20 +102,17 @@ from .subject import (
     SaveText,
     Shape,
     StateConflict,
-    Subject,
     Write,
     content_hash,
     dump,
     fitting,
 )
+from .tables.session import Hit, Shelf
 from .thread_store import (
-    AGAIN,
     BEAT,
-    BETWEEN,
     FROM_USER,
     LIMITS_FROM,
     Amounts,
-    AnswerAsk,
     Backlog,
     CircleError,
     MessageRow,
@@ -132,10 +130,13 @@ from .thread_store import (
 from .token_store import TokenRow, TokenStore
 from .transfer import copy_store, row_counts
 from .turn_store import (
+    AGAIN,
+    BETWEEN,
     ENDED,
     STREAMED,
     SUMMARY,
     USAGE,
+    AnswerAsk,
     Appended,
     ClaimedTurn,
     Due,
@@ -267,7 +268,6 @@ __all__ = [
     "StateRow",
     "Stats",
     "Store",
-    "Subject",
     "TendedRow",
     "ThreadRow",
     "TokenRow",

@@ -1,16 +1,26 @@
 """Agents in the store: their settings, and complete agents as values, each read and written in one transaction.
 
 A complete agent has positions instead of entry numbers: entries are counted through all turns from 1, and a summary's
-`upto` is such a count.
+`upto` is such a count. Ids that are globally unique (turns, blocks) are kept where they are free, and replaced where
+they are taken. Derived data (the recall index, vectors) is created again by the code that needs it.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, overload
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, overload
 
-from .memory_store import BlockChange, BlockRow, DocumentRow, PassageRow, SectionRow
-from .subject import Subject, Write
-from .turn_store import Entry
+from agent_core.base.errors import StorageError
+
+from .block_store import BlockChange, BlockRow, SectionRow, access_of, block_of, history_of, sections_of
+from .function_store import PinFunction
+from .memory_store import DocumentRow, PassageRow, SaveDocument, SavePassages
+from .subject import SETTINGS, Misfit, SaveText, Write, dump, parse_row
+from .tables import word_index
+from .tables.session import SqlSession
+from .tables.tables import Tables, apply, change, perform, query
+from .thread_store import leave_threads
+from .turn_store import IMPORTED, N_BITS, SUMMARY, Entry
 
 HELPER_RUN = "helper--"
 """The prefix of the names of agents that are runs of helpers."""
@@ -155,27 +165,299 @@ class Moved:
     attached: tuple[str, ...]
 
 
-class AgentStore(Subject, Protocol):
+_TABLES = {"turn": "agent", "event": "agent", "agent": "name", "holding": "agent", "section": "agent"} | {
+    "passage": "agent",
+    "document": "agent",
+    "pin": "agent",
+}
+
+
+_RUNS_OF_HELPERS = "select name, settings from agent where substr(name, 1, 8) = 'helper--'"
+_ALL_OF_AN_AGENT = (
+    "delete from block where not shared and id in (select block from holding where agent = ?1)"
+    " and not exists (select 1 from holding where block = id and agent <> ?1)",
+    "delete from holding where agent = ?",
+    "delete from section where agent = ?",
+    "delete from passage where agent = ?",
+    "delete from document where agent = ?",
+    "delete from said where agent = ?",
+    "delete from lane where agent = ?",
+    "delete from pin where agent = ?",
+    "delete from seen where agent = ?",
+    "delete from question where agent = ?",
+    "delete from agent where name = ?",
+    "delete from entry where seq in (select e.seq from turn t"
+    " join entry e on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1 where t.agent = ?)",
+    "update event set turn = null where agent = ?",
+    "delete from turn where agent = ?",
+    "delete from event where agent = ?",
+)
+
+
+_PASSAGES = "select id, text, words, at, tags, source, place, document, n from passage where agent = ? order by seq"
+_DOCUMENTS = "select hash, name, kind, at, done, total, complete from document where agent = ? order by seq"
+
+
+class AgentStore(Tables):
     """Agents, their settings, and the queries for moving them."""
 
-    async def agents(self) -> list[AgentRow]:
-        """Return the agents that have had a turn, by name."""
-
-    async def agent_settings(self, agent: str) -> dict[str, Any] | None:  # Any: JSON
+    @query
+    def agent_settings(self, session: SqlSession, agent: str) -> dict[str, Any] | None:  # Any: JSON
         """Return the saved settings of an agent; None if none were saved."""
+        row = session.one("select settings from agent where name = ?", agent)
+        return parse_row(row[0], SETTINGS) if row else None
 
-    async def has_agent(self, name: str) -> bool:
+    @query
+    def agents(self, session: SqlSession) -> list[AgentRow]:
+        """Return the agents that have had a turn, by name."""
+        rows = session.all(
+            "select agent, count(*), max(started), count(*) filter (where hidden) from turn group by agent order by 1"
+        )
+        return [AgentRow(*row) for row in rows]
+
+    @query
+    def has_agent(self, session: SqlSession, name: str) -> bool:
         """Return whether anything is stored for an agent of that name."""
+        return not name.startswith("@") and _exists(session, name)
 
-    async def agent_names(self) -> list[str]:
+    @query
+    def agent_names(self, session: SqlSession) -> list[str]:
         """Return the names of all agents that have stored data."""
+        union = " union ".join(f"select {key} from {table}" for table, key in _TABLES.items())  # noqa: S608
+        return sorted(str(name) for (name,) in session.all(union) if not str(name).startswith("@"))
 
-    async def read_agent(self, agent: str) -> WholeAgent | None:
+    @query
+    def read_agent(self, session: SqlSession, agent: str) -> WholeAgent | None:
         """Return all stored data of an agent, or None if there is none."""
+        with session.snapshot():
+            return _read(session, agent) if _exists(session, agent) else None
 
-    async def write_agent(self, whole: WholeAgent, *, share: bool = False, drop: bool = False) -> Moved:
+    @change
+    def write_agent(self, session: SqlSession, whole: WholeAgent, *, share: bool = False, drop: bool = False) -> Moved:
         """Insert an agent. `share` reuses an existing shared block; `drop` deletes the existing agent of that name.
+
+        A dropped agent's successor keeps its shared blocks: access that existed before is no new right.
 
         Raises:
             StorageError: there is an agent of that name; nothing was written.
         """
+        attached = {row[0] for row in session.all("select block from holding where agent = ? and attached", whole.name)}
+        if drop:
+            apply(session, [DropAgent(whole.name)])
+        if _exists(session, whole.name):
+            raise StorageError(f"There is an agent `{whole.name}` already.")
+        turns = {turn.id: _free(session, "turn", turn.id) for turn in whole.turns}
+        blocks = {block.row.id: _free(session, "block", block.row.id) for block in whole.blocks}
+        shared = [block for block in whole.blocks if block.row.shared and (share or block.row.id in attached)]
+        is_there = "select 1 from block where id = ? and shared"
+        had = [block for block in shared if session.one(is_there, block.row.id)]
+        blocks |= {block.row.id: block.row.id for block in had}
+        apply(session, _writes(whole))
+        for section in whole.sections:  # a `SaveSection` write would change their time of editing
+            session.all(
+                "insert into section (agent, name, position, text, chars, edited) values (?, ?, ?, ?, ?, ?)",
+                *(whole.name, section.name, section.position, section.text, section.limit, section.edited),
+            )
+        _put_turns(session, whole, turns)
+        for block in whole.blocks:
+            if block not in had:
+                _put_block(session, block, blocks[block.row.id], turns)
+                # Keep the access rights of a block. It belongs to the imported agent, no matter who wrote its first
+                # line.
+                if (block.readers, block.writers, block.history[0].agent) != (("*",), ("*",), whole.name):
+                    session.all(
+                        "insert into block_access (block, readers, writers, owner) values (?, ?, ?, ?)",
+                        *(blocks[block.row.id], dump([*block.readers]), dump([*block.writers]), whole.name),
+                    )
+            session.all(
+                "insert into holding (agent, block, position, attached) values (?, ?, ?, ?)",
+                *(whole.name, blocks[block.row.id], block.row.position, block.attached),
+            )
+        for event in whole.inbox:
+            _put_event(session, whole.name, event)
+        return Moved(turns, blocks, tuple(block.row.label for block in had))
+
+
+def _exists(session: SqlSession, agent: str) -> bool:
+    """Check whether anything is stored for an agent of that name."""
+    union = " union all ".join(f"select 1 from {table} where {key} = ?1" for table, key in _TABLES.items())  # noqa: S608
+    return session.one(f"select 1 where exists ({union})", agent) is not None
+
+
+@perform.register
+def _save_agent(write: SaveAgent, session: SqlSession) -> None:
+    session.all(
+        "insert into agent (name, settings) values (?, ?)"
+        " on conflict (name) do update set settings = excluded.settings",
+        *(write.agent, dump(write.settings)),
+    )
+
+
+@perform.register
+def _drop_agent(write: DropAgent, session: SqlSession) -> None:
+    agents = [write.agent]
+    while agents:
+        agent = agents.pop()
+        word_index.remove_agent(session, agent)
+        leave_threads(session, agent)
+        for sql in _ALL_OF_AN_AGENT:
+            session.all(sql, agent)
+        agents += [name for name, text in session.all(_RUNS_OF_HELPERS) if _caller(text) == agent]
+    session.vectors.sweep(session)
+
+
+def _caller(settings: str) -> object:
+    try:
+        return parse_row(settings, dict).get("caller")
+    except Misfit:  # a foreign row, so it is not a run of an agent
+        return None
+
+
+def _read(session: SqlSession, agent: str) -> WholeAgent:
+    settings = session.one("select settings from agent where name = ?", agent)
+    turns = tuple(_turns(session, agent))
+    named = {name for turn in turns for entry in turn.entries for name in text_names(entry)}
+    texts = [(name, session.one("select text from text where hash = ?", name)) for name in sorted(named)]
+    return WholeAgent(
+        agent,
+        parse_row(settings[0], dict) if settings else None,
+        turns,
+        tuple(_events(session, "agent = ? and turn is null order by due, seq", agent)),
+        tuple(_blocks(session, agent)),
+        tuple(sections_of(session, agent)),
+        tuple(
+            PassageRow(id, agent, text, words, at, tuple(parse_row(tags, [str])), *columns)
+            for id, text, words, at, tags, *columns in session.all(_PASSAGES, agent)
+        ),
+        tuple(
+            DocumentRow(hash, agent, name, kind, at, done, total, bool(complete))
+            for hash, name, kind, at, done, total, complete in session.all(_DOCUMENTS, agent)
+        ),
+        tuple(row[0] for row in session.all("select function from pin where agent = ? order by function", agent)),
+        {name: row[0] for name, row in texts if row},
+    )
+
+
+def _turns(session: SqlSession, agent: str) -> Iterator[WholeTurn]:
+    rows = session.all(
+        "select seq, id, state, started, ended, hidden, event from turn where agent = ? order by seq", agent
+    )
+    counted: list[int] = []
+    for seq, id, state, started, ended, hidden, first in rows:
+        events = _events(session, "turn = ? order by seq <> ?, seq", seq, first)
+        entries = tuple(_entries(session, seq, counted))
+        yield WholeTurn(id, state, started, ended, tuple(events), entries, bool(hidden))
+
+
+def _entries(session: SqlSession, turn: int, counted: list[int]) -> Iterator[Entry]:
+    rows = session.all(
+        "select seq, kind, payload, at from entry where seq between ? and ? order by seq",
+        *(turn << 20, (turn + 1 << 20) - 1),
+    )
+    for n, (seq, kind, payload, at) in enumerate(rows):
+        counted.append(seq)
+        said = parse_row(payload, dict)
+        if kind == SUMMARY and isinstance(said.get("upto"), int):
+            said = {**said, "upto": bisect_right(counted, said["upto"])}
+        yield Entry(kind, said, n, at=at)
+
+
+def _events(session: SqlSession, where: str, *values: object) -> Iterator[WholeEvent]:
+    sql = f"select kind, payload, at, key, due, timed from event where {where}"  # noqa: S608  (our own conditions)
+    for kind, payload, at, key, due, timed in session.all(sql, *values):
+        yield WholeEvent(kind, parse_row(payload, dict), at, key, due if timed else None)
+
+
+def _blocks(session: SqlSession, agent: str) -> Iterator[WholeBlock]:
+    rows = session.all(
+        "select h.attached, b.id, b.label, b.value, b.chars, b.description, b.read_only, b.shared, h.position,"
+        " b.version, b.edited from holding h join block b on b.id = h.block where h.agent = ?"
+        " order by h.attached desc, h.position, b.label, b.id",
+        agent,
+    )
+    for attached, *columns in rows:
+        row = block_of(tuple(columns))
+        history = tuple(history_of(session, row.id))
+        access = access_of(session, row.id)
+        yield WholeBlock(row, history, bool(attached), access.readers, access.writers)
+
+
+def _free(session: SqlSession, table: str, id: str) -> str:
+    """Return the id, or a new one if it is taken."""
+    row = session.one(f"select 1 from {table} where id = ?", id)  # noqa: S608  (our own table name)
+    return session.clock.new_id() if row else id
+
+
+def _writes(whole: WholeAgent) -> Iterator[Write]:
+    if whole.settings is not None:
+        yield SaveAgent(whole.name, whole.settings)
+    yield from (SaveText(text) for text in whole.texts.values())
+    yield from (PinFunction(whole.name, function) for function in whole.pins)
+    yield from (SaveDocument(replace(document, agent=whole.name)) for document in whole.documents)
+    for passage in whole.passages:
+        yield SavePassages((replace(passage, agent=whole.name),))
+
+
+def _put_turns(session: SqlSession, whole: WholeAgent, ids: dict[str, str]) -> None:
+    counted: list[int] = []
+    for turn in whole.turns:
+        events = [_put_event(session, whole.name, turn_event) for turn_event in turn.events]
+        seq = session.all(
+            "insert into turn (id, agent, event, state, attempt, n, owner, hidden, started, ended)"
+            " values (?, ?, ?, ?, 1, ?, '', ?, ?, ?) returning seq",
+            *(ids[turn.id], whole.name, events[0], turn.state, len(turn.entries), turn.hidden),
+            *(turn.started, turn.ended),
+        )[0][0]
+        for event in events:
+            session.all("update event set turn = ? where seq = ?", seq, event)
+        for n, entry in enumerate(turn.entries):
+            counted.append(seq << N_BITS | n)
+            session.all(
+                "insert into entry (seq, kind, payload, attempt, at) values (?, ?, ?, ?, ?)",
+                *(counted[-1], entry.kind, _payload(entry, counted), IMPORTED, entry.at),
+            )
+
+
+def _payload(entry: Entry, numbers: list[int]) -> str:
+    """Return the JSON of an entry; a summary's `upto` becomes the local number of the entry at that position."""
+    if isinstance(entry, EntryText):
+        if entry.upto is None:
+            return entry.text
+        return f'{{"upto":{_place(entry.upto, numbers)},{entry.text[1:]}'
+    upto = entry.payload.get("upto")
+    if entry.kind != SUMMARY or not isinstance(upto, int):
+        return dump(entry.payload)
+    return dump({**entry.payload, "upto": _place(upto, numbers)})
+
+
+def _place(upto: int, numbers: list[int]) -> int:
+    return numbers[min(upto, len(numbers)) - 1] if upto > 0 else 0
+
+
+def _put_event(session: SqlSession, agent: str, event: WholeEvent) -> int:
+    is_timed = event.due is not None
+    due = event.due if is_timed else event.at
+    payload = event.payload if isinstance(event.payload, str) else dump(event.payload)
+    seq = session.all(
+        "insert into event (id, agent, key, kind, payload, due, timed, at) values (?, ?, ?, ?, ?, ?, ?, ?)"
+        " returning seq",
+        *(session.clock.new_id(), agent, event.key, event.kind, payload, due, is_timed, event.at),
+    )[0][0]
+    return int(seq)
+
+
+def _put_block(session: SqlSession, block: WholeBlock, id: str, turns: dict[str, str]) -> None:
+    row = block.row
+    session.all(
+        "insert into block (id, label, value, chars, description, read_only, shared, version, edited)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        *(id, row.label, dump(row.value), row.limit, row.description, row.read_only, row.shared),
+        *(row.version, row.edited),
+    )
+    for line in block.history:
+        session.all(
+            "insert into block_change (block, version, value, what, by, agent, turn, at)"
+            " values (?, ?, ?, ?, ?, ?, ?, ?)",
+            *(id, line.version, dump(line.value), line.action, line.by, line.agent),
+            *(turns.get(line.turn, line.turn), line.at),
+        )

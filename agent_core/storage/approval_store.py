@@ -1,9 +1,14 @@
-"""Approvals in the store: what the user allowed a function to reach, and pending questions about it."""
+"""Approvals in the store: what the user allowed a function to reach, and pending questions about it.
+
+Questions and answers are trusted only if this user's program wrote them; readers check the seals of approvals.
+"""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final
 
-from .subject import Subject, Write
+from .subject import Write, dump, is_signed, parse_row, sign
+from .tables.session import SqlSession
+from .tables.tables import Tables, change, perform, query
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +58,95 @@ class DropYes(Write):
     digest: str = ""
 
 
-class ApprovalStore(Subject, Protocol):
+_DECISION: Final = {"answer": str, "word": str, "by": str}
+_ENDED: Final = {"answer": "no", "word": "", "by": "ended"}
+
+
+class ApprovalStore(Tables):
     """The approvals of a user, and the questions to them. The first answer to a question counts."""
 
-    async def ask_user(self, row: QuestionRow) -> None:
+    @change
+    def ask_user(self, session: SqlSession, row: QuestionRow) -> None:
         """Store a question with the current time, unless a person has already answered one with its id."""
+        known = session.one("select decision, answer_seal from question where id = ?", row.id)
+        if known is not None and _is_answered(session, row.id, *known) and parse_row(known[0], _DECISION) != _ENDED:
+            return
+        session.all("delete from question where id = ?", row.id)
+        values = (row.id, row.agent, row.turn, dump(row.question))
+        session.all(
+            "insert into question (id, agent, turn, question, asked_at, seal) values (?, ?, ?, ?, ?, ?)",
+            *(*values, session.clock.now(), sign(session.sealer, "question", *values)),
+        )
 
-    async def pending_questions(self) -> list[QuestionRow]:
+    @query
+    def pending_questions(self, session: SqlSession) -> list[QuestionRow]:
         """Return the questions that nobody has answered, oldest first."""
+        rows = session.all(
+            "select id, agent, turn, question, asked_at, seal from question where decision is null order by seq"
+        )
+        return [
+            QuestionRow(id, agent, turn, parse_row(text, dict), asked_at)
+            for id, agent, turn, text, asked_at, seal in rows
+            if is_signed(session.sealer, seal, "question", id, agent, turn, text)
+        ]
 
-    async def answer_question(self, id: str, decision: dict[str, str]) -> bool:
+    @change
+    def answer_question(self, session: SqlSession, id: str, decision: dict[str, str]) -> bool:
         """Store the answer to a question. Return False if there is no such question, or it already has an answer."""
+        return _answer(session, id, decision)
 
-    async def decision(self, id: str) -> dict[str, str] | None:
-        """Return the answer to a question, or None while it is pending."""
+    @query
+    def decision(self, session: SqlSession, id: str) -> dict[str, str] | None:
+        """Return the answer to a question, if this user's program gave it, or None while it is pending."""
+        row = session.one("select decision, answer_seal from question where id = ?", id)
+        if row is None:  # the row was removed: no answer can follow
+            return dict(_ENDED)
+        if not _is_answered(session, id, *row):
+            return None
+        decision: dict[str, str] = parse_row(row[0], _DECISION)
+        return decision
 
-    async def settle_questions(self, turn: str) -> None:
+    @change
+    def settle_questions(self, session: SqlSession, turn: str) -> None:
         """Answer no to the pending questions of a turn that has ended."""
+        for (id,) in session.all("select id from question where turn = ? and decision is null", turn):
+            _answer(session, id, _ENDED)
 
-    async def yeses(self) -> list[YesRow]:
+    @query
+    def yeses(self, session: SqlSession) -> list[YesRow]:
         """Return every approval of what a function may reach, the newest last. The reader checks the seals."""
+        return [
+            YesRow(*row)
+            for row in session.all("select function, digest, content, grants, by, seal, at from yes order by seq")
+        ]
+
+
+def _answer(session: SqlSession, id: str, decision: dict[str, str]) -> bool:
+    row = session.one("select decision, answer_seal from question where id = ?", id)
+    if row is None or _is_answered(session, id, *row):
+        return False
+    text = dump(decision)
+    session.all(
+        "update question set decision = ?, answered_at = ?, answer_seal = ? where id = ?",
+        *(text, session.clock.now(), sign(session.sealer, "answer", id, text), id),
+    )
+    return True
+
+
+def _is_answered(session: SqlSession, id: str, decision: str | None, seal: str | None) -> bool:
+    """Check whether this user's program wrote the answer: a stranger's does not count."""
+    return decision is not None and seal is not None and is_signed(session.sealer, seal, "answer", id, decision)
+
+
+@perform.register
+def _save_yes(write: SaveYes, session: SqlSession) -> None:
+    session.all("delete from yes where function = ? and digest = ?", write.function, write.digest)
+    session.all(
+        "insert into yes (function, digest, content, grants, by, seal, at) values (?, ?, ?, ?, ?, ?, ?)",
+        *(write.function, write.digest, write.content, write.grants, write.by, write.seal, session.clock.now()),
+    )
+
+
+@perform.register
+def _drop_yes(write: DropYes, session: SqlSession) -> None:
+    session.all("delete from yes where function = ?1 and (digest = ?2 or ?2 = '')", write.function, write.digest)

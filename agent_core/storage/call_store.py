@@ -1,10 +1,13 @@
-"""Calls in the store: statistics of each version of a function, the newest calls, and recorded calls for replay."""
+"""Calls in the store: totals of each version, outcomes, the newest calls, and recorded ones, limited in number."""
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
-from .subject import Subject, Write
+from .subject import Write, dump, is_signed, parse_row, sign
+from .tables.session import SqlSession
+from .tables.tables import Tables, perform, query
 
 KEEP_CALLS = 100
 """The number of calls per function that are kept individually, unless a setting says otherwise."""
@@ -159,40 +162,254 @@ class SaveSeen(Write):
     shape: Any  # Any: JSON
 
 
-class CallStore(Subject, Protocol):
+NAME_CHARS, MESSAGE_CHARS = 80, 200
+MAX_KINDS = 20
+OTHERS = "others"
+MOST_OF_ONE, MOST = 20, 500
+MOST_EXPOSED = 8_000  # rows of all functions in all turns; each turn has a few
+_STATS = (
+    "select function, version, calls, returned, failed, failing, holding, first, last, seconds, worst, since, worked,"
+    " longest, memory, cpu from call_total"
+)
+MOST_REQUESTS = 2_000
+# Skips from function to function along the primary key, since only the newest calls of each are wanted
+_REQUESTS = """
+with recursive named(function) as (
+    select min(function) from call
+    union all
+    select (select min(function) from call where function > named.function) from named where named.function is not null
+), served as (
+    select call.function, call.turn, max(call.at) as last from named join call on call.function = named.function
+    and call.n > (select max(n) from call where function = named.function) - ?1
+    where call.outcome = 'returned' and call.turn <> '' group by call.function, call.turn order by last desc limit ?2
+)
+select served.function, (
+    select json_extract(entry.payload, '$.text') from entry
+    where entry.seq between turn.seq << 20 and (turn.seq + 1) << 20 and entry.kind = 'user' order by entry.seq limit 1
+) from served join turn on turn.id = served.turn where ?3 = 1 or turn.agent in (select value from json_each(?4))
+ order by served.last desc
+"""
+_REQUESTS_MARK = "select (select count(*) from turn), coalesce(sum(calls), 0), coalesce(max(last), 0.0) from call_total"
+_IS_THEIRS = "(?2 = 1 or exists (select 1 from turn where turn.id = {}.turn and turn.agent in"
+_IS_THEIRS += " (select value from json_each(?3))))"
+_AMONG = "(?4 = '[]' or outcome in (select value from json_each(?4)))"
+_EXPOSED = "select turn, function, version, masked, model from exposure order by n"
+_IN_TURN = "entry.seq between turn.seq << 20 and ((turn.seq + 1) << 20) - 1"
+_OUTCOMES = (  # with the seq of the agent's next turn, whose message may be the same again
+    "select turn.seq, turn.id, turn.agent, turn.hidden,"  # noqa: S608  (our own text)
+    f" (select count(*) from entry where {_IN_TURN} and entry.kind = 'usage'),"
+    " (select coalesce(sum(cast(json_extract(entry.payload, '$.prompt_tokens') as integer)"
+    " + cast(json_extract(entry.payload, '$.completion_tokens') as integer)), 0)"
+    f" from entry where {_IN_TURN} and entry.kind = 'usage'),"
+    " (select json_extract(entry.payload, '$.text') from entry"
+    f" where {_IN_TURN} and entry.kind = 'user' order by entry.seq limit 1),"
+    " (select min(later.seq) from turn later where later.agent = turn.agent and later.seq > turn.seq)"
+    " from turn where turn.id in (select distinct turn from exposure) and turn.state <> 'open' order by turn.seq"
+)
+_RECENT = (
+    "select version, turn, outcome, error, message, seconds, memory, at, cpu from call"  # noqa: S608  (our own text)
+    f" where function = ?1 and {_IS_THEIRS.format('call')} order by n desc"
+)
+_RECORDED = "select n, function, outcome, turn, data, at, seal from recorded where "
+_ROWS = _RECORDED + _IS_THEIRS.format("recorded")
+
+
+class CallStore(Tables):
     """The calls of functions."""
 
-    async def seen(self) -> list[SaveSeen]:
+    @query
+    def seen(self, session: SqlSession) -> list[SaveSeen]:
         """Return the recorded shapes of results."""
+        rows = session.all("select agent, function, version, shape from seen")
+        return [SaveSeen(agent, function, version, parse_row(shape)) for agent, function, version, shape in rows]
 
-    async def exposed_turns(self) -> list[ExposedTurn]:
+    @query
+    def exposed_turns(self, session: SqlSession) -> list[ExposedTurn]:
         """Return the newest turns with recorded exposures, oldest first, without open ones."""
+        sides: dict[str, tuple[set[tuple[str, str]], set[tuple[str, str]]]] = {}
+        models: dict[str, str] = {}
+        for turn, function, version, masked, model in session.all(_EXPOSED):
+            sides.setdefault(turn, (set(), set()))[bool(masked)].add((function, version))
+            models[turn] = model
+        rows = session.all(_OUTCOMES)
+        texts = {seq: text for seq, _turn, _agent, _hidden, _requests, _tokens, text, _next in rows}
+        return [
+            ExposedTurn(
+                turn,
+                models[turn],
+                frozenset(sides[turn][0]),
+                frozenset(sides[turn][1]),
+                int(requests),
+                int(tokens),
+                is_retried=bool(hidden) and text is not None and text == texts.get(after),
+            )
+            for _seq, turn, _agent, hidden, requests, tokens, text, after in rows
+        ]
 
-    async def call_stats(self, function: str = "") -> list[Stats]:
+    @query
+    def call_stats(self, session: SqlSession, function: str = "") -> list[Stats]:
         """Return the call statistics of each version of each function (or of one), the one called last at the end."""
+        query = (f"{_STATS} where function = ? order by last", function) if function else (f"{_STATS} order by last",)
+        return [Stats(*row) for row in session.all(*query)]
 
-    async def call_kinds(self, function: str) -> list[KindRow]:
+    @query
+    def call_kinds(self, session: SqlSession, function: str) -> list[KindRow]:
         """Return the kinds of outcomes of a function's calls that did not return, the most frequent first."""
+        rows = session.all(
+            "select version, outcome, error, calls, last from call_kind where function = ?"
+            " order by calls desc, last desc",
+            function,
+        )
+        return [KindRow(*row) for row in rows]
 
-    async def recent_calls(self, function: str, owners: CallOwners = None) -> list[CallRow]:
+    @query
+    def recent_calls(self, session: SqlSession, function: str, owners: CallOwners = None) -> list[CallRow]:
         """Return the calls of a function that are kept individually, newest first."""
+        rows = session.all(_RECENT, function, *owners_given(owners))
+        return [CallRow(*row) for row in rows]
 
-    async def failing(self, failures: int) -> frozenset[tuple[str, str]]:
+    @query
+    def failing(self, session: SqlSession, failures: int) -> frozenset[tuple[str, str]]:
         """Return the functions, with versions, that failed this many times in a row since their release."""
+        # The index contains only failing versions.
+        rows = session.all("select function, version from call_total where worst > 0 and worst >= ?", failures)
+        return frozenset((function, version) for function, version in rows)
 
-    async def releases(self, function: str) -> list[tuple[str, float]]:
+    @query
+    def releases(self, session: SqlSession, function: str) -> list[tuple[str, float]]:
         """Return the versions of a function that the user released, with the times, oldest first."""
+        rows = session.all("select version, at from release where function = ? order by seq", function)
+        return [(version, at) for version, at in rows]
 
-    async def requests_served(self, each: int, owners: CallOwners = None) -> list[tuple[str, str]]:
+    @query
+    def requests_served(self, session: SqlSession, each: int, owners: CallOwners = None) -> list[tuple[str, str]]:
         """Return (function, request) for the turns of each function's newest `each` successful calls, oldest first."""
+        rows = session.all(_REQUESTS, each, MOST_REQUESTS, *owners_given(owners))
+        return [(function, text) for function, text in reversed(rows) if isinstance(text, str) and text.strip()]
 
-    async def requests_mark(self) -> str:
+    @query
+    def requests_mark(self, session: SqlSession) -> str:
         """Return a text that changes whenever the result of `requests_served` may change."""
+        return f"{session.all(_REQUESTS_MARK)} {session.generation()}"
 
-    async def recorded_call(self, n: int, owners: CallOwners = None) -> RecordedRow | None:
+    @query
+    def recorded_call(self, session: SqlSession, n: int, owners: CallOwners = None) -> RecordedRow | None:
         """Return one recorded call; None if there is none with that number that belongs to the owners."""
+        return next(_own(session, session.all(f"{_ROWS} and n = ?1", n, *owners_given(owners))), None)
 
-    async def recorded_calls(
-        self, function: str = "", outcomes: tuple[str, ...] = (), owners: CallOwners = None
+    @query
+    def recorded_calls(
+        self, session: SqlSession, function: str = "", outcomes: tuple[str, ...] = (), owners: CallOwners = None
     ) -> list[RecordedRow]:
         """Return recorded calls, newest first: all, those of a function, or those with one of these outcomes."""
+        rows = session.all(
+            f"{_ROWS} and (?1 = '' or function = ?1) and {_AMONG} order by n desc",
+            *(function, *owners_given(owners), json.dumps(outcomes)),
+        )
+        return [*_own(session, rows)]
+
+
+def owners_given(owners: CallOwners) -> tuple[int, str]:
+    """Return the parameters for a statement's owners: 1 for all, and the agents as JSON."""
+    return int(owners is None), json.dumps(sorted(owners or ()))
+
+
+def _own(
+    session: SqlSession, rows: list[tuple[Any, ...]]
+) -> Iterator[RecordedRow]:  # Any: columns as SQLite types them
+    """Yield the rows that this user's program wrote: readers rely on their shape."""
+    for n, function, outcome, turn, data, at, seal in rows:
+        if is_signed(session.sealer, seal, "recorded", function, outcome, turn, data):
+            yield RecordedRow(n, function, outcome, turn, at, parse_row(data, dict))
+
+
+@perform.register
+def _record_call(write: RecordCall, session: SqlSession) -> None:
+    now = session.clock.now()
+    returned, failed = int(write.outcome == "returned"), int(write.outcome in FAILURES)
+    _keep_call(session, write, now)
+    session.all(
+        "insert into call_total as o (function, version, calls, returned, failed, failing, holding, first, last,"
+        " seconds, worst, since, worked, longest, memory, cpu)"
+        " values (?1, ?2, 1, ?3, ?4, ?4, ?3, ?5, ?5, ?6, ?4, ?9, ?9, ?6, ?7, ?8)"
+        " on conflict (function, version) do update set"
+        " calls = o.calls + 1, returned = o.returned + ?3, failed = o.failed + ?4,"
+        " failing = case when ?3 > 0 then 0 else o.failing + ?4 end,"
+        " worst = case when ?4 > 0 then max(o.worst, o.failing + 1) else o.worst end,"
+        " holding = case when ?4 > 0 then 0 else o.holding + ?3 end,"
+        " since = case when ?4 > 0 then null when ?3 > 0 and o.holding = 0 then ?5 else o.since end,"
+        " worked = coalesce(?9, o.worked), last = ?5, seconds = o.seconds + ?6, longest = max(o.longest, ?6),"
+        " memory = coalesce(max(o.memory, ?7), o.memory, ?7), cpu = coalesce(o.cpu + ?8, o.cpu, ?8)",
+        *(write.function, write.version, returned, failed, now, float(write.seconds), write.memory, write.cpu),
+        now if returned else None,
+    )
+    if not returned:
+        _count_kind(session, write, now)
+
+
+def _keep_call(session: SqlSession, write: RecordCall, now: float) -> None:
+    """Store the call, and delete the oldest one beyond the limit."""
+    number = session.all("select coalesce(max(n), 0) + 1 from call where function = ?", write.function)[0][0]
+    session.all(
+        "insert into call (function, n, version, turn, outcome, error, message, seconds, memory, at, cpu)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        *(write.function, number, write.version, write.turn, write.outcome),
+        *(write.error[:NAME_CHARS], write.message[:MESSAGE_CHARS], write.seconds, write.memory, now, write.cpu),
+    )
+    session.all("delete from call where function = ? and n <= ?", write.function, number - session.keep_calls)
+
+
+def _count_kind(session: SqlSession, write: RecordCall, now: float) -> None:
+    kind = (write.function, write.version, write.outcome)
+    error = write.error[:NAME_CHARS]
+    # The function chooses the names of its exceptions: they must not fill the table.
+    kinds = session.all("select error from call_kind where function = ? and version = ? and outcome = ?", *kind)
+    if (error,) not in kinds and len(kinds) >= MAX_KINDS:
+        error = OTHERS
+    session.all(
+        "insert into call_kind as o (function, version, outcome, error, calls, last) values (?, ?, ?, ?, 1, ?)"
+        " on conflict (function, version, outcome, error) do update set calls = o.calls + 1, last = excluded.last",
+        *(*kind, error, now),
+    )
+
+
+@perform.register
+def _release(write: ReleaseFunction, session: SqlSession) -> None:
+    now = session.clock.now()
+    session.all("insert into release (function, version, at) values (?, ?, ?)", write.function, write.version, now)
+    session.all(
+        "update call_total set worst = 0, failing = 0, holding = 0, since = null where function = ? and version = ?",
+        *(write.function, write.version),
+    )
+
+
+@perform.register
+def _expose(write: SaveExposures, session: SqlSession) -> None:
+    session.many(
+        "insert into exposure (turn, function, version, masked, model) values (?, ?, ?, ?, ?)",
+        [(write.turn, name, version, masked, write.model) for name, version, masked in write.functions],
+    )
+    session.all("delete from exposure where n <= (select max(n) from exposure) - ?", MOST_EXPOSED)
+
+
+@perform.register
+def _see(write: SaveSeen, session: SqlSession) -> None:
+    session.all("delete from seen where agent = ? and function = ?", write.agent, write.function)
+    row = (write.agent, write.function, write.version, dump(write.shape))
+    session.all("insert into seen (agent, function, version, shape) values (?, ?, ?, ?)", *row)
+
+
+@perform.register
+def _save(write: SaveRecorded, session: SqlSession) -> None:
+    """Store one call and delete the oldest ones beyond the limits."""
+    row = (write.function, write.outcome, write.turn, dump(write.data))
+    number = session.all(
+        "insert into recorded (function, outcome, turn, data, at, seal) values (?, ?, ?, ?, ?, ?) returning n",
+        *(*row, session.clock.now(), sign(session.sealer, "recorded", *row)),
+    )[0][0]
+    session.all("delete from recorded where n <= ?", number - MOST)
+    session.all(
+        "delete from recorded where function = ?1 and n <= (select n from recorded where function = ?1"
+        " order by n desc limit 1 offset ?2)",
+        *(write.function, MOST_OF_ONE),
+    )

@@ -5,15 +5,21 @@ blocks and sections lose the sentences with the text; summaries are created agai
 Everything happens in one transaction.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeAlias
+import re
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
 
 from agent_core.base.matching import MARK, NAME, Mention
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
-from .subject import dump
-from .turn_store import Entry
+from .subject import content_hash, dump, parse_row, sign
+from .tables.lanes import numbers
+from .tables.session import SqlSession
+from .tables.tables import Tables, query
+from .turn_store import N_BITS, SAID, SUMMARY, Entry, entries_of
 
 Words: TypeAlias = Callable[[str, float | None, Sequence[str]], str]
 """Maps the text, time and tags of a row to the words that the word index stores for it."""
@@ -71,25 +77,6 @@ class Said:
     speaker: str
     text: str
     at: float
-
-
-class ForgetStore(Protocol):
-    """The methods that remove something from the record."""
-
-    async def last_said(self, agent: str, turn: int | None = None, entry: int | None = None) -> Said | None:
-        """Return the last message of an agent, of a turn, or of an entry in it; None if there is none."""
-
-    async def turns_before(self, agent: str, at: float) -> list[int]:
-        """Return the numbers of the turns that began before a time."""
-
-    async def rehearse(self, erasure: Erasure) -> dict[str, int]:
-        """Return how much would be removed from each place, without changing anything."""
-
-    async def forget(self, erasure: Erasure) -> dict[str, int]:
-        """Forget in one transaction, then remove the bytes from the file; return how much was removed from each place.
-
-        If the program ends in between, the next opening of the file removes the bytes.
-        """
 
 
 @dataclass(slots=True)
@@ -159,3 +146,386 @@ class Redaction:
         except Malformed:
             return self.mention.without(text)
         return self.mention.without(dump(self.json(value)), NAME)
+
+
+_FORM: Final = ("call_id", "name", "outcome", "version", "speaker")
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
+_LAST: Final = (
+    "select t.seq, e.seq, e.kind, e.payload, e.at from turn t join entry e"
+    " on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1"
+    " where t.agent = ?1 and t.seq = coalesce(?2, t.seq) and e.n = coalesce(?3, e.n)"
+    " and e.kind in ('user', 'assistant', 'notice', 'result') order by e.kind = 'user' desc,"
+    " e.seq desc limit 1"
+)
+_OF_TURNS: Final = (
+    "seq in (select e.seq from turn t join entry e on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1"
+    " where t.seq in (select cast(value as integer) from json_each(?1)))"
+)
+_IN_TURNS: Final = "turn in (select id from turn where seq in (select cast(value as integer) from json_each(?1)))"
+_REPLACED: Final = "version < (select max(version) from block_change c where c.block = block_change.block)"
+_GONE: Final = (
+    ("messages", "delete from entry where OF_TURNS and kind in ('user', 'assistant', 'notice') returning 1"),
+    ("summaries", "delete from entry where OF_TURNS and kind = 'summary' returning 1"),
+    ("calls and answers", "delete from entry where OF_TURNS and kind in ('call', 'result') returning 1"),
+    ("records of requests", "delete from entry where OF_TURNS returning 1"),
+    ("recorded calls", "delete from recorded where IN_TURNS returning 1"),
+    ("records of requests", "delete from exposure where IN_TURNS returning 1"),
+    ("states of functions", "delete from state where IN_TURNS returning 1"),
+    ("messages of failed calls", "update call set message = '' where message <> '' and IN_TURNS returning 1"),
+    ("reasons of versions", "update change set reason = '' where reason <> '' and IN_TURNS returning 1"),
+    ("questions about grants", "delete from question where IN_TURNS returning 1"),
+    ("earlier texts of blocks", "delete from block_change where IN_TURNS and REPLACED returning 1"),
+    (
+        "notes on changes of blocks",
+        "update block_change set what = 'forgotten' where what <> 'forgotten' and IN_TURNS returning 1",
+    ),
+)
+_OUT: Final = (
+    "update event set turn = null, key = 'forgotten-' || seq where turn in NUMBERS",
+    "delete from turn where seq in (select cast(value as integer) from json_each(?1))",
+    "delete from event where key = 'forgotten-' || seq",
+)
+_BEFORE: Final = (
+    ("inbox", "delete from event where agent = ?1 and turn is null and at < ?2 returning 1"),
+    (
+        "earlier texts of blocks",
+        "delete from block_change where at < ?2 and REPLACED and block in"
+        " (select block from holding where agent = ?1) returning 1",
+    ),
+)
+_STORED: Final = (
+    "select seq from passage where agent = ?1 and document = '' and (at < ?3 or exists (select 1 from turn t"
+    " where t.seq in (select cast(value as integer) from json_each(?2))"
+    " and passage.at between t.started and coalesce(t.ended, 1e12)))"
+)
+_DROP: Final = {
+    "recall": "delete from said where seq in (select cast(value as integer) from json_each(?)) returning 1",
+    "archival": "delete from passage where seq in (select cast(value as integer) from json_each(?)) returning 1",
+}
+_UNNAMED: Final = (
+    "delete from text where hash in (select value from json_each(?)) and hash not in (select version from manifest)"
+    " and hash not in (select version from change where version is not null)"
+)
+
+
+class ForgetStore(Tables):
+    """The methods that remove something from the record."""
+
+    @query
+    def last_said(
+        self, session: SqlSession, agent: str, turn: int | None = None, entry: int | None = None
+    ) -> Said | None:
+        """Return the last message of an agent, of a turn, or of an entry in it; None if there is none."""
+        row = session.one(_LAST, agent, turn, entry)
+        if row is None:
+            return None
+        turn_seq, seq, kind, payload, at = row
+        said = parse_row(payload, dict)
+        return Said(turn_seq, seq, said.get("speaker") or kind, said.get("text") or "", at)
+
+    @query
+    def turns_before(self, session: SqlSession, agent: str, at: float) -> list[int]:
+        """Return the numbers of the turns that began before a time."""
+        rows = session.all("select seq from turn where agent = ? and started < ? order by seq", agent, at)
+        return [row[0] for row in rows]
+
+    @query
+    def rehearse(self, session: SqlSession, erasure: Erasure) -> dict[str, int]:
+        """Return how much would be removed from each place, without changing anything."""
+        with session.rehearsal():
+            return erase(session, erasure)
+
+    @abstractmethod
+    async def forget(self, erasure: Erasure) -> dict[str, int]:
+        """Forget in one transaction, then remove the bytes from the file; return how much was removed from each place.
+
+        If the program ends in between, the next opening of the file removes the bytes.
+        """
+
+
+def erase(session: SqlSession, erasure: Erasure) -> dict[str, int]:
+    """Forget, inside a transaction of the caller; return how much was removed from each place."""
+    match erasure.target:
+        case Mention() as mention:
+            counts = forget_text(session, Redaction(mention, erasure.hosted), erasure.words)
+        case TurnsGone() as gone:
+            counts = _forget_turns(session, erasure, gone)
+        case MessageGone() as gone:
+            counts = _forget_message(session, erasure, gone)
+    return {place: count for place, count in counts.items() if count}
+
+
+def _forget_turns(session: SqlSession, erasure: Erasure, gone: TurnsGone) -> Counter[str]:
+    turns, counts = numbers(gone.turns), Counter[str]()
+    passages = [row[0] for row in session.all(_STORED, gone.agent, turns, gone.before)]
+    hashes = _hashes(session.all(_sql("select payload from entry where OF_TURNS"), turns))
+    said = [row[0] for row in session.all(_sql("select seq from said where OF_TURNS"), turns)]
+    for place, sql in _GONE:
+        counts[place] += len(session.all(_sql(sql), turns))
+    session.all(_sql(_OUT[0]), turns)
+    session.all(_OUT[1], turns)
+    session.all(_OUT[2])
+    for place, shelf, seqs in (("recall", "recall", said), ("passages", "archival", passages)):
+        counts["vectors"] += drop_vectors(session, shelf, seqs)
+        counts[place] += len(session.all(_DROP[shelf], numbers(seqs)))
+    if gone.before is not None:
+        for place, sql in _BEFORE:
+            counts[place] += len(session.all(_sql(sql), gone.agent, gone.before))
+    _drop_texts(session, hashes)
+    counts["summaries"] += _resummarize(session, erasure, gone.agent, min(gone.turns, default=0) << N_BITS)
+    return counts
+
+
+def _sql(text: str) -> str:
+    """Return a statement with its conditions filled in."""
+    text = text.replace("NUMBERS", "(select cast(value as integer) from json_each(?1))")
+    return text.replace("OF_TURNS", _OF_TURNS).replace("IN_TURNS", _IN_TURNS).replace("REPLACED", _REPLACED)
+
+
+def _forget_message(session: SqlSession, erasure: Erasure, gone: MessageGone) -> Counter[str]:
+    """Blank a message, the answers to its calls and the event that brought it: the conversation keeps its form."""
+    turn = gone.seq >> N_BITS
+    kind, payload = session.all("select kind, payload from entry where seq = ?", gone.seq)[0]
+    message = parse_row(payload, dict)
+    ids = [call["id"] for call in message.get("calls", ())]
+    results = "select seq, payload from entry where seq between ? and ? and kind = 'result'"
+    rows = session.all(results, gone.seq + 1, (turn + 1 << N_BITS) - 1)
+    answers = {number: parse_row(row, dict) for number, row in rows}
+    answers = {number: answer for number, answer in answers.items() if answer.get("call_id") in ids}
+    hashes = _hashes([(payload,), *((dump(answer),) for answer in answers.values())])
+    for seq, blanked in {gone.seq: message, **answers}.items():
+        session.all("update entry set payload = ? where seq = ?", dump(_blank(blanked)), seq)
+    for seq, event in session.all("select seq, payload from event where turn = ?", turn):
+        if kind == "user" and parse_row(event, dict).get("text") == message.get("text"):
+            session.all("update event set payload = ? where seq = ?", dump({"text": MARK}), seq)
+    said = session.all("update said set text = ?, words = '' where seq = ? returning seq", MARK, gone.seq)
+    calls = ["delete from recorded where turn in (select id from turn where seq = ?) returning 1"] if answers else []
+    counts = Counter(
+        {
+            "calls and answers" if kind == "result" else "messages": 1,
+            "recall": len(said),
+            "vectors": drop_vectors(session, "recall", [gone.seq]),
+            "recorded calls": sum(len(session.all(sql, turn)) for sql in calls),
+        }
+    )
+    counts["calls and answers"] += len(answers)
+    _drop_texts(session, hashes)
+    counts["summaries"] += _resummarize(session, erasure, gone.agent, gone.seq)
+    return counts
+
+
+def _blank(payload: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
+    """Return an entry without its words; its calls remain, so that each answer has one."""
+    blank: dict[str, Any] = {key: payload[key] for key in _FORM if key in payload}
+    blank["text"] = MARK if payload.get("text") or not payload.get("calls") else ""
+    if "calls" in payload:
+        blank["calls"] = [{**call, "arguments": "{}"} for call in payload["calls"]]
+        blank["thought"] = ""
+    return blank
+
+
+def _hashes(rows: Iterable[Sequence[str]]) -> set[str]:
+    return {name for (payload,) in rows for name in _HASH.findall(payload)}
+
+
+def _drop_texts(session: SqlSession, hashes: set[str]) -> None:
+    """Delete the texts of these hashes that nothing refers to any longer."""
+    if hashes:
+        hashes -= _hashes(session.all("select payload from entry"))
+        session.all(_UNNAMED, dump(sorted(hashes)))
+
+
+def _resummarize(session: SqlSession, erasure: Erasure, agent: str, since: int) -> int:
+    """Create the summaries again that cover forgotten entries; return their number."""
+    sql = "select e.seq, e.payload from entry e join turn t on t.seq = e.turn where t.agent = ? and e.kind = ?"
+    count = 0
+    for seq, text in session.all(sql, agent, SUMMARY):
+        payload = parse_row(text, dict)
+        if int(payload.get("upto", 0)) < since:
+            continue
+        count += 1
+        summary = erasure.resummarize(payload, entries_of(session, agent, int(payload["upto"]), SAID))
+        if summary is None:
+            session.all("delete from entry where seq = ?", seq)
+        else:
+            session.all("update entry set payload = ? where seq = ?", dump(summary), seq)
+    return count
+
+
+# Removal of a text from every table: replaced in original data, dropped with derived data.
+# Every table with free text is listed here, column by column.
+
+Change: TypeAlias = Callable[[Redaction, str], str]
+_LINES: Final = "select {} from {}"
+
+
+def _json(redaction: Redaction, text: str) -> str:
+    return dump(redaction.json(parse_row(text)))
+
+
+def _free(redaction: Redaction, text: str) -> str:
+    return redaction.mention.without(text)
+
+
+def _redact_speaker(redaction: Redaction, text: str) -> str:
+    return str(redaction.json(text, "speaker"))
+
+
+def _value(redaction: Redaction, text: str) -> str:
+    return dump(redaction.value(parse_row(text)))
+
+
+def _short(redaction: Redaction, text: str) -> str:
+    return redaction.mention.shortened(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The columns of a table that contain text, and how each is changed; `seal` tells whether its rows are sealed."""
+
+    place: str
+    table: str
+    key: tuple[str, ...]
+    columns: dict[str, Change]
+    seal: bool = False
+
+
+_CHANGED: Final = (
+    _Columns("inbox", "event", ("seq",), {"payload": _json, "key": _free}),
+    _Columns("replies that were cut off", "turn", ("seq",), {"streamed": _free}),
+    _Columns("messages between agents", "message", ("seq",), {"text": _free, "answer": _free}),
+    _Columns("reasons of threads", "thread", ("id",), {"why": _free}),
+    _Columns("reasons of pauses", "paused", ("agent",), {"why": _free}),
+    _Columns("memory blocks", "block", ("seq",), {"value": _value, "description": _short}),
+    _Columns("earlier texts of blocks", "block_change", ("block", "version"), {"value": _value, "what": _free}),
+    _Columns("sections of the system message", "section", ("agent", "name"), {"text": _short}),
+    _Columns("sources", "document", ("seq",), {"name": _free}),
+    _Columns("messages of failed calls", "call", ("function", "n"), {"message": _free}),
+    _Columns("reasons of versions", "change", ("seq",), {"reason": _free}),
+    _Columns("reasons of versions", "tended", ("n",), {"note": _free}),
+    _Columns("states of functions", "state", ("n",), {"value": _json}),
+    _Columns("rejected candidates", "pending", ("function",), {"candidate": _json}, seal=True),
+    _Columns("verdicts", "verdict", ("version", "function"), {"verdict": _json}, seal=True),
+)
+_DROPPED: Final = (
+    ("recorded calls", "recorded", "n", ("data",)),
+    ("questions about grants", "question", "seq", ("question", "decision")),
+    ("approvals of grants", "yes", "seq", ("content", "grants")),
+    ("readings of files", "reading", "path", ("reading",)),
+    ("shapes of results", "seen", "function", ("shape",)),
+)
+_PLACES: Final = {"call": "calls and answers", "result": "calls and answers", "request": "records of requests"} | {
+    SUMMARY: "summaries"
+}
+_SEARCHED: Final[tuple[tuple[str, str, str, dict[str, Change]], ...]] = (
+    ("recall", "recall", "said", {"text": _free, "speaker": _redact_speaker}),
+    ("passages", "archival", "passage", {"text": _free, "source": _free, "place": _free}),
+)
+_VECTORS: Final = (
+    "delete from vector where lane in (select id from lane where shelf = ?)"
+    " and seq in (select cast(value as integer) from json_each(?)) returning 1"
+)
+_MORE: Final = {"said": "at, '[]'", "passage": "case when document = '' then at end, tags"}
+"""The time and the tags that belong to the words of a row."""
+
+
+def forget_text(session: SqlSession, redaction: Redaction, words: Words) -> Counter[str]:
+    """Remove a text from all tables; return the number of affected rows by place."""
+    counts = Counter[str]()
+    redaction = replace(redaction, hashes=_texts(session, redaction, counts))
+    _entries(session, redaction, counts)
+    for spec in _CHANGED:
+        counts[spec.place] += _redact_table(session, redaction, spec)
+    for place, shelf, table, columns in _SEARCHED:
+        seqs = _redact_searchable(session, redaction, words, table, columns)
+        counts[place] += len(seqs)
+        counts["vectors"] += drop_vectors(session, shelf, seqs)
+    for place, dropped, key, texts in _DROPPED:
+        # Rows that are useless in part, or that are created again.
+        rows: list[tuple[Any, ...]] = session.all(_LINES.format(", ".join((key, *texts)), dropped))
+        ids = [id for id, *values in rows if any(text and redaction.mention.within(text) for text in values)]
+        session.many(f"delete from {dropped} where {key} = ?", [(id,) for id in ids])  # noqa: S608  (our own names)
+        counts[place] += len(ids)
+    return counts
+
+
+def _texts(session: SqlSession, redaction: Redaction, counts: Counter[str]) -> dict[str, str]:
+    """Rewrite texts that are stored by hash: earlier versions of functions, long answers, instructions.
+
+    Sources of current files stay: they would be read from the files again.
+    """
+    hashes: dict[str, str] = {}
+    versions = {row[0] for row in session.all("select distinct version from change")}
+    rows = session.all("select hash, text from text where hash not in (select version from manifest)")
+    for name, text in rows:
+        is_source = name in versions
+        without = redaction.mention.without(text, *(["forgotten"] if is_source else []))
+        if without != text:
+            hashes[name] = content_hash(without)
+            counts["earlier versions of functions" if is_source else "long texts"] += 1
+            session.all("insert into text (hash, text) values (?, ?) on conflict do nothing", hashes[name], without)
+            session.all("update change set version = ? where version = ?", hashes[name], name)
+            session.all("delete from text where hash = ?", name)
+    return hashes
+
+
+def _entries(session: SqlSession, redaction: Redaction, counts: Counter[str]) -> None:
+    for seq, kind, text in session.all("select seq, kind, payload from entry"):
+        is_sealed = kind == "assistant" and '"reasoning"' in text  # it is opaque, so it may contain the text
+        if not (redaction.hashes or is_sealed or redaction.mention.within(text)):
+            continue
+        payload = parse_row(text, dict)
+        without = redaction.summary(payload) if kind == SUMMARY else redaction.json(payload)
+        counts[_PLACES.get(kind, "messages")] += without != payload
+        if is_sealed:
+            without.pop("reasoning", None)
+        if without != payload:
+            session.all("update entry set payload = ? where seq = ?", dump(without), seq)
+
+
+def _redact_table(session: SqlSession, redaction: Redaction, spec: _Columns) -> int:
+    count, key = 0, " and ".join(f"{name} = ?" for name in spec.key)
+    for row in session.all(_LINES.format(", ".join((*spec.key, *spec.columns)), spec.table)):
+        place, values = row[: len(spec.key)], row[len(spec.key) :]
+        new = [_with(change, redaction, text) for change, text in zip(spec.columns.values(), values, strict=True)]
+        if new == list(values):
+            continue
+        count += 1
+        names = [*spec.columns, *(["seal"] if spec.seal else [])]
+        seals = [sign(session.sealer, spec.table, *map(str, (*place, *new)))] if spec.seal else []
+        sets = ", ".join(f"{name} = ?" for name in names)
+        session.all(f"update {spec.table} set {sets} where {key}", *new, *seals, *place)  # noqa: S608  (our own names)
+    return count
+
+
+def _with(change: Change, redaction: Redaction, text: str | None) -> str | None:
+    """Return the changed text; the same text if it contains no form of the text to forget."""
+    return change(redaction, text) if text and (redaction.mention.within(text) or redaction.hashes) else text
+
+
+def _redact_searchable(
+    session: SqlSession, redaction: Redaction, words: Words, table: str, columns: Mapping[str, Change]
+) -> list[int]:
+    """Change searchable rows and their words; return their numbers."""
+    seqs: list[int] = []
+    sql = f"select seq, agent, {_MORE[table]}, {', '.join(columns)} from {table}"  # noqa: S608  (our own names)
+    for seq, agent, at, tags, *values in session.all(sql):
+        new = [_with(change, redaction, text) for change, text in zip(columns.values(), values, strict=True)]
+        remaining = parse_row(str(_with(_json, redaction, tags)), [str])
+        if new == values and remaining == parse_row(tags):
+            continue
+        seqs.append(seq)
+        sets = ", ".join(f"{name} = ?" for name in columns)
+        indexed = words(str(new[0]), at, remaining)
+        session.all(f"update {table} set {sets}, words = ? where seq = ?", *new, indexed, seq)  # noqa: S608  (our own names)
+        if table == "passage":
+            session.all("update passage set tags = ? where seq = ?", dump(remaining), seq)
+            session.all("delete from tag where passage = ?", seq)
+            for tag in set(remaining):
+                session.all("insert into tag (agent, tag, passage) values (?, ?, ?)", agent, tag, seq)
+    return seqs
+
+
+def drop_vectors(session: SqlSession, shelf: str, seqs: Sequence[int]) -> int:
+    """Delete the vectors of rows; the index of their signs is created again."""
+    return len(session.all(_VECTORS, shelf, numbers(seqs)))

@@ -1,10 +1,15 @@
 """Functions in the store: versions of modules, the manifest, verdicts, kept candidates, readings of files, pins."""
 
+import json
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
-from .subject import Subject, Write
+from agent_core.base.errors import StorageError
+
+from .subject import ManifestConflict, StateConflict, Write, content_hash, dump, is_signed, parse_row, sign
+from .tables.session import SqlSession
+from .tables.tables import Tables, check_text, keep_text, perform, query
 
 Author: TypeAlias = Literal["human", "agent"]
 
@@ -238,56 +243,302 @@ class TendedRow:
     undone: bool
 
 
-class FunctionStore(Subject, Protocol):
-    """The versions of functions, and the facts about them."""
+MOST_STATES = 20  # per function, one for each turn
+_BAD = '"thumb":"bad"'  # in the form that `dump` writes
+_PENDING = "select function, candidate, seal from pending"
+_CHANGES = (
+    "select c.module, coalesce(c.version, ''), coalesce(x.text, ''), c.by, c.turn, c.model, c.reason, c.at,"
+    " coalesce(t.agent, ''), c.kept_out"
+    " from change c left join text x on x.hash = c.version left join turn t on t.id = c.turn"
+)
 
-    async def manifest(self) -> dict[str, str]:
+
+class FunctionStore(Tables):
+    """The versions of functions, and the facts about them. Sealed rows count only if this user's program wrote them."""
+
+    @query
+    def manifest(self, session: SqlSession) -> dict[str, str]:
         """Return the current version of each module."""
+        return dict(session.all("select module, version from manifest order by module"))
 
-    async def kept_out(self) -> dict[str, frozenset[str]]:
+    @query
+    def kept_out(self, session: SqlSession) -> dict[str, frozenset[str]]:
         """Return the functions that are kept out of each current module, for modules with any."""
+        sql = (
+            "select module, kept_out from change c where kept_out <> ''"
+            " and seq = (select max(seq) from change where module = c.module)"
+        )
+        return {module: frozenset(names.split()) for module, names in session.all(sql)}
 
-    async def version(self, version: str) -> VersionRow | None:
+    @query
+    def version(self, session: SqlSession, name: str) -> VersionRow | None:
         """Return the source with that hash, with the line of history that introduced it."""
+        row = session.one(f"{_CHANGES} where c.version = ? order by c.seq limit 1", name)
+        return _version(row) if row else None
 
-    async def module_history(self, module: str) -> list[VersionRow]:
+    @query
+    def module_history(self, session: SqlSession, module: str) -> list[VersionRow]:
         """Return every version and removal of a module, oldest first."""
+        return [_version(row) for row in session.all(f"{_CHANGES} where c.module = ? order by c.seq", module)]
 
-    async def kept_modules(self, folder: str) -> list[str]:
+    @query
+    def kept_modules(self, session: SqlSession, folder: str) -> list[str]:
         """Return the paths with a history below a folder, such as `helpers`; function modules are in no folder."""
+        sql = "select distinct module from change where substr(module, 1, ?) = ? order by module"
+        rows = session.all(sql, len(folder) + 1, f"{folder}/")
+        return [module for (module,) in rows]
 
-    async def function_history(self, function: str) -> list[VersionRow]:
+    @query
+    def function_history(self, session: SqlSession, function: str) -> list[VersionRow]:
         """Return the merged histories of all modules that ever defined a function of this name, oldest first."""
+        holders = (
+            "select module from change join text on hash = version where instr(module, '/') = 0"  # others: no modules
+            " and (instr(text, 'def ' || ?1 || '(') > 0 or instr(text, 'def ' || ?1 || '[') > 0)"
+        )
+        return [
+            _version(row) for row in session.all(f"{_CHANGES} where c.module in ({holders}) order by c.seq", function)
+        ]
 
-    async def verdict(self, version: str, function: str) -> dict[str, Any] | None:  # Any: JSON
-        """Return the gate's verdict on this function in this version."""
+    @query
+    def verdict(self, session: SqlSession, name: str, function: str) -> dict[str, Any] | None:  # Any: JSON
+        """Return the gate's verdict on this function in this version, if this user's program wrote it."""
+        row = session.one("select verdict, seal from verdict where version = ? and function = ?", name, function)
+        is_own = row is not None and is_signed(session.sealer, row[1], "verdict", name, function, row[0])
+        return parse_row(row[0], dict) if row and is_own else None
 
-    async def pending(self, function: str) -> dict[str, Any] | None:  # Any: JSON
+    @query
+    def pending(self, session: SqlSession, function: str) -> dict[str, Any] | None:  # Any: JSON
         """Return the rejected candidate that was kept under that name."""
+        return _pending(session, session.all(f"{_PENDING} where function = ?", function)).get(function)
 
-    async def all_pending(self) -> dict[str, dict[str, Any]]:  # Any: JSON
+    @query
+    def all_pending(self, session: SqlSession) -> dict[str, dict[str, Any]]:  # Any: JSON
         """Return every kept rejected candidate, by name."""
+        return _pending(session, session.all(f"{_PENDING} order by function"))
 
-    async def open_writes(self) -> list[OpenWrite]:
+    @query
+    def open_writes(self, session: SqlSession) -> list[OpenWrite]:
         """Return writes to files that were begun but not ended, oldest first."""
+        rows = session.all("select path, version, text, expected, at from intent order by seq")
+        return [OpenWrite(path, name or None, text, expected, at) for path, name, text, expected, at in rows]
 
-    async def readings(self, paths: Collection[str] | None = None) -> dict[str, ReadingRow]:
+    @query
+    def readings(self, session: SqlSession, paths: Collection[str] | None = None) -> dict[str, ReadingRow]:
         """Return the stored reading of each file, or of the given paths, by path."""
+        sql = "select path, mtime_ns, size, inode, version, reading, seal from reading"
+        some = " where path in (select value from json_each(?))"
+        rows = session.all(sql) if paths is None else session.all(sql + some, json.dumps([*paths]))
+        return {
+            path: ReadingRow(path, (mtime_ns, size, int(inode)), version, reading)
+            for path, mtime_ns, size, inode, version, reading, seal in rows
+            if is_signed(session.sealer, seal, "reading", path, version, reading) and inode.isdecimal()
+        }
 
-    async def judged_at(self) -> dict[tuple[str, str], float]:
+    @query
+    def judged_at(self, session: SqlSession) -> dict[tuple[str, str], float]:
         """Return the time of the last verdict on each version of each function, by (function, version)."""
+        rows = session.all("select function, version, at from verdict")
+        return {(function, version): at for function, version, at in rows}
 
-    async def complaints(self) -> dict[tuple[str, str], str]:
+    @query
+    def complaints(self, session: SqlSession) -> dict[tuple[str, str], str]:
         """Return the users' notes on the functions that they rated bad, by (function, version)."""
+        rows = session.all("select version, function, verdict, seal from verdict where instr(verdict, ?) > 0", _BAD)
+        verdicts = {
+            (function, name): parse_row(verdict, dict)
+            for name, function, verdict, seal in rows
+            if is_signed(session.sealer, seal, "verdict", name, function, verdict)
+        }
+        bad = {pair: verdict for pair, verdict in verdicts.items() if verdict.get("thumb") == "bad"}
+        return {pair: str(verdict.get("note", "")) for pair, verdict in bad.items()}
 
-    async def pinned(self) -> set[str]:
-        """Return the functions that are always shown to some agent."""
-
-    async def tended(self) -> list[TendedRow]:
+    @query
+    def tended(self, session: SqlSession) -> list[TendedRow]:
         """Return the changes that tending made, oldest first."""
+        sql = "select n, run, function, kind, before, after, note, at, undone from tended order by n"
+        rows = [TendedRow(*row) for row in session.all(sql)]
+        return [replace(row, undone=bool(row.undone)) for row in rows]
 
-    async def states(self, function: str = "") -> list[StateRow]:
+    @query
+    def states(self, session: SqlSession, function: str = "") -> list[StateRow]:
         """Return the states of all functions, or of one, including replaced ones, oldest first."""
+        sql = "select n, function, turn, value, at from state where ?1 = '' or function = ?1 order by n"
+        return [
+            StateRow(n, name, turn, parse_row(value), at) for n, name, turn, value, at in session.all(sql, function)
+        ]
 
-    async def pins(self, agent: str) -> set[str]:
+    @query
+    def pinned(self, session: SqlSession) -> set[str]:
+        """Return the functions that are always shown to some agent."""
+        return {row[0] for row in session.all("select distinct function from pin")}
+
+    @query
+    def pins(self, session: SqlSession, agent: str) -> set[str]:
         """Return the functions that are always shown to this agent."""
+        return {row[0] for row in session.all("select function from pin where agent = ?", agent)}
+
+
+def _pending(session: SqlSession, rows: list[tuple[Any, ...]]) -> dict[str, dict[str, Any]]:  # Any: columns; JSON
+    return {
+        name: parse_row(text, dict)
+        for name, text, seal in rows
+        if is_signed(session.sealer, seal, "pending", name, text)
+    }
+
+
+def _version(row: tuple[Any, ...]) -> VersionRow:  # Any: columns as SQLite types them
+    *facts, kept_out = row
+    version_row = replace(VersionRow(*facts), kept_out=tuple(kept_out.split()))
+    if version_row.version:
+        check_text(version_row.version, version_row.text)
+    return version_row
+
+
+@perform.register
+def _save_version(write: SaveVersion, session: SqlSession) -> None:
+    if content_hash(write.text) != write.version:
+        raise StorageError(f"Version {write.version[:12]} of `{write.module}` is not the hash of its source.")
+    keep_text(session, write.version, write.text)
+    session.all(
+        "insert into change (module, version, by, turn, model, reason, at, kept_out) values (?, ?, ?, ?, ?, ?, ?, ?)",
+        *(write.module, write.version, write.by, write.turn, write.model, write.reason, session.clock.now()),
+        " ".join(write.kept_out),
+    )
+
+
+@perform.register
+def _set_manifest(write: SetManifest, session: SqlSession) -> None:
+    row = session.one("select version from manifest where module = ?", write.module)
+    current = row[0] if row else None
+    if current != write.expected:
+        raise ManifestConflict(write.module, write.expected, current)
+    if write.version is not None:
+        if not session.one("select 1 from text where hash = ?", write.version):
+            message = f"Version {write.version[:12]} of `{write.module}` was never saved."
+            raise StorageError(message, fix="Save the version first.")
+        session.all(
+            "insert into manifest (module, version) values (?, ?)"
+            " on conflict (module) do update set version = excluded.version",
+            *(write.module, write.version),
+        )
+    elif current is not None:
+        session.all("delete from manifest where module = ?", write.module)
+        session.all(
+            "insert into change (module, version, by, turn, model, reason, at) values (?, null, ?, ?, '', ?, ?)",
+            *(write.module, write.by, write.turn, write.reason, session.clock.now()),
+        )
+
+
+@perform.register
+def _save_verdict(write: SaveVerdict, session: SqlSession) -> None:
+    row = (write.version, write.function, dump(write.verdict))
+    session.all(
+        "insert into verdict (version, function, verdict, at, seal) values (?, ?, ?, ?, ?)"
+        " on conflict (version, function) do update set verdict = excluded.verdict, at = excluded.at,"
+        " seal = excluded.seal",
+        *(*row, session.clock.now(), sign(session.sealer, "verdict", *row)),
+    )
+
+
+@perform.register
+def _save_pending(write: SavePending, session: SqlSession) -> None:
+    row = (write.function, dump(write.candidate))
+    session.all(
+        "insert into pending (function, candidate, at, seal) values (?, ?, ?, ?)"
+        " on conflict (function) do update set candidate = excluded.candidate, at = excluded.at, seal = excluded.seal",
+        *(*row, session.clock.now(), sign(session.sealer, "pending", *row)),
+    )
+
+
+@perform.register
+def _drop_pending(write: DropPending, session: SqlSession) -> None:
+    session.all("delete from pending where function = ?", write.function)
+
+
+@perform.register
+def _begin_write(write: BeginWrite, session: SqlSession) -> None:
+    _end_write(EndWrite(write.path, write.version), session)  # a repeated write moves to the end
+    session.all(
+        "insert into intent (path, version, text, expected, at) values (?, ?, ?, ?, ?)",
+        *(write.path, write.version or "", write.text, write.expected, session.clock.now()),
+    )
+
+
+@perform.register
+def _end_write(write: EndWrite, session: SqlSession) -> None:
+    session.all("delete from intent where path = ? and version = ?", write.path, write.version or "")
+
+
+@perform.register
+def _save_reading(write: SaveReading, session: SqlSession) -> None:
+    seal = sign(session.sealer, "reading", write.path, write.version, write.reading)
+    session.all(
+        "insert into reading (path, mtime_ns, size, inode, version, reading, seal) values (?, ?, ?, ?, ?, ?, ?)"
+        " on conflict (path) do update set mtime_ns = excluded.mtime_ns, size = excluded.size, inode = excluded.inode,"
+        " version = excluded.version, reading = excluded.reading, seal = excluded.seal",
+        *(write.path, *write.stamp[:2], str(write.stamp[2]), write.version, write.reading, seal),
+    )
+
+
+@perform.register
+def _drop_reading(write: DropReading, session: SqlSession) -> None:
+    session.all("delete from reading where path = ?", write.path)
+
+
+@perform.register
+def _save_state(write: SaveState, session: SqlSession) -> None:
+    if _newest_state(session, write.function) != write.expected:
+        raise StateConflict(write.function)
+    if write.turn:
+        session.all("delete from state where function = ? and turn = ?", write.function, write.turn)
+    _add_state(session, write.function, write.turn, write.value)
+    session.all(
+        "delete from state where function = ?1 and n <= (select n from state where function = ?1"
+        " order by n desc limit 1 offset ?2)",
+        *(write.function, MOST_STATES),
+    )
+
+
+@perform.register
+def _begin_state(write: BeginState, session: SqlSession) -> None:
+    if _newest_state(session, write.function):
+        _add_state(session, write.function, BEGUN, {})
+
+
+@perform.register
+def _drop_state(write: DropState, session: SqlSession) -> None:
+    if _newest_state(session, write.function) != write.n:
+        raise StateConflict(write.function)
+    session.all("delete from state where n = ?", write.n)
+
+
+def _newest_state(session: SqlSession, function: str) -> int:
+    return int(session.all("select coalesce(max(n), 0) from state where function = ?", function)[0][0])
+
+
+def _add_state(session: SqlSession, function: str, turn: str, value: object) -> None:
+    now = session.clock.now()
+    session.all("insert into state (function, turn, value, at) values (?, ?, ?, ?)", function, turn, dump(value), now)
+
+
+@perform.register
+def _save_tended(write: SaveTended, session: SqlSession) -> None:
+    session.all(
+        "insert into tended (run, function, kind, before, after, note, at) values (?, ?, ?, ?, ?, ?, ?)",
+        *(write.run, write.function, write.kind, write.before, write.after, write.note, session.clock.now()),
+    )
+
+
+@perform.register
+def _undo_tended(write: UndoTended, session: SqlSession) -> None:
+    session.all("update tended set undone = true where n = ?", write.n)
+
+
+@perform.register
+def _pin(write: PinFunction, session: SqlSession) -> None:
+    session.all("insert into pin values (?, ?) on conflict do nothing", write.agent, write.function)
+
+
+@perform.register
+def _unpin(write: UnpinFunction, session: SqlSession) -> None:
+    session.all("delete from pin where agent = ? and function = ?", write.agent, write.function)

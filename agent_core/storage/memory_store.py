@@ -1,138 +1,23 @@
-"""Memory in the store: blocks, sections, passages, the index of messages, vectors, and their searches.
+"""Memory in the store that is searched: passages, sources, the index of messages, and vectors.
 
 The conversation itself is the journal; `RecallMessage`s and vectors are derived from it, and recomputed if missing.
+Each row is written together with its index.
 """
 
+import json
+from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-from .subject import Subject, Write
+from agent_core.base.errors import StorageError
 
-Shelf: TypeAlias = Literal["recall", "archival"]
-"""The two searchable stores: messages and passages."""
-
-Value: TypeAlias = str | tuple[str, ...]
-"""The value of a block: a text, or lines that are edited individually."""
-
-
-@dataclass(frozen=True, slots=True)
-class BlockRow:
-    """The current state of a block. `limit` is in characters; `version` starts at 1 and rises by 1 with each edit.
-
-    `position` orders the blocks of one agent; a shared block may have another position in another agent. `writable` is
-    not stored: it tells whether the agent of this row may change the block.
-    """
-
-    id: str
-    label: str
-    value: Value
-    limit: int
-    description: str = ""
-    read_only: bool = False
-    shared: bool = False
-    position: int = 0
-    version: int = 1
-    edited: float = 0.0
-    writable: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class BlockAccess:
-    """The agents that may read or change a shared block: names, or `*`. Its `owner` may do both."""
-
-    owner: str
-    readers: tuple[str, ...] = ("*",)
-    writers: tuple[str, ...] = ("*",)
-
-    def may_write(self, agent: str) -> bool:
-        """Return whether an agent may change the block."""
-        return agent == self.owner or not {"*", agent}.isdisjoint(self.writers)
-
-    def may_read(self, agent: str) -> bool:
-        """Return whether an agent may read the block; the right to change it includes the right to read it."""
-        return self.may_write(agent) or not {"*", agent}.isdisjoint(self.readers)
-
-
-@dataclass(frozen=True, slots=True)
-class BlockChange:
-    """A line of a block's history: the new value, a description of the action, its author and turn."""
-
-    block: str
-    version: int
-    value: Value
-    action: str
-    by: str
-    agent: str
-    turn: str
-    at: float
-
-
-@dataclass(frozen=True, slots=True)
-class SaveBlock(Write):
-    """A compare-and-set write: the block must be at `block.version - 1` (0: missing). It also adds a line of history.
-
-    A new block belongs to `agent`. Raises BlockConflict, a ManifestConflict, if someone else was first.
-    """
-
-    block: BlockRow
-    agent: str
-    action: str
-    by: str = "agent"
-    turn: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AttachBlock(Write):
-    """A write that attaches a shared block to another agent, at this position, from the agent's next step."""
-
-    agent: str
-    block: str
-    position: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class LimitBlock(Write):
-    """A write that sets who may read and who may change a shared block; an agent without read access loses it."""
-
-    block: str
-    readers: tuple[str, ...]
-    writers: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DetachBlock(Write):
-    """A write that detaches a block from an agent; a block without agents stays stored, with its history."""
-
-    agent: str
-    block: str
-
-
-@dataclass(frozen=True, slots=True)
-class SectionRow:
-    """A part of the system message: parts are ordered by `position`, then by name. `limit` is in characters."""
-
-    name: str
-    position: int
-    text: str
-    limit: int = 4000
-    edited: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class SaveSection(Write):
-    """A write that sets a section of an agent's system message; a later one of the same name replaces it."""
-
-    agent: str
-    section: SectionRow
-
-
-@dataclass(frozen=True, slots=True)
-class DropSection(Write):
-    """A write that removes a section."""
-
-    agent: str
-    name: str
+from .block_store import BlockStore
+from .subject import Write, dump, parse_row
+from .tables import word_index
+from .tables.lanes import lane, numbers, spaces
+from .tables.session import Hit, Key, Shelf, SqlSession
+from .tables.tables import perform, query
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,14 +142,6 @@ class DropVectors(Write):
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """A result of a search: a row's `seq`, and a score that is higher for a better match."""
-
-    seq: int
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
 class Counts:
     """The size of an agent's memory; `edited` is the time of its last block edit, 0 for never.
 
@@ -277,72 +154,294 @@ class Counts:
     indexed: int = 0
 
 
-class MemoryStore(Subject, Protocol):
-    """The memory of agents."""
+_HOW_MANY = "select count(*) from said"
+_SAID = "select seq, agent, n, text, words, at, speaker, session, length, asks, timed, turn from said"
+_PASSAGES = "select id, agent, text, words, at, tags, source, place, document, n, seq from passage"
+_TEXTS = {"recall": "select seq, text from said as r", "archival": "select seq, text from passage as r"}
+_AMONG = "in (select cast(value as integer) from json_each(?))"
+FEW_IDS = 10
+_OWNERS = {
+    "recall": f"select agent, seq from said where seq {_AMONG} order by seq",  # noqa: S608  (our own text)
+    "archival": f"select agent, seq from passage where seq {_AMONG} order by seq",  # noqa: S608  (as above)
+}
 
-    async def blocks(self, agent: str) -> list[BlockRow]:
-        """Return the blocks of an agent, in order."""
 
-    async def block_versions(self, agent: str) -> dict[str, int]:
-        """Return the version of each of the agent's shared blocks, by id: a cheap query for every step."""
+class MemoryStore(BlockStore):
+    """The memory of agents: blocks and sections, and the rows that are searched."""
 
-    async def shared_blocks(self) -> list[BlockRow]:
-        """Return every block that agents may share, by label."""
-
-    async def block_access(self, block: str) -> BlockAccess:
-        """Return who may read and change a block."""
-
-    async def block_history(self, block: str) -> list[BlockChange]:
-        """Return every change of a block, oldest first."""
-
-    async def block_ids(self, agent: str) -> dict[str, str]:
-        """Return the labels of all blocks that an agent ever had, by id; two may have the same label."""
-
-    async def sections(self, agent: str) -> list[SectionRow]:
-        """Return the agent's own sections, in order."""
-
-    async def memory_counts(self, agent: str) -> Counts:
+    @query
+    def memory_counts(self, session: SqlSession, agent: str) -> Counts:
         """Return the size of an agent's memory."""
+        return _counts(session, agent)
 
-    async def search_words(self, shelf: Shelf, agent: str, words: Sequence[str], limit: int) -> list[Hit]:
-        """Return the rows with any of these words (stemmed alike), best first; `words` has no stop words."""
-
-    async def search_vector(self, shelf: Shelf, agent: str, space: str, vector: bytes, limit: int) -> list[Hit]:
-        """Return the rows nearest to a vector, by cosine, best first."""
-
-    async def cosines(
-        self, shelf: Shelf, agent: str, space: str, vector: bytes, seqs: Collection[int]
-    ) -> dict[int, float]:
-        """Return the cosine of each of these rows that has a vector."""
-
-    async def vector_trouble(self) -> str:
-        """Return the reason why vectors cannot be searched; "" if they can."""
-
-    async def messages(self, agent: str, seqs: Collection[int]) -> list[RecallMessage]:
+    @query
+    def messages(self, session: SqlSession, agent: str, seqs: Collection[int]) -> list[RecallMessage]:
         """Return indexed messages by `seq`, in order."""
+        # The empty text keeps the planner from scanning all rows of the agent.
+        rows = session.all(f"{_SAID} where seq {_AMONG} and agent || '' = ? order by seq", numbers([*seqs]), agent)
+        return [_said_of(row) for row in rows]
 
-    async def messages_beside(self, agent: str, numbers: Collection[int]) -> list[RecallMessage]:
+    @query
+    def messages_beside(self, session: SqlSession, agent: str, places: Collection[int]) -> list[RecallMessage]:
         """Return indexed messages by `n`, in order: neighbors of hits."""
+        rows = session.all(f"{_SAID} where agent = ? and n {_AMONG} order by n, seq", agent, numbers([*places]))
+        return [_said_of(row) for row in rows]
 
-    async def messages_between(
-        self, agent: str, start: float, end: float, offset: int, limit: int
+    @query
+    def messages_between(
+        self, session: SqlSession, agent: str, start: float, end: float, offset: int, limit: int
     ) -> tuple[int, list[RecallMessage]]:
         """Return the number of messages from `start` until before `end`, and a page of them, oldest first."""
+        where, span = "where agent = ? and at >= ? and at < ?", (start, end)
+        total = session.all(f"{_HOW_MANY} {where}", agent, *span)[0][0]
+        rows = session.all(f"{_SAID} {where} order by at, seq limit ? offset ?", agent, *span, limit, offset)
+        return total, [_said_of(row) for row in rows]
 
-    async def last_message(self, agent: str) -> RecallMessage | None:
-        """Return the newest indexed message; the index is complete up to it."""
+    @query
+    def last_message(self, session: SqlSession, agent: str) -> RecallMessage | None:
+        """Return the newest indexed message, by its position; the index is complete up to it."""
+        row = session.one(f"{_SAID} where agent = ? order by n desc, seq desc limit 1", agent)
+        return _said_of(row) if row else None
 
-    async def passages(self, seqs: Collection[int]) -> list[PassageRow]:
+    @query
+    def passages(self, session: SqlSession, seqs: Collection[int]) -> list[PassageRow]:
         """Return passages by `seq`, in order."""
+        return [_passage(row) for row in session.all(f"{_PASSAGES} where seq {_AMONG} order by seq", numbers([*seqs]))]
 
-    async def list_passages(self, agent: str, tag: str, offset: int, limit: int) -> tuple[int, list[PassageRow]]:
+    @query
+    def list_passages(
+        self, session: SqlSession, agent: str, tag: str, offset: int, limit: int
+    ) -> tuple[int, list[PassageRow]]:
         """Return the number of an agent's passages (with a tag, if given), and a page of them, newest first."""
+        if not tag:
+            rows = session.all(f"{_PASSAGES} where agent = ? order by seq desc limit ? offset ?", agent, limit, offset)
+            return _counts(session, agent).passages, [_passage(row) for row in rows]
+        total = session.all("select count(*) from tag where agent = ? and tag = ?", agent, tag)[0][0]
+        chosen = "select passage from tag where agent = ? and tag = ? order by passage desc limit ? offset ?"
+        rows = session.all(f"{_PASSAGES} where seq in ({chosen}) order by seq desc", agent, tag, limit, offset)
+        return total, [_passage(row) for row in rows]
 
-    async def passage_ids(self, agent: str, begins: str) -> list[str]:
+    @query
+    def passage_ids(self, session: SqlSession, agent: str, begins: str) -> list[str]:
         """Return the ids of the agent's passages with this prefix; at most ten."""
+        rows = session.all(
+            "select id from passage where agent = ? and id >= ? and substr(id, 1, length(?)) = ? order by id limit ?",
+            *(agent, begins, begins, begins, FEW_IDS),
+        )
+        return [row[0] for row in rows]
 
-    async def documents(self, agent: str) -> list[DocumentRow]:
+    @query
+    def documents(self, session: SqlSession, agent: str) -> list[DocumentRow]:
         """Return the sources of an agent, oldest first."""
+        rows = session.all(
+            "select hash, agent, name, kind, at, done, total, complete from document where agent = ? order by seq",
+            agent,
+        )
+        found = [DocumentRow(*row) for row in rows]
+        return [replace(document, complete=bool(document.complete)) for document in found]
 
-    async def unembedded(self, shelf: Shelf, space: str, limit: int) -> list[tuple[int, str]]:
+    @query
+    def unembedded(self, session: SqlSession, shelf: Shelf, space: str, limit: int) -> list[tuple[int, str]]:
         """Return (`seq`, text) of rows without a vector of this space, oldest first."""
+        rows: list[tuple[int, str]] = []
+        short = (
+            "select w.agent, w.rows - coalesce(v.rows, 0) as missing, v.id from lane w left join lane v"
+            " on v.agent = w.agent and v.shelf = w.shelf and v.space = ? where w.shelf = ? and w.space = ''"
+            " and w.rows > coalesce(v.rows, 0)"
+        )
+        for agent, missing, vectors in session.all(short, space, shelf):
+            rows += _missing(session, _TEXTS[shelf], agent, vectors, min(missing, limit))
+        return sorted(rows)[:limit]
+
+    @query
+    def search_words(
+        self, session: SqlSession, shelf: Shelf, agent: str, words: Sequence[str], limit: int
+    ) -> list[Hit]:
+        """Return the rows with any of these words (stemmed alike), best first; `words` has no stop words."""
+        from .tables import searching  # noqa: PLC0415 - only a search pays for the import
+
+        return searching.words(session, shelf, agent, words, limit)
+
+    @query
+    def search_vector(
+        self, session: SqlSession, shelf: Shelf, agent: str, space: str, vector: bytes, limit: int
+    ) -> list[Hit]:
+        """Return the rows nearest to a vector, by cosine, best first."""
+        return session.vectors.nearest(session, Key(agent, shelf, space), vector, limit)
+
+    @query
+    def cosines(
+        self, session: SqlSession, shelf: Shelf, agent: str, space: str, vector: bytes, seqs: Collection[int]
+    ) -> dict[int, float]:
+        """Return the cosine of each of these rows that has a vector."""
+        return session.vectors.cosines(session, Key(agent, shelf, space), vector, seqs)
+
+    @query
+    def vector_trouble(self, session: SqlSession) -> str:
+        """Return the reason why vectors cannot be searched; "" if they can."""
+        return session.vectors.trouble(session)
+
+
+def _counts(session: SqlSession, agent: str) -> Counts:
+    """Return the counts, which the lanes maintain."""
+    lanes = [lane(session, Key(agent, shelf)) for shelf in ("recall", "archival")]
+    messages, passages = (lane_row.rows if lane_row else 0 for lane_row in lanes)
+    edited = session.all(
+        "select coalesce(max(b.edited), 0.0) from holding h join block b on b.id = h.block"
+        " where h.agent = ? and h.attached and b.version > 1",
+        agent,
+    )[0][0]
+    last = session.one("select seq from said where agent = ? order by n desc, seq desc limit 1", agent)
+    return Counts(messages, passages, edited, last[0] if last else 0)
+
+
+def _missing(session: SqlSession, texts: str, agent: str, vectors: int | None, count: int) -> list[tuple[int, str]]:
+    """Return the rows after the last one with a vector; if they are too few, search all rows."""
+    last = session.all("select coalesce(max(seq), 0) from vector where lane = ?", vectors)[0][0]
+    rows = session.all(f"{texts} where agent = ? and seq > ? order by seq limit ?", agent, last, count)
+    if len(rows) < count:
+        without = "not exists (select 1 from vector where lane = ? and seq = r.seq)"
+        rows = session.all(f"{texts} where agent = ? and {without} order by seq limit ?", agent, vectors, count)
+    return [(seq, text) for seq, text in rows]
+
+
+def _said_of(row: tuple[Any, ...]) -> RecallMessage:  # Any: columns as SQLite types them
+    *columns, asks, timed, turn = row
+    columns += [bool(asks), bool(timed), turn]
+    return RecallMessage(*columns)
+
+
+def _passage(row: tuple[Any, ...]) -> PassageRow:  # Any: columns as SQLite types them
+    id, agent, text, words, at, tags, *columns = row
+    return PassageRow(id, agent, text, words, at, tuple(parse_row(tags, [str])) if tags != "[]" else (), *columns)
+
+
+@perform.register
+def _save_passages(write: SavePassages, session: SqlSession) -> None:
+    """Store the new passages."""
+    fresh: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    # Of two with the same id, the first one is kept, here and by the database.
+    by_id = {(passage.agent, passage.id): passage for passage in reversed(write.passages)}
+    for seq, agent, id in session.many(_INSERT_PASSAGE, map(_passage_columns, write.passages)):
+        passage = by_id[agent, id]
+        for tag in set(passage.tags):
+            session.all("insert into tag (agent, tag, passage) values (?, ?, ?)", agent, tag, seq)
+        fresh[agent].append((seq, passage.words))
+    for agent, rows in fresh.items():
+        word_index.add(session, Key(agent, "archival"), rows)
+
+
+_INSERT_PASSAGE: Final = (
+    "insert into passage (id, agent, text, words, at, tags, source, place, document, n)"
+    " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning seq, agent, id"
+)
+
+
+def _passage_columns(passage: PassageRow) -> tuple[str | float, ...]:
+    tags = dump([*passage.tags]) if passage.tags else "[]"
+    return (
+        *(passage.id, passage.agent, passage.text, passage.words, passage.at, tags),
+        *(passage.source, passage.place, passage.document, passage.n),
+    )
+
+
+@perform.register
+def _drop_passages(write: DropPassages, session: SqlSession) -> None:
+    """Delete passages by their ids."""
+    which = "delete from passage where agent = ? and id in (select value from json_each(?)) returning seq"
+    _unindex(session, write.agent, session.all(which, write.agent, json.dumps([*write.ids])))
+
+
+@perform.register
+def _drop_document(write: DropDocument, session: SqlSession) -> None:
+    """Delete a source and its passages."""
+    session.all("delete from document where agent = ? and hash = ?", write.agent, write.hash)
+    which = "delete from passage where agent = ? and document = ? and document <> '' returning seq"
+    _unindex(session, write.agent, session.all(which, write.agent, write.hash))
+
+
+def _unindex(
+    session: SqlSession, agent: str, rows: Sequence[tuple[Any, ...]]
+) -> None:  # Any: columns as SQLite types them
+    if seqs := [row[0] for row in rows]:
+        word_index.remove(session, Key(agent, "archival"), seqs)
+        session.vectors.remove(session, agent, "archival", seqs)
+
+
+@perform.register
+def _save_said(write: SaveSaid, session: SqlSession) -> None:
+    """Store the new messages."""
+    fresh: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for said in write.rows:
+        row = session.one(
+            "insert into said (seq, agent, n, text, words, at, speaker, session, length, asks, timed, turn)"
+            " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning seq",
+            *(said.seq, said.agent, said.n, said.text, said.words, said.at, said.speaker),
+            *(said.session, said.length, said.asks, said.timed, said.turn),
+        )
+        if row:
+            fresh[said.agent].append((said.seq, said.words))
+    for agent, rows in fresh.items():
+        word_index.add(session, Key(agent, "recall"), rows)
+
+
+@perform.register
+def _save_vectors(write: SaveVectors, session: SqlSession) -> None:
+    """Store the vectors of existing rows."""
+    if not write.space:
+        raise StorageError("A space of vectors needs a name.")
+    given = dict(write.vectors)
+    owners: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
+    for agent, seq in session.all(_OWNERS[write.shelf], numbers([*given])):
+        owners[agent].append((seq, given[seq]))
+    for agent, vectors in owners.items():
+        session.vectors.save(session, Key(agent, write.shelf, write.space), vectors)
+
+
+@perform.register
+def _drop_vectors(write: DropVectors, session: SqlSession) -> None:
+    """Delete the vectors of every other space."""
+    session.all("delete from lane where shelf = ? and space not in ('', ?)", write.shelf, write.space)
+    session.vectors.sweep(session)
+
+
+@perform.register
+def _save_document(write: SaveDocument, session: SqlSession) -> None:
+    document = write.document
+    session.all(
+        "insert into document (agent, hash, name, kind, at, done, total, complete) values (?, ?, ?, ?, ?, ?, ?, ?)"
+        " on conflict (agent, hash) do update set name = excluded.name, kind = excluded.kind, at = excluded.at,"
+        " done = excluded.done, total = excluded.total, complete = excluded.complete",
+        *(
+            document.agent,
+            document.hash,
+            document.name,
+            document.kind,
+            document.at,
+            document.done,
+            document.total,
+            document.complete,
+        ),
+    )
+
+
+_COPY_DOCUMENT: Final = (
+    "insert into document (agent, hash, name, kind, at, done, total, complete)"
+    " select ?3, hash, name, kind, at, done, total, complete from document where agent = ?2 and hash = ?1"
+)
+_COPIED: Final = f"{_PASSAGES} where agent = ? and document = ? order by n"
+_PAIRS: Final = (
+    "select own.seq, v.vector from passage own join passage p on p.agent = ?2 and p.id = own.id"
+    " join vector v on v.lane = ?4 and v.seq = p.seq where own.agent = ?3 and own.document = ?1"
+)
+
+
+@perform.register
+def _copy_document(write: CopyDocument, session: SqlSession) -> None:
+    """Copy a source: nothing is read or embedded again."""
+    session.all(_COPY_DOCUMENT, write.hash, write.owner, write.agent)
+    passages = [_passage(row) for row in session.all(_COPIED, write.owner, write.hash)]
+    _save_passages(SavePassages(tuple(replace(passage, agent=write.agent) for passage in passages)), session)
+    for key, found in spaces(session, write.owner, "archival"):
+        if vectors := session.all(_PAIRS, write.hash, write.owner, write.agent, found.id):
+            session.vectors.save(session, key._replace(agent=write.agent), [(seq, vector) for seq, vector in vectors])

@@ -1,34 +1,143 @@
-"""The store as its users see it: the combined subjects, and the only way to open it.
+"""The store as its users see it: all subjects combined, for any database; a new subject is added here.
 
 Each method is one transaction, and its result is on disk. Ids are UUIDv7; order is a number that the store assigns.
-Code that needs one subject takes only its protocol. To add a database, implement the protocols and add a scheme here;
-the contract tests in `tests/storage/` run against any store.
+Code that needs one subject takes only its class.
 """
 
-from contextlib import AbstractAsyncContextManager
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Protocol
-
-from agent_core.base.errors import StorageError
-from agent_core.base.own_installation import add_extra
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Final, Self
 
 from .agent_store import AgentStore
 from .approval_store import ApprovalStore
-from .call_store import KEEP_CALLS, CallStore
+from .call_store import CallStore
 from .forget_store import ForgetStore
 from .function_store import FunctionStore
 from .memory_store import MemoryStore
-from .sqlite import SqliteStore
-from .subject import StoreClock
+from .subject import ENTRY, Misfit, parse_row
+from .tables.session import SqlSession
+from .tables.tables import Tables, query
 from .thread_store import ThreadStore
 from .token_store import TokenStore
-from .turn_store import TurnStore
+from .turn_store import IMPORTED, N_BITS, JournalReport, TurnStore
 from .worker_store import WorkerStore
+
+# A check of the whole journal: each turn has one writer at a time, and each call one start and one answer.
+
+_MOST_FAULTS: Final = 20
+_AT_ONCE: Final = 200  # turns
+_CLIENT: Final = "client"  # an entry before the answers to calls that the previous turn handed to a client
+_UNENDED: Final = ("open", "client_calls")  # in the first, calls are running; in the second, a client runs them
+_TURNS: Final = "select seq, id, agent, state, attempt, n from turn where seq > ? order by seq limit ?"
+_ENTRIES: Final = "select seq, kind, payload, attempt from entry where seq between ? and ? order by seq"
+_STRANGE: Final = "select t.id from event e join turn t on t.seq = e.turn where e.agent <> t.agent limit 1"
+
+
+class JournalCheck(Tables):
+    """The check of the journal."""
+
+    @query
+    def check_journal(self, session: SqlSession) -> JournalReport:
+        """Read the whole journal, and return its faults: a call twice or without an answer, two writers of a turn.
+
+        At most 20 faults are reported. Everything is read from one consistent snapshot.
+        """
+        turns = entries = missing = 0
+        faults: list[str] = []
+        with session.snapshot():
+            for row, rows in _read(session):
+                look = _TurnCheck(*row[3:6])
+                look.over(rows)
+                turns, entries, missing = turns + 1, entries + len(rows), missing + max(row[5] - len(rows), 0)
+                faults += [f"turn {row[1]} of {row[2]}: {fault}" for fault in look.faults]
+                if len(faults) >= _MOST_FAULTS:
+                    break
+            faults += [f"turn {id} has an event of another agent" for (id,) in session.all(_STRANGE)]
+        return JournalReport(turns, entries, missing, tuple(faults[:_MOST_FAULTS]))
+
+
+@dataclass(slots=True)
+class _TurnCheck:
+    """A check of one turn. `asked`, `begun` and `answered` are calls since its last reply.
+
+    `knows_all` is true if every entry is present and written by this program, except for a client's calls, which an
+    earlier turn handed over.
+    """
+
+    state: str
+    attempt: int
+    n: int
+    faults: list[str] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
+    begun: set[str] = field(default_factory=set)
+    answered: set[str] = field(default_factory=set)
+    knows_all: bool = True
+
+    def over(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Check the entries of the turn."""
+        last = 0
+        is_whole = len(rows) >= self.n and all(row[3] != IMPORTED for row in rows)
+        self.knows_all = is_whole
+        for seq, kind, payload, attempt in rows:
+            if seq & ((1 << N_BITS) - 1) >= self.n:
+                self.faults.append(f"it has {self.n} entries, and one more")
+            if attempt < last or attempt > self.attempt:
+                self.faults.append(f"attempt {attempt} wrote after attempt {max(last, self.attempt)} had begun")
+            last = attempt
+            try:
+                read = parse_row(payload, ENTRY.get(kind, dict))
+                if attempt != IMPORTED:  # imported entries are not checked further
+                    self._entry(kind, read)
+                    self.knows_all = is_whole and kind != _CLIENT and (self.knows_all or kind == "assistant")
+            except Misfit as misfit:
+                self.faults.append(str(misfit))
+        if self.state not in _UNENDED:
+            self._note_unanswered()
+
+    def _entry(self, kind: str, payload: dict[str, Any]) -> None:  # Any: JSON
+        match kind:
+            case "assistant":
+                self._note_unanswered()
+                self.asked = {call["id"] for call in payload.get("calls", ())}
+                self.begun, self.answered = set(), set()
+            case "call":
+                id = payload.get("id", "")
+                if id in self.begun:
+                    self.faults.append(f"the call {id} was started twice")
+                elif id in self.answered:
+                    self.faults.append(f"the call {id} was started after its answer")
+                self.begun.add(id)
+            case "result":
+                id = payload.get("call_id", "")
+                if id in self.answered:
+                    self.faults.append(f"the call {id} was answered twice")
+                elif self.knows_all and id not in self.asked | self.begun:
+                    self.faults.append(f"the call {id} was answered, and nobody asked for it")
+                self.answered.add(id)
+            case _:
+                pass
+
+    def _note_unanswered(self) -> None:
+        self.faults += [f"the call {id} has no answer" for id in sorted((self.asked | self.begun) - self.answered)]
+
+
+def _read(session: SqlSession) -> Iterator[tuple[tuple[Any, ...], list[tuple[Any, ...]]]]:
+    """Yield each turn with its entries."""
+    last = -1
+    while turns := session.all(_TURNS, last, _AT_ONCE):
+        last = turns[-1][0]
+        entries: dict[int, list[tuple[Any, ...]]] = {}
+        for row in session.all(_ENTRIES, turns[0][0] << N_BITS, (last + 1 << N_BITS) - 1):
+            entries.setdefault(row[0] >> N_BITS, []).append(row)
+        for turn in turns:
+            yield turn, entries.get(turn[0], [])
 
 
 class Store(
     TurnStore,
+    JournalCheck,
     ThreadStore,
     FunctionStore,
     CallStore,
@@ -38,55 +147,43 @@ class Store(
     ForgetStore,
     TokenStore,
     WorkerStore,
-    AbstractAsyncContextManager["Store"],
-    Protocol,
 ):
-    """All state that outlives the process."""
+    """All state that outlives the process. A subclass adds a database, which is closed at the end of the block."""
 
     @property
+    @abstractmethod
     def recovered(self) -> str | None:
         """A message for the user if a damaged state file had to be set aside."""
 
     @property
+    @abstractmethod
     def place(self) -> str:
         """The address of the store, without a password."""
 
+    @abstractmethod
     async def claim(self, workspace: str) -> None:
         """Give the store to another workspace, whose functions folder is authoritative from now on."""
 
+    @abstractmethod
     async def join(self, workspace: str) -> None:
         """Let another workspace use the store too: its folder becomes a copy of the functions in the store."""
 
+    @abstractmethod
     async def vacuum(self) -> None:
         """Free the space of deleted data. Other users wait meanwhile."""
 
+    @abstractmethod
     async def check(self) -> str | None:
         """Read the whole store and return a description of a problem, or None."""
 
+    @abstractmethod
     async def close(self) -> None:
         """Finish running work and close the store. A second call does nothing."""
 
+    async def __aenter__(self) -> Self:
+        return self
 
-def open_store(url: str | Path, *, clock: StoreClock, keep_calls: int = KEEP_CALLS, workspace: str = "") -> Store:
-    """Open the store at this address, a new one if there is none.
-
-    The address is `sqlite:///PATH`, the path of its file alone, or `postgresql://USER@HOST/DATABASE` in libpq's format.
-    `keep_calls` calls per function are kept individually. A database belongs to the first `workspace` id that opens it.
-
-    Raises:
-        StorageError: the scheme is unknown, the store cannot be opened, or a newer program created it.
-    """
-    scheme, separator, place = ("", "", "") if isinstance(url, Path) else url.partition("://")
-    if not separator:
-        return SqliteStore.open(Path(url), clock, keep_calls)
-    if scheme in ("postgresql", "postgres"):
-        if find_spec("psycopg") is None:
-            message = "A store in PostgreSQL needs the package psycopg, which is not installed."
-            raise StorageError(message, fix=f"Type: {add_extra('postgres')}")
-        from .postgres import PostgresStore  # noqa: PLC0415 an extra
-
-        return PostgresStore.open(str(url), clock, keep_calls, workspace)
-    if scheme != "sqlite" or not place.startswith("/") or place == "/":
-        fix = "Use sqlite:///PATH, or the path of a file, or postgresql://USER@HOST/DATABASE."
-        raise StorageError(f"No store can be opened at `{url}`.", fix=fix)
-    return SqliteStore.open(Path(place[1:]), clock, keep_calls)
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

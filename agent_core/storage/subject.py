@@ -7,7 +7,6 @@ passes through every room.
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -163,23 +162,6 @@ class StoreClock(Protocol):
 
     def new_id(self) -> str:
         """Return a new UUIDv7."""
-
-
-class Subject(Protocol):
-    """The methods that every subject has."""
-
-    async def now(self) -> float:
-        """Return the time of the store's clock, in seconds since the epoch."""
-
-    async def text(self, hash: str) -> str | None:
-        """Return the text stored under this content hash."""
-
-    async def apply(self, writes: Sequence[Write]) -> None:
-        """Apply writes outside of a turn, in one transaction; `TurnStore.append` applies them within a turn.
-
-        Raises:
-            ManifestConflict: a compare-and-set among them failed.
-        """
 
 
 class ManifestConflict(StorageError):

@@ -4,28 +4,26 @@ A message is an event in its recipient's inbox, and a permanent row. An ask park
 and the last answer to its asks is an event for its agent, which begins the turn that continues.
 """
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeAlias
+from difflib import SequenceMatcher
+from typing import Any, Final, TypeAlias
 
 from agent_core.base.errors import UsageError
 from agent_core.base.limits import NAMES, Allowance, SpendingLimits
 
-from .call_store import CallOwners
-from .subject import Subject, Write
-from .turn_store import Due
+from .call_store import CallOwners, owners_given
+from .subject import Write, dump, parse_row
+from .tables.session import SqlSession
+from .tables.tables import Tables, change, perform, query
+from .turn_store import BETWEEN, AnswerAsk, Due, Post, WakeAsker, post_event
 
 Amounts: TypeAlias = dict[str, int | float]
 
 LIMITS_FROM: Final = "[runner] of knapper.toml"
 BEAT: Final = "heartbeat"
 """The kind of event that wakes an agent without a message."""
-AGAIN: Final = "again"
-BETWEEN: Final = ("note", "ask", "answer", "handoff", "stop", AGAIN)
-"""The kinds of events that one agent causes for another; `again` repeats one whose turn was cut off."""
-BEGINNING: Final = ("ask", "answer", "again")
-"""The kinds that always begin a turn of their own."""
-
 FROM_USER: Final = ("message", "login", "notice", BEAT)
 """The kinds of events that come from the user, or from the program for the user."""
 
@@ -136,15 +134,6 @@ class SendMessage(Write):
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerAsk(Write):
-    """A write that answers an ask, unless it already has an answer. `state`: answered, failed or timed_out."""
-
-    ask: str
-    text: str
-    state: str = "answered"
-
-
-@dataclass(frozen=True, slots=True)
 class RouteAsk(Write):
     """A write that forwards an open ask to another agent; the first answer counts, no matter who gives it."""
 
@@ -198,7 +187,38 @@ class SetBeat(Write):
     stays: bool = False
 
 
-class ThreadStore(Subject, Protocol):
+SAME_TIMES: Final = 3
+_SAME: Final = 0.9
+_COMPARED: Final = 2_000  # characters
+_MESSAGE: Final = "id, thread, kind, sender, recipient, text, turn, hops, owes, state, answer, at, due, ended"
+_AMOUNTS: Final = ", ".join(NAMES)
+_THREAD: Final = "coalesce(json_extract(e.payload, '$.thread'), '')"
+_OWES: Final = "json_extract(payload, '$.owes') = ?3"
+_OPEN_WORK: Final = (
+    f"select t.agent, 1, e.kind, {_THREAD}, t.started, t.seq from turn t join event e on e.seq = t.event"  # noqa: S608
+    f" where t.state = 'open' union all select e.agent, 0, e.kind, {_THREAD}, e.due, e.seq from event e"
+    " where e.turn is null and (e.due <= ? or not e.timed) order by 2 desc, 5, 6"
+)
+_BACKLOG: Final = (
+    "select count(*), min(max(due, at)) from event where turn is null and (due <= ?1 or not timed)"
+    " and agent not in (select agent from paused) and (?2 = 1 or agent in (select value from json_each(?3)))"
+)
+_USED_LAST: Final = (
+    "select t.agent, e.payload from turn t join entry e on e.turn = t.seq"
+    " where e.kind = 'usage' and t.seq in (select max(seq) from turn group by agent)"
+)
+_DUE: Final = (
+    "select t.agent, 1, 0.0, t.seq from turn t join event e on e.seq = t.event where t.state = 'open'{of_turn}"
+    " and e.kind in (select value from json_each(?1)) and t.agent not in (select agent from paused){turn_free}"
+    " union all select agent, 0, min(due), min(seq) from event where turn is null{of_event}"
+    " and (due <= ?2 or not timed) and kind in (select value from json_each(?1))"
+    " and agent not in (select agent from paused){event_free}"
+    " and agent not in (select agent from turn where state = 'open') group by agent"
+    " order by 2 desc, 3, 4 limit ?3"
+)
+
+
+class ThreadStore(Tables):
     """Threads. `SendMessage` fails, and nothing of its transaction is written, with one of these errors:
 
     CircleError: the recipient waits for the sender, directly or through others.
@@ -206,40 +226,309 @@ class ThreadStore(Subject, Protocol):
     InboxFull: too many events wait for the recipient.
     """
 
-    async def work(
-        self, kinds: Collection[str] = (*BETWEEN, BEAT), limit: int = 100, *, agent: str | None = None
+    @query
+    def work(
+        self,
+        session: SqlSession,
+        kinds: Collection[str] = (*BETWEEN, BEAT),
+        limit: int = 100,
+        *,
+        agent: str | None = None,
     ) -> list[Due]:
         """Return the agents with an open turn or a due event of these kinds, except paused ones.
 
         With an `agent`, only that one is considered.
         """
+        values: tuple[object, ...] = (dump([*kinds]), session.clock.now(), limit)
+        conditions = dict.fromkeys(("of_turn", "of_event", "turn_free", "event_free"), "")
+        if agent is not None:
+            conditions |= {"of_turn": " and t.agent = ?4", "of_event": " and agent = ?4"}
+            values += (agent,)
+        if others := self._of_others():
+            conditions |= {
+                "turn_free": f" and t.agent not in ({others})",
+                "event_free": f" and agent not in ({others})",
+            }
+        rows = session.all(_DUE.format(**conditions), *values)
+        return [Due(agent, bool(is_takeover)) for agent, is_takeover, _, _ in rows]
 
-    async def next_due(self) -> float | None:
+    @query
+    def next_due(self, session: SqlSession) -> float | None:
         """Return the time when the next timed event or the end of the next wait is due; None if there is none."""
+        row = session.one(
+            "select min(due) from (select min(due) as due from event where turn is null and timed and due > ?"
+            " union all select min(due) from message where state = 'open') as times",
+            session.clock.now(),
+        )
+        return row[0] if row else None
 
-    async def expire(self) -> list[MessageRow]:
+    @change
+    def expire(self, session: SqlSession) -> list[MessageRow]:
         """Answer the asks whose time is over with the reason why there is no answer, and return them."""
+        late = _messages(session, "state = 'open' and due <= ? order by due", session.clock.now())
+        for ask in late:
+            _answer(session, AnswerAsk(ask.id, _reason(session, ask), "timed_out"))
+        return late
 
-    async def thread(self, id: str) -> ThreadRow | None:
+    @query
+    def thread(self, session: SqlSession, id: str) -> ThreadRow | None:
         """Return one thread."""
+        return _thread(session, id)
 
-    async def threads(self) -> list[ThreadRow]:
+    @query
+    def threads(self, session: SqlSession) -> list[ThreadRow]:
         """Return all threads, the oldest first."""
+        rows = session.all("select id from thread order by started, id")
+        return [thread for (id,) in rows if (thread := _thread(session, id)) is not None]
 
-    async def letters(self, thread: str) -> list[MessageRow]:
+    @query
+    def letters(self, session: SqlSession, thread: str) -> list[MessageRow]:
         """Return the messages of a thread, in order."""
+        return _messages(session, "thread = ? order by seq", thread)
 
-    async def asks(self) -> list[MessageRow]:
+    @query
+    def asks(self, session: SqlSession) -> list[MessageRow]:
         """Return the asks that are open, the oldest first."""
+        return _messages(session, "state = 'open' order by seq")
 
-    async def paused(self) -> dict[str, str]:
+    @query
+    def paused(self, session: SqlSession) -> dict[str, str]:
         """Return the agents that are paused, with the reasons."""
+        return dict(session.all("select agent, why from paused order by agent"))
 
-    async def spent_last(self) -> dict[str, dict[str, int]]:
+    @query
+    def spent_last(self, session: SqlSession) -> dict[str, dict[str, int]]:
         """Return the steps and tokens of each agent's last turn, if it asked a model."""
+        spent: dict[str, dict[str, int]] = {}
+        for agent, payload in session.all(_USED_LAST):
+            used, total = parse_row(payload, dict), spent.setdefault(agent, {"steps": 0, "tokens": 0})
+            total["steps"] += 1
+            total["tokens"] += int(used.get("prompt_tokens", 0)) + int(used.get("completion_tokens", 0))
+        return spent
 
-    async def backlog(self, owners: CallOwners = None) -> Backlog:
+    @query
+    def backlog(self, session: SqlSession, owners: CallOwners = None) -> Backlog:
         """Return the backlog of all agents, or of the `owners`, except paused ones."""
+        now = session.clock.now()
+        row = session.all(_BACKLOG, now, *owners_given(owners))[0]
+        return Backlog(row[0], max(now - row[1], 0.0) if row[0] else 0.0)
 
-    async def open_work(self) -> list[OpenWork]:
+    @query
+    def open_work(self, session: SqlSession) -> list[OpenWork]:
         """Return the open turns, and the due events of agents, the oldest first."""
+        rows = session.all(_OPEN_WORK, session.clock.now())
+        return [OpenWork(agent, bool(runs), kind, thread, since) for agent, runs, kind, thread, since, _ in rows]
+
+
+@perform.register
+def _send(write: SendMessage, session: SqlSession) -> None:
+    key = f"{write.sender}:{write.key}" if write.key else write.id
+    if session.one("select 1 from event where agent = ? and key = ?", write.recipient, key):
+        return
+    session.all(
+        "insert into thread (id, agent, limits, started) values (?, ?, ?, ?) on conflict do nothing",
+        *(write.thread, write.sender, dump(write.limits), session.clock.now()),
+    )
+    thread = _thread(session, write.thread)
+    assert thread is not None
+    if thread.state != "open":
+        raise ThreadStopped(f"This thread was stopped: {thread.why}", fix="Reply with what you have.")
+    if why := thread.allowance(hops=write.hops - 1).broken("hops", "messages"):
+        raise ThreadStopped(f"The message was not sent. {why}", fix="Reply with what you have.")
+    if write.kind == "ask":
+        _check_circle(session, write.sender, write.recipient)
+    _check_progress(session, write)
+    state = "open" if write.kind == "ask" else "sent"
+    session.all(
+        "insert into message (id, thread, kind, sender, recipient, text, turn, hops, owes, state, at, due)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        *(write.id, write.thread, write.kind, write.sender, write.recipient, write.text, write.turn, write.hops),
+        *(write.owes, state, session.clock.now(), write.due),
+    )
+    owed = write.id if write.kind == "ask" else write.owes if write.kind == "handoff" else ""
+    payload = {"text": write.text, "from": write.sender, "thread": write.thread, "hops": write.hops, "owes": owed}
+    post_event(session, Post(write.recipient, write.kind, payload, key=key))
+    _spend(session, write.thread, write.sender, {"messages": 1, "hops": write.hops})
+
+
+def _check_circle(session: SqlSession, sender: str, recipient: str) -> None:
+    """Raise an error if the recipient waits for the sender, directly or through others."""
+    ways: list[tuple[str, ...]] = [(sender, recipient)]
+    known = {recipient}
+    while ways:
+        way = ways.pop()
+        if way[-1] == sender:
+            circle = " → ".join(f"`{name}`" for name in way)
+            message = f"Nobody was asked: {circle} would be a circle in which all wait for each other."
+            raise CircleError(message, fix="Answer what you were asked, with what you have.")
+        rows = session.all("select distinct recipient from message where sender = ? and state = 'open'", way[-1])
+        ways += [(*way, name) for (name,) in rows if name == sender or name not in known]
+        known.update(name for (name,) in rows)
+
+
+def _check_progress(session: SqlSession, write: SendMessage) -> None:
+    """Raise an error if the sender sends nearly the same text to the same recipient for the third time in a thread."""
+    rows = session.all(
+        "select text from message where thread = ? and sender = ? and recipient = ? order by seq desc limit ?",
+        *(write.thread, write.sender, write.recipient, SAME_TIMES - 1),
+    )
+    if len(rows) == SAME_TIMES - 1 and all(_is_near(write.text, text) for (text,) in rows):
+        message = f"`{write.sender}` says nearly the same to `{write.recipient}` for the third time."
+        raise NoProgress(message, fix="Say something new, or reply with what you have.")
+
+
+def _is_near(text: str, other: str) -> bool:
+    first, second = (" ".join(re.findall(r"\w+", words[:_COMPARED].casefold())) for words in (text, other))
+    return first == second or SequenceMatcher(None, first, second, autojunk=False).ratio() >= _SAME
+
+
+@perform.register
+def _answer_ask(write: AnswerAsk, session: SqlSession) -> None:
+    _answer(session, write)
+
+
+def _answer(session: SqlSession, write: AnswerAsk) -> None:
+    row = session.one(
+        "update message set state = ?, answer = ?, ended = ? where id = ? and state = 'open'"
+        " returning turn, thread, recipient",
+        *(write.state, write.text, session.clock.now(), write.ask),
+    )
+    if row is not None:
+        _drop_waiting(session, f"agent = ?2 and {_OWES}", row[2], write.ask)
+        _spend(session, row[1], row[2], {"messages": 1})
+        _wake(session, row[0])
+
+
+@perform.register
+def _wake_asker(write: WakeAsker, session: SqlSession) -> None:
+    _wake(session, write.turn)
+
+
+def _wake(session: SqlSession, turn: str) -> None:
+    """Post the answers to the asks of a turn, once the turn has ended and all answers have arrived."""
+    asks = _messages(session, "turn = ? and kind = 'ask' order by seq", turn)
+    is_open = session.one("select 1 from turn where id = ? and state = 'open'", turn)
+    if not asks or is_open or any(ask.state in ("open", "stopped") for ask in asks):
+        return
+    first = asks[0]
+    answers = [{"from": ask.recipient, "text": ask.answer, "state": ask.state} for ask in asks]
+    asker = session.one("select sender from message where id = ?", first.owes)
+    payload = {"thread": first.thread, "hops": first.hops, "owes": first.owes, "answers": answers}
+    payload["from"] = asker[0] if asker else ""
+    post_event(session, Post(first.sender, "answer", payload, key=f"answers:{turn}"), is_limited=False)
+
+
+def _reason(session: SqlSession, message_row: MessageRow) -> str:
+    """Return the reason for a missing answer: the state of the asked agent, or the number of messages ahead."""
+    minutes = (session.clock.now() - message_row.at) / 60
+    begun = f"`{message_row.recipient}` has not answered within {minutes:,.0f} minutes"
+    if row := session.one("select why from paused where agent = ?", message_row.recipient):
+        return f"{begun}: it is paused{f' ({row[0]})' if row[0] else ''}."
+    waits = session.all(
+        "select distinct recipient from message where sender = ? and state = 'open'", message_row.recipient
+    )
+    if waits:
+        return f"{begun}: it waits for {', '.join(f'`{name}`' for (name,) in waits)}."
+    before = session.all(
+        "select count(*) from event where agent = ? and turn is null and seq <"
+        " (select seq from event where agent = ?1 and key = ? and turn is null)",
+        *(message_row.recipient, message_row.id),
+    )[0][0]
+    return f"{begun}: {before} messages were before this one." if before else f"{begun}."
+
+
+@perform.register
+def _route(write: RouteAsk, session: SqlSession) -> None:
+    rows = _messages(session, "id = ? and state = 'open'", write.ask)
+    if not rows:
+        return
+    ask = rows[0]
+    _check_circle(session, ask.sender, write.to)
+    _drop_waiting(session, f"agent = ?2 and {_OWES}", ask.recipient, ask.id)
+    session.all("update message set recipient = ? where id = ?", write.to, ask.id)
+    payload = {"text": ask.text, "from": ask.sender, "thread": ask.thread, "hops": ask.hops, "owes": ask.id}
+    post_event(session, Post(write.to, "ask", payload, key=f"{ask.id}:{write.to}"))
+
+
+@perform.register
+def _spend_in_thread(write: SpendInThread, session: SqlSession) -> None:
+    if session.one("select 1 from thread where id = ?", write.thread):
+        _spend(session, write.thread, write.agent, write.amounts)
+
+
+def _spend(session: SqlSession, thread: str, agent: str, amounts: dict[str, int | float]) -> None:
+    session.all("insert into spending (thread, agent) values (?, ?) on conflict do nothing", thread, agent)
+    for name in NAMES:
+        if amount := amounts.get(name):
+            new = f"max({name}, ?)" if name == "hops" else f"{name} + ?"
+            session.all(f"update spending set {name} = {new} where thread = ? and agent = ?", amount, thread, agent)  # noqa: S608  (our own names)
+
+
+@perform.register
+def _set_thread(write: SetThread, session: SqlSession) -> None:
+    session.all("update thread set state = ?, why = ? where id = ?", write.state, write.why, write.thread)
+    if write.state != "stopped":
+        return
+    session.all(
+        "update message set state = 'stopped', ended = ? where thread = ? and state = 'open'",
+        *(session.clock.now(), write.thread),
+    )
+    _drop_waiting(session, "json_extract(payload, '$.thread') = ?2", write.thread)
+    session.all(
+        "update turn set cancelled = true where state = 'open' and (id = ?1 or event in"
+        " (select seq from event where json_extract(payload, '$.thread') = ?1))",
+        write.thread,
+    )
+
+
+@perform.register
+def _set_beat(write: SetBeat, session: SqlSession) -> None:
+    where = "from event where agent = ? and turn is null and key like 'beat:%'"
+    if write.stays and session.one(f"select 1 {where}", write.agent):
+        return
+    session.all(f"delete {where}", write.agent)
+    post = Post(write.agent, BEAT, write.payload, f"beat:{session.clock.new_id()}", write.due)
+    post_event(session, post, is_limited=False)
+
+
+@perform.register
+def _pause(write: PauseAgent, session: SqlSession) -> None:
+    session.all(
+        "insert into paused (agent, why, at) values (?, ?, ?)"
+        " on conflict (agent) do update set why = excluded.why, at = excluded.at",
+        *(write.agent, write.why, session.clock.now()),
+    )
+
+
+@perform.register
+def _resume(write: ResumeAgent, session: SqlSession) -> None:
+    session.all("delete from paused where agent = ?", write.agent)
+
+
+def leave_threads(session: SqlSession, agent: str) -> None:
+    """Remove a deleted agent from all threads, and notify the agents that wait for it."""
+    for (ask,) in session.all("select id from message where recipient = ? and state = 'open'", agent):
+        _answer(session, AnswerAsk(ask, f"`{agent}` was deleted.", "failed"))
+    session.all("delete from thread where agent = ?", agent)
+    session.all("delete from message where sender = ?1 or recipient = ?1", agent)
+    session.all("delete from paused where agent = ?", agent)
+
+
+def _drop_waiting(session: SqlSession, where: str, *values: str) -> None:
+    kinds = "kind in (select value from json_each(?1))"
+    session.all(f"delete from event where turn is null and {kinds} and {where}", dump([*BETWEEN]), *values)  # noqa: S608  (our own conditions)
+
+
+def _messages(session: SqlSession, where: str, *values: object) -> list[MessageRow]:
+    sql = f"select {_MESSAGE} from message where {where}"  # noqa: S608  (our own conditions)
+    return [MessageRow(*row) for row in session.all(sql, *values)]
+
+
+def _thread(session: SqlSession, id: str) -> ThreadRow | None:
+    row = session.one("select agent, limits, state, why, started from thread where id = ?", id)
+    if row is None:
+        return None
+    agent, limits, state, why, started = row
+    spent = session.all(f"select agent, {_AMOUNTS} from spending where thread = ?", id)  # noqa: S608
+    spending = {spender: dict(zip(NAMES, amounts, strict=True)) for spender, *amounts in spent}
+    return ThreadRow(id, agent, parse_row(limits, dict), state, why, started, spending)

@@ -110,30 +110,24 @@ async def copy_store(
     Raises:
         StorageError: the target is not empty, or the two differ afterwards.
     """
-    here, there = _tables_of(source_store), _tables_of(target_store)
     if not resume and any((await row_counts(target_store)).values()):
         raise StorageError("The target is not empty.", fix="Name an empty one, or go on with a copy: --resume")
     for table in _TABLES:
         hear(table.name)
-        await _copy_table(here, there, table)
+        await _copy_table(source_store, target_store, table)
     hear("vectors")
-    await _take_events(here, there)
-    await _copy_vectors(here, there)
-    await there._write(lambda session: session.postings.rebuild(session))
+    await _take_events(source_store, target_store)
+    await _copy_vectors(source_store, target_store)
+    await target_store._write(lambda session: session.postings.rebuild(session))
     hear("comparison")
-    return await _compare(here, there)
+    return await _compare(source_store, target_store)
 
 
 async def row_counts(store: Store) -> dict[str, int]:
     """Return how many rows each table has."""
-    return await _tables_of(store)._read(
+    return await store._read(
         lambda session: {table.name: int(session.all(f"select count(*) from {table.name}")[0][0]) for table in _TABLES}  # noqa: S608  (our own table)
     )
-
-
-def _tables_of(store: Store) -> Tables:
-    assert isinstance(store, Tables)
-    return store
 
 
 async def _copy_table(tables: Tables, other_tables: Tables, table: _Table) -> None:

@@ -15,7 +15,7 @@ from agent_core.storage import (
     Store,
     content_hash,
 )
-from agent_core.storage.tables.turn_tables import INBOX_LIMIT
+from agent_core.storage.turn_store import INBOX_LIMIT
 from tests.storage.support import begin, saving, user
 
 

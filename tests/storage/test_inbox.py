@@ -9,7 +9,7 @@ import pytest
 
 from agent_core.base.errors import StorageError
 from agent_core.storage import Backlog, Due, InboxFull, PauseAgent, Post, Store
-from agent_core.storage.tables.turn_tables import INBOX_LIMIT
+from agent_core.storage.turn_store import INBOX_LIMIT
 from tests.storage.support import ManualClock, begin, user
 
 

@@ -59,7 +59,7 @@ async def test_a_turn_that_was_taken_over_is_whole(store: Store) -> None:
 
 
 async def test_many_turns_are_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_core.storage.tables.store_tables._AT_ONCE", 10)
+    monkeypatch.setattr("agent_core.storage.store._AT_ONCE", 10)
     for number in range(21):
         turn = await begin(store, f"a{number % 3}")
         await store.append(turn.id, turn.attempt, turn.n, [user("go")])

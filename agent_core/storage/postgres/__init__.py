@@ -1,4 +1,4 @@
-"""The store in a PostgreSQL database that several machines may share. Its tables are in `tables/`."""
+"""The store in a PostgreSQL database that several machines may share."""
 
 from .store import PostgresStore
 

@@ -1,18 +1,17 @@
-"""The store in a PostgreSQL database: the combined tables, and how it is opened."""
+"""The store in a PostgreSQL database: all subjects combined, and how it is opened."""
 
 from contextlib import suppress
+from typing import final
 
 import psycopg
 
 from ..call_store import KEEP_CALLS
-from ..forget_store import Erasure
+from ..forget_store import Erasure, erase
+from ..store import Store
 from ..subject import InboxFull, StoreClock, dump
-from ..tables.forget_tables import erase
 from ..tables.session import SqlSession
-from ..tables.store_tables import StoreTables
 from ..tables.tables import change, query
-from ..tables.turn_tables import INBOX_LIMIT, LAST_AT_ONCE, posted
-from ..turn_store import Post, Posted
+from ..turn_store import INBOX_LIMIT, LAST_AT_ONCE, Post, Posted, posted
 from .connection import SCHEMA, STATEMENT_S, PostgresSession
 from .leases import Leases
 
@@ -29,8 +28,9 @@ _POSTED = "select id from event where id = ?1 or (agent = ?2 and key = ?3)"
 _LOOSE = "select 1 from entry e where not exists (select 1 from turn t where t.seq = e.turn) limit 1"
 
 
-class PostgresStore(Leases, StoreTables):
-    """`Store` on PostgreSQL: all tables combined."""
+@final
+class PostgresStore(Leases, Store):
+    """`Store` on PostgreSQL."""
 
     @classmethod
     def open(cls, url: str, clock: StoreClock, keep_calls: int = KEEP_CALLS, workspace: str = "") -> "PostgresStore":

@@ -10,9 +10,8 @@ from typing import Final
 
 from agent_core.base.errors import StorageError
 
-from ..memory_store import Hit
 from ..tables.lanes import FLOAT, Lane, check_vectors, grow, lane, numbers, spaces
-from ..tables.session import Key
+from ..tables.session import Hit, Key
 from .connection import PostgresSession
 
 _SCHEMA: Final = (

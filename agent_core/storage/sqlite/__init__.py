@@ -1,4 +1,4 @@
-"""The store in one SQLite file: how it is opened, guarded, searched and recovered. Its tables are in `tables/`."""
+"""The store in one SQLite file: how it is opened, guarded, searched and recovered."""
 
 from .recovery import adopt, set_aside
 from .store import SqliteStore

@@ -1,4 +1,4 @@
-"""The store in one SQLite file: the combined tables, and how it is opened.
+"""The store in one SQLite file: all subjects combined, and how it is opened.
 
 Several processes may use one file. A file that is found damaged, at start or later, is set aside and a new one created;
 `recovered` then has a message.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, final
 
 import apsw
 
@@ -22,14 +22,12 @@ from agent_core.base.seal import Sealer
 
 from ..call_store import KEEP_CALLS
 from ..folder import lock_agent
-from ..forget_store import Erasure
+from ..forget_store import Erasure, erase
+from ..store import Store
 from ..subject import Misfit, StoreClock
-from ..tables.forget_tables import erase
 from ..tables.session import SqlSession
-from ..tables.store_tables import StoreTables
 from ..tables.tables import Tables, query
-from ..tables.turn_tables import post_event, posted
-from ..turn_store import Post, Posted
+from ..turn_store import Post, Posted, post_event, posted
 from ..work_threads import WorkThreads
 from ..worker_store import Hear, WorkerRow
 from . import fts, vector_index
@@ -178,8 +176,9 @@ def _inode(path: Path) -> int:
 OLDEST_SQLITE: Final = (3, 54)  # the first that deletes no file named in a journal
 
 
-class SqliteStore(StateFile, StoreTables):
-    """`Store` on SQLite: all tables combined."""
+@final
+class SqliteStore(StateFile, Store):
+    """`Store` on SQLite."""
 
     @classmethod
     def open(cls, path: Path, clock: StoreClock, keep_calls: int = KEEP_CALLS) -> "SqliteStore":

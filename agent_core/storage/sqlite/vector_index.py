@@ -16,9 +16,8 @@ import apsw
 from agent_core.base.errors import StorageError
 from agent_core.base.own_installation import reinstall
 
-from ..memory_store import Hit
 from ..tables.lanes import FLOAT, WIDEST, Lane, advance, check_vectors, grow, lane, numbers, spaces
-from ..tables.session import Key
+from ..tables.session import Hit, Key
 from .connection import SqliteSession
 from .migrate import drop_unread
 

@@ -1,1 +1,1 @@
-"""The tables of the store, by subject, in SQL that SQLite and PostgreSQL both read."""
+"""The SQL that the subjects of the store share, which SQLite and PostgreSQL both read."""

@@ -6,9 +6,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..memory_store import Hit, Shelf
 from . import word_index
-from .session import Key, SqlSession
+from .session import Hit, Key, Shelf, SqlSession
 
 Array: TypeAlias = npt.NDArray[Any]  # Any: the type of its numbers, which each use names
 MOST_POSTINGS: Final = 30_000

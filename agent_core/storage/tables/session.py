@@ -7,14 +7,26 @@ uses it.
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from agent_core.base.seal import Sealer
 
-from ..memory_store import Hit
 from ..subject import StoreClock
 
 Row: TypeAlias = tuple[Any, ...]  # Any: columns as the database types them
+
+
+Shelf: TypeAlias = Literal["recall", "archival"]
+"""The two searchable stores: messages and passages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A result of a search: a row's `seq`, and a score that is higher for a better match."""
+
+    seq: int
+    score: float
 
 
 class Key(NamedTuple):

@@ -1,19 +1,41 @@
 """The common part of the tables: a method is a unit of work on a session, and a change is one transaction."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import singledispatch, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from ..subject import Write
+from agent_core.base.errors import IntegrityError
+
+from ..subject import SaveText, Write, content_hash
 from .session import SqlSession
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
+def query(work: Callable[Concatenate[Any, SqlSession, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """Turn a query in SQL into a method of the store."""
+
+    @wraps(work)
+    async def run(tables: "Tables", /, *values: P.args, **named: P.kwargs) -> T:
+        return await tables._read(lambda session: work(tables, session, *values, **named))
+
+    return run
+
+
+def change(work: Callable[Concatenate[Any, SqlSession, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """Turn a change in SQL into a method of the store: one transaction."""
+
+    @wraps(work)
+    async def run(tables: "Tables", /, *values: P.args, **named: P.kwargs) -> T:
+        return await tables._write(lambda session: work(tables, session, *values, **named))
+
+    return run
+
+
 class Tables:
-    """Tables of one database, whose subclass runs the work."""
+    """The tables of one database, whose subclass runs the work, and the methods that every subject has."""
 
     @abstractmethod
     async def _write(self, work: Callable[[SqlSession], T]) -> T:
@@ -31,30 +53,29 @@ class Tables:
         """Return a query for the agents that only other processes can run now; "" if the database has none."""
         return ""
 
+    @abstractmethod
+    async def now(self) -> float:
+        """Return the time of the store's clock, in seconds since the epoch."""
 
-def query(work: Callable[Concatenate[Any, SqlSession, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """Turn a query in SQL into a method of the store."""
+    @query
+    def text(self, session: SqlSession, hash: str) -> str | None:
+        """Return the text stored under this content hash, verified against it."""
+        row = session.one("select text from text where hash = ?", hash)
+        return check_text(hash, row[0]) if row else None
 
-    @wraps(work)
-    async def run(tables: Tables, /, *values: P.args, **named: P.kwargs) -> T:
-        return await tables._read(lambda session: work(tables, session, *values, **named))
+    @change
+    def apply(self, session: SqlSession, writes: Sequence[Write]) -> None:
+        """Apply writes outside of a turn, in one transaction; `TurnStore.append` applies them within a turn.
 
-    return run
-
-
-def change(work: Callable[Concatenate[Any, SqlSession, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """Turn a change in SQL into a method of the store: one transaction."""
-
-    @wraps(work)
-    async def run(tables: Tables, /, *values: P.args, **named: P.kwargs) -> T:
-        return await tables._write(lambda session: work(tables, session, *values, **named))
-
-    return run
+        Raises:
+            ManifestConflict: a compare-and-set among them failed.
+        """
+        apply(session, writes)
 
 
 @singledispatch
 def perform(write: Write, session: SqlSession) -> None:
-    """Perform one write, inside a transaction of the caller; each module of tables registers its own writes."""
+    """Perform one write, inside a transaction of the caller; each subject registers its own writes."""
     raise NotImplementedError(type(write).__name__)
 
 
@@ -62,3 +83,24 @@ def apply(session: SqlSession, writes: Iterable[Write]) -> None:
     """Perform writes in order."""
     for write in writes:
         perform(write, session)
+
+
+@perform.register
+def _save_text(write: SaveText, session: SqlSession) -> None:
+    keep_text(session, content_hash(write.text), write.text)
+
+
+def keep_text(session: SqlSession, hash: str, text: str) -> None:
+    """Store a text under its content hash, unless it is stored already."""
+    session.all("insert into text (hash, text) values (?, ?) on conflict do nothing", hash, text)
+
+
+def check_text(hash: str, text: str) -> str:
+    """Return a stored text.
+
+    Raises:
+        IntegrityError: the text has another content hash.
+    """
+    if content_hash(text) != hash:
+        raise IntegrityError(f"The stored text {hash[:12]} is not what its hash says.", fix="Restore the state file.")
+    return text

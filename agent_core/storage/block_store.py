@@ -1,25 +1,136 @@
-"""The tables of blocks and sections, which are always in the context of an agent."""
+"""Blocks and sections in the store, which are always in the context of an agent."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from agent_core.base.errors import StorageError
 
-from ..memory_store import (
-    AttachBlock,
-    BlockAccess,
-    BlockChange,
-    BlockRow,
-    DetachBlock,
-    DropSection,
-    LimitBlock,
-    SaveBlock,
-    SaveSection,
-    SectionRow,
-    Value,
-)
-from ..subject import TEXTS, BlockConflict, dump, parse_row
-from .session import SqlSession
-from .tables import Tables, perform, query
+from .subject import TEXTS, BlockConflict, Write, dump, parse_row
+from .tables.session import SqlSession
+from .tables.tables import Tables, perform, query
+
+Value: TypeAlias = str | tuple[str, ...]
+"""The value of a block: a text, or lines that are edited individually."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRow:
+    """The current state of a block. `limit` is in characters; `version` starts at 1 and rises by 1 with each edit.
+
+    `position` orders the blocks of one agent; a shared block may have another position in another agent. `writable` is
+    not stored: it tells whether the agent of this row may change the block.
+    """
+
+    id: str
+    label: str
+    value: Value
+    limit: int
+    description: str = ""
+    read_only: bool = False
+    shared: bool = False
+    position: int = 0
+    version: int = 1
+    edited: float = 0.0
+    writable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BlockAccess:
+    """The agents that may read or change a shared block: names, or `*`. Its `owner` may do both."""
+
+    owner: str
+    readers: tuple[str, ...] = ("*",)
+    writers: tuple[str, ...] = ("*",)
+
+    def may_write(self, agent: str) -> bool:
+        """Return whether an agent may change the block."""
+        return agent == self.owner or not {"*", agent}.isdisjoint(self.writers)
+
+    def may_read(self, agent: str) -> bool:
+        """Return whether an agent may read the block; the right to change it includes the right to read it."""
+        return self.may_write(agent) or not {"*", agent}.isdisjoint(self.readers)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockChange:
+    """A line of a block's history: the new value, a description of the action, its author and turn."""
+
+    block: str
+    version: int
+    value: Value
+    action: str
+    by: str
+    agent: str
+    turn: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class SaveBlock(Write):
+    """A compare-and-set write: the block must be at `block.version - 1` (0: missing). It also adds a line of history.
+
+    A new block belongs to `agent`. Raises BlockConflict, a ManifestConflict, if someone else was first.
+    """
+
+    block: BlockRow
+    agent: str
+    action: str
+    by: str = "agent"
+    turn: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AttachBlock(Write):
+    """A write that attaches a shared block to another agent, at this position, from the agent's next step."""
+
+    agent: str
+    block: str
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LimitBlock(Write):
+    """A write that sets who may read and who may change a shared block; an agent without read access loses it."""
+
+    block: str
+    readers: tuple[str, ...]
+    writers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DetachBlock(Write):
+    """A write that detaches a block from an agent; a block without agents stays stored, with its history."""
+
+    agent: str
+    block: str
+
+
+@dataclass(frozen=True, slots=True)
+class SectionRow:
+    """A part of the system message: parts are ordered by `position`, then by name. `limit` is in characters."""
+
+    name: str
+    position: int
+    text: str
+    limit: int = 4000
+    edited: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SaveSection(Write):
+    """A write that sets a section of an agent's system message; a later one of the same name replaces it."""
+
+    agent: str
+    section: SectionRow
+
+
+@dataclass(frozen=True, slots=True)
+class DropSection(Write):
+    """A write that removes a section."""
+
+    agent: str
+    name: str
+
 
 _OWNER = (
     "coalesce((select o.owner from block_access o where o.block = b.id and o.owner <> ''),"
@@ -38,22 +149,22 @@ _BLOCKS = (
 )
 
 
-class BlockTables(Tables):
+class BlockStore(Tables):
     """The blocks and sections of agents."""
 
     @query
     def blocks(self, session: SqlSession, agent: str) -> list[BlockRow]:
-        """Return the attached blocks."""
+        """Return the blocks of an agent, in order."""
         return [block_of(row) for row in session.all(_BLOCKS, agent)]
 
     @query
     def block_versions(self, session: SqlSession, agent: str) -> dict[str, int]:
-        """Return the versions of the shared blocks."""
+        """Return the version of each of the agent's shared blocks, by id: a cheap query for every step."""
         return shared_versions(session, agent)
 
     @query
     def shared_blocks(self, session: SqlSession) -> list[BlockRow]:
-        """Return every shared block, by label."""
+        """Return every block that agents may share, by label."""
         rows = session.all(
             "select id, label, value, chars, description, read_only, shared, 0, version, edited from block where shared"
             " order by label, seq"
@@ -67,12 +178,12 @@ class BlockTables(Tables):
 
     @query
     def block_history(self, session: SqlSession, block: str) -> list[BlockChange]:
-        """Return the lines of a block's history."""
+        """Return every change of a block, oldest first."""
         return history_of(session, block)
 
     @query
     def block_ids(self, session: SqlSession, agent: str) -> dict[str, str]:
-        """Return the labels of all blocks that the agent has or had."""
+        """Return the labels of all blocks that an agent ever had, by id; two may have the same label."""
         rows = session.all(
             "select b.id, b.label from holding h join block b on b.id = h.block where h.agent = ? order by b.seq", agent
         )
@@ -80,7 +191,7 @@ class BlockTables(Tables):
 
     @query
     def sections(self, session: SqlSession, agent: str) -> list[SectionRow]:
-        """Return the sections in order."""
+        """Return the agent's own sections, in order."""
         return sections_of(session, agent)
 
 

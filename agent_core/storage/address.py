@@ -1,0 +1,41 @@
+"""The addresses of stores, and the only way to open one.
+
+To add a database, write a subclass of `Store` with its own session, and add a scheme here; the contract tests in
+`tests/storage/` run against any store.
+"""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from agent_core.base.errors import StorageError
+from agent_core.base.own_installation import add_extra
+
+from .call_store import KEEP_CALLS
+from .sqlite import SqliteStore
+from .store import Store
+from .subject import StoreClock
+
+
+def open_store(url: str | Path, *, clock: StoreClock, keep_calls: int = KEEP_CALLS, workspace: str = "") -> Store:
+    """Open the store at this address, a new one if there is none.
+
+    The address is `sqlite:///PATH`, the path of its file alone, or `postgresql://USER@HOST/DATABASE` in libpq's format.
+    `keep_calls` calls per function are kept individually. A database belongs to the first `workspace` id that opens it.
+
+    Raises:
+        StorageError: the scheme is unknown, the store cannot be opened, or a newer program created it.
+    """
+    scheme, separator, place = ("", "", "") if isinstance(url, Path) else url.partition("://")
+    if not separator:
+        return SqliteStore.open(Path(url), clock, keep_calls)
+    if scheme in ("postgresql", "postgres"):
+        if find_spec("psycopg") is None:
+            message = "A store in PostgreSQL needs the package psycopg, which is not installed."
+            raise StorageError(message, fix=f"Type: {add_extra('postgres')}")
+        from .postgres import PostgresStore  # noqa: PLC0415 an extra
+
+        return PostgresStore.open(str(url), clock, keep_calls, workspace)
+    if scheme != "sqlite" or not place.startswith("/") or place == "/":
+        fix = "Use sqlite:///PATH, or the path of a file, or postgresql://USER@HOST/DATABASE."
+        raise StorageError(f"No store can be opened at `{url}`.", fix=fix)
+    return SqliteStore.open(Path(place[1:]), clock, keep_calls)
