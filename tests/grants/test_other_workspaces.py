@@ -95,7 +95,7 @@ async def test_files_next_to_the_state_of_another_workspace_can_be_read_and_one_
 
 async def test_a_workspace_that_came_after_the_yes_is_not_written_to(here: Room) -> None:
     await made_by(here, "pass")
-    for inner in ("out", "out/a/b"):
+    for inner in ("out",) if IS_PORTABLE else ("out", "out/a/b"):  # the host opens each file by itself
         made = workspace(here.root / inner, SET_UP)
         found = await here.shop.call("make", {"number": 2})
         assert (found.outcome, "workspace" in str(found.lacks)) == ("raised", True)
@@ -113,7 +113,7 @@ async def test_a_workspace_that_came_after_the_yes_is_not_written_to(here: Room)
 )
 async def test_a_workspace_that_a_call_makes_is_told_and_has_no_effect(here: Room, body: str, left: str) -> None:
     found = await made_by(here, body)
-    assert (found["outcome"], "a workspace" in str(found), left in str(found)) == ("killed", True, True)
+    assert (found["outcome"], "a workspace" in str(found), left in str(found)) == (STOPPED, True, True)
     assert repository_in(here.root / "out", FAR) == RepositorySearch()
 
 

@@ -71,7 +71,10 @@ async def test_a_repository_that_a_call_makes_is_told_and_has_no_effect(here: Ro
     out = here.root / "out"
     git_status(out, *[path for path in out.iterdir() if path.is_dir()])
     assert not (out / "PWNED").exists()
-    assert (found["outcome"], found["value"]) == ("killed", None)
+    assert (found["outcome"], found["value"]) == (STOPPED, None)
+    if IS_PORTABLE:  # the host makes each file, and did not make this one
+        assert "can never be granted for writing" in str(found)
+        return
     assert "It made what is taken for a repository" in str(found)
     assert re.search(rf"{re.escape(named)}` was renamed|commondir` was renamed|and more", str(found)) or named in str(
         found
