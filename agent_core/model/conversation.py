@@ -9,6 +9,7 @@ in the message for which they may help: because they are similar to it, named in
 """
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,12 +35,17 @@ class ConstrainedModels:
     most_of_helper: int
     after_result_of_helper: str
     least: float
+    company: float
     most_found: int
+    most_about: int
     about: frozenset[str]
     after_result: str
+    after_result_open: str
+    most_open: int
     remembers: Mapping[str, str]
     after_change: str
     hidden: Mapping[str, frozenset[str]]
+    offered_after: Mapping[str, Mapping[str, frozenset[str]]]
 
     @property
     def about_functions(self) -> frozenset[str]:
@@ -52,13 +58,15 @@ class ConstrainedModels:
             return tuple(names)[: self.most_of_helper]
         return self.always
 
-    def after(self, function: str, *, is_helper: bool = False) -> str:
-        """Return the hint to add to the answer of a function."""
+    def after(self, function: str, *, is_helper: bool = False, is_open: bool = False) -> str:
+        """Return the hint to add to the answer of a function; `is_open` if announced functions were not called yet."""
         if is_helper:
             return self.after_result_of_helper
         if function in self.remembers:
             return self.remembers[function]
-        return self.after_change if function in self.about_functions else self.after_result
+        if function in self.about_functions:
+            return self.after_change
+        return self.after_result_open if is_open else self.after_result
 
 
 @cache
@@ -98,10 +106,10 @@ DEMONSTRATION: Final = tuple(_messages())
 _LONGEST: Final = 256  # characters of a text in a requested list
 
 
-def trim(function: FunctionShown, last: str = "") -> FunctionShown:
+def trim(function: FunctionShown, last: str = "", offered: frozenset[str] = frozenset()) -> FunctionShown:
     """Return the function as a small model sees it: without some optional parameters, with `…_name` parameters last.
 
-    If the last text requests a call, `name(parameter=…)`, its parameters become required; a list, `[…, …]`, gets that
+    The parameters in `offered` stay. If the last text requests a call, `name(parameter=…)`, its parameters become required; a list, `[…, …]`, gets that
     many items.
 
     The order avoids a failure: if code is the last argument, its final quote and the closing brackets form one rare
@@ -112,7 +120,7 @@ def trim(function: FunctionShown, last: str = "") -> FunctionShown:
     optional = choice().hidden.get(function.name, frozenset())
     now = [name for name in properties if name in optional and f"{name}=" in asked]
     required = [*function.parameters.get("required", ()), *now]
-    hidden = optional - {*required}
+    hidden = optional - {*required} - offered
     order = sorted(properties.keys() - hidden, key=lambda name: (name.endswith("_name"), [*properties].index(name)))
     if order == [*properties] and not now:
         return function
@@ -147,6 +155,10 @@ def line(function: FunctionShown) -> str:
     return f"{signature} - {first}" if first else signature
 
 
+_STRETCH: Final = 24  # words of a long message that are compared at a time
+_MOST_COMPARED: Final = 240  # words of a message
+
+
 def find(
     message: str, functions: Sequence[FunctionShown], vectors: Mapping[str, bytes] | None = None
 ) -> list[FunctionShown]:
@@ -156,19 +168,31 @@ def find(
     """
     from agent_core.base.matching.likeness import likeness  # noqa: PLC0415 - imports numpy, at the first message
 
-    scores = likeness([*map(_search_text, functions)], message, vectors).tolist()
-    ranked = sorted(zip(scores, functions, strict=True), key=lambda pair: -pair[0])
-    words, most = {*_NAMES.findall(message)} - choice().about_functions, choice().most_found
+    texts = [*map(_search_text, functions)]
+    scores = zip(*(likeness(texts, stretch, vectors).tolist() for stretch in _stretches(message)), strict=True)
+    ranked = sorted(zip(map(max, scores), functions, strict=True), key=lambda pair: -pair[0])
+    best = ranked[0][0] if ranked else 0.0
+    # One that is near brings up what is nearly as near: a request often needs several that belong together.
+    enough = choice().company * best if best >= choice().least else math.inf
+    words = {*_NAMES.findall(message)} - choice().about_functions
     named = [function for _, function in ranked if function.name in words]
-    near = [function for score, function in ranked if score >= choice().least and function not in named]
+    near = [function for score, function in ranked if score >= enough and function not in named]
     about = [function for _, function in ranked if function.name in choice().about] if named else []
-    return [*about[:most], *(function for function in [*named, *near][:most] if function not in about[:most])]
+    about = about[: choice().most_about]
+    return [*about, *(function for function in [*named, *near][: choice().most_found] if function not in about)]
+
+
+def _stretches(message: str) -> list[str]:
+    """Return the message and, if it is long, its overlapping parts: a part is nearer to what it is about."""
+    words, half = message.split(), _STRETCH // 2
+    starts = range(0, min(len(words), _MOST_COMPARED) - half, half) if len(words) > _STRETCH else ()
+    return [message, *(" ".join(words[start : start + _STRETCH]) for start in starts)]
 
 
 def compared(request: Request) -> list[str]:
     """Return the texts that `find` compares by their vectors: the functions and the user's messages."""
     said = [message.text for message in request.messages if isinstance(message, User)]
-    return [*map(_search_text, request.functions), *said]
+    return [*map(_search_text, request.functions), *(stretch for text in said for stretch in _stretches(text))]
 
 
 def _search_text(function: FunctionShown) -> str:
@@ -250,7 +274,9 @@ class WireConversation:
             by_user = (message for message in reversed(request.messages) if isinstance(message, User))
             if not next((self._told.get(message) for message in by_user), ()):
                 callable_names &= {*choice().remembers}
-        return [trim(function, last) for function in request.functions if function.name in callable_names]
+        offered = _offered(request.messages)
+        shown = [function for function in request.functions if function.name in callable_names]
+        return [trim(function, last, offered.get(function.name, frozenset())) for function in shown]
 
     def _tell(self, request: Request, functions: Mapping[str, FunctionShown]) -> Mapping[Message, Told]:
         announced: dict[Message, Told] = {}
@@ -260,10 +286,30 @@ class WireConversation:
             if told is None and isinstance(message, User):
                 found = find(message.text, request.functions, request.vectors)
                 told = tuple(functions[each.name] for each in found if each.name not in listed)
-            announced[message] = _mentioned_functions(message, functions) if told is None else told
+            announced[message] = self._mentioned(message, request, functions) if told is None else told
             listed.update(function.name for function in announced[message])
         self._told = announced
         return announced
+
+
+    def _mentioned(self, message: Message, request: Request, functions: Mapping[str, FunctionShown]) -> Told:
+        """Return the functions to announce in an answer or a notice: it mentions them, or is what they work on."""
+        mentioned = _mentioned_functions(message, functions)
+        place = request.messages.index(message)
+        before, offered = _offered(request.messages[:place]), _offered(request.messages[: place + 1])
+        new = [each for each in request.functions if each.name in offered.keys() - before.keys()]
+        return (*mentioned, *(trim(each, offered=offered[each.name]) for each in new))
+
+
+def _offered(messages: Sequence[Message]) -> dict[str, frozenset[str]]:
+    """Return the hidden parameters, by function, that a call of this turn made useful."""
+    offered: dict[str, frozenset[str]] = {}
+    for message in messages:
+        if isinstance(message, User):
+            offered = {}
+        elif isinstance(message, Answer):
+            offered |= choice().offered_after.get(message.name, {})
+    return offered
 
 
 def fixed_part(entries: Sequence[Mapping[str, str]]) -> Sequence[Mapping[str, str]]:
@@ -318,7 +364,7 @@ def _append(
     is_helper: bool = False,
 ) -> None:
     waiting: dict[str, tuple[Call, str]] = {}
-    request_text = ""
+    request_text, uncalled, reminders = "", list[str](), 0
     for message in messages:
         match message:
             case System():
@@ -340,13 +386,20 @@ def _append(
                 else:
                     _add(entries, "assistant", write_step(thought, name=call.name, arguments=arguments))
                     # A small model forgets which data it has and that it is done, so a hint says what comes next.
-                    hint = choice().after(name, is_helper=is_helper)
+                    uncalled = [other for other in uncalled if other != name]
+                    is_open = bool(uncalled) and reminders < choice().most_open
+                    reminders += is_open
+                    hint = choice().after(name, is_helper=is_helper, is_open=is_open)
                     asked = shorten(" ".join(request_text.split()))
-                    message_text = f"Result of {name}: {message.text}\n{hint.format(asked=asked)}"
+                    hint = hint.format(asked=asked, uncalled=", ".join(f"`{other}`" for other in uncalled))
+                    message_text = f"Result of {name}: {message.text}\n{hint}"
             case Notice(text):
                 message_text = mark(message, text)
             case User(text):
                 message_text = request_text = mark(message, text)
+                told_names = [function.name for function in announced.get(message, ())]
+                uncalled = [name for name in told_names if name not in choice().about_functions]
+                reminders = 0
         told = (f"\n[You can call: {line(function)}]" for function in announced.get(message, ()))
         _add(entries, "user", "".join([message_text, *told]))
 

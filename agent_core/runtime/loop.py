@@ -129,7 +129,11 @@ class AgentLoop:
             # The latter is computed over all functions, so it does not depend on what is masked.
             grown = await self._functions.grown(snapshot)
             masked = shown.mask(grown - self.model_session.functions.own_names, share, random)
-            needed = await self._functions.likely(turn.history.last_request(), _MEASURED, snapshot.hidden)
+            asked = turn.history.last_request()
+            needed = await self._functions.likely(asked, _MEASURED, snapshot.hidden)
+            if self.model_session.models.mode == "constrained":
+                likely = [snapshot.functions[name] for name in needed]
+                needed = await self.model_session.announced(asked, likely, snapshot)
             rows = [(name, snapshot.functions[name].body_hash, name in masked) for name in needed if name in grown]
             if rows:
                 await turn.store.apply([SaveExposures(turn.id, turn.model, tuple(rows))])

@@ -37,10 +37,10 @@ from agent_core.context import (
 from agent_core.context.sentences import sentences
 from agent_core.memory.agent_memory import KEPT_IN, AgentMemory
 from agent_core.model.conversation import INSTRUCTIONS as FOR_SMALL_MODELS
-from agent_core.model.conversation import compared
+from agent_core.model.conversation import compared, find
 from agent_core.model.reading import written_calls
 from agent_core.model.reply import Mode, ModeChanged, Model, Reply, TextPiece, TokenUsage
-from agent_core.model.request import Preparing, Request, Tell
+from agent_core.model.request import FunctionShown, Preparing, Request, Tell
 
 from .agent_models import AgentModels, OpenModel, ReleaseModel
 from .turn import Turn, cut_off, recorded_request
@@ -48,7 +48,6 @@ from .turn import Turn, cut_off, recorded_request
 if TYPE_CHECKING:
     from agent_core.base.settings import NamedModel, Settings
     from agent_core.memory.vectors import TextVectors
-    from agent_core.model.request import FunctionShown
     from agent_core.registry.function import Function
     from agent_core.registry.snapshot import Snapshot
     from agent_core.storage import Entry, Write
@@ -213,6 +212,17 @@ class ModelSession:
                 return (await self.reply_alone(request, turn)).text
 
         return await self._facts.keep(history, turn.id if turn else "", ask)
+
+    async def announced(self, message: str, likely: Iterable["Function"], snapshot: "Snapshot") -> list[str]:
+        """Return the functions that a message brings up for a small model, if the likely ones are not masked."""
+        self.functions.choose(snapshot)
+        shown = {function.name: function for function in self.functions.all()}
+        for function in likely:
+            shown.setdefault(function.name, FunctionShown(function.name, function.description, function.parameters))
+        functions = tuple(shown.values())
+        texts = compared(Request((User(message),), functions))
+        vectors = await self._vectors.of(texts) if self._vectors else None
+        return [function.name for function in find(message, functions, vectors)]
 
     async def ask_alone(self, message: str, turn: Turn | None) -> str:
         """Return a model's answer to one message without persona, memory or functions. The turn counts its tokens.
@@ -524,7 +534,7 @@ def _plain(text: str) -> str:
 
 # The functions that a step shows: chosen, written in the agent's style, limited to the room, with those of a client.
 
-_NOTHING_JOINED: Final[tuple[object, tuple["FunctionShown", ...]]] = (None, ())
+_NOTHING_JOINED: Final[tuple[object, tuple[FunctionShown, ...]]] = (None, ())
 
 
 class StepFunctions:
@@ -585,7 +595,7 @@ class StepFunctions:
         """Return the schema of a function's arguments as the agent's style offers it to the model."""
         return self._protocol.offered(function.parameters, self._models.mode)
 
-    def all(self) -> tuple["FunctionShown", ...]:
+    def all(self) -> tuple[FunctionShown, ...]:
         """Return the functions as the agent's style currently shows them, with those of a client."""
         own = self._own()
         if not self._lent:
@@ -626,7 +636,7 @@ class StepFunctions:
         """Return how many tokens of the context window a reply may take."""
         return self._settings.model.max_tokens or min(4096, self._models.context_limit // 4)
 
-    def _own(self) -> tuple["FunctionShown", ...]:
+    def _own(self) -> tuple[FunctionShown, ...]:
         mode = self._models.mode
         if mode == "native" and self.shown.has_index:
             return self._protocol.shown(self.shown.tools, mode)

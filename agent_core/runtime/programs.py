@@ -74,8 +74,9 @@ _NO_TEXT: Final = hashlib.sha256(b"").hexdigest()
 _MODULE: Final = Code("program", "", "program.py", _NO_TEXT)
 _LOOKED_AT: Final = 30  # programs of a conversation that are examined
 _APPROVED: Final = 100  # calls of a function in a loop that one approval covers
+_KEEPS: Final = "create_function"
 _LIKE: Final = (
-    "It is much like a program that ran before: create_function(…, from_program=true) keeps it as a function."
+    f"It is much like a program that ran before: {_KEEPS}(…, from_program=true) keeps it as a function."
 )
 _AGAIN: Final = "(Your program was cut off. It ran again: what it had called was answered from its record.)"
 
@@ -395,7 +396,8 @@ class Programs:
             entries.append(Entry(KEPT, {"values": left}))
         names = [f"{name} ({_size(left[name])})" if left[name][0] in "[{" else name for name in left]
         lines = [f"Kept for your next program: {', '.join(names)}."] if names else []
-        lines += [_LIKE] if run.is_like and run.calls > 1 else []
+        may_keep = _KEEPS in self.dispatcher.names(run.snapshot)  # not with `growth.create` off
+        lines += [_LIKE] if may_keep and run.is_like and run.calls > 1 else []
         if dropped := outcome.value["dropped"]:
             lines.append(f"Not kept, as it is too large: {', '.join(dropped)}.")
         note = visible("\n".join(filter(None, [again, *lines])))

@@ -197,3 +197,31 @@ def test_after_an_edit_of_memory_a_function_can_be_made_only_if_the_message_brou
         assert told.endswith("Take out what no longer holds, else reply to the user."), case
         offered = {function.name for function in conversation.callable_now(request)}
         assert ("create_function" in offered, "core_memory_append" in offered) == (offers, True), case
+
+
+def test_a_result_names_what_the_message_brought_up_and_was_not_called_yet() -> None:
+    asked = User("Count the words of this text, and turn this title into an address.")
+    call = lambda number, name: (Assistant("", (Call(number, name, "{}"),)), Answer(number, name, "3"))  # noqa: E731
+    first, second = call("1", "count_words"), call("2", "slug")
+    ends = [write(asked, *done)[-1]["content"].partition("\nNot called yet: ")[2] for done in (first, (*first, *second))]
+    assert ends == ["`slug`. Call what the request needs; then reply only with what a function returned.", ""]
+    often = [answer for number in range(5) for answer in call(str(number), "count_words")]
+    assert "".join(entry["content"] for entry in write(asked, *often)).count("Not called yet") == 3
+
+
+def test_after_a_program_the_rest_of_the_turn_offers_to_make_a_function_of_it() -> None:
+    create = shown("create_function", "Make it.", "function_name", from_program={"type": "boolean"})
+    run = shown("run_program", "Run it.", "code")
+    ran = (*START, Assistant("", (Call("1", "run_program", '{"code":"1"}'),)), Answer("1", "run_program", "1"))
+    cases: list[tuple[str, tuple[Message, ...], bool]] = [
+        ("before", START, False),
+        ("after", ran, True),
+        ("in the next turn", (*ran, Assistant("1."), User("Thanks.")), False),
+    ]
+    for case, messages, is_offered in cases:
+        conversation, request = WireConversation(), requested(messages, (create, run))
+        last = conversation.write(request)[-1]["content"]
+        (now,) = [each for each in conversation.callable_now(request) if each.name == "create_function"]
+        assert ("from_program" in now.parameters["properties"], "from_program?: boolean" in last) == (
+            (is_offered,) * 2
+        ), case

@@ -11,6 +11,14 @@ from tests.kit.desk import VOWELS, answers
 from tests.kit.program import knapper
 
 ROUGH = 'def count_vowels(text):\n    """Count vowels."""\n    return len(text)\n'
+LETTERS = '''def count_letters(text: str) -> int:
+    """Count the letters.
+
+    Args:
+        text: A text with letters and vowels.
+    """
+    return len(text)
+'''
 ASKED = Ask(Wanted("create_function", {"function_name": "count_vowels", "function_code_with_docstring": ROUGH}))
 CALLED = Ask(Wanted("count_vowels", {"text": "queueing"}))
 FENCED = f"```python\n{VOWELS}```"
@@ -26,12 +34,15 @@ async def test_the_maker_writes_what_the_agent_asks_for_and_the_agent_calls_it(
 ) -> None:
     maker = scripted([Say(FENCED)], models=["strong"])
     desk = await at_desk([ASKED, CALLED, Say("5.")], **maker_at(maker))
+    desk.put("letters.py", LETTERS)
+    await desk.workspace.functions.reload()
     made, called = answers(await desk.say("How many vowels are in queueing?"))
     assert made.startswith("Written by strong.")
     assert called == "5"
     (seen,) = maker.requests
     assert "How many vowels are in queueing?" in seen.text
     assert "return len(text)" in seen.text
+    assert "count_letters(text) -> int - Count the letters. (from functions.letters import count_letters)" in seen.text
     assert [row.model for row in await desk.workspace._store.function_history("count_vowels")] == ["strong"]
     assert len(maker.readings) == 1  # the same model read the description, in a fresh context
 

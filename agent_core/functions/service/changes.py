@@ -27,7 +27,7 @@ from .candidate_review import CandidateReview, held_to_what_was_proved
 from .file_sync import FileSync, own_text
 from .function_facts import unknown_function
 from .judgment import Judgment, PendingCandidate, answer_of, judgment_on, pending_candidate
-from .maker import MOST_ATTEMPTS, FunctionMaker, shown_refusal
+from .maker import MOST_ATTEMPTS, MOST_CALLABLE, FunctionMaker, callable_functions, shown_refusal
 from .plan import Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned, refusal
 
 if TYPE_CHECKING:
@@ -40,9 +40,18 @@ class ChangePlanner:
     """The planner of changes to functions."""
 
     def __init__(
-        self, store: FunctionStore, files: FileSync, review: CandidateReview, maker: FunctionMaker | None = None
+        self,
+        store: FunctionStore,
+        files: FileSync,
+        review: CandidateReview,
+        likely: Callable[[str, int], Awaitable[Sequence[str]]],
+        maker: FunctionMaker | None = None,
     ) -> None:
-        """Create the planner; a `maker`, if there is one, writes the functions that agents request."""
+        """Create the planner; a `maker`, if there is one, writes the functions that agents request.
+
+        `likely` returns the names of the functions that a message probably needs, which the maker is shown.
+        """
+        self._likely = likely
         self._maker = maker
         self._store = store
         self._files = files
@@ -90,7 +99,10 @@ class ChangePlanner:
         code, reason = own
         pending, before = await pending_candidate(self._store, name), own_text(name, self._registry.snapshot())
         attempts = [(pending.text, change_texts.problems_of(pending.verdict.refusals))] if pending else []
-        facts = [("The user's request", author.request() if author.request else ""), ("What is to be done", reason)]
+        asked = author.request() if author.request else ""
+        likely = await self._likely(asked or reason, MOST_CALLABLE)
+        facts = [("The user's request", asked), ("What is to be done", reason)]
+        facts.append(callable_functions(likely, name, self._registry.snapshot()))
         facts += [("The function as it is", before or ""), ("What the assistant wrote", code)]
         alone = replace(author, request=None)
         plan: PlannedChange | None = None

@@ -176,7 +176,7 @@ class FunctionService:
     @cached_property
     def plans(self) -> "changes.ChangePlanner":
         """The planner of changes to functions."""
-        return changes.ChangePlanner(self._store, self._files, self._review(), self._parts.maker())
+        return changes.ChangePlanner(self._store, self._files, self._review(), self.likely, self._parts.maker())
 
     @cached_property
     def history(self) -> "version_history.VersionHistory":

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.messages import Notice, System, User
-from agent_core.base.untrusted import block, one_line
+from agent_core.base.untrusted import block, one_line, visible
 from agent_core.model import FunctionShown, Model, Request
 from agent_core.model.reply import TokenUsage
 from agent_core.model.request import REPLY
+from agent_core.registry.synopsis import signature
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..gate.reader import reply_apart
@@ -23,6 +24,7 @@ from .judgment import Judgment
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
+    from agent_core.registry.snapshot import Snapshot
 
     from .plan import PlannedChange
 
@@ -48,6 +50,8 @@ _UNSETTLED: Final = (
     " have:"
 )
 
+MOST_CALLABLE: Final = 12
+"""The maximum number of functions that the maker is shown to call."""
 NEIGHBORS: Final = 6
 """The maximum number of functions that a new one is compared with in its trigger test."""
 _NONE: Final = "none"
@@ -194,6 +198,17 @@ class FunctionMaker:
         """Close the model."""
         if self._model is not None:
             await self._model.aclose()
+
+
+def callable_functions(names: Sequence[str], own: str, snapshot: "Snapshot") -> tuple[str, str]:
+    """Return a fact for the maker of the function `own`: these other functions, each with the way to call it."""
+    lines = list[str]()
+    visible_names = snapshot.functions.keys() - snapshot.hidden - {own}
+    for function in (snapshot.functions[name] for name in names if name in visible_names):
+        first = function.description.partition("\n")[0]
+        how = "self.call" if function.takes_self else f"from functions.{function.module} import {function.name}"
+        lines.append(f"{signature(function)} - {first} ({how})")
+    return "Functions it can call", visible("\n".join(lines))
 
 
 def shown_refusal(plan: "PlannedChange") -> str:

@@ -41,7 +41,7 @@ from .call_records import is_documented
 from .changes import ChangePlanner
 from .file_sync import own_text
 from .function_facts import measured, reach_of_function
-from .maker import MOST_ATTEMPTS, FunctionMaker, shown_refusal
+from .maker import MOST_ATTEMPTS, MOST_CALLABLE, FunctionMaker, callable_functions, shown_refusal
 from .plan import Author, PlannedChange
 from .quarantine import Quarantine
 from .replay import NOW, RecordedCall, Replays
@@ -419,7 +419,9 @@ class Tending:
         bad = [call for call in calls if call.outcome in FAILURES]
         if not bad:
             return _Proven(replace(step, why_not="no recorded call fails now as it did then"))
-        facts = [("The function as it is", own_text(name, snapshot) or ""), ("What is to be done", _MEND + step.reason)]
+        source = own_text(name, snapshot) or ""
+        facts = [("The function as it is", source), ("What is to be done", _MEND + step.reason)]
+        facts.append(callable_functions(await self.search.likely(source, MOST_CALLABLE), name, snapshot))
         facts += [("Calls that fail", _call_lines(bad)), ("Calls that must return the same as now", _call_lines(good))]
 
         async def judge(source: str, author: Author) -> tuple[PlannedChange, str]:
