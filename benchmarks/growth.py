@@ -22,7 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, aclosing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -30,10 +30,11 @@ from typing import Any, Final
 from agent_core import Agent, Settings, Workspace
 from agent_core.base.events import CallAnswered, TurnEnded, Usage
 from agent_core.base.settings import GrowthSettings, MemorySettings, ModelSettings, TurnSettings
+from agent_core.memory.blocks import NamedAuthor
 from agent_core.model.local.server import open_local
 
 from .growth_play import GrowthPlayer
-from .growth_requests import DOMAINS, ROUNDS, Requested, is_answer, requests, right_function
+from .growth_requests import DOMAINS, FAMILIES, ROUNDS, Requested, is_answer, requests, right_function
 from .local_requests import MODEL
 from .measure import ran_with
 
@@ -73,11 +74,13 @@ class GrowthRecord:
     called: list[list[Any]] = field(default_factory=list)  # Any: a name, an outcome and whether it is reused
     made: list[str] = field(default_factory=list)
     refused: int = 0
+    shown: list[str] = field(default_factory=list)  # to the model with the request, of the functions that were there
+    kept: list[str] = field(default_factory=list)  # the arm's own functions, after the request
 
     @property
     def quarter(self) -> int:
         """The quarter of the day, from 1."""
-        return 1 + self.number * _QUARTERS // (ROUNDS * len(DOMAINS[self.domain].families))
+        return 1 + self.number * _QUARTERS // (ROUNDS * FAMILIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +107,23 @@ class GrowthRun:
             self._lay_out(root)
         async with Workspace.open(root, settings=self._settings()) as workspace:
             agent = await workspace.agent()
+            blocks, by = agent.memory.blocks, NamedAuthor(by="human")
+            values = {row.label: row.value for row in blocks.rows}
             for day in self.days:
                 for requested in sample(requests(DOMAINS[self.domain], self.seed, day), limit):
                     if (day, requested.number) in done:
                         continue
-                    known = self._own(workspace)
+                    known, before = self._own(workspace), frozenset(workspace.functions.names())
                     record = await self._ask(agent, requested, day, known)
+                    shown = sorted(await agent.shown(requested.text) & before)
+                    record = replace(record, shown=shown, kept=sorted(self._own(workspace)))
                     with (self.folder / "results.jsonl").open("a", encoding="utf-8") as file:
                         file.write(json.dumps(asdict(record)) + "\n")
                     print(_line(record), file=sys.stderr, flush=True)
                     await agent.begin_anew()
+                    # What a model noted, perhaps wrongly, is not to change the next request.
+                    for label, value in values.items():
+                        await blocks.commit(await blocks.write(label, value, by))
 
     def _settings(self) -> Settings:
         model = self.settings.model.model_copy(update={"programs": "on" if self.arm in _WITH_PROGRAMS else "off"})
@@ -127,7 +137,7 @@ class GrowthRun:
         (root / "functions").mkdir(parents=True)
         (root / "functions" / f"{domain.name}.py").write_text(domain.module(self.seed), "utf-8")
         if self.arm == "maker":
-            for family in domain.families:
+            for family in domain.families(self.seed):
                 source = right_function(domain, family, self.seed)
                 (root / "functions" / f"{family.name}.py").write_text(source, "utf-8")
 
@@ -182,11 +192,10 @@ class GrowthRun:
 def sample(every: Iterator[Requested], limit: int) -> Iterator[Requested]:
     """Yield about `limit` requests: equally many of each quarter, of families from easy to hard."""
     rows = [*every]
-    families = len(rows) // ROUNDS
-    a_round = min(families, max(1, limit // _QUARTERS))
+    a_round = min(FAMILIES, max(1, limit // _QUARTERS))
     rounds = range(ROUNDS) if limit >= len(rows) else range(0, ROUNDS, ROUNDS // _QUARTERS)
-    chosen = {round(place * (families - 1) / max(1, a_round - 1)) for place in range(a_round)}
-    yield from (row for row in rows if row.number % families in chosen and row.number // families in rounds)
+    chosen = {round(place * (FAMILIES - 1) / max(1, a_round - 1)) for place in range(a_round)}
+    yield from (row for row in rows if row.number % FAMILIES in chosen and row.number // FAMILIES in rounds)
 
 
 def figures(records: Sequence[GrowthRecord]) -> list[dict[str, Any]]:  # Any: JSON
@@ -220,6 +229,7 @@ def _reuse(own: Sequence[GrowthRecord]) -> dict[str, Any]:  # Any: JSON
     again = [call for call in calls if call[2]]
     return {
         "made": len(made),
+        "kept": len(made & {*own[-1].kept}),
         "refused": sum(one.refused for one in own),
         "never used again": len(made - {name for name, *_ in again}),
         "calls a function": round(len(calls) / max(1, len({name for name, *_ in calls})), 1),

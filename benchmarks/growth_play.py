@@ -75,7 +75,7 @@ class GrowthPlayer:
             seen = yield Ask(Wanted("run_program", {"code": code}))
             said = _value(requested, seen)
             if arm != "programs" and not is_shown:
-                words = f"Work out one value for each of these {requested.family.rows}. {requested.family.rule}"
+                words = f"Work out one value for each of these {domain.rows}. {requested.family.rule()}"
                 given = {"function_name": name, "function_code_with_docstring": words, "from_program": True}
                 yield Ask(Wanted("create_function", given))
             yield Say(said)

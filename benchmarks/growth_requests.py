@@ -1,8 +1,8 @@
 """Recurring requests of everyday work: three domains, five families each, forty requests in a fixed order.
 
-A domain is a module of functions that a person wrote; a seed decides its data. A family computes one value for each
-row, from three calls for each of three rows to six for each of forty, and asks for one figure over all of them. It
-recurs eight times, with other rows, other wording and a twist. The text of its rule, the calls and the expected answer
+A domain is a module of functions that a person wrote; a seed decides its data, and draws the rule of each family from
+clauses. A family computes one value for each row, from two clauses for each of three rows to four for each of forty,
+and asks for one figure over all of them. It recurs eight times, with other rows, other wording and a twist. The text of its rule, the calls and the expected answer
 all come from the same lines of Python.
 """
 
@@ -19,6 +19,9 @@ Call: TypeAlias = tuple[str, dict[str, Any]]  # Any: JSON
 
 ROUNDS: Final = 8
 _SIZES: Final = (3, 3, 8, 16, 40)
+_CLAUSES: Final = (1, 1, 2, 2, 3)  # after the start
+FAMILIES: Final = len(_SIZES)
+_FEWEST_USED: Final = 3  # functions that a rule needs
 _TWISTS: Final = ("total", "total", "largest", "total", "above", "count", "smallest", "above")
 _ASKED: Final = {
     "total": ("What do they come to in all?", "I need the sum of all of them."),
@@ -27,6 +30,19 @@ _ASKED: Final = {
     "above": ("What is the sum of those that are more than {above}?", "Add up only the ones above {above}."),
     "count": ("How many of them are more than {above}?", "Count those above {above}."),
 }
+_BEGINNINGS: Final = (
+    "Take the {rows} {shown}.",
+    "About the {rows} numbered {shown}:",
+    "I have a question about the {rows} {shown}.",
+    "Look at the {rows} with the numbers {shown}.",
+)
+PHRASINGS: Final = (
+    "The value of {row} is {start}, {rest}, rounded to two decimals.",
+    "For each of them, start with {start}, {rest}; round that to two decimals.",
+    "Work out {start}, {rest}. That is the value of {row}, to two decimals.",
+    "As the value of {row} we take {start}, {rest}, always with two decimals.",
+    "Each has a value of two decimals: {start}, {rest}.",
+)
 _HEAD: Final = '''\
 """{about}"""
 
@@ -45,43 +61,96 @@ def _drawn(most: int, *parts: object) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
-    """A kind of request. `lines` compute `value` from `row`; `rule` says the same in prose."""
+class Clause:
+    """A part of a rule: the `line` works on `value`; the `words` say the same."""
 
     name: str
-    rows: str  # the word for several rows
-    rule: str
-    lines: str
+    words: str
+    line: str
+
+    def drawn(self, chance: random.Random) -> "Clause":
+        """Return the clause with numbers of its own."""
+        words, line = self.words, self.line
+        while "{number}" in words:
+            number = str(chance.randrange(2, 8))
+            words, line = words.replace("{number}", number, 1), line.replace("{number}", number, 1)
+        return Clause(self.name, words, line)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A kind of request. `lines` compute `value` from `row`, clause by clause."""
+
+    domain: "Domain"
+    clauses: tuple[Clause, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the function that would do it."""
+        return f"{'_'.join(clause.name for clause in self.clauses)}_of_{self.domain.rows.replace(' ', '_')}"
+
+    @property
+    def lines(self) -> str:
+        """The lines of the function, for one row."""
+        lines = (clause.line for clause in self.clauses)
+        return "\n".join([self.domain.read, *lines, "value = round(value, 2)"])
+
+    @property
+    def used(self) -> list[str]:
+        """The functions that the lines call."""
+        return [name for name in self.domain.functions if name in self.lines]
+
+    def rule(self, phrasing: str = PHRASINGS[0]) -> str:
+        """Return the rule in prose."""
+        start, *rest = (clause.words for clause in self.clauses)
+        return phrasing.format(row=self.domain.row, start=start, rest=", then ".join(rest))
 
 
 @dataclass(frozen=True, slots=True)
 class DomainFunction:
-    """A function that a person wrote, with one typed parameter; `words` complete "Return …"."""
+    """A function that a person wrote, with one typed parameter; `words` complete "Return …".
+
+    It raises for a value that is not one of its `keys`, and says in which `form` it is right.
+    """
 
     parameter: str
     returns: str
     words: str
+    keys: str  # an expression
+    form: str
     result: str  # an expression
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Domain:
-    """A module of functions, and the families of requests that need them, from easy to hard."""
+    """A module of functions, and the clauses of the rules that need them; `read` reads a row."""
 
     name: str
     about: str
+    rows: str  # the word for several rows
+    row: str
+    read: str
     functions: dict[str, DomainFunction]
-    families: tuple[Family, ...]
+    starts: tuple[Clause, ...]
+    clauses: tuple[Clause, ...]
+
+    def families(self, seed: int) -> tuple[Family, ...]:
+        """Return the families of requests that a seed draws, from easy to hard."""
+        return _families(self, seed)
 
     def module(self, seed: int) -> str:
         """Return the source of the module with the data of this seed."""
-        parts = [
-            f"def {name}({function.parameter}) -> {function.returns}:\n"
-            f'    """Return {function.words}.\n\n    Args:\n'
-            f"        {function.parameter.partition(':')[0]}: As another function or the user says it.\n"
-            f'    """\n    return {function.result}\n'
-            for name, function in self.functions.items()
-        ]
+        parts = []
+        for name, function in self.functions.items():
+            parameter = function.parameter.partition(":")[0]
+            parts.append(
+                f"def {name}({function.parameter}) -> {function.returns}:\n"
+                f'    """Return {function.words}.\n\n    Args:\n'
+                f"        {parameter}: As another function or the user says it.\n"
+                f'    """\n    if {parameter} not in {function.keys}:\n'
+                f'        raise ValueError(f"there is no {{{parameter}!r}}: {function.form}")\n'
+                f"    return {function.result}\n"
+            )
         return _HEAD.format(about=self.about, seed=seed) + "\n\n".join(parts)
 
 
@@ -112,8 +181,8 @@ class Requested:
 
 def definition(domain: Domain, family: Family, docstring: str = "", *, is_apart: bool = False) -> str:
     """Return the right function of a family; one with `is_apart` imports what it calls."""
-    used = [name for name in domain.functions if name in family.lines]
-    imports = "import json\n\n" + (f"from functions.{domain.name} import {', '.join(used)}\n\n\n" if is_apart else "")
+    imports = "import json\n\n" if "json." in family.lines else ""
+    imports += f"from functions.{domain.name} import {', '.join(family.used)}\n\n\n" if is_apart else ""
     lines = "".join(f"        {line}\n" for line in family.lines.splitlines())
     return (
         f"{imports}def {family.name}(numbers: list[int], above: float = -1.0) -> dict[str, float]:\n"
@@ -130,8 +199,8 @@ def right_function(domain: Domain, family: Family, seed: int) -> str:
         for rows, above in (([1, 2, 3], -1.0), ([4, 9], 5.0))
     )
     words = (
-        f'    """Work out one value for each of these {family.rows}: total, count, largest and smallest.\n\n'
-        f"    {family.rule}\n\n    Args:\n        numbers: The numbers of the {family.rows}.\n"
+        f'    """Work out one value for each of these {domain.rows}: total, count, largest and smallest.\n\n'
+        f"    {family.rule()}\n\n    Args:\n        numbers: The numbers of the {domain.rows}.\n"
         f'        above: Only values that are more than this count.\n\n{examples}    """\n'
     )
     return definition(domain, family, words, is_apart=True)
@@ -139,10 +208,10 @@ def right_function(domain: Domain, family: Family, seed: int) -> str:
 
 def requests(domain: Domain, seed: int, day: int) -> Iterator[Requested]:
     """Yield the forty requests of a day in order: each quarter has two of each family."""
-    chance = random.Random(f"{domain.name} {seed} {day}")
-    for number in range(ROUNDS * len(domain.families)):
-        round_, place = divmod(number, len(domain.families))
-        family, size, twist = domain.families[place], _SIZES[place], _TWISTS[(round_ + place) % ROUNDS]
+    chance, families = random.Random(f"{domain.name} {seed} {day}"), domain.families(seed)
+    for number in range(ROUNDS * FAMILIES):
+        round_, place = divmod(number, FAMILIES)
+        family, size, twist = families[place], _SIZES[place], _TWISTS[(round_ + place) % ROUNDS]
         twist = "total" if not round_ else twist
         first = chance.randrange(100, 900)
         rows = [*range(first, first + size)] if size > ROUNDS else sorted(chance.sample(range(100, 900), size))
@@ -152,8 +221,8 @@ def requests(domain: Domain, seed: int, day: int) -> Iterator[Requested]:
         figures = _figures(domain, family, seed, rows, above, calls)
         shown = f"{rows[0]} to {rows[-1]}" if size > ROUNDS else f"{', '.join(map(str, rows[:-1]))} and {rows[-1]}"
         asked = _ASKED[twist][round_ % 2].format(above=f"{above:g}")
-        beginning = (f"Take the {family.rows} {shown}.", f"About the {family.rows} numbered {shown}:")[round_ % 2]
-        text = f"{beginning} {family.rule} {asked} Answer with the number alone."
+        beginning = chance.choice(_BEGINNINGS).format(rows=domain.rows, shown=shown)
+        text = f"{beginning} {family.rule(chance.choice(PHRASINGS))} {asked} Answer with the number alone."
         expected = figures["total" if twist == "above" else twist]
         yield Requested(number, domain, family, text, rows, twist, above, expected, calls)
 
@@ -168,6 +237,17 @@ def is_answer(requested: Requested, reply: str) -> bool:
 
 def _is_same(one: float, other: float) -> bool:
     return abs(one - other) < 0.006
+
+
+@cache
+def _families(domain: Domain, seed: int) -> tuple[Family, ...]:
+    chance, families = random.Random(f"rules of {domain.name} {seed}"), dict[str, Family]()
+    while len(families) < FAMILIES:
+        rest = chance.sample(domain.clauses, _CLAUSES[len(families)])
+        family = Family(domain, tuple(clause.drawn(chance) for clause in (chance.choice(domain.starts), *rest)))
+        if len(family.used) >= _FEWEST_USED:
+            families.setdefault(family.name, family)
+    return tuple(families.values())
 
 
 @cache
@@ -204,7 +284,8 @@ def _noted(name: str, parameter: str, function: Callable[[Any], Any], made: list
 def _domains() -> Iterator[Domain]:
     for name, table in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items():
         functions = {each: DomainFunction(**given) for each, given in table["functions"].items()}
-        yield Domain(name, table["about"], functions, tuple(Family(**given) for given in table["families"]))
+        starts, clauses = (tuple(Clause(**given) for given in table[key]) for key in ("starts", "clauses"))
+        yield Domain(name, **table | {"functions": functions, "starts": starts, "clauses": clauses})
 
 
 DOMAINS: Final = {domain.name: domain for domain in _domains()}

@@ -470,6 +470,13 @@ class Agent:
         """
         return await self._loop.model_session.prompt(self._history, self._snapshot())
 
+    async def shown(self, message: str) -> frozenset[str]:
+        """Return the functions that the model is shown with a message: those it could call for it."""
+        session = self._loop.model_session
+        if session.models.mode == "constrained":
+            return frozenset(await session.announced(message, (), self._snapshot()))
+        return frozenset(function.name for function in session.functions.all()) | session.shown.told
+
     async def history(self) -> list["Message"]:
         """Return the messages of the conversation that are in the context."""
         return list(self._history)

@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.masking import named_wrongly, planted
 from tests.conftest import OpenDesk
+from tests.context.long_talk import in_json
 from tests.kit import Ask, Repeat, Say, Seen, Wanted
 from tests.kit.desk import Desk, another, answers
 from tests.kit.program import knapper
@@ -63,6 +64,17 @@ async def test_a_masked_function_can_be_called_and_one_of_a_person_or_kept_at_ha
         *_, last = await desk.workspace._store.exposed_turns()
         assert HELPER in {name for name, _ in last.shown}
         assert "count_vowels_own" in system_of(desk.model.requests[-1])
+
+
+async def test_what_a_small_model_is_not_told_of_counts_neither_as_shown_nor_as_masked(at_desk: OpenDesk) -> None:
+    await grown(at_desk)
+    small = await at_desk([Repeat(in_json("Good."))], growth__mask=0.5, model__mode="constrained")
+    before = len(await small.workspace._store.exposed_turns())
+    await small.say("Who wrote Hamlet?")
+    assert len(await small.workspace._store.exposed_turns()) == before
+    await small.say("Count the vowels in a text.")
+    *_, last = await small.workspace._store.exposed_turns()
+    assert {name for name, _ in last.shown | last.masked} == set(NAMES)
 
 
 def working(seen: Seen) -> Step:
