@@ -123,7 +123,9 @@ class GrowthRun:
                     await agent.begin_anew()
                     # What a model noted, perhaps wrongly, is not to change the next request.
                     for label, value in values.items():
-                        await blocks.commit(await blocks.write(label, value, by))
+                        await blocks.commit(
+                            await blocks.write(label, [*value] if isinstance(value, tuple) else value, by)
+                        )
 
     def _settings(self) -> Settings:
         model = self.settings.model.model_copy(update={"programs": "on" if self.arm in _WITH_PROGRAMS else "off"})

@@ -2,8 +2,8 @@
 
 A domain is a module of functions that a person wrote; a seed decides its data, and draws the rule of each family from
 clauses. A family computes one value for each row, from two clauses for each of three rows to four for each of forty,
-and asks for one figure over all of them. It recurs eight times, with other rows, other wording and a twist. The text of its rule, the calls and the expected answer
-all come from the same lines of Python.
+and asks for one figure over all of them. It recurs eight times, with other rows, other wording and a twist. The words
+of its rule, the calls and the expected answer all come from the same clauses.
 """
 
 import random

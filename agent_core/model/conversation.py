@@ -109,8 +109,8 @@ _LONGEST: Final = 256  # characters of a text in a requested list
 def trim(function: FunctionShown, last: str = "", offered: frozenset[str] = frozenset()) -> FunctionShown:
     """Return the function as a small model sees it: without some optional parameters, with `…_name` parameters last.
 
-    The parameters in `offered` stay. If the last text requests a call, `name(parameter=…)`, its parameters become required; a list, `[…, …]`, gets that
-    many items.
+    The parameters in `offered` stay. If the last text requests a call, `name(parameter=…)`, its parameters become
+    required; a list, `[…, …]`, gets that many items.
 
     The order avoids a failure: if code is the last argument, its final quote and the closing brackets form one rare
     token, and the model wrote `'}}}` into the code (3 of 10 requests).
@@ -169,14 +169,18 @@ def find(
     from agent_core.base.matching.likeness import likeness  # noqa: PLC0415 - imports numpy, at the first message
 
     texts = [*map(_search_text, functions)]
-    scores = zip(*(likeness(texts, stretch, vectors).tolist() for stretch in _stretches(message)), strict=True)
-    ranked = sorted(zip(map(max, scores), functions, strict=True), key=lambda pair: -pair[0])
+    whole, *parts = (likeness(texts, stretch, vectors).tolist() for stretch in _stretches(message))
+    scores = map(max, zip(whole, *parts, strict=True)) if parts else whole
+    ranked = sorted(zip(scores, functions, strict=True), key=lambda pair: -pair[0])
     best = ranked[0][0] if ranked else 0.0
     # One that is near brings up what is nearly as near: a request often needs several that belong together.
     enough = choice().company * best if best >= choice().least else math.inf
     words = {*_NAMES.findall(message)} - choice().about_functions
     named = [function for _, function in ranked if function.name in words]
-    near = [function for score, function in ranked if score >= enough and function not in named]
+    near = [function for score, function in ranked if score >= enough and function not in named][: choice().most_found]
+    # The parts bring up; which one fits the request best, the whole message says.
+    nearness = {function.name: score for score, function in zip(whole, functions, strict=True)}
+    near.sort(key=lambda function: -nearness[function.name])
     about = [function for _, function in ranked if function.name in choice().about] if named else []
     about = about[: choice().most_about]
     return [*about, *(function for function in [*named, *near][: choice().most_found] if function not in about)]
@@ -290,7 +294,6 @@ class WireConversation:
             listed.update(function.name for function in announced[message])
         self._told = announced
         return announced
-
 
     def _mentioned(self, message: Message, request: Request, functions: Mapping[str, FunctionShown]) -> Told:
         """Return the functions to announce in an answer or a notice: it mentions them, or is what they work on."""

@@ -75,9 +75,7 @@ _MODULE: Final = Code("program", "", "program.py", _NO_TEXT)
 _LOOKED_AT: Final = 30  # programs of a conversation that are examined
 _APPROVED: Final = 100  # calls of a function in a loop that one approval covers
 _KEEPS: Final = "create_function"
-_LIKE: Final = (
-    f"It is much like a program that ran before: {_KEEPS}(…, from_program=true) keeps it as a function."
-)
+_LIKE: Final = f"It is much like a program that ran before: {_KEEPS}(…, from_program=true) keeps it as a function."
 _AGAIN: Final = "(Your program was cut off. It ran again: what it had called was answered from its record.)"
 
 

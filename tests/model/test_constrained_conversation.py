@@ -201,9 +201,13 @@ def test_after_an_edit_of_memory_a_function_can_be_made_only_if_the_message_brou
 
 def test_a_result_names_what_the_message_brought_up_and_was_not_called_yet() -> None:
     asked = User("Count the words of this text, and turn this title into an address.")
-    call = lambda number, name: (Assistant("", (Call(number, name, "{}"),)), Answer(number, name, "3"))  # noqa: E731
+
+    def call(number: str, name: str) -> tuple[Message, ...]:
+        return Assistant("", (Call(number, name, "{}"),)), Answer(number, name, "3")
+
     first, second = call("1", "count_words"), call("2", "slug")
-    ends = [write(asked, *done)[-1]["content"].partition("\nNot called yet: ")[2] for done in (first, (*first, *second))]
+    last = [write(asked, *done)[-1]["content"] for done in (first, (*first, *second))]
+    ends = [text.partition("\nNot called yet: ")[2] for text in last]
     assert ends == ["`slug`. Call what the request needs; then reply only with what a function returned.", ""]
     often = [answer for number in range(5) for answer in call(str(number), "count_words")]
     assert "".join(entry["content"] for entry in write(asked, *often)).count("Not called yet") == 3

@@ -21,14 +21,14 @@ WHOLE = "words = {}\nbest = max(words, key=count_vowels)\nbest + '!'"
 WORDS = "Find the word with the most vowels.\n\nArgs:\n    words: The words to compare."
 
 
-async def kept(at_desk: OpenDesk, *programs: str, by: str = "run_program") -> tuple[list[str], str]:
+async def kept(at_desk: OpenDesk, *programs: str, by: str = "run_program", **flags: Any) -> tuple[list[str], str]:
     """Return the results of these programs and of keeping the last one, and the resulting file."""
     keep = {"function_name": "most_vowels", "function_code_with_docstring": WORDS, "from_program": True}
     wanted: list[dict[str, Any]] = [{"code": code} for code in programs]
     if by == "call_function":
         wanted = [{"name": "run_program", "arguments": arguments} for arguments in wanted]
     calls = [*(Wanted(by, arguments) for arguments in wanted), Wanted("create_function", keep)]
-    desk = await at_desk([*map(Ask, calls), Repeat(Say("Done."))])
+    desk = await at_desk([*map(Ask, calls), Repeat(Say("Done."))], **flags)
     lay_out(desk.workspace.root)
     await desk.workspace.functions.reload()
     told = answers(await desk.say("Go."))
@@ -48,6 +48,13 @@ async def test_a_whole_program_is_kept_with_the_values_it_begins_with_as_paramet
     assert ">>> most_vowels(words=['sky', 'queue'])\n    'queue!'" in text, told
     assert ">>> most_vowels(words=['tree', 'rhythm', 'aha'])\n    'tree!'" in text
     assert "like a program that ran before" in told[1]
+
+
+async def test_an_agent_that_makes_no_functions_is_not_advised_to_keep_a_program(at_desk: OpenDesk) -> None:
+    programs = (WHOLE.format("['sky', 'queue']"), WHOLE.format("['tree', 'rhythm', 'aha']"))
+    told, _ = await kept(at_desk, *programs, growth__create=False)
+    assert "tree!" in told[1]
+    assert "like a program that ran before" not in told[1]
 
 
 async def test_what_only_a_program_has_is_not_kept_and_it_says_so(at_desk: OpenDesk) -> None:
