@@ -251,7 +251,7 @@ class Context:
 
     def __init__(self, channel: Channel, scratch: Path) -> None:
         self._channel = channel
-        self._told_at = 0.0
+        self._told_at = -PROGRESS_EVERY_S  # a clock of the component starts at 0
         self.scratch = scratch
         self.memory = FunctionMemory(channel)
         self._state: Any = None

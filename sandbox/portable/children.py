@@ -335,7 +335,8 @@ class ComponentChild(asyncio.SubprocessProtocol):
                 self.worker.take_frame(data)
             case b"o":
                 self._hold(len(data))
-                self.worker.take_output(data)
+                if data:  # an empty piece is the end of a pipe, and `print("", end="")` writes one
+                    self.worker.take_output(data)
             case b"e":
                 ended, self.worker = self.worker, InstanceWorker(self)
                 ended.take_end(read_json(data, MESSAGE))
