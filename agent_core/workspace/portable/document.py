@@ -74,7 +74,7 @@ class ChangePart(FilePart):
 
     version: Annotated[int, Field(ge=1, le=1 << 40)]
     value: Value
-    what: Text
+    action: Annotated[Text, Field(alias="what")]
     by: Short
     agent: Short
     turn: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{0,100}$")]

@@ -146,50 +146,37 @@ def agent_of(raw: dict[str, Any], words: Words) -> WholeAgent:  # Any: JSON
         first = error.errors(include_url=False, include_context=True)[0]
         raise AgentFileError(path_of(first["loc"]), sentence(first)) from error
     check(file)
+    name = file.agent.name
     return WholeAgent(
-        name=file.agent.name,
+        name=name,
         settings=file.agent.settings.model_dump(exclude_unset=True) if file.agent.settings else None,
         turns=tuple(_turn(turn) for turn in file.turns),
         inbox=tuple(_event(event) for event in file.inbox),
         blocks=tuple(_block(block) for block in file.blocks),
-        sections=tuple(SectionRow(s.name, s.position, s.text, s.limit, s.edited) for s in file.sections),
-        passages=tuple(_passage(passage, file.agent.name, words) for passage in file.passages),
-        documents=tuple(_document(document, file.agent.name) for document in file.documents),
+        sections=tuple(SectionRow(**_values(section)) for section in file.sections),
+        passages=tuple(_passage(passage, name, words) for passage in file.passages),
+        documents=tuple(DocumentRow(agent=name, **_values(document)) for document in file.documents),
         pins=tuple(sorted(file.agent.pins)),
         texts=dict(file.texts),
     )
 
 
-def _value(value: str | list[str]) -> str | tuple[str, ...]:
-    return value if isinstance(value, str) else tuple(value)
+def _values(part: d.FilePart) -> dict[str, Any]:  # Any: JSON
+    """Return the fields of a part as a row has them, with tuples instead of lists."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in part}
 
 
 def _block(block: d.BlockPart) -> WholeBlock:
-    row = BlockRow(
-        id=block.id,
-        label=block.label,
-        value=_value(block.value),
-        limit=block.limit,
-        description=block.description,
-        read_only=block.read_only,
-        shared=block.shared,
-        position=block.position,
-        version=block.version,
-        edited=block.edited,
-    )
-    history = tuple(
-        BlockChange(
-            block.id, change.version, _value(change.value), change.what, change.by, change.agent, change.turn, change.at
-        )
-        for change in block.history
-    )
-    return WholeBlock(row, history, block.attached, tuple(block.readers), tuple(block.writers))
+    values = _values(block)
+    access = {name: values.pop(name) for name in ("attached", "readers", "writers")}
+    history = tuple(BlockChange(block.id, **_values(change)) for change in values.pop("history"))
+    return WholeBlock(BlockRow(**values), history, **access)
 
 
 def _turn(turn: d.TurnPart) -> WholeTurn:
     entries = tuple(_entry(entry) for entry in turn.entries)
     events = tuple(_event(event) for event in turn.events)
-    return WholeTurn(turn.id, turn.state, turn.started, turn.ended, events, entries, turn.hidden)
+    return WholeTurn(**(_values(turn) | {"events": events, "entries": entries}))
 
 
 def _entry(entry: d.AnyEntry) -> Entry:
@@ -198,35 +185,11 @@ def _entry(entry: d.AnyEntry) -> Entry:
 
 
 def _event(event: d.EventPart) -> WholeEvent:
-    return WholeEvent(event.kind, event.payload.model_dump(exclude_unset=True), event.at, event.key, event.due)
+    return WholeEvent(**(_values(event) | {"payload": event.payload.model_dump(exclude_unset=True)}))
 
 
 def _passage(passage: d.PassagePart, agent: str, words: Words) -> PassageRow:
     indexed = passage.words
     if indexed is None:
         indexed = words(passage.text, None if passage.document else passage.at, passage.tags)
-    return PassageRow(
-        id=passage.id,
-        agent=agent,
-        text=passage.text,
-        words=indexed,
-        at=passage.at,
-        tags=tuple(passage.tags),
-        source=passage.source,
-        place=passage.place,
-        document=passage.document,
-        n=passage.n,
-    )
-
-
-def _document(document: d.DocumentPart, agent: str) -> DocumentRow:
-    return DocumentRow(
-        document.hash,
-        agent,
-        document.name,
-        document.kind,
-        document.at,
-        document.done,
-        document.total,
-        document.complete,
-    )
+    return PassageRow(agent=agent, **(_values(passage) | {"words": indexed}))

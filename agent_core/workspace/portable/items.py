@@ -131,10 +131,10 @@ class Arriving:
         match part:
             case WholeBlock():
                 part = replace(part, history=self._those("change"))
-            case WholeTurn(id, state, started, ended, hidden=hidden):
-                part = (id, state, started, ended, self._those("event"), self._those("entry"), hidden)
+            case WholeTurn():
+                part = _columns(replace(part, events=self._those("event"), entries=self._those("entry")))
             case WholeEvent() | Line() | PassageRow():
-                part = tuple(getattr(part, each.name) for each in fields(part))
+                part = _columns(part)
             case Head():
                 mapped, left = (Counter({(a, b): n for a, b, n in lines}) for lines in (part.mapped, part.left))
                 report = AgentReport(part.kind, part.name, mapped, left, list(part.inbox), part.waiting)
@@ -160,12 +160,14 @@ class Arriving:
         )
 
 
-Row = tuple[Any, ...]  # Any: columns
+def _columns(part: WholeTurn | WholeEvent | Line | PassageRow) -> tuple[Any, ...]:  # Any: columns
+    return tuple(getattr(part, field.name) for field in fields(part))
 
 
-def _turn(*row: Any) -> WholeTurn:  # Any: columns
-    id, state, started, ended, events, entries, is_hidden = row
-    return WholeTurn(id, state, started, ended, Made(events, WholeEvent), Made(entries, _entry), is_hidden)
+def _turn(*columns: Any) -> WholeTurn:  # Any: columns
+    turn: Any = WholeTurn(*columns)  # Any: its events and entries are columns, too
+    whole: WholeTurn = replace(turn, events=Made(turn.events, WholeEvent), entries=Made(turn.entries, _entry))
+    return whole
 
 
 def _entry(kind: str, text: str, at: float, upto: int | None) -> EntryText:
