@@ -348,17 +348,9 @@ class Gate:
             guarded=granted.guarded,
             approval_mode=granted.approval_mode,
         )
-        trial = self._trial.granted(granted)
-        reports: list[StageReport] = []
-        for first, *others in _at_once((*self._stages, READER) if challenging or reading else self._stages):
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(_ask(stage, draft, trial)) for stage in others]
-                after, report = await _ask(first, draft, trial)
-            results = [task.result() for task in tasks]  # of these, only the findings and the reports count
-            more = [problem for sibling, _ in results for problem in sibling.problems[len(draft.problems) :]]
-            reports += [report, *(replace(other, beside=True) for _, other in results)]
-            draft = after.with_problems(more)
-        return await aside(draft.size, _verdict, draft, tuple(reports))
+        stages = (*self._stages, READER) if challenging or reading else self._stages
+        draft, results = await _run(stages, draft, self._trial.granted(granted))
+        return await aside(draft.size, _verdict, draft, tuple(report for _, report in results))
 
     async def judge_module(
         self,
@@ -381,11 +373,8 @@ class Gate:
             granted=granted.grants,
             approval_mode=granted.approval_mode,
         )
-        trial, reports = self._trial.granted(granted), list[StageReport]()
-        for stage in FILE_STAGES:
-            file, report = await _ask(stage, file, trial)
-            reports += [] if file.skipped else [report]
-        return file.verdict(tuple(reports))
+        file, results = await _run(FILE_STAGES, file, self._trial.granted(granted))
+        return file.verdict(tuple(report for after, report in results if not after.skipped))
 
     async def look_closer(
         self,
@@ -403,12 +392,11 @@ class Gate:
         draft = draft_of(name, verdict, snapshot, self.rules)
         if draft is None:
             return Look(name)
-        before, reports, trial = len(draft.problems), list[StageReport](), self._trial.granted(granted)
-        draft = replace(draft, is_read=reading)
-        for stage in (*(stage for stage in self._stages if stage.deferred), *([READER] if reading else [])):
-            draft, report = await _ask(stage, draft, trial)
-            reports.append(report)
-        return Look(name, draft.problems[before:], tuple(reports), _survivors(draft), draft.answer)
+        known = len(draft.problems)
+        stages = [replace(stage, parallel=False) for stage in self._stages if stage.deferred] + [READER] * reading
+        draft, results = await _run(stages, replace(draft, is_read=reading), self._trial.granted(granted))
+        reports = tuple(report for _, report in results)
+        return Look(name, draft.problems[known:], reports, _survivors(draft), draft.answer)
 
     async def try_import(self, source: ModuleSource, snapshot: Snapshot) -> Problem | None:
         """Return why a module cannot be imported next to the others, including missing packages; None if it can."""
@@ -479,6 +467,30 @@ class Gate:
         )
 
 
+async def _run(stages: Sequence[Stage[D]], draft: D, trial: TrialTools) -> tuple[D, list[tuple[D, StageReport]]]:
+    """Return the draft after all stages, and each stage's own draft and report."""
+    rounds: list[list[Stage[D]]] = []
+    for stage in stages:
+        if rounds and stage.parallel:
+            rounds[-1].append(stage)
+        else:
+            rounds.append([stage])
+    results: list[tuple[D, StageReport]] = []
+    for first, *others in rounds:
+        if not others:  # outside a task group, so that an error keeps its class
+            draft, report = await _ask(first, draft, trial)
+            results.append((draft, report))
+            continue
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_ask(stage, draft, trial)) for stage in others]
+            after, report = await _ask(first, draft, trial)
+        siblings = [task.result() for task in tasks]  # of these, only the findings and the reports count
+        more = [problem for sibling, _ in siblings for problem in sibling.problems[len(draft.problems) :]]
+        results += [(after, report), *((sibling, replace(other, beside=True)) for sibling, other in siblings)]
+        draft = after.with_problems(more)
+    return draft, results
+
+
 async def _ask(stage: Stage[D], draft: D, trial: TrialTools) -> tuple[D, StageReport]:
     started = time.perf_counter()
     after = await stage.run(replace(draft, note="", skipped=False, late=False), trial)
@@ -486,16 +498,6 @@ async def _ask(stage: Stage[D], draft: D, trial: TrialTools) -> tuple[D, StageRe
     passed = not after.skipped and not any(problem.severity == "refuses" for problem in problems)
     passed = (stage.passed(after) if stage.passed else passed) and not after.late
     return after, StageReport(stage.name, passed, time.perf_counter() - started, after.note, late=after.late)
-
-
-def _at_once(stages: Sequence[Stage[D]]) -> list[list[Stage[D]]]:
-    groups: list[list[Stage[D]]] = []
-    for stage in stages:
-        if groups and stage.parallel:
-            groups[-1].append(stage)
-        else:
-            groups.append([stage])
-    return groups
 
 
 def _survivors(draft: Draft) -> tuple[Survivor, ...]:
