@@ -1,6 +1,6 @@
 """Takes the word vectors out of the package `wordllama` when the program is built; installed, it brings 14 others.
 
-Next to `static.py` come the pieces of words, and a vector for each, as bytes and a factor. The rest of the build is in
+Next to `models.py` come the pieces of words, and a vector for each, as bytes and a factor. The rest of the build is in
 pyproject.toml.
 """
 

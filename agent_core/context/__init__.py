@@ -2,6 +2,8 @@
 
 from .build import (
     BYTES_PER_TOKEN,
+    INSTRUCTIONS,
+    PROGRAM_FIRST,
     Budget,
     Remembered,
     RequestPrompt,
@@ -11,9 +13,7 @@ from .build import (
     function_room,
 )
 from .compaction import Compaction, rebuilt
-from .history import PRESSURE, History, Summary, claim, pop, resume
-from .instructions import INSTRUCTIONS, PROGRAM_FIRST
-from .paging import PageReader, beginning, first_page
+from .history import PRESSURE, History, PageReader, Summary, beginning, claim, first_page, pop, resume
 from .shown import CALLER, EXPECTED, RUN_PROGRAM, FunctionNotes, Shown, size_of
 
 __all__ = [

@@ -12,16 +12,18 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+import os
+import stat
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from agent_core.access.broker import Broker
 from agent_core.access.grants import NOTHING, Denied, FileRequests, Grants, Permit, WantPath
-from agent_core.access.grants.changed_files import WritableFiles
 from agent_core.access.secrets import CallSecrets, MaskedChannel
 from agent_core.access.secrets.session import FILES
 from agent_core.base import syntax
@@ -45,6 +47,64 @@ if TYPE_CHECKING:
     from .debug.debugging import Watch
     from .sandbox_client import SandboxClient
     from .state import FunctionStates
+
+
+MOST_FILES: Final = 5_000  # examined before and after a call
+_State: TypeAlias = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class WritableFiles:
+    """The state of the files that a call may write, at one moment; `is_whole` means that all were examined.
+
+    A worker writes there directly, so no request reports it. Changes by others in the meantime count, too.
+    """
+
+    files: Mapping[str, _State] = field(default_factory=dict)
+    is_whole: bool = True
+
+    @classmethod
+    def at(cls, paths: Sequence[str]) -> "WritableFiles":
+        """Examine files, and the contents of folders."""
+        files = dict(islice(_files(paths), MOST_FILES + 1))
+        return cls(files, len(files) <= MOST_FILES)
+
+    def changed(self, paths: Sequence[str], root: Path) -> Receipt:
+        """Return the files that were written or removed since then; paths in `root`, the workspace, are relative."""
+        receipt, now = Receipt(), WritableFiles.at(paths)
+        if not (self.is_whole and now.is_whole):
+            for path in paths:
+                receipt.note("wrote", f"{_name(path, root)} (perhaps: more than {MOST_FILES:,} files to compare)")
+            return receipt
+        for path, state in now.files.items():
+            if self.files.get(path) != state:
+                receipt.note("wrote", _name(path, root))
+        for path in self.files.keys() - now.files.keys():
+            receipt.note("removed", _name(path, root))
+        return receipt
+
+
+def _files(paths: Sequence[str]) -> Iterator[tuple[str, _State]]:
+    waiting = [*paths]
+    while waiting:
+        path = waiting.pop()
+        try:
+            state = os.lstat(path)
+            if stat.S_ISDIR(state.st_mode):
+                with os.scandir(path) as entries:
+                    waiting += [entry.path for entry in islice(entries, MOST_FILES + 1)]
+                # For a folder, only its existence counts; its contents have entries of their own.
+                yield f"{path.rstrip('/')}/", (state.st_dev, state.st_ino, 0, 0)
+            else:
+                yield path, (state.st_dev, state.st_ino, state.st_size, state.st_ctime_ns)
+        except OSError:
+            continue  # it is gone, or unreadable
+
+
+def _name(path: str, root: Path) -> str:
+    own = f"{root}/"
+    return path.removeprefix(own) or "./"
+
 
 MAX_DEPTH = 4
 MAX_NOTE = 400  # characters

@@ -12,8 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_core.access.broker import Broker, FetchCaps
-from agent_core.access.broker.exchange import kind_of
-from agent_core.access.broker.fetch_request import take
+from agent_core.access.broker.exchange import kind_of, take
 from agent_core.access.broker.target import Host, Hosts, Target, as_address, host, read
 from agent_core.access.grants.items import UNSAID, written
 from sandbox import RequestRefused

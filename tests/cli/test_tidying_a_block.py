@@ -7,8 +7,8 @@ import pytest
 
 from agent_core.base.errors import ModelError
 from agent_core.functions.service import Author
+from agent_core.memory.agent_memory import checked_plan
 from agent_core.memory.classes import ChatMemory
-from agent_core.memory.tidying import checked_plan
 from agent_core.runtime.agent import Agent
 from tests.cli.support import run
 from tests.conftest import OpenDesk

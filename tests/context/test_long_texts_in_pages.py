@@ -7,7 +7,7 @@ from pathlib import Path
 from agent_core.base.events import Warned
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
 from agent_core.context import first_page
-from agent_core.context.paging import in_part
+from agent_core.context.history import in_part
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Seen, Step, Wanted, scripted
 from tests.kit.desk import answers, desk, ended, of

@@ -12,8 +12,18 @@ from agent_core.base.receipt import Fact, Receipt
 from sandbox import RequestRefused
 
 from .broker import PIECE, Broker, Reach, Want
-from .exchange import Exchange, ResponseHead, checked, resolve, tls, tls_context
-from .fetch_request import REDIRECTS, FetchFailed, FetchRequest, take
+from .exchange import (
+    REDIRECTS,
+    Exchange,
+    FetchFailed,
+    FetchRequest,
+    ResponseHead,
+    checked,
+    resolve,
+    take,
+    tls,
+    tls_context,
+)
 from .target import Hosts
 
 _MOST_ASKED = 3  # hosts that one call may ask a human for

@@ -21,8 +21,7 @@ from agent_core.memory.embedding import Embedder, EmbeddingUnavailable
 
 from .confusion import first_sentence
 from .vectors import VectorTable
-from .word_index import Floats, WordIndex
-from .wording import NEED_CHARS, count_misplaced, fields, mentioned, spoken, views, wanted
+from .word_index import NEED_CHARS, Floats, WordIndex, count_misplaced, fields, mentioned, spoken, views, wanted
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function

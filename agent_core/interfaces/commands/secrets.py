@@ -24,8 +24,7 @@ def secrets() -> None:
 def set_(context: CliContext, name: str) -> None:
     """Store a secret in a file that only you can read. Its value is asked for, or read from standard input."""
     from agent_core.access.secrets import Secrets
-    from agent_core.access.secrets.source import check_name
-    from agent_core.access.secrets.vault import shown
+    from agent_core.access.secrets.source import check_name, shown
 
     check_name(name)
     store = Secrets(_workspace(context))

@@ -5,7 +5,6 @@ input may be malicious. Nothing in a source is ever executed.
 """
 
 from .cutting import Chunk, Cut, Unreadable
-from .places import SourcePlace, not_prose, of_program, places
-from .reading import SourceReader
+from .places import SourcePlace, SourceReader, not_prose, of_program, places
 
 __all__ = ["Chunk", "Cut", "SourcePlace", "SourceReader", "Unreadable", "not_prose", "of_program", "places"]

@@ -1,23 +1,258 @@
 """The kind of a source: by the server's content type, by its name, and by its beginning. Data in, data out.
 
-Bytes are decoded by their byte order mark, by the declared encoding, as UTF-8, and finally as Windows' Latin-1. As a
-program, this is the process that reads sources: limited in memory, without a key, network access or writable files.
+Bytes are decoded by their byte order mark, by the declared encoding, as UTF-8, and finally as Windows' Latin-1. The
+readers of HTML, records, tables and PDF are here, too. As a program, this is the process that reads sources: limited
+in memory, without a key, network access or writable files.
 """
 
 import codecs
+import csv
+import io
+import json
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from html.parser import HTMLParser
 from pathlib import PurePath
 from typing import Any, Final
 
 from agent_core.base.reader_process import serve
 from agent_core.base.untrusted import whole_characters
+from sandbox.wire.strict_json import DEEPEST_ROW, Malformed, Strictness, read_json
 
-from .cutting import Cut, SourceParts, Unreadable, cut
-from .hypertext import hypertext
+from .cutting import GOAL, Cut, SourcePart, SourceParts, Unit, Unreadable, cut
 from .prose import markdown, plain, python, split_blocks
-from .records import lines, read_tabbed, records, table
+
+_DEEPEST: Final = 64
+_RECORD: Final[Unit] = "record"
+_AS_WRITTEN: Final = Strictness(unique=False, constants=False, finite=False, whole=False, numbers=False)
+
+
+def records(text: str) -> SourceParts:
+    """Return the records of a list, or the entries of an object."""
+    try:
+        return SourceParts(tuple(_parts(read_json(text, _AS_WRITTEN, deepest=DEEPEST_ROW))), GOAL)
+    except Malformed:
+        return _as_text(text)
+
+
+def lines(text: str) -> SourceParts:
+    """Return one record per line."""
+    try:
+        rows = [read_json(line, _AS_WRITTEN, deepest=DEEPEST_ROW) for line in text.split("\n") if line.strip()]
+        return SourceParts(tuple(_parts(rows)), GOAL)
+    except Malformed:
+        return _as_text(text)
+
+
+def _as_text(text: str) -> SourceParts:
+    return SourceParts(plain(text).parts, GOAL * 3 // 4, ("It is not valid JSON; it was read as text.",))
+
+
+def _parts(value: Any) -> Iterator[SourcePart]:  # Any: JSON
+    if isinstance(value, list):
+        yield from _list_records("", value)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if isinstance(item, list) and any(isinstance(entry, dict | list) for entry in item):
+                yield from _list_records(key, item)
+            else:
+                yield SourcePart("\n".join(_flat(item, key, 0)), key)
+    else:
+        yield SourcePart(_word(value))
+
+
+def _list_records(title: str, values: list[Any]) -> Iterator[SourcePart]:  # Any: JSON
+    for number, record in enumerate(values, 1):
+        yield SourcePart("; ".join(_flat(record, "", 0)), title, _RECORD, number, title)
+
+
+def _flat(value: Any, path: str, depth: int) -> Iterator[str]:  # Any: JSON
+    """Yield the leaves of a value as `path: value`."""
+    if depth >= _DEEPEST:
+        yield f"{path}: {json.dumps(value, ensure_ascii=False)}"
+    elif isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from _flat(item, f"{path}.{key}" if path else key, depth + 1)
+    elif isinstance(value, list) and all(not isinstance(element, dict | list) for element in value):
+        yield _line(path, ", ".join(map(_word, value)))
+    elif isinstance(value, list):
+        for number, element in enumerate(value, 1):
+            yield from _flat(element, f"{path}[{number}]", depth + 1)
+    else:
+        yield _line(path, _word(value))
+
+
+def _line(path: str, text: str) -> str:
+    return f"{path}: {text}" if path else text
+
+
+def _word(value: Any) -> str:  # Any: JSON
+    return value if isinstance(value, str) else "" if value in ({}, []) else json.dumps(value)
+
+
+_TABLE_SAMPLE: Final = 1 << 13
+_DELIMITERS: Final = (",", ";", "\t", "|")
+_NUMBER: Final = re.compile(r"[-+]?[\d.,]{1,40}%?")
+_LONGEST_CELL: Final = 1 << 20
+
+
+def table(text: str, delimiter: str = "") -> SourceParts:
+    """Return the rows, numbered from 1 below the header, which precedes each chunk of them."""
+    csv.field_size_limit(_LONGEST_CELL)
+    try:
+        lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter or _delimiter(text))
+        rows = [row for line in lines if any(row := [" ".join(cell.split()) for cell in line])]
+    except csv.Error as error:
+        return SourceParts(
+            plain(text).parts, GOAL * 3 // 4, (f"It is not a table that can be read ({error}); read as text.",)
+        )
+    header = " | ".join(rows[0]) if rows and _is_header(rows[0]) else ""
+    body = rows[1:] if header and len(rows) > 1 else rows
+    lead = header if body is not rows else ""
+    if len(lead) > GOAL // 3:  # too long to precede each chunk: it becomes a row
+        lead, body = "", rows
+    return SourceParts(
+        tuple(SourcePart(" | ".join(row), "", "row", number, lead) for number, row in enumerate(body, 1)), GOAL
+    )
+
+
+def read_tabbed(text: str) -> SourceParts:
+    """Return the rows of a table separated by tabs."""
+    return table(text, "\t")
+
+
+def _delimiter(text: str) -> str:
+    """Return the delimiter that splits each of the first lines into the most columns."""
+    lines = [line for line in text[:_TABLE_SAMPLE].split("\n")[:20] if line.strip()]
+    lines = lines[:-1] if len(lines) > 2 else lines
+    return max(_DELIMITERS, key=lambda mark: min((line.count(mark) for line in lines), default=0))
+
+
+def _is_header(row: list[str]) -> bool:
+    return len(row) > 1 and not any(_NUMBER.fullmatch(cell) for cell in row) and len({*row}) == len(row)
+
+
+_BLOCKS: Final = """
+address article aside blockquote body br caption dd details div dl dt fieldset figcaption figure footer form head
+header hr html li main nav ol option p pre section summary table tbody tfoot thead title tr ul
+"""
+_BLOCK: Final = frozenset(_BLOCKS.split())
+_HEADINGS: Final = frozenset(f"h{level}" for level in range(1, 7))
+_APART: Final = frozenset({"p", "pre", "ul", "ol", "table", "section", "article", "blockquote", "title"})
+_SILENT: Final = frozenset({"script", "style"})
+_TITLE: Final = 80
+_DECLARED: Final = re.compile(r"<![a-zA-Z][^<>]*>")
+_MARKUP: Final = re.compile(r"<!\[CDATA\[|\]\]>|<[!?]")
+
+
+def hypertext(text: str) -> SourceParts:
+    """Return a part for each heading with the visible text below it; nothing is loaded."""
+    reader = _Reader()
+    bare = _MARKUP.sub(" ", _DECLARED.sub(" ", "".join(_without_comments(text))))
+    last = bare.rfind(">") + 1  # after it no tag ends, and the parser would try each one that begins
+    reader.feed(bare[:last] + bare[last:].replace("<", "&lt;"))
+    reader.close()
+    return SourceParts(tuple(reader.finished()))
+
+
+def _without_comments(text: str) -> Iterator[str]:
+    """Yield the text without comments; the parser would search for the end of each unclosed one again and again."""
+    start = 0
+    while (begin := text.find("<!--", start)) >= 0:
+        yield text[start:begin]
+        end = text.find("-->", begin + 2)
+        if end < 0:
+            return
+        start = end + 3
+    yield text[start:]
+
+
+class _Reader(HTMLParser):
+    """A parser that collects the text of a page."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self._parts: list[SourcePart] = []
+        self._path: list[tuple[int, str]] = []
+        self._said: list[str] = []
+        self._heading: list[str] | None = None
+        self._level = 0
+        self._is_silent = False
+        self._title: list[str] | None = None
+        self._called = ""
+        self._pre = 0
+        self._has_body = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Handle an opening tag: it may break the line, begin a heading, or have text of its own."""
+        if tag in _HEADINGS:
+            level = int(tag[1])
+            self._end_heading()
+            if self._has_body:
+                self._close()
+            self._said.append("\n\n")
+            self._heading, self._level = [], level
+        elif tag in _SILENT:
+            self._is_silent = True
+        elif tag in _BLOCK:
+            self._break(tag)
+            self._pre += tag == "pre"
+            self._title = [] if tag == "title" and not self._called else self._title
+        elif tag in {"td", "th"}:
+            self._said.append(" | " if self._said and not self._said[-1].endswith("\n") else "")
+        elif tag == "img":
+            self.handle_data(f" {dict(attrs).get('alt') or ''} ")
+
+    def handle_endtag(self, tag: str) -> None:
+        """Handle a closing tag."""
+        if tag in _HEADINGS:
+            self._end_heading()
+        elif tag in _SILENT:
+            self._is_silent = False
+        elif tag in _BLOCK:
+            if tag == "title" and self._title:
+                self._called, self._title = " ".join("".join(self._title).split()), None
+            self._break(tag)
+            self._pre = max(0, self._pre - (tag == "pre"))
+
+    def handle_data(self, data: str) -> None:
+        """Handle text."""
+        if self._is_silent:
+            return
+        text = data if self._pre else re.sub(r"\s+", " ", data)
+        for heard in (self._heading, self._title):
+            if heard is not None:
+                heard.append(text)
+        self._said.append(text)
+        self._has_body = self._has_body or (self._heading is None and not text.isspace())
+
+    def finished(self) -> list[SourcePart]:
+        """Return the parts of the page."""
+        self._end_heading()
+        self._close()
+        return self._parts
+
+    def _end_heading(self) -> None:
+        if self._heading is not None:
+            title = " ".join("".join(self._heading).split())
+            self._path = [*(heading for heading in self._path if heading[0] < self._level), (self._level, title)]
+            self._heading = None
+            self._said.append("\n")
+
+    def _break(self, tag: str) -> None:
+        self._said.append("\n\n" if tag in _APART else "\n")
+
+    def _close(self) -> None:
+        lines = [line.strip(" ") for line in "".join(self._said).split("\n")]
+        text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+        if text:
+            titles = [title for _, title in self._path if title]
+            title = " > ".join(title[:_TITLE] for title in titles) or self._called[:_TITLE]
+            self._parts.append(SourcePart(text, title, lead=titles[-1] if titles else ""))
+        self._said, self._has_body = [], False
+
 
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -117,8 +352,10 @@ _FOREIGN: Final = (
 )
 _HTML: Final = re.compile(rb"\s*(?:\xef\xbb\xbf)?(?:<!--.{0,500}?-->\s*)?<(?:!doctype\s+html|html)\b", re.I | re.S)
 _PDF_WITHIN: Final = 1024
+_MOST_TEXT: Final = 64 << 20
+_MOST_PAGES: Final = 20_000
 
-# The reader of each kind except PDF, which is imported at first use because pypdf is slow to import.
+# The reader of each kind except PDF, which is not read as text.
 _READERS: Final[Mapping[str, Callable[[str], SourceParts]]] = {
     "text": plain,
     "markdown": markdown,
@@ -150,19 +387,46 @@ def read(name: str, data: bytes, content_type: str = "") -> Cut:
         Unreadable: it is not text, or not what it claims to be.
     """
     kind = kind_of(name, data, content_type)
-    parts, notes = _read_pages(data) if kind == "pdf" else _text(kind, data, content_type)
+    parts, notes = (pages_of(data), ()) if kind == "pdf" else _text(kind, data, content_type)
     chunks = tuple(cut(parts))
     if not chunks:
         raise Unreadable("It contains no text.")
     return Cut(kind, chunks, (*notes, *parts.notes))
 
 
-def _read_pages(data: bytes) -> tuple[SourceParts, tuple[str, ...]]:
-    if b"%PDF-" not in data[:_PDF_WITHIN]:
-        raise Unreadable("It is not a PDF.")
-    from . import paged  # noqa: PLC0415 - the reader of PDF is slow to import
+def pages_of(data: bytes) -> SourceParts:
+    """Return the pages of a PDF that contain text.
 
-    return paged.document(data), ()
+    Raises:
+        Unreadable: it is locked, broken, or contains only images.
+    """
+    import pypdf  # noqa: PLC0415 - it is slow to import
+    from pypdf.errors import DependencyError, PyPdfError  # noqa: PLC0415
+
+    logging.disable(logging.CRITICAL)  # pypdf logs every fault that it corrects
+    try:
+        reader = pypdf.PdfReader(io.BytesIO(data))
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise Unreadable("The PDF is locked by a password.", fix="Save it without one first.")
+        if len(reader.pages) > _MOST_PAGES:
+            raise Unreadable(f"The PDF says that it has {len(reader.pages)} pages; {_MOST_PAGES} are read at most.")
+        pages: list[str] = []
+        size = 0
+        for page in reader.pages:
+            pages.append(page.extract_text())
+            size += len(pages[-1])
+            if size > _MOST_TEXT:
+                raise Unreadable(f"The PDF contains more than {_MOST_TEXT >> 20} MiB of text.", fix="Divide it.")
+    except DependencyError as error:
+        raise Unreadable(f"Reading the PDF needs a package that is not installed: {error}.") from error
+    except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError) as error:
+        raise Unreadable(f"The PDF is broken: {error or type(error).__name__}.") from error
+    parts = [SourcePart(text, "", "page", number) for number, text in enumerate(pages, 1) if text.strip()]
+    if not parts:
+        fix = "Scanned pages are images: run OCR first."
+        raise Unreadable("The PDF contains no text.", fix=fix)
+    empty = len(pages) - len(parts)
+    return SourceParts(tuple(parts), notes=(f"{empty} of {len(pages)} pages hold no text.",) if empty else ())
 
 
 def _text(kind: str, data: bytes, content_type: str) -> tuple[SourceParts, tuple[str, ...]]:
