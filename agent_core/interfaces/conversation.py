@@ -5,7 +5,8 @@ The prompt and the plain mode use the same class with different voices.
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -19,6 +20,7 @@ from agent_core.base.events import CallAnswered, Event, FunctionsChanged, TurnEn
 from agent_core.base.interruption import Interrupted, Interruption
 from agent_core.base.messages import SEND, Answer, Message, Notice, User
 from agent_core.base.plain_files import read_named
+from agent_core.base.receipt import TOUCHED, Receipt
 from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import CallReport
 from agent_core.runtime.agent import Agent
@@ -36,11 +38,71 @@ from .render.call_log import CallLog, changed_lines, is_own, is_speech
 from .spans import Line, line, warned
 from .spending import Spending
 from .ui import Listener, Voice
-from .undo_log import UndoLog
 
 _QUIET_S: Final = 0.5  # time before a running command is shown
 
 RunCommand = Callable[["Conversation", str], Awaitable[None]]
+
+
+class UndoLog:
+    """The functions and helpers touched and the messages sent in a session."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self.began = clock()
+        self.touched: dict[str, None] = {}
+        self.messages: list[tuple[float, str, str, str]] = []
+        """The time, agent, turn, and text of each: a message, or the event that began a turn."""
+        self.forgot = False
+        """True if something was forgotten in this session, which cannot be undone."""
+        self.undone: dict[tuple[str, int], int] = {}
+        """Versions created by undo, which are not actions, with the number of earlier versions that each cancels."""
+        self._clock = clock
+        self._turns: dict[str, set[str]] = {}
+
+    def hear(self, event: Event) -> None:
+        """Record what began a turn and what it changed."""
+        match event:
+            case TurnStarted():
+                said = headline(event.message) or event.event
+                self._turns.setdefault(event.agent, set()).add(event.turn)
+                self.messages.append((self._clock(), event.agent, event.turn, said))
+            case TurnEnded():
+                self.touch(Receipt.from_json(event.made).names(*TOUCHED))
+            case FunctionsChanged():
+                self.touch([*event.loaded, *event.changed, *event.removed])
+            case _:
+                pass
+
+    def of(self, agent: str) -> list[tuple[float, str]]:
+        """Return the messages to one agent, with their times."""
+        return [(at, text) for at, name, _, text in self.messages if name == agent]
+
+    def turns_of(self, agent: str) -> set[str]:
+        """Return the turns of one agent in this session."""
+        return self._turns.get(agent, set())
+
+    def unsay(self, agent: str) -> None:
+        """Remove the last message to an agent, because its turn was removed."""
+        last = max((at for at, (_, name, *_) in enumerate(self.messages) if name == agent), default=None)
+        if last is not None:
+            del self.messages[last]
+
+    def unsay_all(self, agent: str) -> None:
+        """Remove all messages to an agent, because it began a new conversation."""
+        self.messages = [row for row in self.messages if row[1] != agent]
+
+    def reread(self, begun: Mapping[str, str]) -> None:
+        """After something was forgotten, update the messages from `begun`, the recorded beginning of each turn."""
+        self.forgot = True
+        self.messages = [
+            (at, agent, turn, said if said in begun[turn] else begun[turn])
+            for at, agent, turn, said in self.messages
+            if turn in begun
+        ]
+
+    def touch(self, names: Iterable[str]) -> None:
+        """Record that functions or helpers with these names may have changed."""
+        self.touched |= dict.fromkeys(names)
 
 
 class Conversation:

@@ -30,7 +30,7 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import Malformed, read_json
 from sandbox.wire.values import BODY, TAG
 
-from . import slash_shell, undo_log
+from . import slash_shell, undo
 from .attachments import command_block, named_in, with_blocks
 from .catalogue import BY_NAME, CALL, GROUPS, NEAR, SHELL, TO_MODEL, check_source, group, nearest, needed
 from .commands.calls import stopping_first
@@ -46,7 +46,7 @@ from .slash_shell import PromptDoor, run_shell, show
 from .spans import Choice, Line, columns, explained, line, plain, screen_columns, warned
 from .spending import Spending, describe_price, ever_line, spending_lines, spent_since_ever
 from .state import opened_state
-from .undo_log import pop_last_turn, removed_line
+from .undo import pop_last_turn, removed_line
 
 # Shorthands at a terminal: `=NAME(…)`, `?NAME`, `!COMMAND`, and @FILE within a message. The first three also have slash
 # commands. In a pipe they are ordinary text. The result of a call is kept as `_` and, with `=x = NAME(…)`, as `x` too;
@@ -755,7 +755,7 @@ _OWN: Final[Sequence[Run]] = (
     *(_memorywarning, _heartbeat, _switch, _load, _call, _about, _introspect, _shell),
 )
 _RUNS: Final[Mapping[str, Run]] = {
-    **undo_log.RUNS,
+    **undo.RUNS,
     **slash_shell.RUNS,
     **{getattr(run, "__name__", "")[1:]: run for run in _OWN},  # some show more than the verb with the same name
 }

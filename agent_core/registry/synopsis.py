@@ -27,6 +27,7 @@ _SIGNATURE_CHARS: Final = 400
 _LINE_CHARS: Final = 36
 _KEY: Final = re.compile(r"[A-Za-z_]\w{0,29}", re.ASCII)
 _MOST_KEYS: Final = 8
+_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'])|\n\s*\n")
 
 
 def signature(function: "Function", seen: str = "") -> str:
@@ -37,6 +38,11 @@ def signature(function: "Function", seen: str = "") -> str:
     gives += f" (seen: {seen})" if seen else ""
     line = f"{function.name}({', '.join(_parameter(name, part, required) for name, part in parts)}){gives}"
     return one_line(line, _SIGNATURE_CHARS)
+
+
+def first_sentence(description: str) -> str:
+    """Return the first sentence of a description."""
+    return " ".join(_SENTENCE.split(description.strip(), 1)[0].split())
 
 
 def line_of(function: "Function", seen: str = "") -> str:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 ABOUT_HELPERS: Final = frozenset({"create_helper", "edit_helper", "delete_helper"})
 """The host functions that are offered only if agents may make helpers."""
+GIVE: Final = "give_result"
+"""The function with which a helper returns its result."""
 
 
 @dataclass(frozen=True, slots=True)

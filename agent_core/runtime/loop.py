@@ -1,26 +1,34 @@
 """The loop of a turn: each step takes in what arrived, requests a reply, and runs its calls.
 
-After each phase the conversation on disk is valid. The policy (`turn_policy.py`) decides when the turn ends.
+After each phase the conversation on disk is valid. After each step a policy decides whether the turn ends, whether the
+model gets advice, and how much repetition is allowed. One policy is for agents whose text is the reply. The other is
+for agents that reach the user through a function and request each further step: if they only write text, they are
+notified once, and if they still send nothing, the text is sent.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from random import random
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from agent_core.base import events
 from agent_core.base.errors import ModelError
 from agent_core.base.interruption import Interrupted
 from agent_core.base.messages import Assistant
+from agent_core.base.untrusted import one_line
 from agent_core.context import EXPECTED
 from agent_core.functions.service import FunctionService, quarantine
+from agent_core.model.reading import written_calls
 from agent_core.storage import FAILURES, Inbound, SaveExposures
+from sandbox.wire.strict_json import Malformed, read_json
 
 from .client_calls import handed_over
 from .turn import HEARD, Turn, assistant, heartbeat, notice, said_by
-from .turn_policy import DirectReplyPolicy, Ended, GoOn, StepResult
 
 if TYPE_CHECKING:
+    from agent_core.memory.blocks import Blocks
     from agent_core.model.reply import Reply
     from agent_core.registry.snapshot import Snapshot
 
@@ -29,6 +37,354 @@ if TYPE_CHECKING:
     from .model_session import ModelSession
     from .programs import Programs
 
+_Same: TypeAlias = tuple[str, str, str]
+Reason: TypeAlias = Literal[
+    "replied",
+    "interrupted",
+    "steps",
+    "repeated",
+    "failed",
+    "limits",
+    "parked",
+    "client_calls",
+    "handed_off",
+    "stuck",
+    "length",
+]
+
+MAX_SAME_FAILURES = 3
+MAX_SAME_ANSWERS = 5
+MAX_CUTS = 3
+MAX_REMINDERS = 2
+
+_AGAIN = "Ask again; at the prompt: /retry."
+_SHORTER = "Write it much shorter, or do it in parts"
+
+
+@dataclass(frozen=True, slots=True)
+class GoOn:
+    """Another step. The model first reads `advice`, if any, and then `heartbeat`, the reason why it is awake."""
+
+    advice: str = ""
+    heartbeat: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The end of a turn.
+
+    `warning` and `fix` (what to do about it) are for the user; `advice` is for the model's next turn.
+    """
+
+    reason: Reason
+    reply: str = ""
+    warning: str = ""
+    advice: str = ""
+    fix: str = ""
+
+    @property
+    def why(self) -> str:
+        """The warning, followed by the fix."""
+        return f"{self.warning} {self.fix}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """The result of a step: its reply, the calls that it requested, and whether messages wait for the turn."""
+
+    reply: "Reply"
+    done: Sequence["Done"]
+    more_waits: bool = False
+
+
+@dataclass(slots=True)
+class DirectReplyPolicy:
+    """The state of one turn's policy: the advice that was given, and how often each result was repeated.
+
+    `excluded` are the functions that the next step does not offer to a model that writes under a schema. For other
+    models the tools stay the same, so that the server's prompt cache stays valid.
+    """
+
+    turn: Turn
+    max_steps: int
+    excluded: frozenset[str] = frozenset()
+    _advised: set[str] = field(default_factory=set)
+    _cuts: int = 0
+    _reminders: int = 0
+    _runs: dict[_Same, int] = field(default_factory=dict)
+    _times: Counter[_Same] = field(default_factory=Counter)
+
+    def speaking(self, *, by_function: bool) -> "DirectReplyPolicy":
+        """Return the policy for how the agent now reaches the user: this one, unless that has changed."""
+        kind = SendMessagePolicy if by_function else DirectReplyPolicy
+        return self if type(self) is kind else kind(self.turn, self.max_steps)
+
+    # While the loop runs, only these three end an agent's turn. An exception that `broken_off` does not take ends it in
+    # `turn_runner.py`, an interrupted process in `settle`; the turn of a group ends in `groups/loop.py`.
+
+    async def before_request(self) -> Ended | None:
+        """Count a step, or return the end of a turn that may send no request: it was stopped, or a limit is reached."""
+        company, account = self.turn.origin.company, self.turn.origin.account
+        if company is not None:
+            if why := company.allowance.broken():
+                return Ended("limits", warning=why, advice=why)
+            company.allowance.spend(steps=1)
+        if account is not None:
+            if why := await account.broken():
+                return Ended("limits", warning=why, advice=why)
+            account.spend(steps=1)
+        return None
+
+    def after(self, step: StepResult) -> GoOn | Ended:
+        """Decide what follows a step."""
+        turn = self.turn
+        if turn.ending.handed:
+            return Ended("client_calls", "\n\n".join(turn.work.function_messages) or step.reply.text)
+        if turn.ending.stuck:
+            return Ended("stuck", warning=turn.ending.stuck)
+        if turn.ending.parked:
+            return Ended("parked")
+        return Ended("handed_off") if turn.ending.handed_to else self._after_step(step)
+
+    def broken_off(self, error: Interrupted | ModelError) -> Ended:
+        """Return the end of a turn whose step failed or was interrupted, after showing text that was held back."""
+        self._show_held_back()
+        if isinstance(error, ModelError):
+            return Ended("failed", warning=error.message, fix=error.fix)
+        return Ended("interrupted")
+
+    def _after_step(self, step: StepResult) -> GoOn | Ended:
+        """Decide what follows a step whose calls are all answered."""
+        # A reply whose calls were all sent back is not an answer.
+        follows = self._after_calls(step) if step.done else GoOn() if step.reply.calls else self._after_reply(step)
+        if isinstance(follows, Ended) and follows.reason == "replied":
+            client = self.turn.origin.client
+            if step.done and step.more_waits:
+                follows = GoOn()
+            elif client.required:
+                follows = self._after_no_call()
+            elif client.shape:
+                follows = self._check_shape(follows.reply)
+        if isinstance(follows, GoOn) and self.turn.step >= self.max_steps:
+            self._show_held_back()
+            warning = f"The turn was ended after {self.max_steps} steps."
+            return Ended("steps", warning=warning, advice=follows.advice, fix="“go on” takes it up again.")
+        return follows
+
+    def _after_reply(self, step: StepResult) -> GoOn | Ended:
+        """Decide what follows a reply without calls."""
+        reply = step.reply
+        if reply.finish == "length":
+            return self._after_cut(reply)
+        for objection, advice in _objections(reply, self.turn):
+            if objection not in self._advised:
+                self._advised.add(objection)
+                return GoOn(advice)
+        if step.more_waits:
+            return GoOn()
+        if not reply.text.strip():
+            return Ended("failed", warning="The model gave an empty answer twice.", fix=_AGAIN)
+        if names := written_calls(reply.text):
+            warning = (
+                f"The model answered with the text of a call of `{one_line(names[0], 80)}` again, and called nothing."
+            )
+            return Ended("failed", warning=warning, fix=f"{_AGAIN} Another model may do better.")
+        return Ended("replied", reply.text)
+
+    def _check_shape(self, text: str) -> GoOn | Ended:
+        """Decide whether a final reply has the required shape; the model may correct it once."""
+        read = self.turn.origin.client.shaped(text)
+        if isinstance(read, str):
+            return Ended("replied", read)
+        faults = "; ".join(problem.message for problem in read)
+        if "shape" in self._advised:
+            return Ended("failed", warning=f"The reply does not have the shape that the client asked for: {faults}.")
+        self._advised.add("shape")
+        self.turn.work.function_messages.clear()  # the client has not been sent anything yet
+        return GoOn(
+            f"Your reply does not have the shape that was asked for: {faults}. Send the whole JSON object again."
+        )
+
+    def _after_no_call(self) -> GoOn | Ended:
+        """Decide what follows when the model would end the turn without a call that the client requires."""
+        names = ", ".join(f"`{name}`" for name in sorted(self.turn.origin.client.names))
+        self._reminders += 1
+        if self._reminders > MAX_REMINDERS:
+            warning = f"The client requires a call of {names}, and the model made none, {self._reminders} times."
+            return Ended("failed", warning=warning)
+        return GoOn(f"The client requires a call of one of its functions: {names}. Call it now.")
+
+    def _after_calls(self, step: StepResult) -> GoOn | Ended:
+        """Decide what follows the calls of a step.
+
+        If a call is repeated with the same outcome, the model is notified and the function is not offered at the next
+        step. Further repetition ends the turn.
+        """
+        done, cut = step.done, step.reply.cut
+        self.excluded = frozenset().union(*(result.excluded for result in done))
+        self._runs = {key: self._runs.get(key, 0) + 1 for key in map(_sameness, done)}
+        self._times.update(set(map(_identity, done)))
+        again = {  # the same call failed in the previous step, or was refused in the same words earlier in the turn
+            _identity(result): result.call.name
+            for result in done
+            if result.outcome == "refused" and (self._runs[_sameness(result)] > 1 or self._times[_identity(result)] > 1)
+        }
+        self.excluded |= frozenset(again.values())
+        longest_run = max(self._runs.items(), key=lambda run: (run[1], not run[0][2]), default=None)
+        if longest_run is not None and (follows := self._after_same(*longest_run)) is not None:
+            return follows
+        if again:
+            same = max(again, key=lambda key: self._times[key])
+            name, times = same[0], self._times[same]
+            if times >= MAX_SAME_FAILURES:
+                return _end_of_repetition(f"`{name}` was refused {times} times for the same reason")
+            return GoOn(f"`{name}` was refused twice for the same reason. Do something else.")
+        name, _, _ = often = max(self._times, key=lambda key: self._times[key], default=("", "", ""))
+        if self._times[often] > MAX_SAME_ANSWERS:
+            return _end_of_repetition(f"`{name}` came out the same {self._times[often]} times with the same arguments")
+        return GoOn(_cut_advice(cut) if cut else "")
+
+    def _show_held_back(self) -> None:
+        """Show the user text that was held back, before the turn is ended from outside; here there is none."""
+
+    def _after_same(self, same: _Same, times: int) -> GoOn | Ended | None:
+        name, _, answer = same
+        message = (
+            f"`{name}` {'gave the same answer' if answer else 'failed'} {times} times in a row with the same arguments"
+        )
+        if times >= (MAX_SAME_ANSWERS if answer else MAX_SAME_FAILURES):
+            return _end_of_repetition(message)
+        if times > 1:
+            self.excluded |= {name}
+            return GoOn(f"{message}. {'Reply to the user now.' if answer else 'Do something else.'}")
+        return None
+
+    def _after_cut(self, reply: "Reply") -> GoOn | Ended:
+        if self.turn.origin.client.max_tokens:
+            return Ended("length", reply.text)
+        self._cuts += 1
+        if reply.text and self._cuts > 1:
+            return Ended("replied", f"{reply.text} […]")
+        if self._cuts < MAX_CUTS:
+            return GoOn(_cut_advice(reply.cut))
+        message = f"The turn was ended: the model's replies were cut off {self._cuts} times at their longest."
+        return Ended("failed", warning=message, fix="Ask for less at once, or raise `model.max_tokens`.")
+
+
+def _end_of_repetition(message: str) -> Ended:
+    advice = f"{message}. Do something else, or tell the user what is in the way."
+    return Ended("repeated", warning=f"The turn was ended: {message}.", advice=advice)
+
+
+def _cut_advice(cut: Sequence[str]) -> str:
+    if not cut:
+        return f"Your message was cut off at its length limit. {_SHORTER}: go on in smaller pieces."
+    return f"Your message was cut off at its length limit, in {' and '.join(cut)}: that was not called. {_SHORTER}."
+
+
+def _objections(reply: "Reply", turn: Turn) -> Iterator[tuple[str, str]]:
+    """Yield the objections to ending the turn with this reply: a name for each, and the text for the model."""
+    if not reply.text.strip():
+        yield "empty", "Your reply was empty. Answer the user, or call a function."
+        return
+    if turn.work.refused:
+        yield "refused", _advice_on_refused(turn.work.refused)
+    if names := written_calls(reply.text):
+        message = f"Nothing was called: your reply is only the text of a call of `{one_line(names[0], 80)}`."
+        yield "written", f"{message} Call a function that you have, or answer the user in a sentence."
+    elif reply.attached:
+        yield "attached", _ATTACHED.format(name=reply.attached)
+
+
+_ATTACHED: Final = (
+    "Nothing was called: your reply holds the text of a call of `{name}`. If you mean it, call the function, or send"
+    " the call alone. If it is an example for the user, send the same reply again."
+)
+
+
+def _advice_on_refused(refused: Collection[str]) -> str:
+    """Return the text for a model that is about to end a turn in which candidates were rejected."""
+    names = ", ".join(f"`{name}`" for name in refused)
+    message = f"Nothing was made or changed: {names} was rejected. "
+    return message + "Fix it with edit_function or create_function, or tell the user that it was not done."
+
+
+def _identity(done: "Done") -> _Same:
+    return done.call.name, done.call.arguments, done.text
+
+
+def _sameness(done: "Done") -> _Same:
+    try:
+        arguments = json.dumps(read_json(done.call.arguments), sort_keys=True)
+    except Malformed:
+        arguments = done.call.arguments
+    return done.call.name, arguments, "" if done.failed else done.text
+
+
+ASKED: Final = "you asked for it (request_heartbeat), and the calls are done."
+FAILED: Final = "a call failed. Fix it, do something else, or tell the user with send_message."
+UNHEARD: Final = "The user was not shown that text: it is your inner monologue. Say it to the user with send_message."
+SILENT: Final = "The agent handed back without a message."
+
+
+@dataclass(slots=True)
+class SendMessagePolicy(DirectReplyPolicy):
+    """The turn policy of agents that write text as inner monologue."""
+
+    _unheard: str = ""
+    _was_told: bool = False
+
+    def _after_reply(self, step: StepResult) -> GoOn | Ended:
+        """Decide what follows a reply without calls.
+
+        It is a thought if no one waits for an answer; otherwise it is a message that should have been sent by function.
+        """
+        reply = step.reply
+        if reply.finish != "length" and (self.turn.work.function_messages or not self.turn.origin.is_asked):
+            return GoOn() if step.more_waits else self._handed_back()
+        follows = DirectReplyPolicy._after_reply(self, step)
+        if reply.text.strip() and not written_calls(reply.text):
+            self._unheard = reply.text
+        if isinstance(follows, GoOn):
+            return follows
+        if follows.reason == "replied" and not self._was_told:
+            self._was_told = True
+            return GoOn(UNHEARD)
+        return self._handed_back() if self._unheard or follows.reason == "replied" else follows
+
+    def _after_calls(self, step: StepResult) -> GoOn | Ended:
+        """Decide what follows calls: another step if one of them requested it or failed, otherwise the end."""
+        follows = DirectReplyPolicy._after_calls(self, step)
+        if isinstance(follows, Ended):
+            return self._with_unheard(follows)
+        if any(call.failed for call in step.done):
+            return replace(follows, heartbeat=FAILED)
+        if any(call.heartbeat for call in step.done):
+            return replace(follows, heartbeat=ASKED)
+        if self.turn.work.refused and "refused" not in self._advised:
+            self._advised.add("refused")
+            return GoOn(_advice_on_refused(self.turn.work.refused))
+        return follows if follows.advice else self._handed_back()
+
+    def _show_held_back(self) -> None:
+        """Show the user the text that was not sent, if they were shown nothing else."""
+        turn = self.turn
+        if turn.origin.is_asked and not turn.work.function_messages and self._unheard:
+            turn.say(self._unheard)
+
+    def _handed_back(self) -> Ended:
+        return self._with_unheard(Ended("replied"))
+
+    def _with_unheard(self, ended: Ended) -> Ended:
+        """Show the text that was held back, and return the end with everything that the user was shown."""
+        self._show_held_back()
+        turn = self.turn
+        silent = turn.origin.is_asked and not turn.work.function_messages and ended.reason == "replied"
+        return replace(
+            ended, reply="\n\n".join(turn.work.function_messages), warning=SILENT if silent else ended.warning
+        )
+
+
 FIRST = "Begin with a thought of your own, and call send_message in the same reply."
 _MEASURED: Final = 8  # functions that a message probably needs, to be measured
 _MOST_TOLD: Final = 3  # functions that a message probably needs and that are missing from the index
@@ -36,13 +392,6 @@ UNUSABLE = (
     "Use another model, or accept first replies as they come: `verify=False` of the agent (all of them),"
     " `turn.first_thought = false` (those without a thought)."
 )
-
-
-class Remembering(Protocol):
-    """Memory that others may change."""
-
-    async def changed_elsewhere(self, versions: Mapping[str, int] | None = None) -> list[str]:
-        """Return the changes by others since the last call, as sentences; `versions` are those of shared blocks."""
 
 
 class AgentLoop:
@@ -56,7 +405,7 @@ class AgentLoop:
         dispatcher: "Dispatcher",
         functions: FunctionService,
         max_steps: int,
-        memory: Remembering | None = None,
+        memory: "Blocks | None" = None,
         *,
         sees: Callable[["Snapshot", frozenset[str]], "Snapshot"] = lambda snapshot, _: snapshot,
         policy: Callable[[Turn, int], DirectReplyPolicy] = DirectReplyPolicy,

@@ -12,14 +12,14 @@ from agent_core.base.untrusted import shorten
 from agent_core.registry.arguments import read as read_arguments
 from sandbox.wire.strict_json import Malformed, read_json
 
+from .helper_calls import GIVE
 from .host_functions import HostFunction
-from .turn_policy import DirectReplyPolicy, Ended, GoOn, StepResult
+from .loop import DirectReplyPolicy, Ended, GoOn, StepResult
 
 if TYPE_CHECKING:
     from agent_core.base.problem import Problem
     from agent_core.registry.function import Function
 
-GIVE: Final = "give_result"
 _MOST_FAULTS: Final = 2
 _FENCED: Final = re.compile(r"\s*```\w*\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
 _LONGEST_FAULT: Final = 600

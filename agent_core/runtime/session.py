@@ -26,7 +26,6 @@ from agent_core.storage import (
     Post,
     SaveAgent,
     SetBeat,
-    SetThread,
     Store,
     UnpinFunction,
     Write,
@@ -42,7 +41,6 @@ from .turn import (
     RECEIPT_KINDS,
     RECORD_KINDS,
     ReceiptReader,
-    Turn,
     assistant,
     calls_without_answer,
     cut_off,
@@ -57,8 +55,6 @@ from .turn import (
 
 if TYPE_CHECKING:
     from agent_core.base.receipt import Receipt
-
-    from .turn_policy import Ended
 
 Kind: TypeAlias = Literal["login", "heartbeat", "system"]
 
@@ -270,30 +266,6 @@ async def _by_helpers(store: Store, turn: str, ending: Sequence[Entry]) -> list[
     runs = [run_name(str(call["name"]), turn, str(call["call_id"])) for call in cut]
     receipts = [receipt_in(await store.history(run, kinds=RECEIPT_KINDS, with_removed=True)) for run in runs]
     return [receipt for receipt in receipts if receipt]
-
-
-def closing(turn: Turn, ended: "Ended") -> tuple[list[Post], list[Write]]:
-    """Return the posts and writes that end a turn: its spending, and its reply to the agent that asked."""
-    writes = turn.origin.account.writes(is_last=True) if turn.origin.account else []
-    if ended.reason == "repeated" and turn.origin.thread != turn.id:
-        return [], [*writes, SetThread(turn.origin.thread, "stuck", ended.why)]
-    if turn.is_handed_back and ended.reason == "interrupted":
-        kept = {
-            "thread": turn.origin.thread,
-            "owes": turn.origin.owes,
-            "hops": turn.origin.hops,
-            "from": turn.origin.works_for,
-            "trace": turn.origin.trace,
-            ONLY: sorted(turn.origin.only),
-            AFTER: turn.id,
-        }
-        return [Post(turn.agent, "again", {**kept, "tries": 0}, key=f"again:{turn.id}")], writes
-    if not turn.origin.owes or ended.reason in ("parked", "handed_off", "stuck"):
-        return [], writes
-    if ended.reason == "replied":
-        return [], [*writes, AnswerAsk(turn.origin.owes, ended.reply)]
-    why = ended.why or "The turn was ended by the user."
-    return [], [*writes, AnswerAsk(turn.origin.owes, f"{ended.reply}\n{why}".strip(), "failed")]
 
 
 @dataclass(frozen=True, slots=True)

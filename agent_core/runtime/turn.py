@@ -1,4 +1,4 @@
-"""One open turn: its journal, its listeners, and its cancellation.
+"""One open turn: its journal, its budget, its listeners, and its cancellation.
 
 Entries are written to disk before listeners are notified and before the history in memory changes.
 """
@@ -14,13 +14,29 @@ from agent_core import __version__
 from agent_core.access.grants import Answered, ApprovalQueue, Approvals
 from agent_core.base import events
 from agent_core.base.interruption import Interruption
+from agent_core.base.limits import NAMES, Allowance, SpendingLimits
 from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Notice, User
 from agent_core.base.receipt import Fact, Made, Receipt
 from agent_core.base.untrusted import one_line
 from agent_core.context import CALLER, History, Section
 from agent_core.model.reply import CallPiece, Piece, ReadingPiece, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from agent_core.registry.validation import NotJson, read_object
-from agent_core.storage import BETWEEN, USAGE, Entry, Inbound, SaveText, Shape, TurnStore, Write, content_hash, fitting
+from agent_core.storage import (
+    BETWEEN,
+    USAGE,
+    Amounts,
+    Entry,
+    Inbound,
+    SaveText,
+    Shape,
+    SpendInThread,
+    Store,
+    ThreadRow,
+    TurnStore,
+    Write,
+    content_hash,
+    fitting,
+)
 
 from . import identity
 from .client_calls import NO_CLIENT, ClientFunctions
@@ -28,13 +44,11 @@ from .message_protocol import HEARTBEAT, MessageProtocol, moment
 
 if TYPE_CHECKING:
     from agent_core.base.clock import Clock
-    from agent_core.base.limits import Allowance
     from agent_core.functions.debug import DebuggerSeat
     from agent_core.model.request import FunctionShown
     from agent_core.registry.snapshot import Snapshot
 
     from .identity import OwnName
-    from .turn_runner import Account
 
 HEARD: Final = "heard"
 """The kind of an event that holds what another agent said."""
@@ -69,6 +83,7 @@ RECEIPT_KINDS: Final = ("call", "result", INNER_CALL, INNER_RESULT, DID, REACH, 
 """The kinds of entries that a receipt is built from."""
 RECORD_KINDS: Final = (DID, REACH, RECEIPT)
 """The kinds of entries that are for the record only and do not count as progress of the turn."""
+_COUNTED: Final = tuple(name for name in NAMES if name not in ("hops", "seconds"))  # the others are not sums
 _NOT_RUN: Final = ("refused", "skipped")
 Emit = Callable[[events.Event], None]
 
@@ -78,7 +93,7 @@ class Company:
     """The group that a turn belongs to: the names of its agents, and the allowance that its turns share."""
 
     names: Collection[str]
-    allowance: "Allowance"
+    allowance: Allowance
 
 
 @dataclass(slots=True)
@@ -123,6 +138,79 @@ class ReceiptReader:
             self.receipt.note("failed", name)
 
 
+class Account:
+    """The budget of a turn: the agent's limits, within what its thread, shared with other agents, has left."""
+
+    def __init__(
+        self,
+        agent: str,
+        thread: str,
+        store: Store,
+        own: Callable[[], SpendingLimits],
+        clock: "Clock",
+        parent: Allowance | SpendingLimits,
+    ) -> None:
+        """Open the account; `own` returns the limits in the agent's file now.
+
+        `parent` also pays: the caller's allowance, or the limits of a thread. These belong to this turn alone until a
+        message makes it a thread with other agents.
+        """
+        self._alone = None if isinstance(parent, Allowance) else Allowance(parent)
+        self.allowance = Allowance(own(), parent if isinstance(parent, Allowance) else self._alone)
+        self._own = own
+        self.thread = thread
+        self._agent = agent
+        self._store = store
+        self._clock = clock
+        self._began = clock.monotonic()
+        self._saved: Amounts = {}
+        self._before: Amounts | None = None
+
+    async def broken(self) -> str | None:
+        """Return why the next request must not be sent, or None. Call it before each request."""
+        row = await self._store.thread(self.thread)
+        if row is not None and row.state != "open":
+            return f"The thread was stopped: {row.why}" if row.why else "The thread was stopped."
+        self._refresh(row)
+        self.allowance.limits = self._own()
+        return self.allowance.broken()
+
+    def spend(self, **amounts: int | float) -> None:
+        """Add to the amounts spent."""
+        self.allowance.spend(**amounts)
+
+    def writes(self, *, is_last: bool = False) -> list[Write]:
+        """Return the write of what was spent since the last one; none until a thread exists or the turn ends."""
+        if self._before is None and not is_last:
+            return []
+        spent, saved = self._own_spent(), self._saved
+        amounts = {name: fresh for name, amount in spent.items() if (fresh := amount - saved.get(name, 0)) > 0}
+        self._saved = spent
+        return [SpendInThread(self.thread, self._agent, amounts)] if amounts else []
+
+    def _own_spent(self) -> Amounts:
+        before = self._before or {}
+        return {name: self.allowance.spent[name] - before.get(name, 0) for name in _COUNTED}
+
+    def _refresh(self, row: ThreadRow | None) -> None:
+        """Take over what others spent in the thread meanwhile, and what this agent spent in it before this turn."""
+        if row is not None:
+            own = self._own_spent()
+            if self._before is None:
+                mine = row.spent.get(self._agent, {})
+                self._before = {name: mine.get(name, 0) - self._saved.get(name, 0) for name in _COUNTED}
+                for name in _COUNTED:
+                    self.allowance.spent[name] += self._before[name]
+            total = row.total()
+            for name in _COUNTED:
+                total[name] = total.get(name, 0) + own[name] - self._saved.get(name, 0)
+            total["seconds"] = max(self._clock.now() - row.started, 0)
+            self.allowance.parent = row.allowance(**total)
+        self.allowance.spent["seconds"] = self._clock.monotonic() - self._began
+        if self._alone is not None:
+            self._alone.spent["seconds"] = self.allowance.spent["seconds"]
+
+
 @dataclass(slots=True)
 class TurnOrigin:
     """What started a turn, on whose behalf, and within which limits."""
@@ -140,7 +228,7 @@ class TurnOrigin:
     continues: str = ""  # the interrupted turn that this one continues
     client: ClientFunctions = NO_CLIENT
     company: Company | None = None
-    account: "Account | None" = None
+    account: Account | None = None
 
 
 @dataclass(slots=True)

@@ -5,15 +5,14 @@ However a turn ends, its history is valid and on disk.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 from agent_core.base import events
-from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError
-from agent_core.base.limits import NAMES, OF_MESSAGES, Allowance, SpendingLimits
+from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
 from agent_core.base.receipt import Receipt
 from agent_core.context import History, resume
 from agent_core.functions.debug import Debugger, DebuggerSeat
@@ -21,24 +20,25 @@ from agent_core.storage import (
     BETWEEN,
     ENDED,
     LIMITS_FROM,
-    Amounts,
+    AnswerAsk,
     ClaimedTurn,
     Entry,
     Inbound,
     Post,
-    SpendInThread,
+    SetThread,
     Store,
-    ThreadRow,
     Write,
 )
 
 from .client_calls import ClientFunctions, beginning
 from .identity import OwnName
-from .session import STOPPED, AgentSession, closing, closing_answers, is_reply, settle
+from .loop import Ended
+from .session import STOPPED, AgentSession, closing_answers, is_reply, settle
 from .turn import (
     AFTER,
     HEARD,
     ONLY,
+    Account,
     Company,
     Emit,
     Turn,
@@ -51,22 +51,35 @@ from .turn import (
     receipt_in,
     said_by,
 )
-from .turn_policy import Ended
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Approver
     from agent_core.functions.service import FunctionService
+    from agent_core.registry.snapshot import Snapshot
 
     from .colleagues import Colleagues
-    from .groups.loop import GroupLoop
-    from .loop import AgentLoop
+    from .model_session import ModelSession
 
-_COUNTED: Final = tuple(name for name in NAMES if name not in ("hops", "seconds"))  # the others are not sums
 _log = logging.getLogger("knapper.turns")
 
 
-TurnLoop: TypeAlias = "AgentLoop | GroupLoop"
-"""Runs the turns of an agent: the steps of a model, or the members of a group."""
+class TurnLoop(Protocol):
+    """Runs the turns of an agent: the steps of a model, or the members of a group."""
+
+    model_session: "ModelSession"
+
+    @property
+    def is_group(self) -> bool:
+        """True if members of a group take turns."""
+
+    async def run(self, turn: Turn) -> Ended:
+        """Run a turn, and return how it ended."""
+
+    def sees(self, snapshot: "Snapshot", made: frozenset[str], /) -> "Snapshot":
+        """Return what the agent may call of a snapshot; `made` are the functions that it made in this turn."""
+
+    async def aclose(self) -> None:
+        """Close the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +182,11 @@ class TurnRunner:
         queue, session = self.functions.granting.queue, self.session
         payload, is_between = claimed.event.payload, claimed.event.kind in BETWEEN
         thread = str(payload.get("thread") or "") if is_between else ""
-        own = self.colleagues.profile.limits
-        limits = self.colleagues.limits().keys() - OF_MESSAGES
-        has_account = bool(thread or own.amounts() or limits or self.colleagues.peers())
+        colleagues, limits, account = self.colleagues, self.colleagues.limits(), None
+        if thread or colleagues.profile.limits.amounts() or limits.keys() - OF_MESSAGES or colleagues.peers():
+            parent = options.spends_for or SpendingLimits(**limits, where=LIMITS_FROM)
+            own = lambda: colleagues.profile.limits  # noqa: E731 - as the file says then
+            account = Account(self.name, thread or claimed.id, self.store, own, session.clock, parent)
         origin = TurnOrigin(
             thread=thread or claimed.id,
             owes=str(payload.get("owes") or "") if is_between else "",
@@ -186,7 +201,7 @@ class TurnRunner:
             continues=str(payload.get(AFTER) or ""),
             client=ClientFunctions.of(claimed.event),
             company=options.company,
-            account=self._account(thread or claimed.id, options.spends_for) if has_account else None,
+            account=account,
         )
         questions = TurnQuestions(
             queue if options.approver is None else queue.asking(options.approver),
@@ -207,11 +222,6 @@ class TurnRunner:
             session.clock,
             OwnName(self.name),
         )
-
-    def _account(self, thread: str, spends_for: Allowance | None) -> "Account":
-        parent = spends_for or SpendingLimits(**self.colleagues.limits(), where=LIMITS_FROM)
-        own = lambda: self.colleagues.profile.limits  # noqa: E731 - as the file says then
-        return Account(self.name, thread, self.store, own, self.session.clock, parent)
 
     async def _run_next(self, posts: Sequence[Post], emit: Emit, options: TurnOptions) -> None:
         for post in posts:
@@ -253,7 +263,7 @@ class TurnRunner:
             for name in turn.made & self.functions.registry.snapshot().functions.keys():
                 await self.session.own_set.add(name)
         state = "done" if ended.reason == "replied" else ended.reason
-        posts, writes = closing(turn, ended)
+        posts, writes = _closing(turn, ended)
         writes = [*writes, *self.session.beat()]
         why = [Entry(ENDED, {"text": ended.why})] if ended.why and ended.reason != "replied" else []
         await turn.append_receipt(*why)
@@ -274,7 +284,7 @@ class TurnRunner:
                 turn, "The turn ended here because the program failed.", Entry(ENDED, {"text": why})
             )
             await turn.append_receipt()
-            writes = closing(turn, Ended("failed", warning="The program failed."))[1]
+            writes = _closing(turn, Ended("failed", warning="The program failed."))[1]
             await self.store.finish(turn.id, turn.attempt, "failed", writes=writes)
             raise
         if ended.reason == "interrupted":
@@ -286,74 +296,25 @@ class TurnRunner:
         await turn.append([*closing_answers(await self.store.load(turn.id)), notice(why), *more])
 
 
-class Account:
-    """The budget of a turn: the agent's limits, within what its thread, shared with other agents, has left."""
-
-    def __init__(
-        self,
-        agent: str,
-        thread: str,
-        store: Store,
-        own: Callable[[], SpendingLimits],
-        clock: Clock,
-        parent: Allowance | SpendingLimits,
-    ) -> None:
-        """Open the account; `own` returns the limits in the agent's file now.
-
-        `parent` also pays: the caller's allowance, or the limits of a thread. These belong to this turn alone until a
-        message makes it a thread with other agents.
-        """
-        self._alone = None if isinstance(parent, Allowance) else Allowance(parent)
-        self.allowance = Allowance(own(), parent if isinstance(parent, Allowance) else self._alone)
-        self._own = own
-        self.thread = thread
-        self._agent = agent
-        self._store = store
-        self._clock = clock
-        self._began = clock.monotonic()
-        self._saved: Amounts = {}
-        self._before: Amounts | None = None
-
-    async def broken(self) -> str | None:
-        """Return why the next request must not be sent, or None. Call it before each request."""
-        row = await self._store.thread(self.thread)
-        if row is not None and row.state != "open":
-            return f"The thread was stopped: {row.why}" if row.why else "The thread was stopped."
-        self._refresh(row)
-        self.allowance.limits = self._own()
-        return self.allowance.broken()
-
-    def spend(self, **amounts: int | float) -> None:
-        """Add to the amounts spent."""
-        self.allowance.spend(**amounts)
-
-    def writes(self, *, is_last: bool = False) -> list[Write]:
-        """Return the write of what was spent since the last one; none until a thread exists or the turn ends."""
-        if self._before is None and not is_last:
-            return []
-        spent, saved = self._own_spent(), self._saved
-        amounts = {name: fresh for name, amount in spent.items() if (fresh := amount - saved.get(name, 0)) > 0}
-        self._saved = spent
-        return [SpendInThread(self.thread, self._agent, amounts)] if amounts else []
-
-    def _own_spent(self) -> Amounts:
-        before = self._before or {}
-        return {name: self.allowance.spent[name] - before.get(name, 0) for name in _COUNTED}
-
-    def _refresh(self, row: ThreadRow | None) -> None:
-        """Take over what others spent in the thread meanwhile, and what this agent spent in it before this turn."""
-        if row is not None:
-            own = self._own_spent()
-            if self._before is None:
-                mine = row.spent.get(self._agent, {})
-                self._before = {name: mine.get(name, 0) - self._saved.get(name, 0) for name in _COUNTED}
-                for name in _COUNTED:
-                    self.allowance.spent[name] += self._before[name]
-            total = row.total()
-            for name in _COUNTED:
-                total[name] = total.get(name, 0) + own[name] - self._saved.get(name, 0)
-            total["seconds"] = max(self._clock.now() - row.started, 0)
-            self.allowance.parent = row.allowance(**total)
-        self.allowance.spent["seconds"] = self._clock.monotonic() - self._began
-        if self._alone is not None:
-            self._alone.spent["seconds"] = self.allowance.spent["seconds"]
+def _closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
+    """Return the posts and writes that end a turn: its spending, and its reply to the agent that asked."""
+    writes = turn.origin.account.writes(is_last=True) if turn.origin.account else []
+    if ended.reason == "repeated" and turn.origin.thread != turn.id:
+        return [], [*writes, SetThread(turn.origin.thread, "stuck", ended.why)]
+    if turn.is_handed_back and ended.reason == "interrupted":
+        kept = {
+            "thread": turn.origin.thread,
+            "owes": turn.origin.owes,
+            "hops": turn.origin.hops,
+            "from": turn.origin.works_for,
+            "trace": turn.origin.trace,
+            ONLY: sorted(turn.origin.only),
+            AFTER: turn.id,
+        }
+        return [Post(turn.agent, "again", {**kept, "tries": 0}, key=f"again:{turn.id}")], writes
+    if not turn.origin.owes or ended.reason in ("parked", "handed_off", "stuck"):
+        return [], writes
+    if ended.reason == "replied":
+        return [], [*writes, AnswerAsk(turn.origin.owes, ended.reply)]
+    why = ended.why or "The turn was ended by the user."
+    return [], [*writes, AnswerAsk(turn.origin.owes, f"{ended.reply}\n{why}".strip(), "failed")]

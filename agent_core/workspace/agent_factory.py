@@ -22,12 +22,12 @@ from agent_core.runtime.agent import Agent, SaveAgentFile
 from agent_core.runtime.colleagues import AgentProfile, Colleagues, FunctionSight, NoPeers
 from agent_core.runtime.dispatch import Dispatcher, ForeignFunctions, WorkspaceFunctions
 from agent_core.runtime.groups.loop import GroupLoop, OpenMember
-from agent_core.runtime.helper_calls import ABOUT_HELPERS, HelperFunctions, HelperRun, run_name
+from agent_core.runtime.helper_calls import ABOUT_HELPERS, GIVE, HelperFunctions, HelperRun, run_name
 from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.model_session import ModelSession
 from agent_core.runtime.programs import Programs
-from agent_core.runtime.requested_result import GIVE, RequestedResult, ResultPolicy
+from agent_core.runtime.requested_result import RequestedResult, ResultPolicy
 from agent_core.runtime.session import OLD_NAMES, AgentSession
 from agent_core.storage import SaveAgent, Store, prepare_state_dir
 

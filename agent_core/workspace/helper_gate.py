@@ -14,7 +14,7 @@ from agent_core.functions.answers import CallReport
 from agent_core.memory import words
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.runtime.colleagues import fits
-from agent_core.runtime.requested_result import GIVE
+from agent_core.runtime.helper_calls import GIVE
 
 from .agent_files import MOST_PROBLEMS, RESERVED
 from .helper_file import Helper, path_of, place_of

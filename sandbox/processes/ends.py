@@ -6,30 +6,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ..access import NOTHING, Access
 from ..policy import Limits
-from .usage import Used
+from .usage import Sight
 
 if TYPE_CHECKING:
     from .compilation import Compiled
 
 Death: TypeAlias = Future[tuple[dict[str, Any], Any]]
 """The end of a worker, as JSON: the exit `status`, `cpu_s`, `memory`, and perhaps the `cause` as text."""
-
-
-class Sight(Protocol):
-    """The resource usage of a worker that the host can see without asking it."""
-
-    @property
-    def pid(self) -> int:
-        """The id of its process, or of the one that it is in; 0 if unknown."""
-
-    def processor_time(self) -> float:
-        """Return the CPU seconds that it has used; 0 if unknown."""
-
-    def waited(self) -> float:
-        """Return the seconds that it waited for a processor; 0 if unknown."""
-
-    def used(self, since: float = 0.0) -> Used:
-        """Return the usage so far; `since` is subtracted from the CPU time."""
 
 
 class WorkerEnd(Protocol):

@@ -9,10 +9,7 @@ import os
 import sys
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from .ends import Sight
+from typing import Final, Protocol
 
 _CLOCK_OF_A_PROCESS: Final = 2  # the kernel's clock id of a process: ~pid << 3 | 2
 _MAX_TEXT: Final = 1 << 14  # bytes to read; all files of the kernel here are smaller
@@ -28,6 +25,23 @@ class Used:
 
     cpu_s: float | None = None
     memory: int | None = None
+
+
+class Sight(Protocol):
+    """The resource usage of a worker that the host can see without asking it."""
+
+    @property
+    def pid(self) -> int:
+        """The id of its process, or of the one that it is in; 0 if unknown."""
+
+    def processor_time(self) -> float:
+        """Return the CPU seconds that it has used; 0 if unknown."""
+
+    def waited(self) -> float:
+        """Return the seconds that it waited for a processor; 0 if unknown."""
+
+    def used(self, since: float = 0.0) -> Used:
+        """Return the usage so far; `since` is subtracted from the CPU time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +91,7 @@ NOT_SEEN: Final = WorkerUsage()
 class ProcessorWait:
     """The time since its creation that a worker and this thread waited for a processor."""
 
-    def __init__(self, sight: "Sight") -> None:
+    def __init__(self, sight: Sight) -> None:
         self._worker = sight
         self._before_s, self._seconds, self._looked = self._now(), 0.0, time.monotonic()
 

@@ -18,10 +18,10 @@ from ..wire.requests import PausableClock
 from ..wire.values import is_large
 from .conversation import Late, OnOutput, Serve, WorkerConversation, judge
 from .debugging import DebugControl
-from .ends import Death, Sight, WorkerEnd, WorkerPool
+from .ends import Death, WorkerEnd, WorkerPool
 from .launch import ZygoteEnded
 from .pool import kernel_limits
-from .usage import Used
+from .usage import Sight, Used
 
 
 @dataclass(frozen=True, slots=True)

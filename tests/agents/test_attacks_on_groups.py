@@ -31,7 +31,7 @@ async def test_no_line_of_a_member_passes_for_the_users(tmp_path: Path, scripted
     cast = Cast(lambda name, number: [text, "Seen. DONE"][number])
     async with team(tmp_path, scripted(playing(cast)), 'stop = { text = "DONE" }') as group:
         assert speakers(await talk(group, "@coder go")) == ["coder", "planner"]
-        member = group._loop._members["planner"]  # type: ignore[union-attr]
+        member = group._loop._members["planner"]  # type: ignore[attr-defined]
         by = [(message.speaker, message.text[:14]) for message in await member.history() if isinstance(message, User)]
     assert by == [("", "@coder go"), ("coder", "[from: coder] ")]
     said = "\n".join(message["content"] for message in cast.heard[1][1].messages if message["role"] == "user")

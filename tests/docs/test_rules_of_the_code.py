@@ -1,11 +1,14 @@
-"""Rules that no linter has: files are all linted and small, few open files, and parameters are well named."""
+"""Rules that no linter has: all files are linted, small and in no circle, few open files, parameters are well named."""
 
 import ast
+import itertools
 import re
 import subprocess
 import sys
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -114,6 +117,30 @@ def test_every_parameter_shares_a_word_with_its_class() -> None:
         if name in survey().classes and len(name) > 2 and arg not in CUSTOMARY and not words(arg) & words(name)
     ]
     assert strange == []
+
+
+def imported(tree: ast.Module, package: list[str], modules: Collection[str]) -> Iterator[str]:
+    """Yield the modules that a module imports at its top, those for type checkers included."""
+    within = [node.body for node in tree.body if isinstance(node, ast.If | ast.Try)]
+    for node in itertools.chain(tree.body, *within):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*above, *filter(None, [node.module])])
+            names = [f"{module}.{alias.name}" for alias in node.names]
+            yield from (name if name in modules else module for name in names)
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    rooms = ("agent_core", "sandbox", "meta_functions")
+    paths = [path.relative_to(TOP) for room in rooms for path in (TOP / room).rglob("*.py")]
+    modules = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
+    imports = {
+        name: {*imported(ast.parse((TOP / path).read_text("utf-8")), [*path.parent.parts], modules)} - {name}
+        for name, path in modules.items()
+    }
+    TopologicalSorter(imports).prepare()  # its error names the files of a circle
 
 
 def test_the_linter_reads_every_module() -> None:

@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_core.functions.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
-from agent_core.functions.gate.candidate import Policy as AnyPolicy
 from agent_core.functions.gate.conform import conform
 from agent_core.functions.gate.gate import Stage, on_text
 from agent_core.functions.gate.proof import prove
@@ -19,6 +18,7 @@ from agent_core.functions.gate.robust import robust
 from agent_core.functions.gate.rules import severity
 from agent_core.functions.gate.substance import substance
 from agent_core.functions.gate.trial import load
+from agent_core.functions.gate.verdict import Policy as AnyPolicy
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from sandbox import Limits, Sandbox

@@ -9,10 +9,10 @@ from agent_core.base.late import late_names
 __getattr__ = late_names(
     __name__,
     {
-        "candidate": "Candidate GivenExample Policy",
+        "candidate": "Candidate GivenExample",
         "gate": "FIXES Gate",
         "proof": "ExampleResult",
         "rules": "CONTEXT Rules",
-        "verdict": "Breakage Disagreement Fix Look ModuleVerdict StageReport Standing Verdict",
+        "verdict": "Breakage Disagreement Fix Look ModuleVerdict Policy StageReport Standing Verdict",
     },
 )

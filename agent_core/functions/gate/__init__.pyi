@@ -1,6 +1,5 @@
 from .candidate import Candidate as Candidate
 from .candidate import GivenExample as GivenExample
-from .candidate import Policy as Policy
 from .gate import FIXES as FIXES
 from .gate import Gate as Gate
 from .proof import ExampleResult as ExampleResult
@@ -11,6 +10,7 @@ from .verdict import Disagreement as Disagreement
 from .verdict import Fix as Fix
 from .verdict import Look as Look
 from .verdict import ModuleVerdict as ModuleVerdict
+from .verdict import Policy as Policy
 from .verdict import StageReport as StageReport
 from .verdict import Standing as Standing
 from .verdict import Verdict as Verdict

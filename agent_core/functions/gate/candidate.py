@@ -4,12 +4,10 @@ Plain values; nothing here reads files or runs code.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
-if TYPE_CHECKING:  # its module depends on models, which a candidate does not need
-    from .verdict import ReaderAnswer
+from .verdict import ReaderAnswer
 
-Policy = Literal["agent", "human", "import"]
 Way = Literal["absent", "none", "joining", "calling", "importing", "file"]
 """When the user is asked for a missing grant.
 
@@ -53,7 +51,7 @@ class Candidate:
     asked: tuple[str, ...] = ()
     helpers: tuple[str, ...] = ()
     around: str | None = None
-    answer: "ReaderAnswer | None" = None
+    answer: ReaderAnswer | None = None
     insists: bool = False
     apart: tuple[str, ...] = ()
 

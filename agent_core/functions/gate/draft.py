@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from agent_core.registry.source import ModuleSource
     from sandbox.code import Modules
 
-    from .candidate import Candidate, GivenExample, Policy, Way
+    from .candidate import Candidate, GivenExample, Way
     from .mutants import Mutant
-    from .verdict import ReaderAnswer
+    from .verdict import Policy, ReaderAnswer
 
 NOT_IMPORTED: Final = "the module could not be imported"
 NOTHING_YET: Final = "the body does nothing yet"

@@ -21,9 +21,10 @@ from uuid import UUID
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import one_line
+from agent_core.registry.synopsis import first_sentence
 from sandbox import Outcome, Raised, Refused, Returned, TimedOut
 
-from ..search.confusion import first_sentence, mistaken, told_apart
+from ..search.confusion import mistaken, told_apart
 from .call_arguments import Arguments, edge_calls, read_calls, read_cases, recombine
 from .clones import sketch
 from .draft import Draft, Finding, TrialSubject

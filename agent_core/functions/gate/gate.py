@@ -24,7 +24,7 @@ from sandbox.wire.lines import lines_of
 
 from ..search import FunctionSearch
 from .autofix import REPAIRS, fix
-from .candidate import Candidate, Policy
+from .candidate import Candidate
 from .capability import capability, reach_in
 from .conform import check as check_shape
 from .conform import conform, undefined_names, weigh
@@ -48,7 +48,18 @@ from .tree import find, parse
 from .trial import UNGRANTED, Granted, TrialTools, Workers, load, missing_package, try_module
 from .uses import modules_of_workspace, needs_of
 from .uses import uses as reached
-from .verdict import TOO_FEW, Breakage, Disagreement, Look, ModuleVerdict, StageReport, Standing, Survivor, Verdict
+from .verdict import (
+    TOO_FEW,
+    Breakage,
+    Disagreement,
+    Look,
+    ModuleVerdict,
+    Policy,
+    StageReport,
+    Standing,
+    Survivor,
+    Verdict,
+)
 
 FIXES: Final = frozenset([*READ_FIXES, *(repair.code for repair in REPAIRS), CONTEXT, EXCUSED])
 """The codes of all fixes."""

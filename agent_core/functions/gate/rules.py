@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .verdict import GRANTABLE, TOO_FEW
+from .verdict import GRANTABLE, TOO_FEW, Policy
 
 if TYPE_CHECKING:
     from agent_core.base.problem import Severity
-
-    from .candidate import Policy
 
 KIB = 1024
 DISPUTED = "disputed"
@@ -26,14 +24,14 @@ UNPROVEN = WEAK | GRANTABLE | {"needs-terminal"}
 
 # The stages that only warn; all others refuse. A human's file is refused only for what cannot be called. A library is
 # not refused for missing words, but its functions must do something and have examples.
-_ADVICE: Mapping["Policy", str] = {
+_ADVICE: Mapping[Policy, str] = {
     "agent": "",
     "human": "conform substance duplicate capability examples fitted mutation robust neighbours reader",
     "import": "conform capability robust reader",
 }
 # Findings that only warn, whatever their stage. A parameter `*rest` is offered as a list of its hint's type. A stub
 # passes the examples of a library's function that rightly returns an argument.
-_MILD: Mapping["Policy", str] = {
+_MILD: Mapping[Policy, str] = {
     "agent": "doubt-examples doubt-parameter hides-builtin near-copy confusable stuffed-description rest-parameter"
     " unproven unreachable-code weak-examples fails-on slow-on",
     "human": "unproven",
@@ -44,7 +42,7 @@ _MILD: Mapping["Policy", str] = {
 _GRAVE = frozenset({"workspace-import", "needs-processes", "native-code", "not-json"})
 
 
-def severity(policy: "Policy", stage: str, code: str) -> "Severity":
+def severity(policy: Policy, stage: str, code: str) -> "Severity":
     """Return the severity of a stage's finding under a policy."""
     if policy == "import" and code in _GRAVE:
         return "refuses"
@@ -79,6 +77,6 @@ class Rules:
         """Check whether this fix is enabled."""
         return code not in self.off and "*" not in self.off
 
-    def policy(self, policy: "Policy") -> "Policy":
+    def policy(self, policy: Policy) -> Policy:
         """Return the policy to apply: a strict workspace applies the agent's policy to saved files."""
         return "agent" if self.strict and policy == "human" else policy

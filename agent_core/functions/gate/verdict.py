@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from agent_core.base.problem import Problem
     from agent_core.registry.function import Function, ModuleReading
 
-    from .candidate import Policy
-
+Policy = Literal["agent", "human", "import"]
 Standing = Literal["draft", "trial", "trusted", "quarantined", ""]
 
 GRANTABLE: Final = frozenset(
@@ -225,7 +224,7 @@ class ModuleVerdict:
     standings: tuple[tuple[str, Standing], ...] = ()
     disagreements: tuple[tuple[str, Disagreement], ...] = ()
     breakages: tuple[Breakage, ...] = ()
-    policy: "Policy" = "human"
+    policy: Policy = "human"
     previous: "ModuleReading | None" = None
 
     @property

@@ -3,13 +3,13 @@
 The requests of a function are the first sentence of its description and those of the turns in which it was called.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from agent_core.base.untrusted import one_line
+from agent_core.registry.synopsis import first_sentence
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -22,7 +22,6 @@ NEAR: Final = 0.8
 
 _LOOKED_AT: Final = 5  # results of a request that are examined
 _SHOWN: Final = 160
-_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'])|\n\s*\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +64,6 @@ async def mistaken(index: "FunctionIndex", snapshot: "Snapshot", name: str) -> C
     if ranked and ranked[0].name != name:
         return Confusion(name, ranked[0].name, 0.0, said)
     return next(iter(await confusions(index, snapshot, [name])), None)
-
-
-def first_sentence(description: str) -> str:
-    """Return the first sentence of a description."""
-    return " ".join(_SENTENCE.split(description.strip(), 1)[0].split())
 
 
 def told_apart(function: "Function", other_function: "Function") -> str:

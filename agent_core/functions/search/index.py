@@ -18,8 +18,8 @@ from agent_core.base.language import language_of
 from agent_core.base.untrusted import one_line
 from agent_core.memory import words
 from agent_core.memory.embedding import Embedder, EmbeddingUnavailable
+from agent_core.registry.synopsis import first_sentence
 
-from .confusion import first_sentence
 from .vectors import VectorTable
 from .word_index import NEED_CHARS, Floats, WordIndex, count_misplaced, fields, mentioned, spoken, views, wanted
 

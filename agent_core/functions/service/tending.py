@@ -26,6 +26,7 @@ from agent_core.registry.function import Function
 from agent_core.registry.schema import read_module
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
+from agent_core.registry.synopsis import first_sentence
 from agent_core.storage import FAILURES, SaveTended, Store, TendedRow, UndoTended
 from sandbox.wire.lines import bare_lines, lines_of
 
@@ -34,7 +35,6 @@ from ..gate.clones import differing, special_ones
 from ..gate.examples.example_text import with_words
 from ..kept_program import SeenProgram
 from ..search import FunctionSearch
-from ..search.confusion import first_sentence
 from ..search.index import COUNT
 from .audit import Audit
 from .call_records import is_documented

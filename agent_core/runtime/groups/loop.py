@@ -22,9 +22,9 @@ from agent_core.storage import Entry, Post, Store
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..agent import Agent
+from ..loop import Ended
 from ..session import GO_ON
 from ..turn import HEARD, ONLY, Company, Turn
-from ..turn_policy import Ended
 from .floor import USER, Floor, Speech, marked, tail
 from .plan import GroupEnd, GroupPlan, ended
 from .speaker import FUNCTION, NoAdvice, SpeakerQuestion, choose

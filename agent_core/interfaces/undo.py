@@ -1,17 +1,13 @@
 """The actions of a session on functions, memory and messages, and how to undo them."""
 
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product, takewhile
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
-from agent_core.base import events
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import KnapperError, UsageError
-from agent_core.base.events import Event, FunctionsChanged
-from agent_core.base.receipt import TOUCHED, Receipt
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service.history import Version
 from agent_core.memory.blocks import undo_of
@@ -20,15 +16,13 @@ from agent_core.storage import BEGUN, BlockChange, StateRow
 from agent_core.workspace.workspace import Workspace
 
 from .attachments import headline
+from .conversation import Conversation
 from .manual_edits import undo_block, write_block
 from .render.agent_view import text_of
 from .render.agent_view import verdict_lines as helper_lines
 from .render.memory_view import edit_says
 from .render.verdicts import folded_lines
 from .spans import Line, line
-
-if TYPE_CHECKING:
-    from .conversation import Conversation
 
 _UNDONE = "undo"
 
@@ -46,67 +40,6 @@ class UndoableAction:
     def when(self) -> str:
         """The time of day."""
         return shown_time(self.at, "%H:%M")
-
-
-class UndoLog:
-    """The functions and helpers touched and the messages sent in a session."""
-
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        self.began = clock()
-        self.touched: dict[str, None] = {}
-        self.messages: list[tuple[float, str, str, str]] = []
-        """The time, agent, turn, and text of each: a message, or the event that began a turn."""
-        self.forgot = False
-        """True if something was forgotten in this session, which cannot be undone."""
-        self.undone: dict[tuple[str, int], int] = {}
-        """Versions created by undo, which are not actions, with the number of earlier versions that each cancels."""
-        self._clock = clock
-        self._turns: dict[str, set[str]] = {}
-
-    def hear(self, event: Event) -> None:
-        """Record what began a turn and what it changed."""
-        match event:
-            case events.TurnStarted():
-                said = headline(event.message) or event.event
-                self._turns.setdefault(event.agent, set()).add(event.turn)
-                self.messages.append((self._clock(), event.agent, event.turn, said))
-            case events.TurnEnded():
-                self.touch(Receipt.from_json(event.made).names(*TOUCHED))
-            case FunctionsChanged():
-                self.touch([*event.loaded, *event.changed, *event.removed])
-            case _:
-                pass
-
-    def of(self, agent: str) -> list[tuple[float, str]]:
-        """Return the messages to one agent, with their times."""
-        return [(at, text) for at, name, _, text in self.messages if name == agent]
-
-    def turns_of(self, agent: str) -> set[str]:
-        """Return the turns of one agent in this session."""
-        return self._turns.get(agent, set())
-
-    def unsay(self, agent: str) -> None:
-        """Remove the last message to an agent, because its turn was removed."""
-        last = max((at for at, (_, name, *_) in enumerate(self.messages) if name == agent), default=None)
-        if last is not None:
-            del self.messages[last]
-
-    def unsay_all(self, agent: str) -> None:
-        """Remove all messages to an agent, because it began a new conversation."""
-        self.messages = [row for row in self.messages if row[1] != agent]
-
-    def reread(self, begun: Mapping[str, str]) -> None:
-        """After something was forgotten, update the messages from `begun`, the recorded beginning of each turn."""
-        self.forgot = True
-        self.messages = [
-            (at, agent, turn, said if said in begun[turn] else begun[turn])
-            for at, agent, turn, said in self.messages
-            if turn in begun
-        ]
-
-    def touch(self, names: Iterable[str]) -> None:
-        """Record that functions or helpers with these names may have changed."""
-        self.touched |= dict.fromkeys(names)
 
 
 def states(versions: Sequence[Version], undone: Mapping[tuple[str, int], int], name: str) -> list[Version]:
@@ -145,7 +78,7 @@ _NOT_ALL = "Nothing is left to undo in this session: what /forget removed cannot
 _OLDER = "For older changes: /rollback NAME, /memory undo, /pop."
 
 
-async def _changes(conversation: "Conversation", words: str) -> None:
+async def _changes(conversation: Conversation, words: str) -> None:
     """List what differs from the start of the session, and who changed it last."""
     changes = await _whole(conversation, "author")
     count = len(conversation.undo_log.of(conversation.agent.name))
@@ -159,7 +92,7 @@ async def _changes(conversation: "Conversation", words: str) -> None:
     conversation.voice.lines(lines or [line(("dim", "Nothing was made or changed in this session."))])
 
 
-async def _undo(conversation: "Conversation", words: str) -> None:
+async def _undo(conversation: Conversation, words: str) -> None:
     if words:
         changes = await _whole(conversation, "session" if words == "all" else "author")
         if not changes:
@@ -177,7 +110,7 @@ async def _undo(conversation: "Conversation", words: str) -> None:
     await _carry_out(conversation, [last])
 
 
-async def _carry_out(conversation: "Conversation", actions: Sequence[UndoableAction]) -> None:
+async def _carry_out(conversation: Conversation, actions: Sequence[UndoableAction]) -> None:
     """Undo these actions after asking once. Report an action that cannot be undone, and undo the others."""
     if not await conversation.voice.confirm(f"Undo: {'; '.join(action.undoes for action in actions)}?"):
         conversation.voice.lines([line(("dim", "Nothing was changed."))])
@@ -254,11 +187,11 @@ class _Helpers:
         return verdict.admitted, helper_lines(verdict, "was restored")
 
 
-def _kinds(conversation: "Conversation") -> tuple[_Kind, ...]:
+def _kinds(conversation: Conversation) -> tuple[_Kind, ...]:
     return _Functions(conversation.workspace), _Helpers(conversation.workspace)
 
 
-async def _whole(conversation: "Conversation", scope: _Scope) -> list[UndoableAction]:
+async def _whole(conversation: Conversation, scope: _Scope) -> list[UndoableAction]:
     """Return one action for each thing that differs from the start of the session, oldest first."""
     touched = product(_kinds(conversation), conversation.undo_log.touched)
     things = [await _last_changes(conversation, kind, name, scope) for kind, name in touched]
@@ -270,7 +203,7 @@ async def _whole(conversation: "Conversation", scope: _Scope) -> list[UndoableAc
     return sorted((action for action in (*things, *blocks, *states) if action), key=lambda action: action.at)
 
 
-async def _actions(conversation: "Conversation") -> AsyncIterator[UndoableAction]:
+async def _actions(conversation: Conversation) -> AsyncIterator[UndoableAction]:
     for kind, name in product(_kinds(conversation), conversation.undo_log.touched):
         if action := await _last_changes(conversation, kind, name):
             yield action
@@ -292,7 +225,7 @@ async def _actions(conversation: "Conversation") -> AsyncIterator[UndoableAction
 
 
 async def _last_changes(
-    conversation: "Conversation", kind: _Kind, name: str, scope: _Scope = "step"
+    conversation: Conversation, kind: _Kind, name: str, scope: _Scope = "step"
 ) -> UndoableAction | None:
     """Return the last changes to a function or helper as one action, or None if another agent made the last change."""
     live_versions = await _live_versions(conversation, kind, name)
@@ -334,7 +267,7 @@ def _hand(version: Version) -> str:
     return "you" if version.row.by == "human" else f"the {version.who}"
 
 
-async def _live_versions(conversation: "Conversation", kind: _Kind, name: str) -> list[Version]:
+async def _live_versions(conversation: Conversation, kind: _Kind, name: str) -> list[Version]:
     try:
         versions = await kind.versions(name)
     except UsageError:  # the touched name never existed, or is of another kind
@@ -342,11 +275,11 @@ async def _live_versions(conversation: "Conversation", kind: _Kind, name: str) -
     return states(versions, conversation.undo_log.undone, f"{kind.label}{name}")
 
 
-def _is_of_another(conversation: "Conversation", version: Version) -> bool:
+def _is_of_another(conversation: Conversation, version: Version) -> bool:
     return version.row.agent not in ("", conversation.agent.name)
 
 
-async def _block(conversation: "Conversation", label: str) -> UndoableAction | None:
+async def _block(conversation: Conversation, label: str) -> UndoableAction | None:
     change = last_edit(await conversation.agent.memory.blocks.history(label))
     if change is None or change.at < conversation.undo_log.began or change.agent not in ("", conversation.agent.name):
         return None
@@ -354,7 +287,7 @@ async def _block(conversation: "Conversation", label: str) -> UndoableAction | N
     return UndoableAction(change.at, f"changed the block {label}", undoes, partial(_forget, conversation, label))
 
 
-async def _block_since_start(conversation: "Conversation", label: str) -> UndoableAction | None:
+async def _block_since_start(conversation: Conversation, label: str) -> UndoableAction | None:
     changes = await conversation.agent.memory.blocks.history(label)
     before = [change for change in changes if change.at < conversation.undo_log.began]
     base, last = (before or changes)[-1 if before else 0], changes[-1]
@@ -367,14 +300,14 @@ async def _block_since_start(conversation: "Conversation", label: str) -> Undoab
     )
 
 
-def _is_own_state(conversation: "Conversation", row: StateRow) -> bool:
+def _is_own_state(conversation: Conversation, row: StateRow) -> bool:
     """Return whether this conversation left a state, through its agent or a call that the user made."""
     return row.at >= conversation.undo_log.began and row.turn in conversation.undo_log.turns_of(
         conversation.agent.name
     ) | {""}
 
 
-def _state_since_start(conversation: "Conversation", rows: Sequence[StateRow]) -> UndoableAction | None:
+def _state_since_start(conversation: Conversation, rows: Sequence[StateRow]) -> UndoableAction | None:
     """Return an action for a function's state if it differs from the state at the start of the session or function."""
     last, before = rows[-1], [row for row in rows if row.at < conversation.undo_log.began or row.turn == BEGUN]
     base = before[-1] if before else replace(last, value={})
@@ -386,12 +319,12 @@ def _state_since_start(conversation: "Conversation", rows: Sequence[StateRow]) -
     )
 
 
-async def _restore_state(conversation: "Conversation", row: StateRow, base: StateRow | None = None) -> None:
+async def _restore_state(conversation: Conversation, row: StateRow, base: StateRow | None = None) -> None:
     await conversation.workspace.functions.restore_state(row, base)
     conversation.voice.lines([line(("ok", "✓ "), f"restored the state of {row.function}")])
 
 
-async def _not_undone(conversation: "Conversation", since: float) -> list[Line]:
+async def _not_undone(conversation: Conversation, since: float) -> list[Line]:
     """Return a warning about the latest change if it cannot be undone here, with the command that reverts it."""
     memory, now = conversation.agent.memory, max(since, conversation.undo_log.began)
     newer = [
@@ -413,44 +346,44 @@ async def _not_undone(conversation: "Conversation", since: float) -> list[Line]:
     return [line(("warn", f"{action} is newer and cannot be undone here: {how}."))] if at > now else []
 
 
-async def _unmake(conversation: "Conversation", kind: _Kind, name: str, steps: int) -> None:
+async def _unmake(conversation: Conversation, kind: _Kind, name: str, steps: int) -> None:
     told = await kind.remove(name)
     await _note_undone(conversation, kind, name, steps)
     conversation.voice.lines([told])
 
 
-async def _restore(conversation: "Conversation", kind: _Kind, name: str, version: Version, steps: int) -> None:
+async def _restore(conversation: Conversation, kind: _Kind, name: str, version: Version, steps: int) -> None:
     is_in_force, told = await kind.restore(name, version)
     if is_in_force:
         await _note_undone(conversation, kind, name, steps)
     conversation.voice.lines(told)
 
 
-async def _note_undone(conversation: "Conversation", kind: _Kind, name: str, steps: int) -> None:
+async def _note_undone(conversation: Conversation, kind: _Kind, name: str, steps: int) -> None:
     """Record that the latest version is not an action but undid this many versions."""
     conversation.undo_log.undone[f"{kind.label}{name}", (await kind.versions(name))[-1].number] = steps
 
 
-async def _forget(conversation: "Conversation", label: str) -> None:
+async def _forget(conversation: Conversation, label: str) -> None:
     edit = await undo_block(conversation.agent.memory.blocks, label)
     if edit.outcome != "returned":
         raise UsageError(edit.text)
     conversation.voice.lines([line(("ok", "✓ "), edit.text)])
 
 
-async def _restore_block(conversation: "Conversation", label: str, base_change: BlockChange) -> None:
+async def _restore_block(conversation: Conversation, label: str, base_change: BlockChange) -> None:
     edit = await write_block(conversation.agent.memory.blocks, label, text_of(base_change.value))
     if edit.outcome != "returned":
         raise UsageError(edit.text)
     conversation.voice.lines([line(("ok", "✓ "), f"restored the block {label} as it was when the session began")])
 
 
-async def _unsay(conversation: "Conversation") -> None:
+async def _unsay(conversation: Conversation) -> None:
     removed = await pop_last_turn(conversation)
     conversation.voice.lines([removed_line(removed) if removed else line("It was already removed.")])
 
 
-async def pop_last_turn(conversation: "Conversation") -> RemovedTurn | None:
+async def pop_last_turn(conversation: Conversation) -> RemovedTurn | None:
     """Remove the last turn from the context and its message from the undo log."""
     removed = await conversation.agent.pop()
     conversation.undo_log.unsay(conversation.agent.name)
@@ -463,4 +396,4 @@ def removed_line(removed: RemovedTurn) -> Line:
     return line(("ok", "✓ "), "removed from the context: ", what, ("strong", headline(removed.text)))
 
 
-RUNS: dict[str, Callable[["Conversation", str], Awaitable[None]]] = {"undo": _undo, "changes": _changes}
+RUNS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {"undo": _undo, "changes": _changes}
