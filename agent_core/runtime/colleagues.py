@@ -56,22 +56,6 @@ class Directory(Protocol):
         """Return the problems with the files that were not reported yet."""
 
 
-class NoPeers:
-    """The directory of an agent without colleagues."""
-
-    def profile(self, agent: str) -> AgentProfile:
-        """Return a profile that allows everything."""
-        return AgentProfile()
-
-    def peers(self, agent: str) -> Mapping[str, str]:
-        """Return no agents."""
-        return {}
-
-    def news(self) -> Sequence[str]:
-        """Return no problems."""
-        return ()
-
-
 class Colleagues:
     """The other agents that one agent can reach."""
 

@@ -293,13 +293,9 @@ def _objections(reply: "Reply", turn: Turn) -> Iterator[tuple[str, str]]:
         message = f"Nothing was called: your reply is only the text of a call of `{one_line(names[0], 80)}`."
         yield "written", f"{message} Call a function that you have, or answer the user in a sentence."
     elif reply.attached:
-        yield "attached", _ATTACHED.format(name=reply.attached)
-
-
-_ATTACHED: Final = (
-    "Nothing was called: your reply holds the text of a call of `{name}`. If you mean it, call the function, or send"
-    " the call alone. If it is an example for the user, send the same reply again."
-)
+        message = f"Nothing was called: your reply holds the text of a call of `{reply.attached}`."
+        advice = "If you mean it, call the function, or send the call alone."
+        yield "attached", f"{message} {advice} If it is an example for the user, send the same reply again."
 
 
 def _advice_on_refused(refused: Collection[str]) -> str:
@@ -332,7 +328,6 @@ class SendMessagePolicy(DirectReplyPolicy):
     """The turn policy of agents that write text as inner monologue."""
 
     _unheard: str = ""
-    _was_told: bool = False
 
     def _after_reply(self, step: StepResult) -> GoOn | Ended:
         """Decide what follows a reply without calls.
@@ -347,8 +342,8 @@ class SendMessagePolicy(DirectReplyPolicy):
             self._unheard = reply.text
         if isinstance(follows, GoOn):
             return follows
-        if follows.reason == "replied" and not self._was_told:
-            self._was_told = True
+        if follows.reason == "replied" and "unheard" not in self._advised:
+            self._advised.add("unheard")
             return GoOn(UNHEARD)
         return self._handed_back() if self._unheard or follows.reason == "replied" else follows
 
@@ -380,9 +375,8 @@ class SendMessagePolicy(DirectReplyPolicy):
         self._show_held_back()
         turn = self.turn
         silent = turn.origin.is_asked and not turn.work.function_messages and ended.reason == "replied"
-        return replace(
-            ended, reply="\n\n".join(turn.work.function_messages), warning=SILENT if silent else ended.warning
-        )
+        reply = "\n\n".join(turn.work.function_messages)
+        return replace(ended, reply=reply, warning=SILENT if silent else ended.warning)
 
 
 FIRST = "Begin with a thought of your own, and call send_message in the same reply."

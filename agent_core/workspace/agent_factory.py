@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +19,7 @@ from agent_core.memory.classes import KNOWN, Memory, named
 from agent_core.memory.vectors import TextVectors
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent, SaveAgentFile
-from agent_core.runtime.colleagues import AgentProfile, Colleagues, FunctionSight, NoPeers
+from agent_core.runtime.colleagues import AgentProfile, Colleagues, FunctionSight
 from agent_core.runtime.dispatch import Dispatcher, ForeignFunctions, WorkspaceFunctions
 from agent_core.runtime.groups.loop import GroupLoop, OpenMember
 from agent_core.runtime.helper_calls import ABOUT_HELPERS, GIVE, HelperFunctions, HelperRun, run_name
@@ -421,7 +421,7 @@ class _RunParts:
         async def open_model(name: str | None) -> "OpenedModel":
             return await models.take(key, name or helper.model or None)
 
-        alone = Colleagues(self.name, ground.store, _Working(self.budget), settings.runner, ground.clock)
+        alone = Colleagues(self.name, ground.store, _HelperDirectory(self.budget), settings.runner, ground.clock)
         release = partial(models.give_back, key)
         return ModelSession(shown, settings, open_model, session, alone, helpers, release=release)
 
@@ -437,14 +437,20 @@ class _RunParts:
         return Dispatcher(sources, ground.functions.registry.snapshot, turn, ground.clock)
 
 
-class _Working(NoPeers):
+@dataclass(frozen=True, slots=True)
+class _HelperDirectory:
     """The directory for the agent of a helper run: no peers, and the budget as its limits."""
 
-    def __init__(self, limits: SpendingLimits) -> None:
-        self._limits = limits
+    budget: SpendingLimits
 
     def profile(self, agent: str) -> AgentProfile:
-        return AgentProfile(limits=self._limits)
+        return AgentProfile(limits=self.budget)
+
+    def peers(self, agent: str) -> Mapping[str, str]:
+        return {}
+
+    def news(self) -> Sequence[str]:
+        return ()
 
 
 async def _carried_out(
