@@ -22,7 +22,7 @@ async def test_what_a_program_sends_by_itself_is_refused_and_nothing_is_reached(
         "each(count_vowels, ['a'] * 1_001)": "these are 1,001",
         "open('/etc/passwd').read()": "Error",
         "open('out/notes.txt', 'w')": "Error",
-        "import socket\nsocket.create_connection(('127.0.0.1', 80), 1)": "Error",
+        "import socket\nsocket.create_connection(('127.0.0.1', 80), 1)": "rror`",
     }
     told, desk = await ran(at_desk, *(CHANNEL + code for code in sent), person=Person())
     for text, (code, says) in zip(told, sent.items(), strict=True):

@@ -9,8 +9,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from agent_core.access.grants import Decision, Grants, Question
 from agent_core.functions.service import Author
 from tests.functions.support import Room
+from tests.kit.levels import IS_PORTABLE
 
 AGENT = Author("agent", "main", "turn", "scripted")
+STOPPED = "raised" if IS_PORTABLE else "killed"  # a call that makes what nobody can grant: the host refuses each change
 READS = '''\
 from pathlib import Path
 

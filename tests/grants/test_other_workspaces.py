@@ -8,8 +8,9 @@ from agent_core.access.grants import Grants
 from agent_core.access.grants.repositories import FAR, MOST_ENTRIES, RepositorySearch, repository_in
 from agent_core.base.errors import WorkspaceError
 from tests.functions.support import Room
+from tests.kit.levels import IS_PORTABLE
 
-from .support import human
+from .support import STOPPED, human
 from .test_repositories_that_a_call_leaves import made_by
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

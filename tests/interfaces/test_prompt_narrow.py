@@ -7,7 +7,7 @@ from agent_core.interfaces.repl.prompt import StatusBar
 from agent_core.interfaces.spans import width
 from agent_core.runtime.agent import AgentStatus
 from tests.kit import scripted
-from tests.kit.levels import level_here
+from tests.kit.levels import IS_PORTABLE, level_here
 from tests.kit.terminal import terminal
 
 LONG = "accounts/fireworks/models/qwen3-coder-480b-a35b-instruct"
@@ -27,7 +27,7 @@ def test_sandbox_gauge_and_menu_stay_on_a_small_screen_with_a_long_model_name(tm
             screen.wait_for(told := f"sandbox {level_here()}")
             [bar] = [row for row in screen.screen() if told in row]
             assert "%" in bar
-            assert "…" in bar
+            assert "…" in bar or IS_PORTABLE  # which leaves no place for a name
             screen.resize(120, 24)
             screen.wait_for(f"main · {LONG} · ")
             screen.resize(40, 8)

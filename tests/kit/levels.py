@@ -96,8 +96,10 @@ NOT_THERE: Final = {  # why a test does not apply to level `portable` → its fi
     "no process of its own is the worker": (
         "test_levels_and_refusals.py", "test_control_groups.py", "test_how_a_worker_is_seen.py",
         "test_in_a_container.py", "of_every_other_bench_become_rows_of_the_table[sandbox]",
-        "test_what_is_imported_ahead_was_not_imported_by_the_worker",
+        "test_what_is_imported_ahead_was_not_imported_by_the_worker", "test_statistics_have_all_by_version_and_by_kind",
         "test_a_package_that_cannot_be_imported_ahead_is_imported_by_each_call",
+        "test_a_package_that_keeps_open_from_its_import_still_asks_for_what_it_opens",
+        "test_what_a_package_that_is_imported_ahead_keeps_is_never_anothers",
         "test_what_a_worker_uses.py", "test_what_a_package_leaves_running.py", "test_the_filter_by_branch.py",
         "test_calls_of_other_machines.py", "test_a_worker_has_the_zone_of_the_host_and_not_its_name",
         "test_a_worker_that_dies_is_killed_with_a_reason", "test_other_limits_get_a_worker_of_their_own",
@@ -111,7 +113,8 @@ NOT_THERE: Final = {  # why a test does not apply to level `portable` → its fi
         "test_a_claim_ends_its_call_where_it_is_too_long_altogether",
     ),
     "`ssl` and `bz2` are not there": (
-        "test_a_certificate_that_proves_nothing_ends_the_fetch", "never_not_found[bz2]",
+        "test_a_certificate_that_proves_nothing_ends_the_fetch", "test_clients_that_are_routed.py",
+        "test_a_no_is_a_permission_error_with_the_sentence_and_never_not_found",
     ),
     "pydantic is not there": (
         "test_a_type_that_only_an_import_can_tell_gets_its_schema_from_a_worker",
@@ -120,19 +123,55 @@ NOT_THERE: Final = {  # why a test does not apply to level `portable` → its fi
         "test_describe_gives_json_schema_of_what_syntax_cannot_decide",
         "test_a_package_of_the_list_can_be_imported_and_others_cannot",
         "test_a_package_that_is_named_only_at_run_time_is_found_too",
+        "test_a_check_that_is_gone_is_named_and_needs_a_reason_and_one_that_stays_needs_none",
+        "test_what_the_gate_had_no_time_for_is_not_shown_as_passed",
     ),
     "its clock shows UTC": ("test_a_zone_that_the_environment_names_is_kept",),
-    "granted files come from the host's handler, which these calls have not": ("test_files_within_reach.py",),
+    "granted files come from the host's handler, which these calls have not": (
+        "test_files_within_reach.py", "test_a_function_cannot_write_the_file_whatever_it_has",
+        "test_an_example_that_lacks_a_file_names_the_grant_and_runs_with_it",
+        "test_the_examples_of_a_docstring_that_nobody_agreed_to_read_no_granted_file",
+    ),
+    "a host that opens each file takes longer than a call may": (
+        "test_one_that_is_hidden_deep_or_among_many_is_found_after_the_call",
+        "test_a_folder_that_a_call_made_too_large_is_given_again_by_a_human_alone",
+        "test_more_than_can_be_looked_through_at_all_is_told",
+    ),
+    "a folder for reading is never given whole": (
+        "test_a_folder_for_reading_that_grew_too_large_is_granted_again_by_a_human_alone",
+    ),
+    "its `rmtree` and `glob` are those of Python 3.14": (
+        "test_what_changes_a_folder_otherwise_names_the_grant_that_it_takes",
+        "test_a_call_that_looks_into_a_folder_that_it_lacks_fails_and_says_so",
+    ),
+    "the level is chosen by a variable": (
+        "test_settings_of_a_wrong_shape_are_a_settings_error[no-section]",
+        "test_a_verb_that_reads_loads_nothing_that_judges_calls_or_asks",
+        "test_a_command_finds_all_that_it_imports_when_it_starts_from_nothing",
+        "test_a_host_of_mcp_servers_starts_the_workspace_by_its_configuration",
+        "test_a_function_is_listed_called_and_grown_in_a_turn",
+    ),
+    "the component lies in the user's folder from the start": (
+        "test_a_workspace_goes_on_under_the_new_name_without_asking_again",
+        "test_functions_of_somebody_else_are_not_taken_over",
+    ),
     "an error has the number of its own system": (
         "test_nothing_tells_what_is_absent_in_the_state_of_the_workspace_or_granted_to_others",
     ),
-    "the bench measures at the level of the machine": ("there_are_no_figures[local_tasks]",),
+    "the bench measures at the level of the machine": (
+        "there_are_no_figures[local_tasks]", "test_a_player_that_calls_",
+        "test_a_run_goes_on_with_the_library_that_it_had",
+    ),
     "there are no threads": (
-        "[threads]", "[a_pool_of_threads]", "[timers]", "test_a_thread_of_a_function_stops_as_its_main_one_does",
+        "test_a_function_that_hides_a_no_is_reported_with_it", "[threads]",
+        "[a_pool_of_threads]", "[timers]", "test_a_thread_of_a_function_stops_as_its_main_one_does",
         "test_between_two_calls_a_worker_and_its_threads_stand_still",
     ),
     "a database opens no file in scratch": ("[a_database_in_scratch]", "[nowhere_to_write]"),
-    "an expression that never ends is ended with its call": ("test_an_expression_without_end_is_stopped_alone",),
+    "an expression that never ends is ended with its call": (
+        "test_an_expression_without_end_is_stopped_alone",
+        "test_keys_complete_recall_and_interrupt_and_ctrl_c_twice_ends_the_turn",
+    ),
 }  # fmt: skip
 
 

@@ -148,6 +148,7 @@ async def test_a_server_that_dies_or_floods_is_started_again(workspace: Workspac
 async def test_a_server_gets_no_secret_and_reads_no_neighbor(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    require_landlock("Landlock confines a server")
     monkeypatch.setenv("KNAPPER_SECRET_OTHER", "swordfish-of-another")
     monkeypatch.setenv("SOME_API_KEY", "swordfish-of-another")
     (workspace.root / "neighbor.txt").write_text("swordfish-of-another")
