@@ -8,7 +8,7 @@ first.
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent_core.model.request import FunctionShown
@@ -392,7 +392,7 @@ def _lean(function: FunctionShown) -> FunctionShown:
     lean: dict[str, Any] = {"type": "object", "properties": properties}  # Any: JSON Schema
     if required := parameters.get("required"):
         lean["required"] = required
-    return FunctionShown(function.name, function.description, lean)
+    return replace(function, parameters=lean)
 
 
 def _with_labels(function: FunctionShown, labels: Sequence[str]) -> FunctionShown:
@@ -401,7 +401,7 @@ def _with_labels(function: FunctionShown, labels: Sequence[str]) -> FunctionShow
         return function
     properties = function.parameters["properties"]
     chosen = {**properties, "name": {**properties["name"], "enum": [*labels]}} if "name" in properties else properties
-    return FunctionShown(function.name, function.description, {**function.parameters, "properties": chosen})
+    return replace(function, parameters={**function.parameters, "properties": chosen})
 
 
 def size_of(functions: Iterable[FunctionShown]) -> int:
@@ -424,7 +424,9 @@ class _Place:
         if place is None:
             if len(_PLACES) >= _MOST_PLACES:  # many memory classes of the user's own
                 _PLACES.clear()
-            place = _PLACES[id(function)] = cls.of(function)  # the reference to the function keeps its id unique
+            place = cls.of(function)
+            # The reference to the function keeps its id unique.
+            place = _PLACES[id(function)] = replace(place, shown=replace(place.shown, is_host=True))
         return place
 
     @classmethod

@@ -177,7 +177,8 @@ def find(
     enough = choice().company * best if best >= choice().least else math.inf
     words = {*_NAMES.findall(message)} - choice().about_functions
     named = [function for _, function in ranked if function.name in words]
-    near = [function for score, function in ranked if score >= enough and function not in named][: choice().most_found]
+    near = [each for score, each in ranked if score >= (choice().least if each.is_host else enough)]
+    near = [function for function in near if function not in named][: choice().most_found]
     # The parts bring up; which one fits the request best, the whole message says.
     nearness = {function.name: score for score, function in zip(whole, functions, strict=True)}
     near.sort(key=lambda function: -nearness[function.name])

@@ -23,6 +23,8 @@ class FunctionShown:
     name: str
     description: str
     parameters: dict[str, Any]  # Any: JSON Schema, passed on unchanged
+    is_host: bool = False
+    """True for a function of the program, which no other function of a request brings along."""
 
     @cached_property
     def size(self) -> int:

@@ -7,7 +7,7 @@ already writes a thought and a reply at each step: its reply is the message, and
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from agent_core.base.clock import shown_time
@@ -187,7 +187,7 @@ def _made_of(function: FunctionShown) -> tuple[FunctionShown, FunctionShown]:
     parameters = _with_heartbeat(function.parameters)
     if parameters is function.parameters:
         return function, function
-    return function, FunctionShown(function.name, function.description, parameters)
+    return function, replace(function, parameters=parameters)
 
 
 def _with_heartbeat(parameters: _Schema) -> _Schema:

@@ -18,7 +18,7 @@ async def test_the_function_with_the_rule_of_the_request_comes_first(place: int)
     given = [FunctionShown(name, f"Return {one.words}.", {}) for name, one in domain.functions.items()]
     made = [FunctionShown(family.name, _ROWS + family.rule(), {}) for family in domain.families(1)]
     asked = [one for one in requests(domain, 1, 2) if one.number % 5 == place]
-    program = [FunctionShown(name, host.function.description, {}) for name, host in standard().items()]
+    program = [FunctionShown(name, host.function.description, {}, is_host=True) for name, host in standard().items()]
     default, functions = embedder("wordllama"), (*program, *given, *made)
     assert default is not None
     texts = compared(Request(tuple(User(one.text) for one in asked), functions))
@@ -30,7 +30,7 @@ async def test_the_function_with_the_rule_of_the_request_comes_first(place: int)
 @pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
 async def test_what_a_long_request_needs_is_brought_up_together(domain: Domain) -> None:
     given = [FunctionShown(name, f"Return {one.words}.", {}) for name, one in domain.functions.items()]
-    program = [FunctionShown(name, host.function.description, {}) for name, host in standard().items()]
+    program = [FunctionShown(name, host.function.description, {}, is_host=True) for name, host in standard().items()]
     asked, functions = [*requests(domain, 1, 2)], (*program, *given)
     default = embedder("wordllama")
     assert default is not None
@@ -40,3 +40,4 @@ async def test_what_a_long_request_needs_is_brought_up_together(domain: Domain) 
     needed = [{name for calls in one.calls for name, _ in calls} for one in asked]
     whole = sum(names <= shown for names, shown in zip(needed, found, strict=True))
     assert whole >= 0.7 * len(asked), whole
+    assert not set[str]().union(*found) & standard().keys(), "the program's functions come along with no other"
