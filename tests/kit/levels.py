@@ -150,6 +150,7 @@ NOT_THERE: Final = {  # why a test does not apply to level `portable` → its fi
         "test_a_command_finds_all_that_it_imports_when_it_starts_from_nothing",
         "test_a_host_of_mcp_servers_starts_the_workspace_by_its_configuration",
         "test_a_function_is_listed_called_and_grown_in_a_turn",
+        "test_the_editor_has_the_users_variables_but_no_secret_of_its_own_or_its_parents",
     ),
     "the component lies in the user's folder from the start": (
         "test_a_workspace_goes_on_under_the_new_name_without_asking_again",
