@@ -165,6 +165,7 @@ NOT_THERE: Final = {  # why a test does not apply to level `portable` → its fi
     ),
     "there are no threads": (
         "test_a_function_that_hides_a_no_is_reported_with_it", "[threads]",
+        "test_what_takes_another_way_than_before_is_ended_and_says_where",
         "[a_pool_of_threads]", "[timers]", "test_a_thread_of_a_function_stops_as_its_main_one_does",
         "test_between_two_calls_a_worker_and_its_threads_stand_still",
     ),
