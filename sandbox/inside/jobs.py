@@ -37,6 +37,8 @@ from typing import Any, Final, NoReturn
 from ..wire.caps import MOST_IMPORTS, MOST_MESSAGE, MOST_SHOWN
 from ..wire.protocol import Frame
 from ..wire.values import decode, encode
+
+# `canaries` too, although only the self-test needs it: a confined worker can read no file of ours to import it from.
 from . import canaries, failure, files, programs, web
 from .build import Unfit
 from .channel import Channel

@@ -21,7 +21,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec
+from importlib.machinery import FileFinder, ModuleSpec, SourceFileLoader, SourcelessFileLoader
 from types import CodeType, FrameType, ModuleType
 from typing import Any, Final, NoReturn
 
@@ -45,6 +45,9 @@ _AHEAD: Final = (
     "operator", "random", "re", "statistics", "string", "textwrap", "typing", "unicodedata", "urllib.parse", "uuid",
     "zoneinfo", "_strptime", "traceback", "pathlib", "tempfile",
 )  # fmt: skip
+_NATIVE_PARTS: Final = frozenset({  # of the standard library, left out of the component's interpreter
+    "_bz2", "_ctypes", "_lzma", "_ssl", "fcntl", "mmap", "resource",
+})  # fmt: skip
 _NO_NATIVE: Final = (
     "which the sandbox's level `portable` does not run: Knapper on Linux x86-64, at level `full` or `core`, does"
 )
@@ -167,15 +170,16 @@ class _Policy(asyncio.events._BaseDefaultEventLoopPolicy):  # type: ignore[name-
 
 
 class NativeCode:
-    """The last finder: explains why a package cannot be imported, if it is native code or one of the host program."""
+    """The last finder: explains why a module that is native code, or a package of the host program, is not here."""
 
     def __init__(self, absent: Sequence[str]) -> None:
-        self._absent = frozenset(absent)
+        self._absent = _NATIVE_PARTS.union(absent)
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, _target: object = None) -> None:
         """Raise ImportError if the module exists but cannot run here."""
         if path is None and name in self._absent:
-            raise ModuleNotFoundError(f"No module named {name!r}: it needs native code, {_NO_NATIVE}", name=name)
+            shown = name.removeprefix("_")  # `bz2`, whose native part is `_bz2`
+            raise ModuleNotFoundError(f"No module named {shown!r}: it needs native code, {_NO_NATIVE}", name=name)
         last = name.rpartition(".")[2]
         for folder in path or ():
             with contextlib.suppress(OSError):
@@ -199,6 +203,9 @@ def _prepare() -> None:
     _thread.start_new_thread = threading._start_joinable_thread = _no_thread  # type: ignore[attr-defined]
     shutil._use_fd_functions = False  # type: ignore[attr-defined]  # it was set for the real functions
     memory_files.show_zones()
+    # Only Python's own files: the default finder takes any `.so` for this interpreter's, and says "library not found".
+    sys.path_hooks[-1] = FileFinder.path_hook((SourceFileLoader, [".py"]), (SourcelessFileLoader, [".pyc"]))
+    sys.path_importer_cache.clear()
     memory_files.close_outside()
     for _ in range(10):
         rehearse(_Nobody())  # so that caches are warm in a call

@@ -20,6 +20,7 @@ import pytest
 import pytest_asyncio
 
 from sandbox import (
+    Access,
     Code,
     FunctionCall,
     Job,
@@ -84,8 +85,8 @@ def thread():
 def start():
     subprocess.run(["true"])
 
-def native():
-    import pydantic
+def native(name: str):
+    __import__(name)
 
 def look():
     return [sorted(os.listdir(path)) for path in ("/", "/usr")], dict(os.environ), os.getcwd()
@@ -110,6 +111,9 @@ def forge_until_the_end(frame: str):
 
 def open_a_file(path: str):
     return open(path).read()
+
+def write_a_file(path: str):
+    open(path, "w").write("x")
 """
 
 
@@ -159,7 +163,6 @@ async def test_what_never_returns_is_ended_with_its_process_and_the_next_call_wo
         pytest.param("name", "No space left", id="files"),
         pytest.param("thread", "threads do not run", id="threads"),
         pytest.param("start", "OSError", id="processes"),
-        pytest.param("native", "level `full` or `core`, does", id="native-code"),
         pytest.param("talk", "printed far more", id="output"),
     ],
 )
@@ -168,6 +171,51 @@ async def test_what_there_is_not_is_told(portable: Sandbox, function: str, expec
     said = outcome.reason if isinstance(outcome, Killed) else ""
     said += f"{outcome.failure.type}: {outcome.failure.message}" if isinstance(outcome, Raised) else ""
     assert expected in said
+
+
+@pytest.mark.parametrize(
+    "name", ["pydantic", "ssl", "bz2", "lzma", "ctypes", "mmap", "fcntl", "resource", "ctypes.util"]
+)
+async def test_what_needs_native_code_names_the_levels_that_have_it(portable: Sandbox, name: str) -> None:
+    outcome = await called(portable, "native", name=name)
+    assert isinstance(outcome, Raised)
+    named = f"No module named {name.partition('.')[0]!r}: it needs native code"
+    assert outcome.failure.message.startswith(named)
+    assert "level `full` or `core`, does" in outcome.failure.message
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no folder is opened there")
+@pytest.mark.parametrize(
+    ("function", "given", "expected"),
+    [
+        pytest.param("native", "pure", "returned", id="pure-python"),
+        pytest.param("native", "neighbor", "No module named 'neighbor'", id="not-granted"),
+        pytest.param("native", "fast.core", "fast.core is native code, which", id="native-code"),
+        pytest.param("native", "fast.other", "fast.other is native code, which", id="native-code-of-linux"),
+        pytest.param("open_a_file", "site/pure/__init__.py", "returned", id="its-own-file"),
+        pytest.param("open_a_file", "secret", "FileNotFoundError", id="a-file-outside"),
+        pytest.param("open_a_file", "site/../secret", "FileNotFoundError", id="a-way-out"),
+        pytest.param("write_a_file", "site/pure/__init__.py", "PermissionError", id="written"),
+        pytest.param("write_a_file", "site/pure/new", "PermissionError", id="new"),
+    ],
+)
+async def test_a_granted_package_is_imported_from_a_folder_that_stays_as_it_is(
+    portable: Sandbox, tmp_path: Path, function: str, given: str, expected: str
+) -> None:
+    code = ("site/fast/__init__.py", "site/fast/core.abi3.so", "site/fast/other.cpython-314-x86_64-linux-gnu.so")
+    for name in (*code, "site/pure/__init__.py", "site/neighbor.py", "secret"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        folder.chmod(folder.stat().st_mode | 0o055)  # the child is another user
+    access = Access(packages=tuple((name, str(tmp_path / "site")) for name in ("pure", "fast")))
+    arguments = {"name": given} if function == "native" else {"path": str(tmp_path / given)}
+    job = Job(modules(work=TEXT), "work", FunctionCall(function, arguments), access=access)
+    outcome = await portable.run(job)
+    said = f"{outcome.failure.type}: {outcome.failure.message}" if isinstance(outcome, Raised) else "returned"
+    assert expected in said, outcome
+    assert (tmp_path / "site" / "pure" / "__init__.py").read_text() == ""
+    assert not (tmp_path / "site" / "pure" / "new").exists()
 
 
 async def test_nothing_of_the_machine_and_nothing_of_another_call_is_there(portable: Sandbox) -> None:
