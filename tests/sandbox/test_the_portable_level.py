@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -35,7 +36,7 @@ from sandbox import (
     TimedOut,
 )
 from sandbox.job import DEFAULT
-from sandbox.portable.component import lacks
+from sandbox.portable.component import TESTED, engine, lacks
 from tests.attacks.outside import is_zygote, zygotes_of
 from tests.attacks.world import REPOSITORY
 from tests.kit.levels import IS_PORTABLE, STORE, lend, require_namespaces
@@ -287,6 +288,14 @@ async def test_children_that_die_at_their_start_refuse_the_call() -> None:
         killing.cancel()
         assert {type(outcome) for outcome in outcomes} <= {Refused, Killed}
         assert isinstance(await called(sandbox, "add", a=1, b=1), Returned)
+
+
+def test_the_pinned_engine_is_named_with_what_is_known_against_it() -> None:
+    pins = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert f"wasmtime=={TESTED}" in pins["portable"]
+    assert f"\nwasmtime=={TESTED}\n" in (REPOSITORY / "constraints.txt").read_text()
+    known = r"; known against it on \d{4}-\d\d-\d\d: GHSA(-[2-9a-z]{4}){3} "
+    assert re.match(re.escape(TESTED) + known, engine())
 
 
 HOST = """
