@@ -25,7 +25,7 @@ from ..processes.launch import LayerFailed, NoPlace
 from ..processes.pool import SPARES, kernel_limits
 from ..processes.usage import Used, WorkerUsage
 from ..wire.strict_json import MESSAGE, Malformed, read_json
-from .component import StoredCode, engine
+from .component import NoComponent, StoredCode, engine
 
 _HEAD_OUT: Final = 13  # bytes of a header: letter, CPU time, memory, length
 _MOST_WAITING: Final = 1 << 20  # buffered bytes before the child has to wait
@@ -393,6 +393,10 @@ class ChildPool:
         return None
 
     async def _start(self) -> ComponentChild:
+        try:
+            await asyncio.to_thread(self.plan.code.require_unchanged)
+        except NoComponent as error:
+            raise LayerFailed("portable", str(error)) from error
         child = await ComponentChild.start(self.plan, self._is_over)
         self._children.add(child)
         return child

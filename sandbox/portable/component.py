@@ -83,11 +83,29 @@ class StoredCode:
     path: Path
     size: int
     digest: str
+    identity: tuple[int, ...]
+
+    def require_unchanged(self) -> None:
+        """Raise NoComponent unless this is still the file that was checked, or one of the same owner and content."""
+        try:
+            facts = self.path.lstat()
+            if _identity(facts) == self.identity:
+                return
+            _check(facts, self.path, stat.S_ISREG)
+            is_whole = self.is_whole()  # another program marks it as in use, or has built it again
+        except FileNotFoundError:
+            is_whole = False
+        if not is_whole:
+            raise NoComponent(f"{self.path} was changed while it was in use: start Knapper again, which builds it anew")
 
     def is_whole(self) -> bool:
         """Return whether the file still has the recorded SHA-256. This takes a few hundredths of a second."""
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == self.digest
+
+
+def _identity(facts: os.stat_result) -> tuple[int, ...]:
+    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_mode, facts.st_uid
 
 
 def lacks() -> tuple[str, ...]:
@@ -143,13 +161,14 @@ def _find_stored(folder: Path, name: str) -> StoredCode | None:
     """Return the stored code of a name, or None if it is missing or has another size than recorded."""
     path, note = folder / f"{name}.compiled", folder / f"{name}.note"
     try:
-        _check(path.lstat(), path, stat.S_ISREG)
+        facts = path.lstat()
+        _check(facts, path, stat.S_ISREG)
         _check(note.lstat(), note, stat.S_ISREG)
         size, digest = note.read_text().split()
-        stored = StoredCode(path, int(size), digest)
+        stored = StoredCode(path, int(size), digest, _identity(facts))
     except (FileNotFoundError, ValueError):
         return None
-    return stored if path.lstat().st_size == stored.size else None
+    return stored if facts.st_size == stored.size else None
 
 
 def _name() -> str:
@@ -253,7 +272,8 @@ def _keep(compiled: Path, folder: Path, name: str) -> StoredCode:
     with compiled.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         os.fsync(file.fileno())
-    stored = StoredCode(folder / f"{name}.compiled", compiled.stat().st_size, digest)
+    facts = compiled.lstat()
+    stored = StoredCode(folder / f"{name}.compiled", facts.st_size, digest, _identity(facts))
     note = compiled.with_suffix(".note")
     note.write_text(f"{stored.size} {digest}")
     note.chmod(0o600)

@@ -14,6 +14,7 @@ import time
 import tomllib
 from collections.abc import AsyncIterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -395,6 +396,31 @@ async def test_code_that_others_could_write_or_a_link_in_its_place_is_not_loaded
         path.symlink_to(tmp_path / path.name)
     with pytest.raises(SandboxUnavailable, match="not this user's alone"):
         await Sandbox.start(level="portable", store=store)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no folder is opened there, and an open file is not replaced")
+async def test_code_that_is_changed_while_it_is_in_use_is_not_loaded(tmp_path: Path, portable: Sandbox) -> None:
+    async with await Sandbox.start(level="portable", store=_copied(tmp_path)) as sandbox:
+
+        async def with_a_new_child(name: str) -> Outcome:
+            job = Job(modules(work=TEXT), "work", FunctionCall("add", {"a": 2, "b": 3}))
+            return await sandbox.run(replace(job, access=Access(packages=((name, str(tmp_path)),))))
+
+        for path in (tmp_path / "store").glob("*.compiled"):
+            os.utime(path)  # as the start of another program does
+        assert isinstance(await with_a_new_child("first"), Returned)
+        for path in (tmp_path / "store").glob("*.compiled"):
+            data = bytearray(path.read_bytes())
+            data[1000] ^= 1
+            path.unlink()
+            path.touch(0o600)
+            path.write_bytes(data)
+        outcome = await with_a_new_child("second")
+        assert isinstance(outcome, Refused)
+        assert "was changed while it was in use: start Knapper again" in outcome.reason
+        for path in (tmp_path / "store").glob("*.compiled"):
+            path.chmod(0o666)
+        assert "not this user's alone" in getattr(await with_a_new_child("third"), "reason", "")
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="another processor needs a mount of root's")
