@@ -1,7 +1,7 @@
 """The differences between operating systems, with substitutes for missing features.
 
 The parts for Windows and macOS are written from the documentation of Python and of these systems, are type-checked for
-them, and have **never been run** there. `tests/hostile` tests Linux without these modules.
+them, and have **never been run** there. `tests/cli` tests Linux without these modules.
 
 On Windows, Python cannot read a file's owner or mode: files in this user's profile count as this user's. A link that
 replaces a file is not rejected there. Locks cover one byte far beyond the end of the file and are always exclusive, and
@@ -239,6 +239,29 @@ def is_reader_gone(stream: int) -> bool:
         poll = select.poll()
         poll.register(stream, select.POLLOUT)
         return any(event & select.POLLERR for _, event in poll.poll(0))
+
+
+def has_input(terminal: int) -> bool:
+    """Return whether terminal input waits to be read; on Windows, whether a key was pressed in the console."""
+    if sys.platform == "win32":
+        return msvcrt.kbhit()
+    else:  # noqa: RET505 - as above
+        return bool(select.select([terminal], [], [], 0)[0])
+
+
+async def wait_for_input(terminal: int) -> None:
+    """Wait until terminal input can be read: a line, or on Windows its first key."""
+    loop, is_there = asyncio.get_running_loop(), asyncio.Event()
+    try:
+        loop.add_reader(terminal, is_there.set)
+    except NotImplementedError:  # as on Windows; looking again can be canceled, which a thread that reads cannot
+        while not has_input(terminal):  # noqa: ASYNC110 - nothing sets an event
+            await asyncio.sleep(_PAUSE_S)
+        return
+    try:
+        await is_there.wait()
+    finally:
+        loop.remove_reader(terminal)
 
 
 def forget_typed(terminal: int) -> None:

@@ -4,7 +4,6 @@ Input typed before a question appears is set aside and does not answer it. A yes
 set aside, more may follow, so this one yes needs the whole word; so does a yes to an action that cannot be undone.
 """
 
-import asyncio
 import getpass
 import sys
 import time
@@ -120,12 +119,7 @@ class TerminalAnswers:
         """Return the next line after showing the mark, or None at the end of input."""
         sys.stderr.write(visible(mark))
         sys.stderr.flush()
-        loop, is_there = asyncio.get_running_loop(), asyncio.Event()
-        loop.add_reader(sys.stdin.fileno(), is_there.set)
-        try:
-            await is_there.wait()
-        finally:
-            loop.remove_reader(sys.stdin.fileno())
+        await machine.wait_for_input(sys.stdin.fileno())
         return sys.stdin.readline() or None
 
 

@@ -1,5 +1,6 @@
 """The program on a system without some parts of Linux, as far as a stand-in can simulate it."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_core.interfaces.question import TerminalAnswers
 from sandbox.portable.component import lacks
 from tests.kit.levels import lend
 
@@ -65,3 +67,27 @@ def test_a_function_is_listed_called_and_grown_in_a_turn(workspace: Path) -> Non
     assert "42" in called.stdout, called.stderr
     turn = elsewhere("run", "--model", "tour", "--message", "how many vowels are in queueing?", cwd=workspace)
     assert (turn.returncode, "5" in turn.stdout) == (0, True), turn.stderr
+
+
+class _WithoutReaders(asyncio.SelectorEventLoop):
+    """The part of Windows' event loop that matters here: it watches no descriptor."""
+
+    def add_reader(self, *_any: object) -> None:
+        raise NotImplementedError
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal is opened")
+def test_an_answer_is_awaited_where_the_event_loop_cannot_watch_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    keyboard, terminal = os.openpty()
+
+    async def answer() -> str | None:
+        asyncio.get_running_loop().call_later(0.2, os.write, keyboard, b"yes\n")
+        return await TerminalAnswers().answer("Go on? ")
+
+    with (
+        os.fdopen(terminal) as stdin,
+        os.fdopen(keyboard, "wb"),
+        asyncio.Runner(loop_factory=_WithoutReaders) as runner,
+    ):
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert runner.run(answer()) == "yes\n"

@@ -7,7 +7,6 @@ for dark and light screens.
 
 import asyncio
 import os
-import select
 import sys
 import time
 from collections import deque
@@ -42,6 +41,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets.toolbars import SearchToolbar
 
+from agent_core.base import machine
 from agent_core.base.plain_files import read_plain
 from agent_core.base.untrusted import one_line
 from agent_core.base.workspace_folder import SETTINGS
@@ -355,7 +355,7 @@ class Prompt:
     def is_typed_in(self) -> bool:
         """True while the user types: the line is not empty, a key was just pressed, or one waits to be read."""
         is_quiet = not self.buffer.text and time.monotonic() - self._pressed_at > QUIET_S
-        return not is_quiet or bool(select.select([sys.stdin], [], [], 0)[0])
+        return not is_quiet or machine.has_input(sys.stdin.fileno())
 
     def _note_key(self) -> None:
         self._pressed_at = time.monotonic()
