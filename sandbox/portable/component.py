@@ -147,7 +147,9 @@ def find_or_build(folder: Path, tell: Tell) -> StoredCode:
             return stored
         return _build(folder, name, tell)
     except OSError as error:
-        raise NoComponent(f"the component cannot be stored in {folder}: {error.strerror or error}") from error
+        # While a folder is copied: a list of all files, with the reason as the last part of each.
+        why = error.args[0][0][-1] if isinstance(error, shutil.Error) else error.strerror or error
+        raise NoComponent(f"the component cannot be stored in {folder}: {why}") from error
 
 
 def _check(facts: os.stat_result, path: Path, kind: Callable[[int], bool]) -> None:

@@ -166,7 +166,11 @@ def limit_processor_time(seconds: int) -> None:
 def main() -> NoReturn:
     """Load the component, confine the process, and serve."""
     setup = json.loads(sys.argv[1])
-    runner = ComponentRunner(setup["code"], setup["plan"])
+    try:
+        runner = ComponentRunner(setup["code"], setup["plan"])
+    except wasmtime.WasmtimeError as error:
+        reason = str(error).strip().rpartition("\n")[2].lstrip(" 0123456789:")  # the last cause, with its number
+        sys.exit(f"wasmtime cannot load {setup['code']} ({reason}): remove it, and it is built again")
     from .layers import confine  # noqa: PLC0415 - after the libraries are loaded
 
     held = confine(setup["plan"]["folders"], user=setup["user"])

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import hashlib
 import json
 import os
 import random
@@ -37,7 +38,7 @@ from sandbox import (
     TimedOut,
 )
 from sandbox.job import DEFAULT
-from sandbox.portable.component import TESTED, engine, lacks
+from sandbox.portable.component import TESTED, NoComponent, engine, find_or_build, lacks
 from tests.attacks.outside import is_zygote, zygotes_of
 from tests.attacks.world import REPOSITORY
 from tests.kit.levels import IS_PORTABLE, STORE, lend, require_namespaces
@@ -150,7 +151,13 @@ def children() -> set[int]:
 
 async def test_what_never_returns_is_ended_with_its_process_and_the_next_call_works(portable: Sandbox) -> None:
     for function in ("spin", "nap"):
-        assert isinstance(await called(portable, function, SHORT), TimedOut)
+        running = asyncio.ensure_future(called(portable, function, SHORT))
+        await asyncio.sleep(0.5)
+        there = children()
+        assert isinstance(await running, TimedOut)
+        async with asyncio.timeout(10):
+            while sys.platform == "linux" and there <= children():  # noqa: ASYNC110 - the kernel sets no event
+                await asyncio.sleep(0.02)
         outcome = await called(portable, "add", a=2, b=3)
         assert isinstance(outcome, Returned)
         assert (portable.level, outcome.value) == ("portable", 5)
@@ -440,12 +447,7 @@ def test_code_that_was_compiled_for_another_processor_is_not_taken(tmp_path: Pat
         assert done.stderr.startswith(expected)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("damage", ["cut", "changed", "no note"])
-async def test_code_that_is_not_what_was_stored_is_built_again(tmp_path: Path, portable: Sandbox, damage: str) -> None:
-    store = _copied(tmp_path)
-    told: list[str] = []
+def _damage(store: Path, damage: str) -> None:
     for path in store.glob("*.note" if damage == "no note" else "*.compiled"):
         if damage == "no note":
             path.unlink()
@@ -453,9 +455,101 @@ async def test_code_that_is_not_what_was_stored_is_built_again(tmp_path: Path, p
             data = bytearray(path.read_bytes())
             data[1000] ^= 1
             path.write_bytes(data[: len(data) // 2] if damage == "cut" else data)
+
+
+class _Building(Exception):
+    """A build began."""
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "no note"])
+def test_code_that_is_not_what_was_stored_is_not_taken(tmp_path: Path, portable: Sandbox, damage: str) -> None:
+    def begin(_told: str) -> None:
+        raise _Building
+
+    find_or_build(store := _copied(tmp_path), begin)
+    _damage(store, damage)
+    with pytest.raises(_Building):
+        find_or_build(store, begin)
+    assert not [*store.glob(".building-*")]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_code_that_is_not_what_was_stored_is_built_again(tmp_path: Path, portable: Sandbox) -> None:
+    _damage(store := _copied(tmp_path), "changed")
+    told: list[str] = []
     async with await Sandbox.start(level="portable", store=store, tell=told.append) as sandbox:
         assert isinstance(await called(sandbox, "add", a=1, b=1), Returned)
     assert told[0].startswith("building")
+
+
+@pytest.mark.parametrize(
+    ("foreign", "reason"),
+    [
+        pytest.param(b"foreign", "(Invalid ELF header", id="no-code"),
+        pytest.param(None, "was compiled with incompatible version", id="another-version"),
+    ],
+)
+async def test_foreign_code_under_the_right_name_is_not_run_and_says_what_to_do(
+    tmp_path: Path, portable: Sandbox, foreign: bytes | None, reason: str
+) -> None:
+    store = _copied(tmp_path)
+    major = int(TESTED.partition(".")[0])
+    for path in store.glob("*.compiled"):
+        data = path.read_bytes()
+        data = foreign or data.replace(b"\x02%d" % major, b"\x02%d" % (major - 1), 1)  # in its header
+        path.write_bytes(data)
+        path.with_suffix(".note").write_text(f"{len(data)} {hashlib.sha256(data).hexdigest()}")
+    with pytest.raises(SandboxUnavailable, match=r"wasmtime cannot load .*\.compiled .*remove it") as told:
+        await Sandbox.start(level="portable", store=store)
+    assert reason in str(told.value)
+    assert "Traceback" not in str(told.value)
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("pattern", ["", "*.compiled", "*.note"])
+def test_code_of_another_owner_is_not_taken(tmp_path: Path, portable: Sandbox, pattern: str) -> None:
+    store = _copied(tmp_path)
+    for path in store.glob(pattern) if pattern else [store]:
+        os.chown(path, 65534, -1)
+    with pytest.raises(NoComponent, match="not this user's alone"):
+        find_or_build(store, print)
+
+
+_FIND = "import sys; from pathlib import Path; from sandbox.portable.component import find_or_build; "
+_FIND += "find_or_build(Path(sys.argv[1]), lambda _told: None)"
+
+
+def _not_built(store: Path, *around: str, program: str = _FIND) -> str:
+    """Return the last line of a program that cannot build the component."""
+    start = [*around, sys.executable, "-B", "-c", program, str(store)]
+    done = subprocess.run(start, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=100)
+    assert "NoComponent: " in done.stderr
+    assert not [path for path in store.glob("*") if path.is_dir() or path.suffix == ".compiled"]
+    return done.stderr.rpartition("NoComponent: ")[2]
+
+
+def test_without_its_compiler_that_is_said(tmp_path: Path) -> None:
+    program = f"import sys; sys.path = [p for p in sys.path if not p.endswith('site-packages')]; {_FIND}"
+    assert "componentize-py, wasmtime, tzdata is not installed" in _not_built(tmp_path / "store", program=program)
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="a full disk needs a mount of root's")
+@pytest.mark.parametrize("size", ["300k", "1m"])
+def test_a_disk_that_is_full_is_named(tmp_path: Path, size: str) -> None:
+    require_namespaces("a full disk is a mount")
+    mount = f'mount -t tmpfs -o mode=700,size={size} none "$0" && exec "$@"'
+    around = ("unshare", "--mount", "sh", "-c", mount, str(tmp_path))
+    told = _not_built(tmp_path, *around)
+    assert "cannot be stored in" in told
+    assert "No space left on device" in told
+    assert told.count(str(tmp_path)) <= 2  # of the files that did not fit, one is named
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS has no limit on address space, Windows no such limits")
+def test_too_little_memory_for_the_build_is_named(tmp_path: Path) -> None:
+    program = f"import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29)); {_FIND}"
+    assert "the component could not be built: " in _not_built(tmp_path / "store", program=program)
 
 
 async def test_where_it_cannot_be_stored_that_is_said(tmp_path: Path) -> None:
