@@ -362,6 +362,7 @@ class ChildPool:
     def __init__(self, plan: ChildPlan, slots: int) -> None:
         self.plan = plan
         self.taken = 0
+        self.trap = ""  # why the last instance ended that did not end by itself
         self._slots = slots
         self._children: set[ComponentChild] = set()
         self._idle: deque[ComponentChild] = deque()
@@ -424,6 +425,8 @@ class ChildPool:
             child.kill()
         elif worker.end == {"how": "done"}:
             self._rest(child)
+        else:
+            self.trap = " ".join(worker.end.get("why", "its process ended").split())
         self._tasks.add(task := asyncio.ensure_future(_report_end(worker, death)))
         task.add_done_callback(self._tasks.discard)
         if len(self._children) < SPARES and not self._is_closed and (self._adding is None or self._adding.done()):

@@ -9,7 +9,7 @@ from typing import Final
 
 from ..errors import OneWall, SandboxUnavailable
 from ..processes.launch import LayerFailed
-from ..processes.startup import Level, another_user, examine
+from ..processes.startup import ANSWERS, Level, another_user, examine
 from .children import ChildPlan, ChildPools
 from .component import NoComponent, Tell, find_or_build
 from .layers import WALLS
@@ -59,7 +59,10 @@ async def start_portable(folder: Path, slots: int, absent: tuple[str, ...], tell
         await pools.aclose()
         raise _unavailable(
             "; ".join(
-                [*(f"the self-test's {name} escaped" for name in report.escaped), *(f"no {name}" for name in broken)]
+                [
+                    *(f"the self-test's {name} escaped" for name in report.escaped),
+                    *(f"no {name}{f': {pools.lean_pool.trap}' if name == ANSWERS else ''}" for name in broken),
+                ]
             )
         )
     layers = {"wasmtime": True} | {name: not reason for name, reason in held.items()}

@@ -28,6 +28,7 @@ from .pool import Pool, kernel_limits
 
 _LIMITS = Limits(wall_s=10.0)
 _CONTENT = "canary"
+ANSWERS: Final = "worker that answers"  # what is broken if the self-test's worker ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ async def _fly(pool: WorkerPool, message: Message, *, is_process: bool) -> tuple
     try:
         async with asyncio.timeout(_LIMITS.wall_s):
             if not await conversation.ready():
-                return ["confinement"], None
+                return [], None
             flags = _status_of(worker.sight.pid) if is_process else []
             return flags, await conversation.hold(pack(message), _nothing)
     except (TimeoutError, ProtocolError):
@@ -114,7 +115,7 @@ def _report(kernel_flags: list[str], reply_message: Message | None, seen: list[s
         case {"kind": "raised", "message": str(message)}:
             return SelfTestReport((*kernel_flags, *seen), (f"canaries: {message}",))
         case _:
-            return SelfTestReport((*kernel_flags, *seen), ("a worker that answers",))
+            return SelfTestReport((*kernel_flags, *seen), (ANSWERS,))
 
 
 Level = Literal["full", "apart", "core", "portable", "none"]  # strongest first

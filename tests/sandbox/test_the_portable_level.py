@@ -306,6 +306,20 @@ def test_the_pinned_engine_is_named_with_what_is_known_against_it() -> None:
     assert re.match(re.escape(TESTED) + known, engine())
 
 
+_START = "import asyncio, resource, sys; from pathlib import Path; from sandbox import Sandbox; "
+_START += "resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)); "
+_START += "asyncio.run(Sandbox.start(level='portable', store=Path(sys.argv[1])))"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS has no limit on address space, Windows no such limits")
+def test_too_little_memory_for_an_instance_is_named(portable: Sandbox) -> None:
+    start = [sys.executable, "-c", _START, str(STORE)]
+    done = subprocess.run(start, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=100)
+    assert "SandboxUnavailable: " in done.stderr
+    assert "Cannot allocate memory" in done.stderr
+    assert "escaped" not in done.stderr
+
+
 HOST = """
 import asyncio, sys
 from tests.kit.levels import start
