@@ -67,6 +67,8 @@ def test_a_function_is_listed_called_and_grown_in_a_turn(workspace: Path) -> Non
     assert "42" in called.stdout, called.stderr
     turn = elsewhere("run", "--model", "tour", "--message", "how many vowels are in queueing?", cwd=workspace)
     assert (turn.returncode, "5" in turn.stdout) == (0, True), turn.stderr
+    once = elsewhere("run", "--once", "--model", "tour", "--message", "hello", cwd=workspace)
+    assert (once.returncode, "tour" in once.stdout) == (0, True), once.stderr
 
 
 class _WithoutReaders(asyncio.SelectorEventLoop):
