@@ -33,6 +33,19 @@ def test_a_model_and_a_folder_that_are_named_are_passed_on(tmp_path: Path) -> No
     assert demo.index("is removed with all that was made in it when you leave.") < demo.index("--model tour")
 
 
+def test_what_cannot_be_installed_for_functions_is_told_and_the_rest_is_installed(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\ncase "$*" in *"[portable]"* | *"import asyncio, sandbox"*) exit 1; esac\n')
+    python.chmod(0o755)
+    (tmp_path / "pyproject.toml").write_text("portable = []\n")
+    (tmp_path / "constraints.txt").touch()
+    done = subprocess.run(["make", ".venv/.run"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, (tmp_path / ".venv" / ".run").exists()) == (0, True), done.stderr
+    assert "functions do not run until `.venv/bin/knapper doctor` names a level" in done.stderr
+
+
 def test_what_is_made_in_a_clone_is_ignored_by_git(tmp_path: Path) -> None:
     shutil.copy(ROOT / ".gitignore", tmp_path)
     subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
