@@ -408,8 +408,9 @@ def _save(write: SaveRecorded, session: SqlSession) -> None:
         *(*row, session.clock.now(), sign(session.sealer, "recorded", *row)),
     )[0][0]
     session.all("delete from recorded where n <= ?", number - MOST)
+    # Good calls and failed ones are counted apart: a fix is measured by both, and one kind must not displace the other.
     session.all(
-        "delete from recorded where function = ?1 and n <= (select n from recorded where function = ?1"
-        " order by n desc limit 1 offset ?2)",
-        *(write.function, MOST_OF_ONE),
+        "delete from recorded where function = ?1 and (outcome = 'returned') = (?2 = 'returned') and n <= (select n from"
+        " recorded where function = ?1 and (outcome = 'returned') = (?2 = 'returned') order by n desc limit 1 offset ?3)",
+        *(write.function, write.outcome, MOST_OF_ONE),
     )

@@ -323,3 +323,11 @@ async def test_what_tending_did_is_kept_in_order_until_it_is_undone(store: Store
     assert (first.function, first.kind, first.undone, second.after) == ("a", "changed", False, "")
     await store.apply([UndoTended(second.n)])
     assert [row.undone for row in await store.tended()] == [False, True]
+
+
+async def test_of_one_function_the_newest_good_calls_are_kept_and_the_newest_others(store: Store) -> None:
+    outcomes = ["returned"] * 22 + ["raised"] * 15 + ["timed_out"] * 10
+    await store.apply([SaveRecorded("f", outcome, "", {"at": at}) for at, outcome in enumerate(outcomes)])
+    await store.apply([SaveRecorded("g", "raised", "", {})])
+    assert [row.data["at"] for row in await store.recorded_calls("f", ("returned",))] == [*range(21, 1, -1)]
+    assert [row.data["at"] for row in await store.recorded_calls("f", ("raised", "timed_out"))] == [*range(46, 26, -1)]

@@ -54,7 +54,6 @@ Judge: TypeAlias = Callable[[str, Author], Awaitable[tuple[PlannedChange, str]]]
 """Judges a source that a model wrote: returns its plan, and the objection if the gate has none."""
 
 SAME_FAILURES: Final = 3
-_MOST_REPLAYED: Final = 20
 _ROUNDS: Final = 10  # of the audit, each of which compares some pairs
 _SHOWN_CALLS: Final = 5  # recorded calls of each kind that the maker is shown
 _MOST_SPECIAL: Final = 8  # functions that are merged into one at once
@@ -638,9 +637,9 @@ class Tending:
         return ""
 
     async def _repeatable(self, name: str) -> list[RecordedCall]:
-        """Return the newest recorded calls of a function that end the same when replayed; others prove nothing."""
+        """Return the recorded calls of a function that end the same when replayed; others prove nothing."""
         calls = await self.replays.calls(name)
-        return [call for call in calls[:_MOST_REPLAYED] if (await self.replays.replay(call.call, NOW)).same]
+        return [call for call in calls if (await self.replays.replay(call.call, NOW)).same]
 
 
 _MEND: Final = "Fix it, and nothing else: keep its signature, its examples and what it returns for other calls. "
