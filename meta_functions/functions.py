@@ -71,7 +71,7 @@ async def edit_function(
 
     Args:
         old_text: Exactly as it stands there, once.
-        reason: Needed if an example goes.
+        reason: Needed if an example goes; a person decides.
     """
     return await self.functions.plans.edit(function_name, old_text, new_text, reason, self.author)
 
@@ -82,7 +82,7 @@ async def replace_function(self: Agent, function_name: str, code: str, reason: s
     Args:
         function_name: The function or refused candidate.
         code: The whole new source, with type hints, docstring and examples.
-        reason: Why; needed where an example, a check or a granted use that it had goes or changes.
+        reason: Why; needed if an example, a check or a granted use goes or changes; a person decides.
     """
     return await self.functions.plans.replace(function_name, code, reason, self.author)
 

@@ -1,4 +1,4 @@
-"""Examples are a ratchet: a removal is named and needs a reason, an added one must hold, a confirmed one is marked."""
+"""Examples are a ratchet: an agent removes none without a yes, an added one must hold, a confirmed one is marked."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from agent_core.functions.gate import Candidate, GivenExample
 from agent_core.functions.service import Author
 from agent_core.functions.service.judgment import Judgment
 from tests.functions.support import Room
+from tests.grants.support import human
 from tests.kit.desk import VOWELS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -39,7 +40,7 @@ LOSSES = [
 
 
 @pytest.mark.parametrize(("code", "says"), LOSSES)
-async def test_an_example_that_an_agent_drops_is_named_and_goes_only_with_a_reason(
+async def test_an_example_that_an_agent_drops_is_named_and_goes_only_by_a_persons_yes_to_its_reason(
     here: Room, code: str, says: str
 ) -> None:
     await here.save(TALLY)
@@ -50,7 +51,13 @@ async def test_an_example_that_an_agent_drops_is_named_and_goes_only_with_a_reas
     assert "say why in `reason`" in fix(verdict)
     assert here.letters.read_text() == TALLY
     assert await here.shop.pending("tally") is not None
-    verdict = await here.shop.replace("tally", code, reason="the rule is another now", author=AGENT)
+    why = "the rule is another now"
+    verdict = await here.shop.replace("tally", code, reason=why, author=AGENT)
+    assert (verdict.admitted, codes(verdict)) == (False, ["example-dropped"]), "nobody can be asked"
+    here.shop.granting.approver = asked = human("no", "yes")
+    assert codes(await here.shop.replace("tally", code, reason=why, author=AGENT))[0] == "needs-yes"
+    verdict = await here.shop.replace("tally", code, reason=why, author=AGENT)
+    assert [(question.why, says in question.doubts[-1]) for question in asked.asked] == [(why, True)] * 2
     assert (verdict.admitted, codes(verdict, "warns")[-1:]) == (True, ["example-dropped"])
     assert "reason" not in fix(verdict)
     last = (await here.shop.history.of("tally")).versions[-1]
@@ -68,10 +75,22 @@ async def test_only_the_version_that_dropped_an_example_is_said_to_have_done_so(
 
 async def test_a_reason_given_once_goes_on_with_the_candidate_that_stands_refused(here: Room) -> None:
     await here.save(TALLY)
+    here.shop.granting.approver = human("yes")
     flawed = TALLY.replace(FIVE, THREE.replace("    3\n", "    4\n"))
     assert not (await here.shop.replace("tally", flawed, reason="a better case", author=AGENT)).admitted
     verdict = await here.shop.edit("tally", "    4\n", "    3\n", author=AGENT)
     assert (verdict.admitted, (await here.held("tally"))["by"]) == (True, ["human", "agent"])
+
+
+async def test_a_person_confirms_what_an_agent_was_refused_and_tending_inherits_no_reason(here: Room) -> None:
+    await here.save(TALLY)
+    fewer = TALLY.replace(FIVE, THREE)
+    assert not (await here.shop.replace("tally", fewer, reason="a better case", author=AGENT)).admitted
+    here.shop.granting.approver = asked = human("yes")
+    assert codes(await here.shop.replace("tally", fewer, author=Author("agent"))) == ["example-dropped"]
+    assert asked.asked == []
+    assert (await here.shop.confirm("tally")).admitted
+    assert here.letters.read_text() == fewer
 
 
 async def test_an_example_that_is_only_written_otherwise_or_rolled_back_is_not_dropped(here: Room) -> None:
@@ -125,12 +144,13 @@ async def test_an_argument_that_may_be_less_than_before_takes_no_example_away(he
     assert '`tally("queueing")` → `5`' in told(verdict)
 
 
-async def test_an_example_that_was_kept_changes_by_confirming_only_with_a_reason(here: Room) -> None:
+async def test_an_example_that_was_kept_changes_by_confirming_only_with_a_reason_and_a_yes(here: Room) -> None:
     await here.save(TALLY)
     body = ("return sum(", "return 1 + sum(")
     assert codes(await here.shop.edit("tally", *body, author=AGENT)) == ["example-disagrees"] * 2
     refused = await here.shop.confirm("tally", author=AGENT)
     assert (refused.admitted, codes(refused), here.letters.read_text()) == (False, ["example-dropped"], TALLY)
+    here.shop.granting.approver = human("yes")
     verdict = await here.shop.confirm("tally", reason="counts from one now", author=AGENT)
     assert (verdict.admitted, len(verdict.confirmed)) == (True, 2)
     assert here.letters.read_text() == PLUS
@@ -146,7 +166,7 @@ async def test_a_confirmed_result_stays_marked_while_its_example_stays(here: Roo
         await here.shop.replace("tally", again, author=AGENT)
     else:
         await here.save(again)
-    await here.shop.edit("tally", FIVE, THREE, reason="plainer", author=AGENT)
+    await here.shop.edit("tally", FIVE, THREE, reason="plainer")
     marked = [row.confirmed for row in (await here.shop.history.of("tally")).versions]
     assert marked == [('tally("queueing")',)] * 2 + [()]
     await here.shop.rollback("tally", "1", author=AGENT)

@@ -1,4 +1,4 @@
-"""An agent's edit never silently loses a check or a use of a grant: a loss is named and needs a reason."""
+"""An agent's edit never silently loses a check or a use of a grant: a loss is named and needs a person's yes."""
 
 import pytest
 
@@ -8,6 +8,7 @@ from agent_core.functions.service.judgment import Judgment
 from agent_core.interfaces.render.function_view import facts_lines
 from agent_core.interfaces.spans import plain
 from tests.functions.support import Room
+from tests.grants.support import human
 from tests.kit.sources import function_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -53,17 +54,21 @@ def messages(verdict: Judgment, severity: str = "refuses") -> dict[str, str]:
     return {each.code: each.message for each in verdict.problems if each.severity == severity}
 
 
-async def test_a_check_that_is_gone_is_named_and_needs_a_reason_and_one_that_stays_needs_none(here: Room) -> None:
+async def test_a_check_that_is_gone_is_named_and_needs_a_yes_to_its_reason_and_one_that_stays_needs_none(
+    here: Room,
+) -> None:
     for code, says in LOSSES.values():
         await here.save(SHARE)
         refused = await here.shop.replace("share", code, author=AGENT)
         assert (refused.admitted, says in messages(refused)["check-dropped"]) == (False, True), says
         assert here.letters.read_text() == SHARE
-        (fix,) = [each.fix for each in refused.problems if each.code == "check-dropped"]
-        assert fix == "keep it; if it must go, say why in `reason`"
+        (fix,) = [each.fix or "" for each in refused.problems if each.code == "check-dropped"]
+        assert fix.startswith("keep it; if it must go, say why in `reason`: a person decides")
         assert any(says in row.fact for each in refused.problems for row in each.evidence)
+        here.shop.granting.approver = human("yes")
         reasoned = await here.shop.replace("share", code, reason="the caller checks it", author=AGENT)
         assert (reasoned.admitted, says in messages(reasoned, "warns")["check-dropped"]) == (True, True)
+        here.shop.granting.approver = None
     for old, new in (
         ("part / whole *", "part * (1 / whole) *"),
         ("Field(ge=0)", "Field(ge=0.01)"),
@@ -75,10 +80,13 @@ async def test_a_check_that_is_gone_is_named_and_needs_a_reason_and_one_that_sta
 
 async def test_what_it_needs_a_grant_for_does_not_go_in_silence(here: Room) -> None:
     await here.save(FETCHING)
-    hollow = FETCHING.replace('float(self.fetch("https://rates.example.org/" + code).text)', "1.0 + len(code)")
+    words = "Return the rate of a currency.\n\nArgs:\n    code: Three letters."
+    shown = 'rate_of("EUR") → 4.0', 'rate_of("E") → 2.0'
+    hollow = function_text("rate_of(code: str) -> float", words, "return 1.0 + len(code)", *shown)
     refused = await here.shop.replace("rate_of", hollow, author=AGENT)
     assert "no longer does what it needs a grant for: fetches rates.example.org" in messages(refused)["use-dropped"]
-    assert "use-dropped" not in messages(await here.shop.replace("rate_of", hollow, reason="fixed rates", author=AGENT))
+    here.shop.granting.approver = human("yes")
+    assert not messages(await here.shop.replace("rate_of", hollow, reason="fixed rates", author=AGENT))
 
 
 async def test_what_the_gate_had_no_time_for_is_not_shown_as_passed(here: Room) -> None:

@@ -69,14 +69,20 @@ async def test_what_is_asked_of_a_functions_past_is_answered_with_what_there_is(
     assert [says in answer for (_, _, says), answer in zip(asked, told, strict=True)] == [True] * 5, told
 
 
-async def test_a_change_that_drops_an_example_is_told_what_and_goes_once_a_reason_is_given(at_desk: OpenDesk) -> None:
+async def test_a_change_that_drops_an_example_is_told_what_and_goes_once_a_person_agrees(
+    at_desk: OpenDesk,
+) -> None:
     confirm = {**NAME, "reason": "it counts from one now"}
-    steps = [CREATE, Ask(Wanted("edit_function", BROKEN)), Ask(Wanted("confirm_function", NAME))]
-    (_, edited, refused, done), _ = await ask(at_desk, *steps, Ask(Wanted("confirm_function", confirm)))
-    assert edited.splitlines()[-1].endswith("were there before: to change it, confirm with a `reason`.")
+    steps: list[Step] = [CREATE, Ask(Wanted("edit_function", BROKEN)), Ask(Wanted("confirm_function", NAME))]
+    steps += [Ask(Wanted("confirm_function", confirm)), Say("It waits for you.")]
+    (_, edited, refused, alone), desk = await ask(at_desk, *steps)
+    assert edited.splitlines()[-1].endswith(
+        "were there before: to change it, confirm with a `reason`, and a person decides."
+    )
     assert '`count_vowels("queueing")` → `5`, now `6`' in refused
     assert "confirm_function(function_name='count_vowels', reason=…)" in refused
-    assert "was changed in functions/grown.py" in done
+    assert "a person decides, if asked, or by `functions confirm count_vowels`" in alone
+    assert (await desk.workspace.functions.confirm("count_vowels")).admitted
 
 
 async def test_nobody_sends_the_source_again_to_settle_a_result_that_was_wrong(at_desk: OpenDesk) -> None:

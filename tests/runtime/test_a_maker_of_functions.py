@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import OpenDesk
+from tests.grants.support import human
 from tests.kit import Ask, Fail, Say, Script, ScriptedModel, Wanted, scripted
 from tests.kit.desk import VOWELS, answers
 from tests.kit.program import knapper
@@ -98,6 +99,7 @@ async def test_the_maker_mends_what_the_agent_wants_changed(
     }
     maker = scripted([Say(f"```\n{fixed}```")], models=["strong"])
     desk = await at_desk([Ask(Wanted("edit_function", change)), Say("Done.")], **maker_at(maker))
+    desk.workspace.functions.granting.approver = human("yes")  # an example changes
     desk.put("letters.py", VOWELS)
     await desk.workspace.functions.reload()
     (changed,) = answers(await desk.say("Count y, too."))

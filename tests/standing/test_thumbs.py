@@ -7,6 +7,7 @@ from agent_core.base.settings import StandingSettings
 from agent_core.registry.standing import standing
 from agent_core.storage import Stats
 from tests.conftest import OpenDesk
+from tests.grants.support import human
 from tests.interfaces.support import COUNT_VOWELS, prompt
 from tests.kit import Ask, Expect, Repeat, Say, Wanted, contains
 from tests.kit.desk import SHIPPING, VOWELS, answers
@@ -50,6 +51,7 @@ async def test_a_function_called_bad_is_a_draft_of_which_the_model_is_told_until
             Repeat(Say("So.")),
         ]
     )
+    desk.workspace.functions.granting.approver = human("yes")  # an example changes
     desk.put("letters.py", VOWELS)
     await desk.workspace.functions.reload()
     assert answers(await desk.say("Go.")) == ["1"]

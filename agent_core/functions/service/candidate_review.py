@@ -75,7 +75,10 @@ class CandidateReview:
         if answer is not None and answer is not candidate.answer and summary.author.spend is not None:
             summary.author.spend(answer.prompt_tokens, answer.completion_tokens, answer.model)
         allowance = CandidateGrants()
-        if granting.asks(held_to_what_was_proved(candidate, verdict, snapshot, summary), summary):
+        # What goes for a reason is asked about once the candidate has its grants.
+        is_settled_later = bool(candidate.reason) and granting.can_ask
+        proved = verdict if is_settled_later else held_to_what_was_proved(candidate, verdict, snapshot, summary)
+        if granting.asks(proved, summary):
             allowance = await granting.for_candidate(verdict, ground, summary)
             if allowance.grants:
                 owner = f"{candidate.module}.{candidate.name}"
@@ -84,7 +87,7 @@ class CandidateReview:
         verdict = replace(verdict, fixes=(*fixes, *verdict.fixes))
         if candidate.examples and verdict.admitted:
             candidate, verdict = await self._with_given(candidate, verdict, ground, policy, granted)
-        verdict = await self.settled(candidate, verdict, summary)
+        verdict = await self.settled(candidate, verdict, snapshot, summary)
         return await self.plan(candidate, verdict, snapshot, summary, allowance)
 
     def _translate(self, candidate: Candidate) -> tuple[Candidate, tuple[Fix, ...]]:
@@ -160,18 +163,25 @@ class CandidateReview:
             return candidate, after
         return await self._with_given(with_returned_values(candidate, verdict), after, snapshot)
 
-    async def settled(self, candidate: Candidate, verdict: Verdict, summary: ChangeSummary) -> Verdict:
-        """Return the verdict after the user settled the differences between reader and author; otherwise a draft."""
-        open_problems = [problem for problem in verdict.problems if problem.code in UNSETTLED]
+    async def settled(
+        self, candidate: Candidate, verdict: Verdict, snapshot: "Snapshot", summary: ChangeSummary
+    ) -> Verdict:
+        """Return the verdict after the user decided what reader and author dispute, and what an agent drops.
+
+        An agent is heard only with a reason. Without a user, what is disputed makes a draft, and nothing is dropped.
+        """
+        disputed = [problem for problem in verdict.problems if problem.code in UNSETTLED]
+        is_asked = bool(candidate.reason) and summary.author.by != "human"
+        losses = _losses(candidate, verdict, snapshot, summary, "warns") if is_asked else []
         granting = self._grants.during(summary.author.approvals)
-        if not verdict.admitted or not open_problems or not granting.can_ask:
+        if not verdict.admitted or not (disputed or losses) or not granting.can_ask:
             return verdict
-        doubts = tuple(problem.message for problem in open_problems)
+        doubts = tuple(problem.message for problem in (*disputed, *losses))
         denied = await granting.agreed(Question(verdict.name, why=summary.reason, doubts=doubts, moment="join"))
         if denied:
             return _without_grant(verdict, denied, candidate.path)
-        problems = tuple(problem for problem in verdict.problems if problem not in open_problems)
-        return replace(verdict, standing="trial", problems=problems)
+        problems = tuple(problem for problem in verdict.problems if problem not in disputed)
+        return replace(verdict, standing="trial" if disputed else verdict.standing, problems=(*problems, *losses))
 
     async def _with_given(
         self,
@@ -255,22 +265,33 @@ def _diff(verdict: Verdict, snapshot: "Snapshot") -> str:
 def held_to_what_was_proved(
     candidate: Candidate, verdict: Verdict, snapshot: "Snapshot", summary: ChangeSummary
 ) -> Verdict:
-    """Return the verdict with findings on examples, checks and granted uses that the previous version had."""
-    before = snapshot.functions.get(verdict.name)
-    after = verdict.reading.function(verdict.name) if verdict.reading else None
-    if before is None or after is None or summary.goes_back:
+    """Return the verdict with findings on examples, checks and granted uses that the previous version had.
+
+    Only a human may drop them: by changing the function, or by a yes to the agent's reason, which is in the verdict.
+    """
+    if any(problem.code in _STAGES_OF for problem in verdict.problems):
         return verdict
-    is_reasoned = bool(candidate.reason) or summary.author.by == "human"
-    severity: Severity = "warns" if is_reasoned else "refuses"
-    where, old = Place(candidate.path), own_text(verdict.name, snapshot) or ""
-    dropped = example_regression.problem(before, after, severity, where)
-    lost = example_regression.proved_problems(before, after, old, verdict.source, verdict.needs, severity, where)
-    problems = [*([dropped] if dropped else []), *lost]
-    if not problems or is_reasoned:
+    is_human = summary.author.by == "human"
+    problems = _losses(candidate, verdict, snapshot, summary, "warns" if is_human else "refuses")
+    if not problems or is_human:
         return replace(verdict, problems=(*verdict.problems, *problems))
     failed = {_STAGES_OF[problem.code] for problem in problems}
     stages = tuple(replace(stage, passed=stage.passed and stage.stage not in failed) for stage in verdict.stages)
     return replace(verdict, admitted=False, standing="", problems=(*verdict.problems, *problems), stages=stages)
+
+
+def _losses(
+    candidate: Candidate, verdict: Verdict, snapshot: "Snapshot", summary: ChangeSummary, severity: Severity
+) -> list[Problem]:
+    """Return the findings on examples, checks and granted uses that the candidate no longer has."""
+    before = snapshot.functions.get(verdict.name)
+    after = verdict.reading.function(verdict.name) if verdict.reading else None
+    if before is None or after is None or summary.goes_back:
+        return []
+    where, old = Place(candidate.path), own_text(verdict.name, snapshot) or ""
+    dropped = example_regression.problem(before, after, severity, where)
+    lost = example_regression.proved_problems(before, after, old, verdict.source, verdict.needs, severity, where)
+    return [*([dropped] if dropped else []), *lost]
 
 
 def _at_home(verdict: Verdict, candidate: Candidate, function: "Function | None" = None) -> Verdict:

@@ -123,7 +123,7 @@ def promised(changed: Sequence["Disagreement"]) -> str:
         return ""
     was = "was there before" if len(changed) == 1 else "were there before"
     calls = "; ".join(one_line(disagreement.call, 120) for disagreement in changed)
-    return f"{calls} {was}: to change it, confirm with a `reason`."
+    return f"{calls} {was}: to change it, confirm with a `reason`, and a person decides."
 
 
 def unconfirmed(verdict: "Verdict", replaces: bool) -> str:  # noqa: FBT001 - a fact, not a mode
@@ -133,7 +133,8 @@ def unconfirmed(verdict: "Verdict", replaces: bool) -> str:  # noqa: FBT001 - a 
     lines = [f"`{verdict.name}` cannot be confirmed: more than its examples' results is in the way."]
     lines.append(refused(verdict, is_repeat=False, replaces=replaces))
     if all(problem.code.endswith("-dropped") for problem in verdict.refusals):
-        lines.append(f"If the new result is right: confirm_function(function_name={verdict.name!r}, reason=…).")
+        call = f"confirm_function(function_name={verdict.name!r}, reason=…)"
+        lines.append(f"If the new result is right: {call}, and a person decides.")
     return "\n".join(lines)
 
 
@@ -142,7 +143,11 @@ def known_example(name: str, example: "Example", expected: str) -> str:
     says = example.raises or example.expected.strip()
     has = f"{one_line(example.call, 200)} gives {fence(says, 200)}"
     text = f"`{name}` has that example already, on line {example.line}: {has}. Nothing was changed."
-    return text if says == expected.strip() else f"{text} To change it call edit_function with a reason."
+    return (
+        text
+        if says == expected.strip()
+        else f"{text} To change it, call edit_function with a reason: a person decides."
+    )
 
 
 def failed_example(name: str, result: "ExampleResult") -> str:

@@ -139,7 +139,8 @@ class ChangePlanner:
         before = self._registry.snapshot()
         pending = await pending_candidate(self._store, name)
         module = self._module_of(name, pending)
-        reason = reason or (pending.reason if pending else "")
+        if pending and (author.turn or author.by == "human"):  # tending continues nobody's work
+            reason = reason or pending.reason
         candidate = Candidate(name, code, module, reason)
         try:
             snapshot = await self._files.settled(module, name, before)
@@ -196,7 +197,7 @@ class ChangePlanner:
         verdict = await self._review.gate.judge(candidate, snapshot, reading=is_read)
         if verdict.can_be_confirmed:
             candidate, verdict = await self._review.confirmed(candidate, verdict, snapshot, reading=is_read)
-        verdict = await self._review.settled(candidate, verdict, work)
+        verdict = await self._review.settled(candidate, verdict, snapshot, work)
         final_verdict = held_to_what_was_proved(candidate, verdict, snapshot, work)
         if not final_verdict.admitted:
             judgment = Judgment.of(final_verdict)

@@ -80,16 +80,23 @@ def problem(
         ]
         message = f"{_count(len(missing))} that `{function.name}` had {verb} gone: {_first_few(named)}"
         fix = "put it back, and add others next to it"
-        fix += "; if it must go, say why in `reason`" if severity == "refuses" else ""
+        fix += _way_out(function) if severity == "refuses" else ""
         return Problem(CODE, message, place, fix, severity, _lost_evidence(missing))
     if fresh < len(unfit):
         message = (
             f"{_count(len(unfit))} of `{function.name}` do not fit its new signature, and {fresh} took their place"
         )
         fix = f"write {len(unfit) - fresh} more for the new signature"
-        fix += ", or say in `reason` why fewer will do" if severity == "refuses" else ""
+        fix += _way_out(function) if severity == "refuses" else ""
         return Problem(CODE, message, place, fix, severity, _lost_evidence(unfit))
     return None
+
+
+def _way_out(function: "Function") -> str:
+    """Return how a human can allow that something goes."""
+    return (
+        f"; if it must go, say why in `reason`: a person decides, if asked, or by `functions confirm {function.name}`"
+    )
 
 
 def _lost_evidence(lost: Sequence[tuple["Example", str]]) -> tuple[Evidence, ...]:
@@ -106,18 +113,18 @@ def proved_problems(
 
     `old` and `new` are the texts of both versions. `grants` is what the new one needs, including its module.
     """
-    ways_out = "; if it must go, say why in `reason`" if severity == "refuses" else ""
+    way_out = _way_out(function) if severity == "refuses" else ""
     problems = []
     if checks := [*_errors_gone(old_function.name, function, old, new), *_bounds_gone(old_function, function)]:
         message = f"what `{function.name}` checked is gone: {_first_few(checks)}"
         facts = tuple(map(Evidence, checks))
-        problems.append(Problem(CHECK_CODE, message, place, f"keep it{ways_out}", severity, facts))
+        problems.append(Problem(CHECK_CODE, message, place, f"keep it{way_out}", severity, facts))
     had, needs = needs_of_text(old), grants | needs_of_text(new)
     gone = {kind: had.items(kind) for kind in KINDS if had.items(kind) and not needs.items(kind)}
     if uses := reach_of(Grants.from_json(gone)):
         message = f"`{function.name}` no longer does what it needs a grant for: {', '.join(uses)}"
         facts = tuple(Evidence(f"the version before {use}") for use in uses)
-        problems.append(Problem(USE_CODE, message, place, f"keep it{ways_out}", severity, facts))
+        problems.append(Problem(USE_CODE, message, place, f"keep it{way_out}", severity, facts))
     return problems
 
 
