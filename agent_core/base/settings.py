@@ -195,7 +195,7 @@ class GrowthSettings(SettingsSection):
     trigger: bool = Field(
         False,
         description="Whether an agent's model is asked, when a function that it made joins, for which requests it would"
-        " call it; a model that writes under a schema is not asked.",
+        " call it; a model that writes under a schema only says whether it would for the user's own.",
     )
     mask: float = Field(
         0,

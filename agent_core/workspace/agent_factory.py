@@ -149,7 +149,7 @@ class _AgentParts:
         deps, turn, models = self.deps, self.deps.settings.turn, model.models
 
         def trigger_model() -> "Model | None":
-            return models.usual if deps.settings.growth.trigger and models.mode == "native" else None
+            return models.usual if deps.settings.growth.trigger else None
 
         sources = (
             HostFunctions(host, deps.functions, model.functions.withheld, programs, trigger_model),

@@ -40,6 +40,7 @@ async def test_a_function_that_would_be_called_where_it_serves_joins_without_a_w
     assert ASKED in test.text
     assert f"{NAME}(text) -> int: Count" in test.text
     assert "return sum" not in test.text
+    assert test.text.count(NAME) == 1, "the model is not told which function is new"
     assert "joined" in told
     assert "you would call" not in told
     assert len(used) == len(desk.model.requests) + len(desk.model.readings)
@@ -90,9 +91,17 @@ async def test_only_a_new_function_is_tested(at_desk: OpenDesk) -> None:
     assert len(desk.model.requests) == 4
 
 
-async def test_a_model_that_writes_under_a_schema_is_not_asked(at_desk: OpenDesk) -> None:
+@pytest.mark.parametrize(
+    ("choice", "says"), [pytest.param(NAME, "", id="right"), pytest.param("none", "you would call", id="missed")]
+)
+async def test_a_model_that_writes_under_a_schema_chooses_one_function_for_the_request(
+    at_desk: OpenDesk, choice: str, says: str
+) -> None:
     call = {"name": "create_function", "arguments": MADE.calls[0].arguments}
-    script = [Say(f'{{"thought": "", "call": {json.dumps(call)}}}'), Say('{"thought": "", "reply": "Made."}')]
+    script = [Say(f'{{"thought": "", "call": {json.dumps(call)}}}'), Say(f'{{"function": "{choice}"}}')]
+    script += [Say('{"thought": "", "reply": "Made."}')]
     desk = await at_desk(script, growth__trigger=True, model__mode="constrained", model__context_tokens=16_384)
     (told,) = answers(await desk.say(ASKED))
-    assert "joined" in told
+    test = desk.model.requests[1]
+    assert f'"enum": ["{NAME}", "none"]' in json.dumps(test.body)
+    assert ("joined" in told, says in told, "you would call" in told) == (True, True, bool(says))

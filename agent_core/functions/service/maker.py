@@ -60,13 +60,17 @@ _TRIGGER_TOKENS: Final = 600
 _TRIGGER_WAIT_S: Final = 60.0
 _MOST_SHOWN: Final = 120  # characters of a request, and of a line of a description
 _CHOOSING: Final = f"""\
-An assistant may call the functions that are listed, of which it knows these lines alone. One was made just now, for \
-what a user asked. Think of other users:
+An assistant may call the functions that are listed, of which it knows these lines alone. A user asks it something. \
+Think of other users:
 - rewordings: two that want the same, each in words and with data of its own.
-- near_misses: two that sound alike, and that this function does not serve.
+- near_misses: two that sound alike, and want something that the same function does not do.
 Say for each, and for what the user asked, which function you would call by these lines, or {_NONE}.
-- description: the first line of its description, in at most 90 characters, by which each of them is told right; as it \
-is now, if that is right."""
+- description: the line, in at most 90 characters, that should describe the function for what the user asked, so that \
+each of them is told right; as it is now, if that is right."""
+_CHOOSING_ONE: Final = (
+    "An assistant may call the functions that are listed, of which it knows these lines alone. Say which one you would"
+    f" call for what the user asks, or {_NONE}."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +104,30 @@ class TriggerTest:
 
 
 async def trigger_test(model: Model, function: str, asked: str, lines: Sequence[str]) -> TriggerTest:
-    """Ask a model which function it would call for each request, given the lines of the function and its neighbors."""
-    listed, request = "\n".join(lines), block(asked, _MOST_CHARS)
-    text = f"The functions:\n{listed}\n\nThe new one: `{function}`\n\nThe user asked:\n{request}"
+    """Ask a model which function it would call for each request, given the lines of the function and its neighbors.
+
+    It is not told which one is new, since that would lead its answer. A model in constrained mode is too small to think
+    of other requests, and only chooses a function for the user's.
+    """
+    listed, request, is_small = "\n".join(lines), block(asked, _MOST_CHARS), model.mode == "constrained"
+    text = f"The functions:\n{listed}\n\nThe user asked:\n{request}"
     messages = (System(_CHOOSING), User(text), Notice(f"Call {_CHOOSE}."))
+    about = Request(messages, (_CHOICES,), _TRIGGER_TOKENS, frozenset({REPLY}), is_apart=True)
+    if is_small:
+        names = [line.partition("(")[0] for line in lines]
+        about = Request((System(_CHOOSING_ONE), User(text)), (), _TRIGGER_TOKENS, shape=_choice(names), is_apart=True)
     try:
         async with asyncio.timeout(_TRIGGER_WAIT_S):
-            about = Request(messages, (_CHOICES,), _TRIGGER_TOKENS, frozenset({REPLY}), is_apart=True)
             reply = await reply_apart(model, about)
     except TimeoutError:
         return TriggerTest(error=f"no answer within {_TRIGGER_WAIT_S:.0f} s")
     except KnapperError as refusal:
         return TriggerTest(error=one_line(refusal.message, 400))
-    written = next((call.arguments for call in reply.calls if call.name == _CHOOSE), "")
+    written = next((call.arguments for call in reply.calls if call.name == _CHOOSE), reply.text if is_small else "")
     try:
         chosen = read_json(written, LOOSE)
+        if is_small:
+            chosen = {"for_request": chosen["function"], "rewordings": (), "near_misses": (), "description": ""}
         alike = [(asked, chosen["for_request"]), *((row["request"], row["function"]) for row in chosen["rewordings"])]
         apart = [(row["request"], row["function"]) for row in chosen["near_misses"]]
         described = str(chosen["description"])
@@ -127,6 +140,17 @@ async def trigger_test(model: Model, function: str, asked: str, lines: Sequence[
 
 def _short(text: object) -> str:
     return one_line(str(text), _MOST_SHOWN)
+
+
+def _choice(names: Sequence[str]) -> dict[str, Any]:  # Any: JSON
+    """Return the shape of an answer that names one function or none."""
+    schema = {
+        "type": "object",
+        "properties": {"function": {"type": "string", "enum": [*names, _NONE]}},
+        "required": ["function"],
+        "additionalProperties": False,
+    }
+    return {"type": "json_schema", "json_schema": {"name": _CHOOSE, "schema": schema}}
 
 
 _CHOICE: Final[dict[str, Any]] = {
