@@ -179,6 +179,27 @@ async def test_a_copy_becomes_one_with_what_calls_it_and_one_command_undoes_it(a
     assert tend(root, "--undo") == []
 
 
+async def test_one_function_is_undone_with_all_changes_of_its_step_and_no_others(
+    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
+) -> None:
+    maker = a_maker(scripted, SHARE, VOWELS, COPY, TWICE, FIXED)
+    more = [made("share"), GOOD, FAILING, made("count_vowels"), made("vowel_count"), made("vowels_twice")]
+    many = called("count_vowels", {"text": "queue"}, {"text": "sky"})
+    desk = await at_desk([*more, many, called("vowels_twice", {"text": "aloud"}), Say("Done.")], **maker)
+    root = desk.workspace.root
+    await desk.say("Make them, and call them.")
+    steps = [(step["kind"], step["function"]) for step in await tended(desk) if step["done"]]
+    assert sorted(steps) == [("mend", "share"), ("merge", "vowel_count")]
+    undone = tend(root, "--undo", "vowels_twice")
+    assert [(row["function"], row["undone"]) for row in undone] == [("vowel_count", True), ("vowels_twice", True)]
+    await desk.workspace.functions.reload()
+    assert "vowel_count" in desk.workspace.functions.names()
+    assert "if people else 0" in desk.workspace.functions.plans.source("share")
+    assert [row["function"] for row in tend(root, "--undo")] == ["share"]
+    refused = knapper("functions", "tend", "--undo", "share", cwd=root)
+    assert "Tending changed no `share`" in refused.stderr
+
+
 async def test_what_a_person_changed_or_keeps_at_hand_is_left_alone(at_desk: OpenDesk) -> None:
     desk = await with_copies(at_desk)
     workshop = desk.workspace.functions

@@ -189,7 +189,7 @@ class Tending:
                 if stopped:
                     break
                 seen |= {key[:2], key}
-                step = await self._tend(run, job, applies=applies)
+                step = await self._tend(f"{run}/{len(steps)}", job, applies=applies)
                 self.seen.add(key)
                 merged |= step.done and job.kind == "merge"
                 steps.append(step)
@@ -197,10 +197,20 @@ class Tending:
                 break
         return TendingReport(run, tuple(steps), self.tokens, time.monotonic() - began, stopped)
 
-    async def undo(self) -> list[UndoneStep]:
-        """Undo the changes of the last run, the newest first."""
-        rows = [row for row in await self.store.tended() if not row.undone]
-        return [await self._undo(row) for row in reversed(rows) if row.run == rows[-1].run]
+    async def undo(self, name: str = "") -> list[UndoneStep]:
+        """Undo the changes of the last run, the newest first; with a name, those of the last step with this function.
+
+        Raises:
+            UsageError: no step changed the function with this name.
+        """
+        rows = [row for row in await self.store.tended() if not row.undone][::-1]
+        if not name:
+            runs = [row.run.partition("/")[0] for row in rows]
+            return [await self._undo(row) for row, run in zip(rows, runs, strict=True) if run == runs[0]]
+        mark = next((row.run for row in rows if row.function == name), None)
+        if mark is None:
+            raise UsageError(f"Tending changed no `{name}`, or it was undone.", fix="Nothing was changed.")
+        return [await self._undo(row) for row in rows if row.run == mark]
 
     async def _undo(self, row: TendedRow) -> UndoneStep:
         try:
@@ -270,7 +280,7 @@ class Tending:
         function = self.snapshot().functions.get(name)
         return function.body_hash if function else ""
 
-    async def _tend(self, run: str, job: _Job, *, applies: bool) -> TendingStep:
+    async def _tend(self, mark: str, job: _Job, *, applies: bool) -> TendingStep:
         step = TendingStep(job.kind, job.function, job.reason, job.others)
         try:
             match job.kind:
@@ -291,7 +301,7 @@ class Tending:
                     proven = _Proven(replace(step, why_not=why, evidence=("no function calls it",)))
             if proven.step.why_not or not applies:
                 return proven.step
-            applying = asyncio.ensure_future(self._apply(run, proven))
+            applying = asyncio.ensure_future(self._apply(mark, proven))
             try:
                 return await asyncio.shield(applying)
             except asyncio.CancelledError:  # a step that has begun is completed
@@ -300,38 +310,35 @@ class Tending:
         except KnapperError as error:
             return replace(step, why_not=str(error))
 
-    async def _apply(self, run: str, proven: _Proven) -> TendingStep:
-        """Carry out a step. If one of its changes fails, the changes before it are undone."""
+    async def _apply(self, mark: str, proven: _Proven) -> TendingStep:
+        """Carry out a step; `mark` is its run and its number. If a change fails, the changes before it are undone."""
         step = proven.step
         if step.kind == "archive":
             version = self._version(step.function)
-            await self.store.apply([SaveTended(run, step.function, "archived", version, version, step.reason)])
+            await self.store.apply([SaveTended(mark, step.function, "archived", version, version, step.reason)])
             await self.quarantine.refresh()
-        done: list[str] = []
         why = ""
         for change in proven.changes:
             try:
-                why = await self._make(run, change, step.reason)
+                why = await self._make(mark, change, step.reason)
             except KnapperError as error:
                 why = str(error)
             if why:
                 break
-            done.append(change.function)
         if why:
-            rows = [row for row in await self.store.tended() if row.run == run and not row.undone]
-            for row in rows[len(rows) - len(done) :][::-1]:
+            for row in [row for row in await self.store.tended() if row.run == mark and not row.undone][::-1]:
                 await self._undo(row)
             return replace(step, why_not=why)
         return replace(step, done=True)
 
-    async def _make(self, run: str, change: _Change, reason: str) -> str:
+    async def _make(self, mark: str, change: _Change, reason: str) -> str:
         """Make one change and its record in one transaction; return why it was refused, or an empty text."""
         plan, before = await change.plan(), self._version(change.function)
         if plan.change is None:
             return plan.text
         after = plan.change.reading.function(change.function) if plan.change.reading else None
         kind = "deleted" if after is None else "changed" if before else "created"
-        line = SaveTended(run, change.function, kind, before, after.body_hash if after else "", reason)
+        line = SaveTended(mark, change.function, kind, before, after.body_hash if after else "", reason)
         plan = await self.finish(replace(plan, writes=(*plan.writes, line)), Author("agent"))
         return plan.text if plan.outcome == "refused" else ""
 

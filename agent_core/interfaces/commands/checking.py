@@ -254,8 +254,15 @@ async def audit(door: Door, *, is_sarif: bool = False) -> Result:
 
 @verb(opens=Opens.ASKING)
 @click.option("--apply", "applies", is_flag=True, help="Make the changes that are proven, not only propose them.")
-@click.option("--undo", "undoes", is_flag=True, help="Take back all changes of the last run that are still there.")
-async def tend(door: Door, *, applies: bool = False, undoes: bool = False) -> Result:
+@click.option(
+    "--undo",
+    "undone",
+    is_flag=False,
+    flag_value="",
+    metavar="[NAME]",
+    help="Take back all changes of the last run that are still there, or those of the last step with this function.",
+)
+async def tend(door: Door, *, applies: bool = False, undone: str | None = None) -> Result:
     """Tend the library: near-copies become one, what keeps failing is mended, what harms or is unused is archived.
 
     A model makes one function of several that differ in literals, and a function of a program that was repeated, and
@@ -264,8 +271,8 @@ async def tend(door: Door, *, applies: bool = False, undoes: bool = False) -> Re
     """
     from agent_core.functions.service.tending import TendingBudget
 
-    if undoes:
-        steps = await door.functions.tending.undo()
+    if undone is not None:
+        steps = await door.functions.tending.undo(undone)
         return Result(steps, undone_lines(steps), code=0 if all(step.undone for step in steps) else 1)
     settings = door.workspace.settings.tend
     budget = TendingBudget(settings.tokens, settings.minutes)
