@@ -479,7 +479,7 @@ class AgentLoop:
                 needed = await self.model_session.announced(asked, likely, snapshot)
             rows = [(name, snapshot.functions[name].body_hash, name in masked) for name in needed if name in grown]
             if rows:
-                await turn.store.apply([SaveExposures(turn.id, turn.model, tuple(rows))])
+                await turn.store.apply([SaveExposures(turn.id, turn.model, tuple(rows), needed[0])])
         self.model_session.functions.choose(snapshot)
         if not shown.is_crowded:
             return

@@ -126,18 +126,32 @@ class CallRow:
 
 @dataclass(frozen=True, slots=True)
 class SaveExposures(Write):
-    """Record the functions that a turn's request probably needed: (name, version, whether it was masked)."""
+    """Record the functions that a turn's request probably needed: (name, version, whether it was masked).
+
+    `kind` is the function that it probably needed most.
+    """
 
     turn: str
     model: str
     functions: tuple[tuple[str, str, bool], ...]
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RateTurn(Write):
+    """Record the user's verdict on the results of a function for the last turn that called this version."""
+
+    function: str
+    version: str
+    is_right: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ExposedTurn:
     """A turn with the functions that its request probably needed, by name and version: shown, or masked at random.
 
-    `requests` and `tokens` are the turn's totals; `is_retried`: its message was removed and then sent again.
+    `requests` and `tokens` are the turn's totals; `is_retried`: its message was removed and then sent again. `is_right`
+    is the user's verdict, if there is one.
     """
 
     turn: str
@@ -147,6 +161,8 @@ class ExposedTurn:
     requests: int
     tokens: int
     is_retried: bool = False
+    kind: str = ""
+    is_right: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +209,7 @@ _REQUESTS_MARK = "select (select count(*) from turn), coalesce(sum(calls), 0), c
 _IS_THEIRS = "(?2 = 1 or exists (select 1 from turn where turn.id = {}.turn and turn.agent in"
 _IS_THEIRS += " (select value from json_each(?3))))"
 _AMONG = "(?4 = '[]' or outcome in (select value from json_each(?4)))"
-_EXPOSED = "select turn, function, version, masked, model from exposure order by n"
+_EXPOSED = "select turn, function, version, masked, model, kind, thumb from exposure order by n"
 _IN_TURN = "entry.seq between turn.seq << 20 and ((turn.seq + 1) << 20) - 1"
 _OUTCOMES = (  # with the seq of the agent's next turn, whose message may be the same again
     "select turn.seq, turn.id, turn.agent, turn.hidden,"  # noqa: S608  (our own text)
@@ -227,21 +243,23 @@ class CallStore(Tables):
     def exposed_turns(self, session: SqlSession) -> list[ExposedTurn]:
         """Return the newest turns with recorded exposures, oldest first, without open ones."""
         sides: dict[str, tuple[set[tuple[str, str]], set[tuple[str, str]]]] = {}
-        models: dict[str, str] = {}
-        for turn, function, version, masked, model in session.all(_EXPOSED):
+        facts: dict[str, tuple[str, str, int | None]] = {}
+        for turn, function, version, masked, *about in session.all(_EXPOSED):
             sides.setdefault(turn, (set(), set()))[bool(masked)].add((function, version))
-            models[turn] = model
+            facts[turn] = (about[0], about[1], about[2])
         rows = session.all(_OUTCOMES)
         texts = {seq: text for seq, _turn, _agent, _hidden, _requests, _tokens, text, _next in rows}
         return [
             ExposedTurn(
                 turn,
-                models[turn],
+                facts[turn][0],
                 frozenset(sides[turn][0]),
                 frozenset(sides[turn][1]),
                 int(requests),
                 int(tokens),
                 is_retried=bool(hidden) and text is not None and text == texts.get(after),
+                kind=facts[turn][1],
+                is_right=None if facts[turn][2] is None else bool(facts[turn][2]),
             )
             for _seq, turn, _agent, hidden, requests, tokens, text, after in rows
         ]
@@ -386,10 +404,19 @@ def _release(write: ReleaseFunction, session: SqlSession) -> None:
 @perform.register
 def _expose(write: SaveExposures, session: SqlSession) -> None:
     session.many(
-        "insert into exposure (turn, function, version, masked, model) values (?, ?, ?, ?, ?)",
-        [(write.turn, name, version, masked, write.model) for name, version, masked in write.functions],
+        "insert into exposure (turn, function, version, masked, model, kind) values (?, ?, ?, ?, ?, ?)",
+        [(write.turn, name, version, masked, write.model, write.kind) for name, version, masked in write.functions],
     )
     session.all("delete from exposure where n <= (select max(n) from exposure) - ?", MOST_EXPOSED)
+
+
+@perform.register
+def _rate(write: RateTurn, session: SqlSession) -> None:
+    session.all(
+        "update exposure set thumb = ? where turn = (select turn from call where function = ? and version = ?"
+        " and turn <> '' order by n desc limit 1)",
+        *(int(write.is_right), write.function, write.version),
+    )
 
 
 @perform.register
@@ -410,7 +437,8 @@ def _save(write: SaveRecorded, session: SqlSession) -> None:
     session.all("delete from recorded where n <= ?", number - MOST)
     # Good calls and failed ones are counted apart: a fix is measured by both, and one kind must not displace the other.
     session.all(
-        "delete from recorded where function = ?1 and (outcome = 'returned') = (?2 = 'returned') and n <= (select n from"
-        " recorded where function = ?1 and (outcome = 'returned') = (?2 = 'returned') order by n desc limit 1 offset ?3)",
+        "delete from recorded where function = ?1 and (outcome = 'returned') = (?2 = 'returned') and n <= ("
+        "select n from recorded where function = ?1 and (outcome = 'returned') = (?2 = 'returned')"
+        " order by n desc limit 1 offset ?3)",
         *(write.function, write.outcome, MOST_OF_ONE),
     )

@@ -1,10 +1,14 @@
 """`growth.mask`: functions made by agents are hidden from some conversations, and their worth is reported."""
 
 import json
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from agent_core.functions.service.effects import effects
+from agent_core.storage import ExposedTurn
 from benchmarks.masking import named_wrongly, planted
 from tests.conftest import OpenDesk
 from tests.context.long_talk import in_json
@@ -77,6 +81,29 @@ async def test_what_a_small_model_is_not_told_of_counts_neither_as_shown_nor_as_
     assert {name for name, _ in last.shown | last.masked} == set(NAMES)
 
 
+async def test_a_users_verdict_counts_for_the_last_turn_that_called_the_function(at_desk: OpenDesk) -> None:
+    desk = await grown(at_desk, Ask(Wanted(HELPER, {"text": "aeiou"})), Repeat(Say("Counted.")))
+    await desk.say("Count the vowels in aeiou.")
+    await desk.say("Count the vowels in a text.")
+    await desk.workspace.functions.rate(HELPER, is_good=False)
+    *_, rated, later = await desk.workspace._store.exposed_turns()
+    assert (rated.is_right, later.is_right) == (False, None)
+    assert rated.kind in NAMES
+
+
+def test_an_effect_is_told_for_each_kind_of_request() -> None:
+    counted = frozenset({("count", "v1")})
+    turns = [
+        ExposedTurn(f"{number}", "m", counted if is_shown else frozenset(), frozenset() if is_shown else counted, 1, 9)
+        for number, is_shown in enumerate([True, False] * 20)
+    ]
+    helped = [replace(turn, kind="count", is_right=bool(turn.shown)) for turn in turns]
+    harmed = [replace(turn, kind="other", is_right=bool(turn.masked)) for turn in turns]
+    effect = effects([*helped, *harmed])["count", "v1"]
+    assert effect.worth == "unknown"
+    assert {kind: one.worth for kind, one in effect.kinds.items()} == {"count": "helps", "other": "harms"}
+
+
 def working(seen: Seen) -> Step:
     """Answer at once if the helper is shown; search first if not."""
     looked = sum(message["role"] == "tool" for message in seen.messages)
@@ -103,6 +130,7 @@ async def test_a_function_that_saves_requests_is_told_as_one_that_helps(at_desk:
     root = desk.workspace.root
     shown = knapper("functions", "show", HELPER, cwd=root).stdout
     assert "✓ helps in" in shown
+    assert re.search(r"  requests that probably need count_vowels\d most: ✓ helps in", shown)
     assert "made by: scripted" in shown
     listed = json.loads(knapper("functions", "list", "--json", cwd=root).stdout)
     assert {row["name"]: row["worth"] for row in listed["functions"]}[HELPER] == "helps"

@@ -18,6 +18,7 @@ from agent_core.storage import (
     ManifestConflict,
     OpenWrite,
     PinFunction,
+    RateTurn,
     ReadingRow,
     RecordCall,
     ReleaseFunction,
@@ -307,13 +308,18 @@ async def test_what_turns_were_shown_comes_back_with_what_they_took(store: Store
     turn = await begin(store, "main")
     used = Entry(USAGE, {"model": "model", "prompt_tokens": 40, "completion_tokens": 2, "cached_tokens": 0})
     await store.append(turn.id, turn.attempt, 0, [user("count the vowels"), used, used])
-    await store.apply([SaveExposures(turn.id, "model", (("count", V1, False), ("other", V2, True)))])
+    await store.apply([SaveExposures(turn.id, "model", (("count", V1, False), ("other", V2, True)), "count")])
     assert await store.exposed_turns() == []
     await store.finish(turn.id, turn.attempt)
     (row,) = await store.exposed_turns()
     assert (row.turn, row.model) == (turn.id, "model")
     assert ([*row.shown], [*row.masked]) == ([("count", V1)], [("other", V2)])
-    assert (row.requests, row.tokens, row.is_retried) == (2, 84, False)
+    assert (row.requests, row.tokens, row.is_retried, row.kind, row.is_right) == (2, 84, False, "count", None)
+    called = RecordCall("count", V1, "returned", 0.1, turn=turn.id)
+    await store.apply([called, RateTurn("count", V2, is_right=True)])
+    assert [row.is_right for row in await store.exposed_turns()] == [None], "another version was rated"
+    await store.apply([RateTurn("count", V1, is_right=False)])
+    assert [row.is_right for row in await store.exposed_turns()] == [False]
 
 
 async def test_what_tending_did_is_kept_in_order_until_it_is_undone(store: Store) -> None:

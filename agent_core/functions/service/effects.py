@@ -5,8 +5,8 @@ effects. Functions that appear together can be distinguished because each is mas
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -40,8 +40,9 @@ class EffectInterval:
 class FunctionEffect:
     """The measured worth of one version of a function, and the models with which it was measured.
 
-    `tokens` is a relative change (−0.2: a fifth less); `requests` and `right` are changes per turn. A turn that was
-    sent again is not right. Right turns count before tokens.
+    `tokens` is a relative change (−0.2: a fifth less); `requests` and `right` are changes per turn. Whether a turn is
+    right is the user's verdict on it; without one, a turn that was sent again is not right. Right turns count before
+    tokens. `kinds` are the same figures for each kind of request, named by the function that it needs most.
     """
 
     worth: Worth
@@ -51,14 +52,26 @@ class FunctionEffect:
     requests: EffectInterval
     right: EffectInterval
     models: tuple[str, ...]
+    kinds: Mapping[str, "FunctionEffect"] = field(default_factory=dict)
 
 
 def effects(turns: Sequence["ExposedTurn"]) -> dict[Version, FunctionEffect]:
-    """Return the effect of each version of a function that was shown and masked often enough."""
+    """Return the effect of each version of a function that was shown and masked often enough, also by kind."""
+    by_kind: dict[str, list[ExposedTurn]] = {}
+    for turn in turns:
+        by_kind.setdefault(turn.kind, []).append(turn)
+    measured = {kind: _effects(of_kind) for kind, of_kind in sorted(by_kind.items()) if kind}
+    return {
+        version: replace(effect, kinds={kind: found[version] for kind, found in measured.items() if version in found})
+        for version, effect in _effects(turns).items()
+    }
+
+
+def _effects(turns: Sequence["ExposedTurn"]) -> dict[Version, FunctionEffect]:
     # Tokens are fitted as logarithms, so that long turns do not dominate.
     tokens = _fit_effects(turns, lambda turn: math.log1p(turn.tokens))
     requests = _fit_effects(turns, lambda turn: float(turn.requests))
-    right = _fit_effects(turns, lambda turn: 0.0 if turn.is_retried else 1.0)
+    right = _fit_effects(turns, lambda turn: float(not turn.is_retried if turn.is_right is None else turn.is_right))
     found = {}
     for version, interval in tokens.items():
         shares = EffectInterval(*(math.expm1(value) for value in (interval.change, interval.low, interval.high)))

@@ -12,7 +12,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.function import Function
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.standing import Standing
-from agent_core.storage import SaveVerdict, Store
+from agent_core.storage import RateTurn, SaveVerdict, Store
 
 from ..answers import DISPROVEN, UNPROVEN
 from .function_facts import standing_now
@@ -58,7 +58,8 @@ class Ratings:
         names = {"name": function.name, "module": function.module, "admitted": True, "by": "human"}
         was_bad = verdict is not None and verdict.thumb == "bad"
         verdict = replace(verdict or Judgment.from_json(names), thumb="good" if is_good else "bad", note=note)
-        await self._store.apply([SaveVerdict(function.body_hash, function.name, verdict.to_json())])
+        about_turn = RateTurn(function.name, function.body_hash, is_good)
+        await self._store.apply([SaveVerdict(function.body_hash, function.name, verdict.to_json()), about_turn])
         self._snapshot = None
         await self._quarantine.refresh()
         if not is_good or was_bad:

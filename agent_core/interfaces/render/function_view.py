@@ -122,13 +122,17 @@ def _effect_lines(effect: "FunctionEffect") -> list[Line]:
         for name, one, factor, digits, unit in (
             ("tokens", effect.tokens, 100, 0, " %"),
             ("requests", effect.requests, 1, 1, ""),
-            ("turns not sent again", effect.right, 100, 0, " points"),
+            ("right turns", effect.right, 100, 0, " points"),
         )
     ]
     among = f" in {effect.shown} turns with it and {effect.masked} without"
     models = f", with {', '.join(effect.models)}" if effect.models else ""
     details = f" (least, middle, most): {'; '.join(parts)}{one_line(models)}"
-    return [line(said[effect.worth], among, ("dim", details))]
+    kinds = [
+        line(("dim", f"requests that probably need {kind} most: "), *_effect_lines(one)[0])
+        for kind, one in effect.kinds.items()
+    ]
+    return [line(said[effect.worth], among, ("dim", details)), *indented(kinds)]
 
 
 def _thumb_lines(judgment: "Judgment") -> list[Line]:

@@ -16,7 +16,7 @@ from agent_core.base.own_installation import origin
 FOLDER = Path(__file__).with_name("migrations")
 APPLICATION_ID = 0x546F6F6C  # "Tool": distinguishes our file from any other database
 # The digest of the newest schema: saves creating one for comparison at each start.
-NEWEST = "f680b9e5aef5a87921fdaa1edb7f4581de9bd532a874e170fb5b58d695a98053"
+NEWEST = "af4d7c16bc5d3cb7ee17b3b8caeb86c51ee3643f115202fb2d83a65c1b099090"
 # Tables of sqlite-vec are created and dropped at run time; `vector_index.py` checks them before use.
 _ALWAYS = "not (tbl_name glob 'bits_[0-9]*' and type in ('table', 'index'))"
 
