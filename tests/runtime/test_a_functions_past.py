@@ -10,7 +10,7 @@ FLAWED = VOWELS.replace("    5\n", "    4\n")
 BROKEN = {**NAME, "old_text": "return sum(", "new_text": "return 1 + sum("}
 
 
-async def ask(at_desk: OpenDesk, *calls: Ask) -> tuple[list[str], Desk]:
+async def ask(at_desk: OpenDesk, *calls: Step) -> tuple[list[str], Desk]:
     desk = await at_desk([*calls, Say("Done.")])
     return answers(await desk.say("Go.")), desk
 
