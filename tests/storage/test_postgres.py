@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -369,17 +369,20 @@ async def test_of_two_who_want_an_agent_at_the_same_moment_one_has_it(
     store: Store, open_again: Callable[[], Store], tmp_path: Path
 ) -> None:
     stores = (store, *(open_again() for _ in range(3)))
-    held = 0
+    held = refused = 0
 
     async def take(one: Store) -> None:
-        nonlocal held
-        with suppress(AgentBusy):
+        nonlocal held, refused
+        try:
             async with one.hold(tmp_path, "main"):
                 held += 1
-                await asyncio.sleep(0.5)
+                while held + refused < len(stores):  # noqa: ASYNC110 - the others count
+                    await asyncio.sleep(0.02)
+        except AgentBusy:
+            refused += 1
 
     await asyncio.gather(*map(take, stores))
-    assert held == 1
+    assert (held, refused) == (1, 3)
     async with stores[1].hold(tmp_path, "main"):
         pass
 
