@@ -237,6 +237,7 @@ _MOST_NAMED: Final = 6
 _ASKED_CHARS: Final = 400
 _NAMED = re.compile(r"`([A-Za-z_]\w*)`")
 _NAMES = re.compile(r"[A-Za-z_]\w*")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 class WireConversation:
@@ -368,7 +369,7 @@ def _append(
     is_helper: bool = False,
 ) -> None:
     waiting: dict[str, tuple[Call, str]] = {}
-    request_text, uncalled, reminders = "", list[str](), 0
+    request_text, numbers, uncalled, reminders = "", set[str](), list[str](), 0
     for message in messages:
         match message:
             case System():
@@ -391,7 +392,9 @@ def _append(
                     _add(entries, "assistant", write_step(thought, name=call.name, arguments=arguments))
                     # A small model forgets which data it has and that it is done, so a hint says what comes next.
                     uncalled = [other for other in uncalled if other != name]
-                    is_open = bool(uncalled) and reminders < choice().most_open
+                    # A call with most of the request's numbers answers it as a whole: others only sound alike.
+                    is_whole = 2 * len(numbers.intersection(_NUMBER.findall(arguments))) > len(numbers)
+                    is_open = bool(uncalled) and not is_whole and reminders < choice().most_open
                     reminders += is_open
                     hint = choice().after(name, is_helper=is_helper, is_open=is_open)
                     asked = shorten(" ".join(request_text.split()))
@@ -403,7 +406,7 @@ def _append(
                 message_text = request_text = mark(message, text)
                 told_names = [function.name for function in announced.get(message, ())]
                 uncalled = [name for name in told_names if name not in choice().about_functions]
-                reminders = 0
+                numbers, reminders = {*_NUMBER.findall(text)}, 0
         told = (f"\n[You can call: {line(function)}]" for function in announced.get(message, ()))
         _add(entries, "user", "".join([message_text, *told]))
 

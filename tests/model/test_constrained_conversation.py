@@ -202,15 +202,19 @@ def test_after_an_edit_of_memory_a_function_can_be_made_only_if_the_message_brou
 def test_a_result_names_what_the_message_brought_up_and_was_not_called_yet() -> None:
     asked = User("Count the words of this text, and turn this title into an address.")
 
-    def call(number: str, name: str) -> tuple[Message, ...]:
-        return Assistant("", (Call(number, name, "{}"),)), Answer(number, name, "3")
+    def call(number: str, name: str, arguments: str = "{}") -> tuple[Message, ...]:
+        return Assistant("", (Call(number, name, arguments),)), Answer(number, name, "3")
 
     first, second = call("1", "count_words"), call("2", "slug")
     last = [write(asked, *done)[-1]["content"] for done in (first, (*first, *second))]
     ends = [text.partition("\nNot called yet: ")[2] for text in last]
     assert ends == ["`slug`. Call what the request needs; then reply only with what a function returned.", ""]
-    often = [answer for number in range(5) for answer in call(str(number), "count_words")]
-    assert "".join(entry["content"] for entry in write(asked, *often)).count("Not called yet") == 3
+    often = [answer for number in range(9) for answer in call(str(number), "count_words")]
+    assert "".join(entry["content"] for entry in write(asked, *often)).count("Not called yet") == 6
+    numbered = User(f"{asked.text} Do it for 103, 574 and 837.")
+    for rows, is_open in (("[103]", True), ("[103, 574]", False), ("[103, 574, 837]", False)):
+        answer = write(numbered, *call("1", "count_words", f'{{"rows": {rows}}}'))[-1]["content"]
+        assert ("Not called yet" in answer, "reply now" in answer) == (is_open, not is_open), rows
 
 
 def test_after_a_program_the_rest_of_the_turn_offers_to_make_a_function_of_it() -> None:
