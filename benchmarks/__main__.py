@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from .measure import Row, show
-from .startup import LIMITS
 
 Figures: TypeAlias = dict[str, Any]  # Any: JSON, in the shape of each bench
 LAST_LINES = 3
@@ -76,15 +75,6 @@ def _registry_rows(figures: Figures) -> list[Row]:
     ]
 
 
-def _startup_rows(figures: Figures) -> list[Row]:
-    reference = 'python -c "import argparse, json"'
-    names = {"version": "knapper --version", "prompt": "the prompt, ready for typing"}
-    return [
-        Row(text, figures[name]["median_ms"], reference, figures[name]["ratio"], LIMITS[name])
-        for name, text in names.items()
-    ]
-
-
 def _storage_rows(figures: Figures) -> list[Row]:
     found = figures["storage"]
     names = {"append": "append of one entry", "append_with_record": "append of an answer with its record"}
@@ -101,7 +91,7 @@ BENCHES: dict[str, Callable[[Figures], list[Row]]] = {
     "create": _own_rows,
     "gate_stages": _own_rows,
     "bulk": _own_rows,
-    "startup": _startup_rows,
+    "startup": _own_rows,
     "storage": _storage_rows,
     "passages": _own_rows,
     "debugging": _own_rows,

@@ -1,12 +1,9 @@
-"""Start-up: the version, read commands, and a prompt ready for typing, against a reference command in the same run.
+"""`python -m benchmarks.startup`: whole commands, and the prompt ready for typing, against a bare interpreter.
 
-Prints the best and the median of each in milliseconds, and the ratio of the medians. Exits 1 above the limits:
-`--version` ≤ 2 ×, `functions list` and `functions history` ≤ 20 ×, the prompt on the screen of a pseudo-terminal ≤ 8 ×
-`python -c "import argparse, json"`.
+Each command runs from start to end, the prompt until it is on the screen of a pseudo-terminal. The endpoint of `run`
+answers at once.
 """
 
-import argparse
-import json
 import os
 import pty
 import statistics
@@ -15,71 +12,80 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
+from .fake_endpoint import running
+from .measure import Row, median_ms, options, show
+
 ROOT = Path(__file__).resolve().parents[1]
-REFERENCE = (sys.executable, "-c", "import argparse, json")
-VERSION = (sys.executable, "-m", "agent_core", "--version")
-LIST = (sys.executable, "-m", "agent_core", "functions", "list")
-HISTORY = (sys.executable, "-m", "agent_core", "functions", "history", "add_to_date")
-INIT = (sys.executable, "-m", "agent_core", "init", ".")
-PROMPT = (sys.executable, "-m", "agent_core", "run", "--base-url", "http://127.0.0.1:9/v1", "--model", "none")
-LIMITS = {"version": 2.0, "list": 20.0, "history": 20.0, "prompt": 8.0}
+BARE = 'python -c "import argparse, json"'
+PROMPT = "the prompt, ready for typing"
+AIMS = {
+    "knapper --version": 2,
+    "knapper functions list": 12,
+    "knapper functions call": 20,
+    "knapper run --once --message": 32,
+    PROMPT: 5,
+}
 MARK = "›".encode()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=15)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        report = measure(options.runs, Path(folder))
-    print(json.dumps(report) if options.json else table(report))
-    sys.exit(0 if all(row["ratio"] <= LIMITS.get(name, 1e9) for name, row in report.items()) else 1)
+    given = options(__doc__, rounds=9)
+    show(bench(given.rounds), as_json=given.json)
 
 
-def measure(runs: int, folder: Path) -> dict[str, dict[str, float]]:
-    """Run the commands in turn, round by round, so that a busy moment affects all of them."""
-    takers: dict[str, Callable[[], float]] = {
-        "reference": lambda: until_end(REFERENCE, folder),
-        "version": lambda: until_end(VERSION, folder),
-        "list": lambda: until_end(LIST, folder),
-        "history": lambda: until_end(HISTORY, folder),
-        "prompt": lambda: until_prompt(PROMPT, folder),
-    }
-    until_end(INIT, folder)
-    for take in takers.values():  # compiled modules and warm files for all
-        take()
-    taken: dict[str, list[float]] = {name: [] for name in takers}
-    for _ in range(runs):
-        for name, take in takers.items():
-            taken[name].append(take())
-    reference = statistics.median(taken["reference"])
-    return {
-        name: {
-            "best_ms": round(min(times) * 1000, 1),
-            "median_ms": round(statistics.median(times) * 1000, 1),
-            "ratio": round(statistics.median(times) / reference, 2),
+def bench(rounds: int) -> list[Row]:
+    """Return the median of each command, and its ratio to that of the bare interpreter."""
+    with tempfile.TemporaryDirectory() as folder, running() as url:
+        until_end = partial(_until_end, Path(folder))
+        until_end(_knapper("init", "."))
+        takers: dict[str, Callable[[], float]] = {
+            BARE: partial(until_end, [sys.executable, "-c", "import argparse, json"]),
+            **{name: partial(until_end, command) for name, command in _commands(f"{url}/0/v1").items()},
+            PROMPT: partial(_until_prompt, Path(folder)),
         }
-        for name, times in taken.items()
+        for take in takers.values():  # compiled modules and warm files for all
+            take()
+        taken: dict[str, list[float]] = {name: [] for name in takers}
+        for _ in range(rounds):  # in turn, so that a busy moment affects all of them
+            for name, take in takers.items():
+                taken[name].append(take())
+    medians = {name: statistics.median(times) for name, times in taken.items()}
+    return [Row(name, median_ms(taken[name]), BARE, medians[name] / medians[BARE], aim) for name, aim in AIMS.items()]
+
+
+def _commands(url: str) -> dict[str, list[str]]:
+    return {
+        "knapper --version": _knapper("--version"),
+        "knapper functions list": _knapper("functions", "list"),
+        "knapper functions call": _knapper(
+            "functions", "call", "add_to_date", "--args", '{"start": "2026-01-31", "months": 1}'
+        ),
+        "knapper run --once --message": _knapper(
+            "run", "--once", "--message", "Hello", "--base-url", url, "--model", "fake"
+        ),
     }
 
 
-def until_end(command: Sequence[str], folder: Path) -> float:
+def _knapper(*words: str) -> list[str]:
+    return [sys.executable, "-m", "agent_core", *words]
+
+
+def _until_end(folder: Path, command: Sequence[str]) -> float:
     """Return the seconds from start to end."""
     began = time.perf_counter()
-    subprocess.run(
-        command, cwd=folder, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True
-    )
+    subprocess.run(command, cwd=folder, env=_environment(), stdin=subprocess.DEVNULL, capture_output=True, check=True)
     return time.perf_counter() - began
 
 
-def until_prompt(command: Sequence[str], folder: Path) -> float:
+def _until_prompt(folder: Path) -> float:
     """Return the seconds from start until the prompt is on the screen of a terminal."""
+    command = _knapper("run", "--base-url", "http://127.0.0.1:9/v1", "--model", "none")
     master, slave = pty.openpty()
     began = time.perf_counter()
-    process = subprocess.Popen(command, cwd=folder, env=environment(), stdin=slave, stdout=slave, stderr=slave)
+    process = subprocess.Popen(command, cwd=folder, env=_environment(), stdin=slave, stdout=slave, stderr=slave)
     os.close(slave)
     shown = b""
     while MARK not in shown:
@@ -91,19 +97,9 @@ def until_prompt(command: Sequence[str], folder: Path) -> float:
     return spent
 
 
-def environment() -> dict[str, str]:
+def _environment() -> dict[str, str]:
     """Return the same environment for all commands, to make the ratio fair."""
     return {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
-
-
-def table(report: dict[str, dict[str, float]]) -> str:
-    """Return the figures as text."""
-    rows = [
-        f"{name:10} best {row['best_ms']:7.1f} ms  median {row['median_ms']:7.1f} ms  {row['ratio']:5.2f} ×"
-        + (f"  (limit {LIMITS[name]:g} ×)" if name in LIMITS else "")
-        for name, row in report.items()
-    ]
-    return "\n".join(rows)
 
 
 if __name__ == "__main__":

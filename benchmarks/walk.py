@@ -1,21 +1,24 @@
-"""`python -m benchmarks.walk`: how many of our modules an action visits, and how many pairs of modules call each other.
+"""`python -m benchmarks.walk`: how many of our modules and functions an action enters.
 
-Counted on real turns in the host process, by a profiler hook: a module counts once a function of it runs between the
-user's message and the end of the turn, a pair once a function of one module calls one of another. Each action runs once
-before it is counted, to exclude what only the first turn needs.
+Counted in the host process, by a profiler hook: a function, its module, and a pair of modules of which one calls the
+other, count once between the user's message and the end of the turn, or between the save of a file and the moment when
+its functions are callable. A comprehension or a lambda is part of its function. Each action runs once before it is
+counted, to exclude what only the first one needs.
 """
 
 import asyncio
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import TypeAlias
 
 from agent_core.access.grants import Approver
+from agent_core.registry.registry import RegistryChange
 from tests.grants.support import READS, human
 from tests.kit import Ask, Say, Script, Wanted, scripted
 from tests.kit.desk import VOWELS, Desk, another, answers, desk
@@ -24,16 +27,25 @@ from .measure import Row, options, show
 
 ROOT = Path(__file__).parents[1]
 OURS = tuple(f"{ROOT / name}/" for name in ("agent_core", "meta_functions"))
-AIMS = {"plain message": 30, "one sandboxed call": 60, "creation": 90, "memory edit": 40}
+AIMS: dict[str, tuple[int, int | None]] = {  # of modules and of functions
+    "plain message": (38, 250),
+    "one sandboxed call": (55, None),
+    "creation": (80, 900),
+    "memory edit": (45, None),
+    "saved file": (40, None),
+}
 DONE = Say("Done.")
 QUIET_S = 1.0
+
+Act: TypeAlias = Callable[[Desk, int], Awaitable[None]]  # the number of its time
 
 
 @dataclass
 class Walk:
-    """The modules that one action visited, and the pairs of modules that called each other."""
+    """The modules and functions that one action entered, and the pairs of modules that called each other."""
 
     modules: set[str] = field(default_factory=set)
+    functions: set[tuple[str, str, int]] = field(default_factory=set)
     pairs: set[tuple[str, str]] = field(default_factory=set)
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
@@ -41,6 +53,8 @@ class Walk:
         if event != "call" or (module := _module(frame)) is None:
             return
         self.modules.add(module)
+        if not frame.f_code.co_name.startswith("<"):
+            self.functions.add((module, frame.f_code.co_name, frame.f_code.co_firstlineno))
         caller = _module(frame.f_back) if frame.f_back else None
         if caller not in (None, module):
             self.pairs.add((str(caller), module))
@@ -48,17 +62,23 @@ class Walk:
 
 def main() -> None:
     given = options(__doc__, rounds=None)
-    walks = asyncio.run(bench())
-    rows = [
-        Row(f"{name} ({len(walk.pairs)} pairs of modules)", len(walk.modules), aim=AIMS.get(name), unit="modules")
-        for name, walk in walks.items()
-    ]
+    rows = []
+    for name, walk in asyncio.run(bench()).items():
+        modules, functions = AIMS.get(name, (None, None))
+        rows += [
+            Row(f"{name} ({len(walk.pairs)} pairs of modules)", len(walk.modules), aim=modules, unit="modules"),
+            Row(name, len(walk.functions), aim=functions, unit="functions"),
+        ]
     show(rows, as_json=given.json)
 
 
 async def bench() -> dict[str, Walk]:
     """Return the walk of each action."""
-    return {name: await _walk(twice, approver) for name, (twice, approver) in _actions().items()}
+    walks = {}
+    for name, (calls, approver) in _actions().items():
+        script = [step for call in calls for step in (call, DONE)] or [DONE, DONE]
+        walks[name] = await _walk(_say, script, approver)
+    return {**walks, "saved file": await _walk(_save, [], None)}
 
 
 def _actions() -> dict[str, tuple[list[Ask], Approver | None]]:
@@ -75,15 +95,34 @@ def _actions() -> dict[str, tuple[list[Ask], Approver | None]]:
     }
 
 
-async def _walk(calls: list[Ask], approver: Approver | None) -> Walk:
+async def _walk(act: Act, script: Script, approver: Approver | None) -> Walk:
     walk = Walk()
-    async with _ready([step for call in calls for step in (call, DONE)] or [DONE, DONE], approver) as here:
-        for counted in (Walk(), walk):
+    async with _ready(script, approver) as here:
+        for number, counted in enumerate((Walk(), walk)):
             await _quiet()
             with _counted(counted):
-                told = answers(await here.say("go"))
-                assert not any("was not made" in answer or "failed" in answer for answer in told), told
+                await act(here, number)
     return walk
+
+
+async def _say(here: Desk, _: int) -> None:
+    told = answers(await here.say("go"))
+    assert not any("was not made" in answer or "failed" in answer for answer in told), told
+
+
+async def _save(here: Desk, number: int) -> None:
+    """Save a changed function, and stop counting at the swap: later looks at it run in the background."""
+    swapped = asyncio.Event()
+
+    def at_swap(change: RegistryChange) -> None:
+        assert change.changed == ("count_vowels",)
+        sys.setprofile(None)
+        swapped.set()
+
+    end = here.workspace.functions.registry.subscribe(at_swap)
+    here.put("letters.py", VOWELS.replace("text.lower()", f"text[:{1_000 + number}].lower()"))
+    await swapped.wait()
+    end()
 
 
 async def _quiet() -> None:

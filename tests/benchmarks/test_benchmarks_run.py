@@ -45,7 +45,7 @@ async def test_a_bench_gives_rows_that_can_be_printed_as_json(
     sampled(
         [
             pytest.param("sandbox", ["--rounds", "1"], id="sandbox"),
-            pytest.param("startup", ["--runs", "1"], id="startup"),
+            pytest.param("startup", ["--rounds", "1"], id="startup"),
             pytest.param("storage", ["--rows", "10"], id="storage"),
         ],
         3,
