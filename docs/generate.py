@@ -9,6 +9,7 @@ import inspect
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from itertools import groupby
@@ -22,6 +23,8 @@ from pydantic.fields import FieldInfo
 
 ROOT = Path(__file__).parent.parent
 TOP = ("agent_core", "meta_functions", "sandbox")
+SHARED = 3  # commands that take an option: it is explained once
+IN_A_ROW = 6  # options of a command: more get a table
 sys.path.insert(0, str(ROOT))
 
 from agent_core.base import events  # noqa: E402
@@ -67,16 +70,36 @@ def page() -> str:
 
 
 def commands() -> Iterator[str]:
-    """Yield the help of every command."""
+    """Yield the options that many commands share, every command, and the options of each that has many."""
+    every = [help_of(names, command) for names, command in every_command(LazyGroup("knapper"), ())]
+    counts = Counter(option for _, _, options in every for option in options)
+    shared = [option for option, count in counts.most_common() if count >= SHARED]
+    everywhere = [option for option in shared if counts[option] >= len(every) - 1]
     yield "## Commands\n"
-    for names, command in every_command(LazyGroup("knapper"), ()):
-        context = click.Context(
-            command,
-            info_name=" ".join(("knapper", *names)),
-            max_content_width=100,
-            help_option_names=["-h", "--help"],
+    yield f"Every command takes the first {len(everywhere)} of these options, unless its row describes one in another way. The others mean this wherever a row only names them.\n"
+    yield "| option | meaning |\n|---|---|"
+    yield from (f"| {code(name)} | {cell(meaning)} |" for name, meaning in shared)
+    yield "\n| command | what it does | its options |\n|---|---|---|"
+    tables: list[str] = []
+    for usage, text, options in every:
+        own = [option for option in options if option not in everywhere]
+        row = "<br>".join(
+            code(name) + ("" if (name, meaning) in shared else f" {cell(meaning)}") for name, meaning in own
         )
-        yield f"```\n{command.get_help(context)}\n```\n"
+        if len(own) > IN_A_ROW:
+            row = "below"
+            tables.append(f"\n| option of {code(usage)} | meaning |\n|---|---|")
+            tables += [f"| {code(name)} | {cell(meaning)} |" for name, meaning in own]
+        yield f"| {code(usage)} | {cell(text)} | {row} |"
+    yield from (*tables, "")
+
+
+def help_of(names: tuple[str, ...], command: click.Command) -> tuple[str, str, list[tuple[str, str]]]:
+    """Return the usage of a command, what it does, and its options with their meanings."""
+    context = click.Context(command, help_option_names=["-h", "--help"])
+    usage = " ".join(["knapper", *names, *command.collect_usage_pieces(context)[1:]])
+    options = [one.get_help_record(context) for one in command.get_params(context) if isinstance(one, click.Option)]
+    return usage, command.help or "", [option for option in options if option]
 
 
 def every_command(group: click.Group, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -84,10 +107,20 @@ def every_command(group: click.Group, above: tuple[str, ...]) -> Iterator[tuple[
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
+        if command is not None and (not isinstance(command, click.Group) or command.invoke_without_command):
+            yield (*above, name), command
         if isinstance(command, click.Group):
             yield from every_command(command, (*above, name))
-        elif command is not None:
-            yield (*above, name), command
+
+
+def code(text: str) -> str:
+    """Return code, for a cell of a table."""
+    return f"`{text}`".replace("|", "\\|")
+
+
+def cell(text: str) -> str:
+    """Return a text on one line, for a cell of a table, without signs that Markdown would read."""
+    return re.sub(r"[|*]", r"\\\g<0>", " ".join(text.split()))
 
 
 def slash_commands() -> Iterator[str]:
