@@ -285,17 +285,17 @@ def _exists(session: SqlSession, agent: str) -> bool:
 
 
 @perform.register
-def _save_agent(write: SaveAgent, session: SqlSession) -> None:
+def _save_agent(save: SaveAgent, session: SqlSession) -> None:
     session.all(
         "insert into agent (name, settings) values (?, ?)"
         " on conflict (name) do update set settings = excluded.settings",
-        *(write.agent, dump(write.settings)),
+        *(save.agent, dump(save.settings)),
     )
 
 
 @perform.register
-def _drop_agent(write: DropAgent, session: SqlSession) -> None:
-    agents = [write.agent]
+def _drop_agent(drop: DropAgent, session: SqlSession) -> None:
+    agents = [drop.agent]
     while agents:
         agent = agents.pop()
         word_index.remove_agent(session, agent)

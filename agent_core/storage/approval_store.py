@@ -139,14 +139,14 @@ def _is_answered(session: SqlSession, id: str, decision: str | None, seal: str |
 
 
 @perform.register
-def _save_yes(write: SaveYes, session: SqlSession) -> None:
-    session.all("delete from yes where function = ? and digest = ?", write.function, write.digest)
+def _save_yes(save: SaveYes, session: SqlSession) -> None:
+    session.all("delete from yes where function = ? and digest = ?", save.function, save.digest)
     session.all(
         "insert into yes (function, digest, content, grants, by, seal, at) values (?, ?, ?, ?, ?, ?, ?)",
-        *(write.function, write.digest, write.content, write.grants, write.by, write.seal, session.clock.now()),
+        *(save.function, save.digest, save.content, save.grants, save.by, save.seal, session.clock.now()),
     )
 
 
 @perform.register
-def _drop_yes(write: DropYes, session: SqlSession) -> None:
-    session.all("delete from yes where function = ?1 and (digest = ?2 or ?2 = '')", write.function, write.digest)
+def _drop_yes(drop: DropYes, session: SqlSession) -> None:
+    session.all("delete from yes where function = ?1 and (digest = ?2 or ?2 = '')", drop.function, drop.digest)

@@ -246,16 +246,16 @@ def block_value(text: str) -> Value:
 
 
 @perform.register
-def _save_block(write: SaveBlock, session: SqlSession) -> None:
-    block, now = write.block, session.clock.now()
+def _save_block(save: SaveBlock, session: SqlSession) -> None:
+    block, now = save.block, session.clock.now()
     row = session.one("select version from block where id = ?", block.id)
     current = row[0] if row else 0
     if current != block.version - 1:
         raise BlockConflict(block.label, block.version - 1, current)
     if not current:
-        _refuse_second(session, write.agent, block.id, block.label)
-    elif write.by in ("agent", "function") and not access_of(session, block.id).may_write(write.agent):
-        raise StorageError(f"`{write.agent}` may not change the block `{block.label}`.")
+        _refuse_second(session, save.agent, block.id, block.label)
+    elif save.by in ("agent", "function") and not access_of(session, block.id).may_write(save.agent):
+        raise StorageError(f"`{save.agent}` may not change the block `{block.label}`.")
     value = dump(block.value)
     session.all(
         "insert into block (id, label, value, chars, description, read_only, shared, version, edited)"
@@ -268,9 +268,9 @@ def _save_block(write: SaveBlock, session: SqlSession) -> None:
     )
     session.all(
         "insert into block_change (block, version, value, what, by, agent, turn, at) values (?, ?, ?, ?, ?, ?, ?, ?)",
-        *(block.id, block.version, value, write.action, write.by, write.agent, write.turn, now),
+        *(block.id, block.version, value, save.action, save.by, save.agent, save.turn, now),
     )
-    place = (block.position, write.agent, block.id)
+    place = (block.position, save.agent, block.id)
     if current:
         session.all("update holding set position = ? where agent = ? and block = ?", *place)
     else:
@@ -289,50 +289,50 @@ def _refuse_second(session: SqlSession, agent: str, id: str, label: str) -> None
 
 
 @perform.register
-def _attach(write: AttachBlock, session: SqlSession) -> None:
-    block = session.one("select label, shared from block where id = ?", write.block)
+def _attach(attach: AttachBlock, session: SqlSession) -> None:
+    block = session.one("select label, shared from block where id = ?", attach.block)
     if block is None:
-        raise StorageError(f"There is no block {write.block}.", fix="See which blocks are shared.")
-    if not block[1] and session.one("select 1 from holding where block = ? and agent <> ?", write.block, write.agent):
+        raise StorageError(f"There is no block {attach.block}.", fix="See which blocks are shared.")
+    if not block[1] and session.one("select 1 from holding where block = ? and agent <> ?", attach.block, attach.agent):
         raise StorageError(f"The block `{block[0]}` is not shared.", fix="Share it first.")
-    if not access_of(session, write.block).may_read(write.agent):
-        who = f"knapper memory share {block[0]} --readers {write.agent}"
+    if not access_of(session, attach.block).may_read(attach.agent):
+        who = f"knapper memory share {block[0]} --readers {attach.agent}"
         raise StorageError(
-            f"`{write.agent}` may not read the block `{block[0]}`.", fix=f"Its owner may allow it: {who}"
+            f"`{attach.agent}` may not read the block `{block[0]}`.", fix=f"Its owner may allow it: {who}"
         )
-    _refuse_second(session, write.agent, write.block, block[0])
+    _refuse_second(session, attach.agent, attach.block, block[0])
     session.all(
         "insert into holding (agent, block, position, attached) values (?, ?, ?, true)"
         " on conflict (agent, block) do update set position = excluded.position, attached = true",
-        *(write.agent, write.block, write.position),
+        *(attach.agent, attach.block, attach.position),
     )
 
 
 @perform.register
-def _limit(write: LimitBlock, session: SqlSession) -> None:
+def _limit(limit: LimitBlock, session: SqlSession) -> None:
     session.all(
         "insert into block_access (block, readers, writers) values (?, ?, ?)"
         " on conflict (block) do update set readers = excluded.readers, writers = excluded.writers",
-        *(write.block, dump([*write.readers]), dump([*write.writers])),
+        *(limit.block, dump([*limit.readers]), dump([*limit.writers])),
     )
 
 
 @perform.register
-def _detach(write: DetachBlock, session: SqlSession) -> None:
-    session.all("update holding set attached = false where agent = ? and block = ?", write.agent, write.block)
+def _detach(detach: DetachBlock, session: SqlSession) -> None:
+    session.all("update holding set attached = false where agent = ? and block = ?", detach.agent, detach.block)
 
 
 @perform.register
-def _save_section(write: SaveSection, session: SqlSession) -> None:
-    section = write.section
+def _save_section(save: SaveSection, session: SqlSession) -> None:
+    section = save.section
     session.all(
         "insert into section (agent, name, position, text, chars, edited) values (?, ?, ?, ?, ?, ?)"
         " on conflict (agent, name) do update set position = excluded.position, text = excluded.text,"
         " chars = excluded.chars, edited = excluded.edited",
-        *(write.agent, section.name, section.position, section.text, section.limit, session.clock.now()),
+        *(save.agent, section.name, section.position, section.text, section.limit, session.clock.now()),
     )
 
 
 @perform.register
-def _drop_section(write: DropSection, session: SqlSession) -> None:
-    session.all("delete from section where agent = ? and name = ?", write.agent, write.name)
+def _drop_section(drop: DropSection, session: SqlSession) -> None:
+    session.all("delete from section where agent = ? and name = ?", drop.agent, drop.name)

@@ -342,10 +342,10 @@ def _own(
 
 
 @perform.register
-def _record_call(write: RecordCall, session: SqlSession) -> None:
+def _record_call(record: RecordCall, session: SqlSession) -> None:
     now = session.clock.now()
-    returned, failed = int(write.outcome == "returned"), int(write.outcome in FAILURES)
-    _keep_call(session, write, now)
+    returned, failed = int(record.outcome == "returned"), int(record.outcome in FAILURES)
+    _keep_call(session, record, now)
     session.all(
         "insert into call_total as o (function, version, calls, returned, failed, failing, holding, first, last,"
         " seconds, worst, since, worked, longest, memory, cpu)"
@@ -358,28 +358,28 @@ def _record_call(write: RecordCall, session: SqlSession) -> None:
         " since = case when ?4 > 0 then null when ?3 > 0 and o.holding = 0 then ?5 else o.since end,"
         " worked = coalesce(?9, o.worked), last = ?5, seconds = o.seconds + ?6, longest = max(o.longest, ?6),"
         " memory = coalesce(max(o.memory, ?7), o.memory, ?7), cpu = coalesce(o.cpu + ?8, o.cpu, ?8)",
-        *(write.function, write.version, returned, failed, now, float(write.seconds), write.memory, write.cpu),
+        *(record.function, record.version, returned, failed, now, float(record.seconds), record.memory, record.cpu),
         now if returned else None,
     )
     if not returned:
-        _count_kind(session, write, now)
+        _count_kind(session, record, now)
 
 
-def _keep_call(session: SqlSession, write: RecordCall, now: float) -> None:
+def _keep_call(session: SqlSession, record: RecordCall, now: float) -> None:
     """Store the call, and delete the oldest one beyond the limit."""
-    number = session.all("select coalesce(max(n), 0) + 1 from call where function = ?", write.function)[0][0]
+    number = session.all("select coalesce(max(n), 0) + 1 from call where function = ?", record.function)[0][0]
     session.all(
         "insert into call (function, n, version, turn, outcome, error, message, seconds, memory, at, cpu)"
         " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        *(write.function, number, write.version, write.turn, write.outcome),
-        *(write.error[:NAME_CHARS], write.message[:MESSAGE_CHARS], write.seconds, write.memory, now, write.cpu),
+        *(record.function, number, record.version, record.turn, record.outcome),
+        *(record.error[:NAME_CHARS], record.message[:MESSAGE_CHARS], record.seconds, record.memory, now, record.cpu),
     )
-    session.all("delete from call where function = ? and n <= ?", write.function, number - session.keep_calls)
+    session.all("delete from call where function = ? and n <= ?", record.function, number - session.keep_calls)
 
 
-def _count_kind(session: SqlSession, write: RecordCall, now: float) -> None:
-    kind = (write.function, write.version, write.outcome)
-    error = write.error[:NAME_CHARS]
+def _count_kind(session: SqlSession, record: RecordCall, now: float) -> None:
+    kind = (record.function, record.version, record.outcome)
+    error = record.error[:NAME_CHARS]
     # The function chooses the names of its exceptions: they must not fill the table.
     kinds = session.all("select error from call_kind where function = ? and version = ? and outcome = ?", *kind)
     if (error,) not in kinds and len(kinds) >= MAX_KINDS:
@@ -392,44 +392,44 @@ def _count_kind(session: SqlSession, write: RecordCall, now: float) -> None:
 
 
 @perform.register
-def _release(write: ReleaseFunction, session: SqlSession) -> None:
+def _release(release: ReleaseFunction, session: SqlSession) -> None:
     now = session.clock.now()
-    session.all("insert into release (function, version, at) values (?, ?, ?)", write.function, write.version, now)
+    session.all("insert into release (function, version, at) values (?, ?, ?)", release.function, release.version, now)
     session.all(
         "update call_total set worst = 0, failing = 0, holding = 0, since = null where function = ? and version = ?",
-        *(write.function, write.version),
+        *(release.function, release.version),
     )
 
 
 @perform.register
-def _expose(write: SaveExposures, session: SqlSession) -> None:
+def _expose(save: SaveExposures, session: SqlSession) -> None:
     session.many(
         "insert into exposure (turn, function, version, masked, model, kind) values (?, ?, ?, ?, ?, ?)",
-        [(write.turn, name, version, masked, write.model, write.kind) for name, version, masked in write.functions],
+        [(save.turn, name, version, masked, save.model, save.kind) for name, version, masked in save.functions],
     )
     session.all("delete from exposure where n <= (select max(n) from exposure) - ?", MOST_EXPOSED)
 
 
 @perform.register
-def _rate(write: RateTurn, session: SqlSession) -> None:
+def _rate(rate: RateTurn, session: SqlSession) -> None:
     session.all(
         "update exposure set thumb = ? where turn = (select turn from call where function = ? and version = ?"
         " and turn <> '' order by n desc limit 1)",
-        *(int(write.is_right), write.function, write.version),
+        *(int(rate.is_right), rate.function, rate.version),
     )
 
 
 @perform.register
-def _see(write: SaveSeen, session: SqlSession) -> None:
-    session.all("delete from seen where agent = ? and function = ?", write.agent, write.function)
-    row = (write.agent, write.function, write.version, dump(write.shape))
+def _see(save: SaveSeen, session: SqlSession) -> None:
+    session.all("delete from seen where agent = ? and function = ?", save.agent, save.function)
+    row = (save.agent, save.function, save.version, dump(save.shape))
     session.all("insert into seen (agent, function, version, shape) values (?, ?, ?, ?)", *row)
 
 
 @perform.register
-def _save(write: SaveRecorded, session: SqlSession) -> None:
+def _save(save: SaveRecorded, session: SqlSession) -> None:
     """Store one call and delete the oldest ones beyond the limits."""
-    row = (write.function, write.outcome, write.turn, dump(write.data))
+    row = (save.function, save.outcome, save.turn, dump(save.data))
     number = session.all(
         "insert into recorded (function, outcome, turn, data, at, seal) values (?, ?, ?, ?, ?, ?) returning n",
         *(*row, session.clock.now(), sign(session.sealer, "recorded", *row)),
@@ -440,5 +440,5 @@ def _save(write: SaveRecorded, session: SqlSession) -> None:
         "delete from recorded where function = ?1 and (outcome = 'returned') = (?2 = 'returned') and n <= ("
         "select n from recorded where function = ?1 and (outcome = 'returned') = (?2 = 'returned')"
         " order by n desc limit 1 offset ?3)",
-        *(write.function, write.outcome, MOST_OF_ONE),
+        *(save.function, save.outcome, MOST_OF_ONE),
     )

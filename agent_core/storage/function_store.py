@@ -395,43 +395,43 @@ def _version(row: tuple[Any, ...]) -> VersionRow:  # Any: columns as SQLite type
 
 
 @perform.register
-def _save_version(write: SaveVersion, session: SqlSession) -> None:
-    if content_hash(write.text) != write.version:
-        raise StorageError(f"Version {write.version[:12]} of `{write.module}` is not the hash of its source.")
-    keep_text(session, write.version, write.text)
+def _save_version(save: SaveVersion, session: SqlSession) -> None:
+    if content_hash(save.text) != save.version:
+        raise StorageError(f"Version {save.version[:12]} of `{save.module}` is not the hash of its source.")
+    keep_text(session, save.version, save.text)
     session.all(
         "insert into change (module, version, by, turn, model, reason, at, kept_out) values (?, ?, ?, ?, ?, ?, ?, ?)",
-        *(write.module, write.version, write.by, write.turn, write.model, write.reason, session.clock.now()),
-        " ".join(write.kept_out),
+        *(save.module, save.version, save.by, save.turn, save.model, save.reason, session.clock.now()),
+        " ".join(save.kept_out),
     )
 
 
 @perform.register
-def _set_manifest(write: SetManifest, session: SqlSession) -> None:
-    row = session.one("select version from manifest where module = ?", write.module)
+def _set_manifest(manifest: SetManifest, session: SqlSession) -> None:
+    row = session.one("select version from manifest where module = ?", manifest.module)
     current = row[0] if row else None
-    if current != write.expected:
-        raise ManifestConflict(write.module, write.expected, current)
-    if write.version is not None:
-        if not session.one("select 1 from text where hash = ?", write.version):
-            message = f"Version {write.version[:12]} of `{write.module}` was never saved."
+    if current != manifest.expected:
+        raise ManifestConflict(manifest.module, manifest.expected, current)
+    if manifest.version is not None:
+        if not session.one("select 1 from text where hash = ?", manifest.version):
+            message = f"Version {manifest.version[:12]} of `{manifest.module}` was never saved."
             raise StorageError(message, fix="Save the version first.")
         session.all(
             "insert into manifest (module, version) values (?, ?)"
             " on conflict (module) do update set version = excluded.version",
-            *(write.module, write.version),
+            *(manifest.module, manifest.version),
         )
     elif current is not None:
-        session.all("delete from manifest where module = ?", write.module)
+        session.all("delete from manifest where module = ?", manifest.module)
         session.all(
             "insert into change (module, version, by, turn, model, reason, at) values (?, null, ?, ?, '', ?, ?)",
-            *(write.module, write.by, write.turn, write.reason, session.clock.now()),
+            *(manifest.module, manifest.by, manifest.turn, manifest.reason, session.clock.now()),
         )
 
 
 @perform.register
-def _save_verdict(write: SaveVerdict, session: SqlSession) -> None:
-    row = (write.version, write.function, dump(write.verdict))
+def _save_verdict(save: SaveVerdict, session: SqlSession) -> None:
+    row = (save.version, save.function, dump(save.verdict))
     session.all(
         "insert into verdict (version, function, verdict, at, seal) values (?, ?, ?, ?, ?)"
         " on conflict (version, function) do update set verdict = excluded.verdict, at = excluded.at,"
@@ -441,8 +441,8 @@ def _save_verdict(write: SaveVerdict, session: SqlSession) -> None:
 
 
 @perform.register
-def _save_pending(write: SavePending, session: SqlSession) -> None:
-    row = (write.function, dump(write.candidate))
+def _save_pending(save: SavePending, session: SqlSession) -> None:
+    row = (save.function, dump(save.candidate))
     session.all(
         "insert into pending (function, candidate, at, seal) values (?, ?, ?, ?)"
         " on conflict (function) do update set candidate = excluded.candidate, at = excluded.at, seal = excluded.seal",
@@ -451,8 +451,8 @@ def _save_pending(write: SavePending, session: SqlSession) -> None:
 
 
 @perform.register
-def _drop_pending(write: DropPending, session: SqlSession) -> None:
-    session.all("delete from pending where function = ?", write.function)
+def _drop_pending(drop: DropPending, session: SqlSession) -> None:
+    session.all("delete from pending where function = ?", drop.function)
 
 
 @perform.register
@@ -470,46 +470,46 @@ def _end_write(write: EndWrite, session: SqlSession) -> None:
 
 
 @perform.register
-def _save_reading(write: SaveReading, session: SqlSession) -> None:
-    seal = sign(session.sealer, "reading", write.path, write.version, write.reading)
+def _save_reading(save: SaveReading, session: SqlSession) -> None:
+    seal = sign(session.sealer, "reading", save.path, save.version, save.reading)
     session.all(
         "insert into reading (path, mtime_ns, size, inode, version, reading, seal) values (?, ?, ?, ?, ?, ?, ?)"
         " on conflict (path) do update set mtime_ns = excluded.mtime_ns, size = excluded.size, inode = excluded.inode,"
         " version = excluded.version, reading = excluded.reading, seal = excluded.seal",
-        *(write.path, *write.stamp[:2], str(write.stamp[2]), write.version, write.reading, seal),
+        *(save.path, *save.stamp[:2], str(save.stamp[2]), save.version, save.reading, seal),
     )
 
 
 @perform.register
-def _drop_reading(write: DropReading, session: SqlSession) -> None:
-    session.all("delete from reading where path = ?", write.path)
+def _drop_reading(drop: DropReading, session: SqlSession) -> None:
+    session.all("delete from reading where path = ?", drop.path)
 
 
 @perform.register
-def _save_state(write: SaveState, session: SqlSession) -> None:
-    if _newest_state(session, write.function) != write.expected:
-        raise StateConflict(write.function)
-    if write.turn:
-        session.all("delete from state where function = ? and turn = ?", write.function, write.turn)
-    _add_state(session, write.function, write.turn, write.value)
+def _save_state(save: SaveState, session: SqlSession) -> None:
+    if _newest_state(session, save.function) != save.expected:
+        raise StateConflict(save.function)
+    if save.turn:
+        session.all("delete from state where function = ? and turn = ?", save.function, save.turn)
+    _add_state(session, save.function, save.turn, save.value)
     session.all(
         "delete from state where function = ?1 and n <= (select n from state where function = ?1"
         " order by n desc limit 1 offset ?2)",
-        *(write.function, MOST_STATES),
+        *(save.function, MOST_STATES),
     )
 
 
 @perform.register
-def _begin_state(write: BeginState, session: SqlSession) -> None:
-    if _newest_state(session, write.function):
-        _add_state(session, write.function, BEGUN, {})
+def _begin_state(begin: BeginState, session: SqlSession) -> None:
+    if _newest_state(session, begin.function):
+        _add_state(session, begin.function, BEGUN, {})
 
 
 @perform.register
-def _drop_state(write: DropState, session: SqlSession) -> None:
-    if _newest_state(session, write.function) != write.n:
-        raise StateConflict(write.function)
-    session.all("delete from state where n = ?", write.n)
+def _drop_state(drop: DropState, session: SqlSession) -> None:
+    if _newest_state(session, drop.function) != drop.n:
+        raise StateConflict(drop.function)
+    session.all("delete from state where n = ?", drop.n)
 
 
 def _newest_state(session: SqlSession, function: str) -> int:
@@ -522,23 +522,23 @@ def _add_state(session: SqlSession, function: str, turn: str, value: object) -> 
 
 
 @perform.register
-def _save_tended(write: SaveTended, session: SqlSession) -> None:
+def _save_tended(save: SaveTended, session: SqlSession) -> None:
     session.all(
         "insert into tended (run, function, kind, before, after, note, at) values (?, ?, ?, ?, ?, ?, ?)",
-        *(write.run, write.function, write.kind, write.before, write.after, write.note, session.clock.now()),
+        *(save.run, save.function, save.kind, save.before, save.after, save.note, session.clock.now()),
     )
 
 
 @perform.register
-def _undo_tended(write: UndoTended, session: SqlSession) -> None:
-    session.all("update tended set undone = true where n = ?", write.n)
+def _undo_tended(undo: UndoTended, session: SqlSession) -> None:
+    session.all("update tended set undone = true where n = ?", undo.n)
 
 
 @perform.register
-def _pin(write: PinFunction, session: SqlSession) -> None:
-    session.all("insert into pin values (?, ?) on conflict do nothing", write.agent, write.function)
+def _pin(pin: PinFunction, session: SqlSession) -> None:
+    session.all("insert into pin values (?, ?) on conflict do nothing", pin.agent, pin.function)
 
 
 @perform.register
-def _unpin(write: UnpinFunction, session: SqlSession) -> None:
-    session.all("delete from pin where agent = ? and function = ?", write.agent, write.function)
+def _unpin(unpin: UnpinFunction, session: SqlSession) -> None:
+    session.all("delete from pin where agent = ? and function = ?", unpin.agent, unpin.function)

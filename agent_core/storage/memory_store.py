@@ -317,12 +317,12 @@ def _passage(row: tuple[Any, ...]) -> PassageRow:  # Any: columns as SQLite type
 
 
 @perform.register
-def _save_passages(write: SavePassages, session: SqlSession) -> None:
+def _save_passages(save: SavePassages, session: SqlSession) -> None:
     """Store the new passages."""
     fresh: dict[str, list[tuple[int, str]]] = defaultdict(list)
     # Of two with the same id, the first one is kept, here and by the database.
-    by_id = {(passage.agent, passage.id): passage for passage in reversed(write.passages)}
-    for seq, agent, id in session.many(_INSERT_PASSAGE, map(_passage_columns, write.passages)):
+    by_id = {(passage.agent, passage.id): passage for passage in reversed(save.passages)}
+    for seq, agent, id in session.many(_INSERT_PASSAGE, map(_passage_columns, save.passages)):
         passage = by_id[agent, id]
         for tag in set(passage.tags):
             session.all("insert into tag (agent, tag, passage) values (?, ?, ?)", agent, tag, seq)
@@ -346,18 +346,18 @@ def _passage_columns(passage: PassageRow) -> tuple[str | float, ...]:
 
 
 @perform.register
-def _drop_passages(write: DropPassages, session: SqlSession) -> None:
+def _drop_passages(drop: DropPassages, session: SqlSession) -> None:
     """Delete passages by their ids."""
     which = "delete from passage where agent = ? and id in (select value from json_each(?)) returning seq"
-    _unindex(session, write.agent, session.all(which, write.agent, json.dumps([*write.ids])))
+    _unindex(session, drop.agent, session.all(which, drop.agent, json.dumps([*drop.ids])))
 
 
 @perform.register
-def _drop_document(write: DropDocument, session: SqlSession) -> None:
+def _drop_document(drop: DropDocument, session: SqlSession) -> None:
     """Delete a source and its passages."""
-    session.all("delete from document where agent = ? and hash = ?", write.agent, write.hash)
+    session.all("delete from document where agent = ? and hash = ?", drop.agent, drop.hash)
     which = "delete from passage where agent = ? and document = ? and document <> '' returning seq"
-    _unindex(session, write.agent, session.all(which, write.agent, write.hash))
+    _unindex(session, drop.agent, session.all(which, drop.agent, drop.hash))
 
 
 def _unindex(
@@ -369,10 +369,10 @@ def _unindex(
 
 
 @perform.register
-def _save_said(write: SaveSaid, session: SqlSession) -> None:
+def _save_said(save: SaveSaid, session: SqlSession) -> None:
     """Store the new messages."""
     fresh: dict[str, list[tuple[int, str]]] = defaultdict(list)
-    for said in write.rows:
+    for said in save.rows:
         row = session.one(
             "insert into said (seq, agent, n, text, words, at, speaker, session, length, asks, timed, turn)"
             " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing returning seq",
@@ -386,28 +386,28 @@ def _save_said(write: SaveSaid, session: SqlSession) -> None:
 
 
 @perform.register
-def _save_vectors(write: SaveVectors, session: SqlSession) -> None:
+def _save_vectors(save: SaveVectors, session: SqlSession) -> None:
     """Store the vectors of existing rows."""
-    if not write.space:
+    if not save.space:
         raise StorageError("A space of vectors needs a name.")
-    given = dict(write.vectors)
+    given = dict(save.vectors)
     owners: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
-    for agent, seq in session.all(_OWNERS[write.shelf], numbers([*given])):
+    for agent, seq in session.all(_OWNERS[save.shelf], numbers([*given])):
         owners[agent].append((seq, given[seq]))
     for agent, vectors in owners.items():
-        session.vectors.save(session, Key(agent, write.shelf, write.space), vectors)
+        session.vectors.save(session, Key(agent, save.shelf, save.space), vectors)
 
 
 @perform.register
-def _drop_vectors(write: DropVectors, session: SqlSession) -> None:
+def _drop_vectors(drop: DropVectors, session: SqlSession) -> None:
     """Delete the vectors of every other space."""
-    session.all("delete from lane where shelf = ? and space not in ('', ?)", write.shelf, write.space)
+    session.all("delete from lane where shelf = ? and space not in ('', ?)", drop.shelf, drop.space)
     session.vectors.sweep(session)
 
 
 @perform.register
-def _save_document(write: SaveDocument, session: SqlSession) -> None:
-    document = write.document
+def _save_document(save: SaveDocument, session: SqlSession) -> None:
+    document = save.document
     session.all(
         "insert into document (agent, hash, name, kind, at, done, total, complete) values (?, ?, ?, ?, ?, ?, ?, ?)"
         " on conflict (agent, hash) do update set name = excluded.name, kind = excluded.kind, at = excluded.at,"
@@ -437,11 +437,11 @@ _PAIRS: Final = (
 
 
 @perform.register
-def _copy_document(write: CopyDocument, session: SqlSession) -> None:
+def _copy_document(copy: CopyDocument, session: SqlSession) -> None:
     """Copy a source: nothing is read or embedded again."""
-    session.all(_COPY_DOCUMENT, write.hash, write.owner, write.agent)
-    passages = [_passage(row) for row in session.all(_COPIED, write.owner, write.hash)]
-    _save_passages(SavePassages(tuple(replace(passage, agent=write.agent) for passage in passages)), session)
-    for key, found in spaces(session, write.owner, "archival"):
-        if vectors := session.all(_PAIRS, write.hash, write.owner, write.agent, found.id):
-            session.vectors.save(session, key._replace(agent=write.agent), [(seq, vector) for seq, vector in vectors])
+    session.all(_COPY_DOCUMENT, copy.hash, copy.owner, copy.agent)
+    passages = [_passage(row) for row in session.all(_COPIED, copy.owner, copy.hash)]
+    _save_passages(SavePassages(tuple(replace(passage, agent=copy.agent) for passage in passages)), session)
+    for key, found in spaces(session, copy.owner, "archival"):
+        if vectors := session.all(_PAIRS, copy.hash, copy.owner, copy.agent, found.id):
+            session.vectors.save(session, key._replace(agent=copy.agent), [(seq, vector) for seq, vector in vectors])

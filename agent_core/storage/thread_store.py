@@ -321,34 +321,34 @@ class ThreadStore(Tables):
 
 
 @perform.register
-def _send(write: SendMessage, session: SqlSession) -> None:
-    key = f"{write.sender}:{write.key}" if write.key else write.id
-    if session.one("select 1 from event where agent = ? and key = ?", write.recipient, key):
+def _send(send: SendMessage, session: SqlSession) -> None:
+    key = f"{send.sender}:{send.key}" if send.key else send.id
+    if session.one("select 1 from event where agent = ? and key = ?", send.recipient, key):
         return
     session.all(
         "insert into thread (id, agent, limits, started) values (?, ?, ?, ?) on conflict do nothing",
-        *(write.thread, write.sender, dump(write.limits), session.clock.now()),
+        *(send.thread, send.sender, dump(send.limits), session.clock.now()),
     )
-    thread = _thread(session, write.thread)
+    thread = _thread(session, send.thread)
     assert thread is not None
     if thread.state != "open":
         raise ThreadStopped(f"This thread was stopped: {thread.why}", fix="Reply with what you have.")
-    if why := thread.allowance(hops=write.hops - 1).broken("hops", "messages"):
+    if why := thread.allowance(hops=send.hops - 1).broken("hops", "messages"):
         raise ThreadStopped(f"The message was not sent. {why}", fix="Reply with what you have.")
-    if write.kind == "ask":
-        _check_circle(session, write.sender, write.recipient)
-    _check_progress(session, write)
-    state = "open" if write.kind == "ask" else "sent"
+    if send.kind == "ask":
+        _check_circle(session, send.sender, send.recipient)
+    _check_progress(session, send)
+    state = "open" if send.kind == "ask" else "sent"
     session.all(
         "insert into message (id, thread, kind, sender, recipient, text, turn, hops, owes, state, at, due)"
         " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        *(write.id, write.thread, write.kind, write.sender, write.recipient, write.text, write.turn, write.hops),
-        *(write.owes, state, session.clock.now(), write.due),
+        *(send.id, send.thread, send.kind, send.sender, send.recipient, send.text, send.turn, send.hops),
+        *(send.owes, state, session.clock.now(), send.due),
     )
-    owed = write.id if write.kind == "ask" else write.owes if write.kind == "handoff" else ""
-    payload = {"text": write.text, "from": write.sender, "thread": write.thread, "hops": write.hops, "owes": owed}
-    post_event(session, Post(write.recipient, write.kind, payload, key=key))
-    _spend(session, write.thread, write.sender, {"messages": 1, "hops": write.hops})
+    owed = send.id if send.kind == "ask" else send.owes if send.kind == "handoff" else ""
+    payload = {"text": send.text, "from": send.sender, "thread": send.thread, "hops": send.hops, "owes": owed}
+    post_event(session, Post(send.recipient, send.kind, payload, key=key))
+    _spend(session, send.thread, send.sender, {"messages": 1, "hops": send.hops})
 
 
 def _check_circle(session: SqlSession, sender: str, recipient: str) -> None:
@@ -366,14 +366,14 @@ def _check_circle(session: SqlSession, sender: str, recipient: str) -> None:
         known.update(name for (name,) in rows)
 
 
-def _check_progress(session: SqlSession, write: SendMessage) -> None:
+def _check_progress(session: SqlSession, send: SendMessage) -> None:
     """Raise an error if the sender sends nearly the same text to the same recipient for the third time in a thread."""
     rows = session.all(
         "select text from message where thread = ? and sender = ? and recipient = ? order by seq desc limit ?",
-        *(write.thread, write.sender, write.recipient, SAME_TIMES - 1),
+        *(send.thread, send.sender, send.recipient, SAME_TIMES - 1),
     )
-    if len(rows) == SAME_TIMES - 1 and all(_is_near(write.text, text) for (text,) in rows):
-        message = f"`{write.sender}` says nearly the same to `{write.recipient}` for the third time."
+    if len(rows) == SAME_TIMES - 1 and all(_is_near(send.text, text) for (text,) in rows):
+        message = f"`{send.sender}` says nearly the same to `{send.recipient}` for the third time."
         raise NoProgress(message, fix="Say something new, or reply with what you have.")
 
 
@@ -383,25 +383,25 @@ def _is_near(text: str, other: str) -> bool:
 
 
 @perform.register
-def _answer_ask(write: AnswerAsk, session: SqlSession) -> None:
-    _answer(session, write)
+def _answer_ask(answer: AnswerAsk, session: SqlSession) -> None:
+    _answer(session, answer)
 
 
-def _answer(session: SqlSession, write: AnswerAsk) -> None:
+def _answer(session: SqlSession, answer: AnswerAsk) -> None:
     row = session.one(
         "update message set state = ?, answer = ?, ended = ? where id = ? and state = 'open'"
         " returning turn, thread, recipient",
-        *(write.state, write.text, session.clock.now(), write.ask),
+        *(answer.state, answer.text, session.clock.now(), answer.ask),
     )
     if row is not None:
-        _drop_waiting(session, f"agent = ?2 and {_OWES}", row[2], write.ask)
+        _drop_waiting(session, f"agent = ?2 and {_OWES}", row[2], answer.ask)
         _spend(session, row[1], row[2], {"messages": 1})
         _wake(session, row[0])
 
 
 @perform.register
-def _wake_asker(write: WakeAsker, session: SqlSession) -> None:
-    _wake(session, write.turn)
+def _wake_asker(wake: WakeAsker, session: SqlSession) -> None:
+    _wake(session, wake.turn)
 
 
 def _wake(session: SqlSession, turn: str) -> None:
@@ -438,22 +438,22 @@ def _reason(session: SqlSession, message_row: MessageRow) -> str:
 
 
 @perform.register
-def _route(write: RouteAsk, session: SqlSession) -> None:
-    rows = _messages(session, "id = ? and state = 'open'", write.ask)
+def _route(route: RouteAsk, session: SqlSession) -> None:
+    rows = _messages(session, "id = ? and state = 'open'", route.ask)
     if not rows:
         return
     ask = rows[0]
-    _check_circle(session, ask.sender, write.to)
+    _check_circle(session, ask.sender, route.to)
     _drop_waiting(session, f"agent = ?2 and {_OWES}", ask.recipient, ask.id)
-    session.all("update message set recipient = ? where id = ?", write.to, ask.id)
+    session.all("update message set recipient = ? where id = ?", route.to, ask.id)
     payload = {"text": ask.text, "from": ask.sender, "thread": ask.thread, "hops": ask.hops, "owes": ask.id}
-    post_event(session, Post(write.to, "ask", payload, key=f"{ask.id}:{write.to}"))
+    post_event(session, Post(route.to, "ask", payload, key=f"{ask.id}:{route.to}"))
 
 
 @perform.register
-def _spend_in_thread(write: SpendInThread, session: SqlSession) -> None:
-    if session.one("select 1 from thread where id = ?", write.thread):
-        _spend(session, write.thread, write.agent, write.amounts)
+def _spend_in_thread(spend: SpendInThread, session: SqlSession) -> None:
+    if session.one("select 1 from thread where id = ?", spend.thread):
+        _spend(session, spend.thread, spend.agent, spend.amounts)
 
 
 def _spend(session: SqlSession, thread: str, agent: str, amounts: dict[str, int | float]) -> None:
@@ -465,44 +465,44 @@ def _spend(session: SqlSession, thread: str, agent: str, amounts: dict[str, int 
 
 
 @perform.register
-def _set_thread(write: SetThread, session: SqlSession) -> None:
-    session.all("update thread set state = ?, why = ? where id = ?", write.state, write.why, write.thread)
-    if write.state != "stopped":
+def _set_thread(thread: SetThread, session: SqlSession) -> None:
+    session.all("update thread set state = ?, why = ? where id = ?", thread.state, thread.why, thread.thread)
+    if thread.state != "stopped":
         return
     session.all(
         "update message set state = 'stopped', ended = ? where thread = ? and state = 'open'",
-        *(session.clock.now(), write.thread),
+        *(session.clock.now(), thread.thread),
     )
-    _drop_waiting(session, "json_extract(payload, '$.thread') = ?2", write.thread)
+    _drop_waiting(session, "json_extract(payload, '$.thread') = ?2", thread.thread)
     session.all(
         "update turn set cancelled = true where state = 'open' and (id = ?1 or event in"
         " (select seq from event where json_extract(payload, '$.thread') = ?1))",
-        write.thread,
+        thread.thread,
     )
 
 
 @perform.register
-def _set_beat(write: SetBeat, session: SqlSession) -> None:
+def _set_beat(beat: SetBeat, session: SqlSession) -> None:
     where = "from event where agent = ? and turn is null and key like 'beat:%'"
-    if write.stays and session.one(f"select 1 {where}", write.agent):
+    if beat.stays and session.one(f"select 1 {where}", beat.agent):
         return
-    session.all(f"delete {where}", write.agent)
-    post = Post(write.agent, BEAT, write.payload, f"beat:{session.clock.new_id()}", write.due)
+    session.all(f"delete {where}", beat.agent)
+    post = Post(beat.agent, BEAT, beat.payload, f"beat:{session.clock.new_id()}", beat.due)
     post_event(session, post, is_limited=False)
 
 
 @perform.register
-def _pause(write: PauseAgent, session: SqlSession) -> None:
+def _pause(pause: PauseAgent, session: SqlSession) -> None:
     session.all(
         "insert into paused (agent, why, at) values (?, ?, ?)"
         " on conflict (agent) do update set why = excluded.why, at = excluded.at",
-        *(write.agent, write.why, session.clock.now()),
+        *(pause.agent, pause.why, session.clock.now()),
     )
 
 
 @perform.register
-def _resume(write: ResumeAgent, session: SqlSession) -> None:
-    session.all("delete from paused where agent = ?", write.agent)
+def _resume(resume: ResumeAgent, session: SqlSession) -> None:
+    session.all("delete from paused where agent = ?", resume.agent)
 
 
 def leave_threads(session: SqlSession, agent: str) -> None:

@@ -86,8 +86,8 @@ def apply(session: SqlSession, writes: Iterable[Write]) -> None:
 
 
 @perform.register
-def _save_text(write: SaveText, session: SqlSession) -> None:
-    keep_text(session, content_hash(write.text), write.text)
+def _save_text(save: SaveText, session: SqlSession) -> None:
+    keep_text(session, content_hash(save.text), save.text)
 
 
 def keep_text(session: SqlSession, hash: str, text: str) -> None:
