@@ -32,7 +32,7 @@ Fact: TypeAlias = Literal[
 """The kinds of facts: functions and helpers that were created, changed or deleted; blocks of memory that were written,
 and in how many lines; files that were written or removed; addresses that were reached, refused or did not answer;
 agents that received a message; questions to a person, with the answers; functions that were called, those that
-failed, and those whose end was not observed.
+failed, and those that were not seen to end.
 """
 
 Made: TypeAlias = dict[str, list[str] | dict[str, int]]

@@ -1,6 +1,6 @@
 """The `self.state` of a function: read from the store, and held until the answer of its call is stored.
 
-A state belongs to one function, whoever calls it. The function is identified by the code that runs, not by a name that
+A state belongs to one function, for all callers. The function is identified by the code that runs, not by a name that
 a worker sends.
 """
 

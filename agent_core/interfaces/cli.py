@@ -32,7 +32,7 @@ _COMMANDS = (
 _ELSEWHERE = {"worker": "agents", "log": "memory", **dict.fromkeys(("login", "tokens"), "serve")} | dict.fromkeys(
     ("init", "schema", "state", "doctor"), "setup"
 )
-"""The module in `commands` for each command whose module has a different name."""
+"""The module in `commands` for each command with a module of another name."""
 
 _GROUPS = (
     (

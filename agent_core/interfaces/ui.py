@@ -48,7 +48,7 @@ class JsonLines:
     """A listener that prints one event per line on standard output."""
 
     def hear(self, event: Event) -> None:
-        """Print the event's published JSON. Leave out `Writing` events, whose content a later event has in full."""
+        """Print the event's published JSON. Leave out `Writing` events: a later event has their content in full."""
         if not isinstance(event, events.Writing):
             print_json(event)
 

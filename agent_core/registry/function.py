@@ -88,7 +88,7 @@ class ModuleReading:
     """The functions that a module offers, every problem found, and the workspace modules that it may import.
 
     `parsed` is false if the whole module is rejected; its last good version must then stay in force. `leans` are the
-    other modules whose text determined a schema, with their versions.
+    other modules that determined a schema by their text, with their versions.
     """
 
     source: "ModuleSource"

@@ -264,7 +264,7 @@ class ThreadStore(Tables):
 
     @change
     def expire(self, session: SqlSession) -> list[MessageRow]:
-        """Answer the asks whose time is over with the reason why there is no answer, and return them."""
+        """Answer the overdue asks with the reason why there is no answer, and return them."""
         late = _messages(session, "state = 'open' and due <= ? order by due", session.clock.now())
         for ask in late:
             _answer(session, AnswerAsk(ask.id, _reason(session, ask), "timed_out"))

@@ -56,7 +56,7 @@ class Debug:
     """The debugging options of one call.
 
     `human`: stops are questions to a human. `trace`: record the lines that ran, with changed locals (`lines`) or
-    without (`cover`); `covers` is the module and function whose lines are counted. `looks_back`: a call that raised
+    without (`cover`); `covers` names the function to count lines of, with its module. `looks_back`: a call that raised
     stops at the place of the exception.
     """
 

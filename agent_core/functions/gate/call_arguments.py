@@ -362,7 +362,7 @@ def _as_set(row: list[Value]) -> Value:
 
 
 def unseen(arguments: Arguments, examples: Sequence[Arguments]) -> list[str]:
-    """Return the parameters whose values are unlike those of all examples; the author answers for the others."""
+    """Return the parameters with values unlike those of all examples; the author answers for the others."""
     seen = {name: [example[name] for example in examples if name in example] for name in arguments}
     return [name for name, value in arguments.items() if not _is_within(value, seen[name])]
 

@@ -62,7 +62,7 @@ TOO_DEEP = Finding(
 class TrialSubject:
     """The promised function with its importable module, which the stages run in a worker.
 
-    `tree` and `node` are of its own text; `snapshot` has the module.
+    `tree` and `node` are of the function's text alone; `snapshot` has the module.
     """
 
     function: "Function"
@@ -109,7 +109,7 @@ class Draft:
     trials: ExampleTrials = ExampleTrials()
     unnoticed: tuple["Mutant", ...] = ()  # tried changes of the body that no example detected
     mutants_tried: int = 0
-    challenges: tuple[str, ...] = ()  # calls whose results the author must predict
+    challenges: tuple[str, ...] = ()  # calls with results that the author must predict
     answer: "ReaderAnswer | None" = None
     is_challenging: bool = False  # whether its author can be asked
     is_read: bool = False  # whether a reader is asked

@@ -29,7 +29,7 @@ _ENDLESS = frozenset({"count", "cycle", "repeat", "iter", "append", "extend", "a
 
 @dataclass(frozen=True, slots=True)
 class FailedCall:
-    """A failing call and its outcome; `unlike` are the parameters whose values are unlike those of all examples.
+    """A failing call and its outcome; `unlike` are the parameters with values unlike those of all examples.
 
     `allowed_s` is the time limit of a call if this one may only be slow; 0 if it looks endless.
     """

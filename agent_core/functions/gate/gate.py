@@ -1,7 +1,7 @@
 """The gate: runs the stages on a candidate or a saved file, and reports their findings.
 
-The stages are data, in order of their cost: one list for a candidate, and one for a saved file, whose functions later
-pass the other stages of a candidate. Each stage adds findings, and none stops the next one, which decides itself
+The stages are data, in order of their cost: one list for a candidate, and one for a saved file; its functions pass
+the other stages of a candidate later. Each stage adds findings, and none stops the next one, which decides itself
 whether it can run. The verdict is computed here, from values.
 """
 
@@ -119,7 +119,7 @@ def look(file: SavedFile) -> SavedFile:
 
 
 async def try_import(file: SavedFile, trial_tools: TrialTools) -> SavedFile:
-    """Return the file after an import in a worker; one that only lacks a package is accepted, and proven later."""
+    """Return the file after an import in a worker; one that only needs a package is accepted, and proven later."""
     if not file.is_parsed:
         return file.skip("the file is not Python")
     reading, problems = await try_module(file.module, file.snapshot, trial_tools)
@@ -156,7 +156,7 @@ async def prove_changed(file: SavedFile, trial: TrialTools) -> SavedFile:
 
 
 def _to_try_again(file: SavedFile, snapshot: Snapshot) -> set[str]:
-    """Return the functions of the file whose results may have changed."""
+    """Return the functions of the file that may return other results now."""
     own, before = _different(file), _before(file)
     offered = [function.name for function in file.module.functions]
     return {name for name in offered if before is None or name in own or _differs(name, before, snapshot)}
@@ -452,7 +452,7 @@ class Gate:
     async def run_examples(
         self, function: Function, snapshot: Snapshot, granted: Granted = UNGRANTED
     ) -> tuple[ExampleResult, ...]:
-        """Run the examples of an existing function again, and mark those that lack a grant."""
+        """Run the examples of an existing function again, and mark those that need another grant."""
         trial = self._trial.reading(granted)
         return await run_examples(function.examples, function, snapshot, trial, granted.grants)
 

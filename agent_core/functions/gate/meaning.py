@@ -242,7 +242,7 @@ async def _chosen(draft: Draft, subject: TrialSubject, trial: "TrialTools") -> l
 async def _results(
     draft: Draft, subject: TrialSubject, calls: Sequence[Arguments], trial: "TrialTools"
 ) -> list[TriedCall]:
-    """Return the calls whose results a person could work out."""
+    """Return the calls with results that a person could work out."""
     function = subject.function
     texts = [None, *(mutant.text for mutant in draft.unnoticed[:_MOST_CHANGES])]
     attempts = [Attempt(arguments, text) for arguments in calls for text in texts]

@@ -439,7 +439,7 @@ async def run(
 ) -> tuple[ExampleResult, ...]:
     """Run every example in a separate worker, as parallel as the sandbox allows.
 
-    If the function has `grants`, examples that lack one are marked as not run.
+    If the function has `grants`, examples that need another are marked as not run.
     """
     is_float = promises_floats(function.returns)
 

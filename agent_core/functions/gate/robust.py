@@ -152,8 +152,8 @@ class RobustTrial:
     def calls(self) -> Iterator[Arguments]:
         """Yield the calls to try: recombined values of the examples and edge values of the types, alternating."""
         schema, most = self._function.parameters, self._draft.rules.robust_calls
-        anew = recombine(self._examples, schema)[: most // 2]
-        in_turn = chain.from_iterable(zip_longest(anew, edge_calls(schema, self._examples)))
+        recombined = recombine(self._examples, schema)[: most // 2]
+        in_turn = chain.from_iterable(zip_longest(recombined, edge_calls(schema, self._examples)))
         calls = {repr(call): call for call in in_turn if call is not None}
         if self._is_sent:
             known = {*map(repr, self._examples)}

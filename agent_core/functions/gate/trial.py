@@ -170,7 +170,7 @@ async def load(draft: Draft, trial: TrialTools) -> Draft:
 
 
 async def _import_draft(draft: Draft, reading: "ModuleReading", trial_tools: TrialTools) -> Draft:
-    """Return the draft after an import; a library's function may lack a package, which a call then asks for."""
+    """Return the draft after an import; a library's function may need a package that a call asks for."""
     function = next((function for function in reading.functions if function.name == draft.candidate.name), None)
     own, is_typed = (function.line, not function.unresolved) if function else (0, False)
     reading, problems = await try_module(reading, draft.snapshot, trial_tools)

@@ -100,7 +100,7 @@ class StageReport:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """An example whose written result differs from the returned one. Neither is assumed to be right."""
+    """An example that gives another result than the returned one. Neither is assumed to be right."""
 
     call: str
     expected: str
@@ -139,8 +139,8 @@ class Verdict:
     offered: Disagreement | None = None
     needs: Grants = NOTHING
     asking: tuple[tuple[int, str], ...] = ()  # lines that need grants it does not have
-    challenges: tuple[str, ...] = ()  # calls whose results its author must still predict
-    predicted: tuple[str, ...] = ()  # calls whose results its author has predicted
+    challenges: tuple[str, ...] = ()  # calls with results that its author must still predict
+    predicted: tuple[str, ...] = ()  # calls with results that its author has predicted
     answer: ReaderAnswer | None = None
     reach: tuple[str, ...] = ()  # descriptions of what it accesses; empty if it only computes
 
@@ -198,7 +198,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Breakage:
-    """A function in another file whose examples fail because of a save.
+    """A function in another file with examples that fail because of a save.
 
     `name` is the changed function, or empty if code around functions changed. `code` is the hash of all the code with
     which the examples fail.

@@ -56,7 +56,7 @@ class BackgroundReview:
         self._is_open = False
 
     def ask(self, verdict: "ModuleVerdict") -> None:
-        """Queue a review of the functions of a saved file whose results may have changed."""
+        """Queue a review of the functions of a saved file that may return other results now."""
         for name, _ in verdict.standings if self._is_open else ():
             self._left.pop(name, None)
             if name not in self._waiting and len(self._waiting) >= _MOST:

@@ -252,7 +252,7 @@ class Context:
         value = found(self, **arguments) if takes_self else found(**arguments)
         if not inspect.isawaitable(value):
             return value
-        with ThreadPoolExecutor(1) as apart:  # whoever calls may itself be in a loop
+        with ThreadPoolExecutor(1) as apart:  # the caller may itself be in a loop
             return apart.submit(asyncio.run, value).result()
 '''
 

@@ -32,7 +32,7 @@ _LONGEST = 6_000
 _WHY_REJECTED = "`/reload` or `knapper functions reload` says what is wrong with it."
 
 CatchUp = Callable[[str], Awaitable[None]]
-"""Loads the current content of the file at a path, whoever wrote it."""
+"""Loads the current content of the file at a path, no matter who wrote it."""
 Replan = Callable[[], Awaitable[PlannedChange]]
 Late = Callable[[WorkspaceError], Awaitable[PlannedChange]]
 """Returns the plan that replaces one that was too late."""

@@ -160,7 +160,7 @@ class PendingCandidate:
     examples: tuple[GivenExample, ...]
     verdict: Judgment
     conflict: str | None = None
-    asked: tuple[str, ...] | None = None  # calls whose results its author was asked to predict
+    asked: tuple[str, ...] | None = None  # calls with results that its author was asked to predict
 
     @classmethod
     def of(cls, candidate: Candidate, over: str, judgment: Judgment, conflict: str | None = None) -> "PendingCandidate":

@@ -337,7 +337,7 @@ def as_placed(loaded: LoadedFile, snapshot: Snapshot) -> LoadedFile:
 def modules_with_free_names(
     snapshot: Snapshot, good: GoodVersions, results: Iterable[LoadedFile]
 ) -> list[ModuleSource]:
-    """Return the files, not judged yet, whose functions were kept out and are in force now."""
+    """Return the files, not judged yet, with functions that were kept out and are in force now."""
     judged = {result.module for result in results if result.verdict is not None}
     sources: list[ModuleSource] = []
     for module, names in good.kept_out.items():

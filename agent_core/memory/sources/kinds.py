@@ -186,7 +186,7 @@ class _Reader(HTMLParser):
         self._has_body = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Handle an opening tag: it may break the line, begin a heading, or have text of its own."""
+        """Handle an opening tag: it may break the line, begin a heading, or have its own text."""
         if tag in _HEADINGS:
             level = int(tag[1])
             self._end_heading()

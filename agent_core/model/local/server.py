@@ -4,7 +4,7 @@ The engine is a separate process (see `engine.py`): one per set of weights, shar
 keeps its state for the last conversation in memory, and its state for the fixed part of a prompt on disk between runs.
 The window is the largest that fits the available memory.
 
-A state's file name contains its key and the hash of its own bytes. The engine trusts such a file (a truncated one
+A state's file name contains its key and the hash of its bytes. The engine trusts such a file (a truncated one
 crashes it), so the hash is compared before the file is read. Only a few are kept: each is about 30 MB.
 """
 

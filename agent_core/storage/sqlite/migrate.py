@@ -1,6 +1,6 @@
 """The numbered migrations: each file runs once, in order, and the state file records its number.
 
-Two processes may start at once: the number is read again under the write lock. A file whose schema differs from these
+Two processes may start at once: the number is read again under the write lock. A file with a schema unlike these
 files counts as damaged: its author may have replaced a table with anything.
 """
 
