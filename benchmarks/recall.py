@@ -69,7 +69,7 @@ async def measure(  # Any: a name of a model; JSON
                 plain = await plain_search(read, question.text)
                 groups = _groups(one, number, question)
                 scored.append((groups, _shares(found, question), _shares(plain, question)))
-            checked(read.shelf.vectors)
+            checked(read.memory.vectors)
     median = sorted(spent)[len(spent) // 2] * 1000
     kept = "postgresql" if server else "sqlite"
     return {
@@ -83,16 +83,16 @@ async def measure(  # Any: a name of a model; JSON
 
 async def searched(read: Read, question: str) -> list[int]:
     """Return the first rows that the product finds."""
-    if isinstance(read.shelf, Archival):
-        ranked = await read.shelf.rank(await asked.read(question, (), 0.0))
+    if isinstance(read.memory, Archival):
+        ranked = await read.memory.rank(await asked.read(question, (), 0.0))
         return [row.seq for row in ranked[: DEPTHS[-1]]]
-    evidence, _ = await read.shelf.gather(question)
-    return [said.seq for said in (await read.shelf.ranked(evidence))[: DEPTHS[-1]]]
+    evidence, _ = await read.memory.gather(question)
+    return [said.seq for said in (await read.memory.ranked(evidence))[: DEPTHS[-1]]]
 
 
 async def plain_search(read: Read, question: str) -> list[int]:
     """Return the first rows that the store's word index finds."""
-    shelf: Shelf = "archival" if isinstance(read.shelf, Archival) else "recall"
+    shelf: Shelf = "archival" if isinstance(read.memory, Archival) else "recall"
     hits = await read.kept.search_words(shelf, AGENT, words.content(question), DEPTHS[-1])
     return [hit.seq for hit in hits]
 

@@ -56,7 +56,7 @@ class Read:
     """One conversation or set of notes as the product stores it."""
 
     name: str
-    shelf: Any  # Any: Recall or Archival, depending on the file's format
+    memory: Any  # Any: Recall or Archival, depending on the file's format
     kept: MemoryStore
     questions: tuple[Question, ...]
 

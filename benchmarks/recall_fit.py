@@ -86,11 +86,11 @@ async def measured(path: Path, embedding: Any) -> list[Case]:  # Any: a model's 
     for number, one in enumerate(load(path)):
         async with reading(one, model) as read:
             for question in read.questions:
-                evidence, _ = await read.shelf.gather(question.text)
-                signals = await read.shelf.signals(evidence)
+                evidence, _ = await read.memory.gather(question.text)
+                signals = await read.memory.signals(evidence)
                 answers = np.array([row.utterance.seq in question.gold for row in evidence.rows])
                 cases.append(Case(number, question.category, signals, answers, len(question.gold)))
-            checked(read.shelf.vectors)
+            checked(read.memory.vectors)
     return cases
 
 

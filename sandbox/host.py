@@ -66,7 +66,7 @@ class Sandbox:
             shared = lender._pools if lender else None
             self._pools = Pools(ground.plan, ground.pool, shared if isinstance(shared, Pools) else None)
         self._is_lent = lender is not None
-        self._shelf = CompiledCache(self._compile)
+        self._compiled = CompiledCache(self._compile)
         self._keeper = StatefulWorkers(self._places)
 
     @classmethod
@@ -207,11 +207,11 @@ class Sandbox:
         source = modules.get(name)
         if source is None:
             return Refused(f"there is no module functions.{name}")
-        compiled = await self._shelf.get(source)
+        compiled = await self._compiled.get(source)
         if not isinstance(compiled, Compiled):
             return compiled.outcome if isinstance(compiled, UncompilableModule) else compiled
-        closure = await self._shelf.closure(modules, name)
-        call = CallServer(modules, self._shelf, self._places, job.handler or without_handler)
+        closure = await self._compiled.closure(modules, name)
+        call = CallServer(modules, self._compiled, self._places, job.handler or without_handler)
         for dependency in closure:
             call.show(modules[dependency].path, modules[dependency].text)
         describes = isinstance(job.work, SchemaRequest)

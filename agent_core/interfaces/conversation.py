@@ -440,8 +440,8 @@ def greeting(model: str, texts: Sequence[str]) -> list[Line]:
     """Return lines that name the model, sum up a continued conversation, and point to the help."""
     many = f"{len(texts)} message{'' if len(texts) == 1 else 's'}"
     last = one_line(headline(texts[-1]), 60) if texts else ""
-    goes_on = f"the conversation continues: you wrote {many}, the last: {last}" if texts else ""
-    sentences = (model, goes_on, "/help lists the commands; Ctrl-D leaves")
+    continuation = f"the conversation continues: you wrote {many}, the last: {last}" if texts else ""
+    sentences = (model, continuation, "/help lists the commands; Ctrl-D leaves")
     return [line(("dim", sentence)) for sentence in sentences if sentence]
 
 
@@ -458,9 +458,9 @@ async def opened(
     """Open the workspace, its agent and a conversation; close everything at the end."""
     root = Workspace.find(options.root)
     if options.once:  # at the prompt, it is loaded while the user types
-        beside = asyncio.create_task(asyncio.to_thread(import_module, "agent_core.model.client"))
+        importing = asyncio.create_task(asyncio.to_thread(import_module, "agent_core.model.client"))
         # Drop its exception: the code that needs a missing package reports it. A run may end before it is loaded.
-        beside.add_done_callback(lambda task: task.cancelled() or task.exception())
+        importing.add_done_callback(lambda task: task.cancelled() or task.exception())
     async with (
         Workspace.open(
             root,

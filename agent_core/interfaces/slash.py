@@ -361,7 +361,7 @@ async def _break(conversation: Conversation, words: str) -> None:
             none = line(("dim", "No breakpoint is set. Type /break FUNCTION:LINE."))
             conversation.voice.lines(placed or [none])
         case "now" if not arguments:
-            if conversation.workspace.debugging.seat.debugger is None:
+            if conversation.workspace.debugging.slot.debugger is None:
                 raise UsageError("No debugger is attached here, so nothing can be stopped.")
             reached = conversation.workspace.debugging.break_now()
             message = f"stopping {', '.join(reached)} at its next line" if reached else "No function is running."
@@ -391,7 +391,7 @@ def _arm(conversation: Conversation, words: str, *, once: bool = False) -> Place
 
 
 def _show_placed(conversation: Conversation, placed: Placed) -> None:
-    nobody = [] if conversation.workspace.debugging.seat.debugger is not None else [line(("dim", f"  {_NOBODY}"))]
+    nobody = [] if conversation.workspace.debugging.slot.debugger is not None else [line(("dim", f"  {_NOBODY}"))]
     moved = [line(("dim", f"  {placed.moved}"))] if placed.moved else []
     conversation.voice.lines([_line(placed), *moved, *nobody])
 
@@ -490,7 +490,7 @@ async def command(conversation: Conversation, text: str) -> None:
     if run is None:
         conversation.explain(_no_command(name))
         return
-    beside, conversation.commanded = conversation.commanded, frozenset(text.split()[1:])
+    earlier, conversation.commanded = conversation.commanded, frozenset(text.split()[1:])
     try:
         if words and " " not in BY_NAME[name].typed:
             raise UsageError(f"/{name} takes no arguments, so it was not run.", fix=f"Type /{name} alone.")
@@ -500,7 +500,7 @@ async def command(conversation: Conversation, text: str) -> None:
     except KnapperError as error:
         conversation.explain(error)
     finally:
-        conversation.commanded = beside
+        conversation.commanded = earlier
 
 
 def _no_command(name: str) -> UsageError:

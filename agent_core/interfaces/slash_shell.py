@@ -75,7 +75,7 @@ class PromptDoor(Door):
             yield
         finally:
             try:
-                await read_anew(self._conversation)
+                await reload_after_forget(self._conversation)
             finally:
                 await self._conversation.switch(self.agent_name)
 
@@ -316,7 +316,7 @@ RUNS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[None]]]] = {
 _RAN_IS_GONE = "The output of ! commands since your last message was dropped. Run them again to send it."
 
 
-async def read_anew(conversation: Conversation) -> None:
+async def reload_after_forget(conversation: Conversation) -> None:
     """Reload the session's data from the record, and drop what the record does not contain."""
     conversation.voice.drop_typed()
     conversation.log.forget()

@@ -123,7 +123,7 @@ async def find_profile(endpoint: Endpoint, known: KnownModes) -> ModelProfile:
     if owned is not None and not endpoint.dialect.told:
         endpoint.speak(owned)
     if (dialect := endpoint.dialect).told:
-        answer = await endpoint.beside(dialect.told, None if dialect.loading is None else {"model": endpoint.model})
+        answer = await endpoint.fetch(dialect.told, None if dialect.loading is None else {"model": endpoint.model})
     profile = read_profile([entry, *_rows_of_model(answer, endpoint.model)], endpoint.model)
     facts = json.dumps([profile.parameters, profile.calls, dialect.name])
     return _with_mode(replace(profile, key=f"{key} {hashlib.sha256(facts.encode()).hexdigest()[:12]}"), known)
@@ -263,7 +263,7 @@ async def _reported_window(endpoint: Endpoint, *, loads: bool) -> int | None:
     places = quirks().beside
     owns = [own] if own else []
     for place, answer in zip(
-        places, await asyncio.gather(*(endpoint.beside(each.path) for each in places)), strict=True
+        places, await asyncio.gather(*(endpoint.fetch(each.path) for each in places)), strict=True
     ):
         rows = _rows_of_model(answer, endpoint.model, place.entries, place.model)
         if sizes := [size for row in rows if (size := told_window(row, place.names))]:
@@ -293,7 +293,7 @@ async def loaded_window(endpoint: Endpoint, loading: Loading, *, loads: bool = T
     Only a running model shows the actual window, so with `loads` the model is loaded, as its first request would do.
     """
     named = {"model": endpoint.model}
-    shown = await endpoint.beside(loading.shown, named)
+    shown = await endpoint.fetch(loading.shown, named)
     info = shown.get("model_info")
     made_for = (
         [value for name, value in info.items() if name.endswith(".context_length")] if isinstance(info, dict) else []
@@ -303,7 +303,7 @@ async def loaded_window(endpoint: Endpoint, loading: Loading, *, loads: bool = T
         return Window(own, "told by the endpoint") if own else None
     running = await _running(endpoint, loading)
     if not running and shown and loads:
-        await endpoint.beside(loading.load, {**named, "stream": False}, timeout_s=_LOAD_S)
+        await endpoint.fetch(loading.load, {**named, "stream": False}, timeout_s=_LOAD_S)
         running = await _running(endpoint, loading)
     match = _SET.search(str(shown.get("parameters") or ""))
     set_tokens = (window(int(match[1])) or 0) if match else 0
@@ -313,7 +313,7 @@ async def loaded_window(endpoint: Endpoint, loading: Loading, *, loads: bool = T
 
 
 async def _running(endpoint: Endpoint, loading: Loading) -> int:
-    answer, name = await endpoint.beside(loading.running), endpoint.model
+    answer, name = await endpoint.fetch(loading.running), endpoint.model
     rows = [
         *_rows_of_model(answer, name, "models", "model"),
         *_rows_of_model(answer, f"{name}:latest", "models", "model"),
@@ -585,4 +585,4 @@ async def keep_loaded(endpoint: Endpoint) -> None:
     if loading is None or urlsplit(endpoint.url).hostname in loading.remote:
         return
     body = {"model": endpoint.model, "keep_alive": loading.keep_alive, "stream": False}
-    await endpoint.beside(loading.load, body, timeout_s=_LOAD_S)
+    await endpoint.fetch(loading.load, body, timeout_s=_LOAD_S)

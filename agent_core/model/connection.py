@@ -259,7 +259,7 @@ class Connection:
             _attempt.reset(token)
         return self._json(response)
 
-    async def beside(self, path: str, body: Chunk | None = None, *, timeout_s: float = _BESIDE_S) -> Chunk:
+    async def fetch(self, path: str, body: Chunk | None = None, *, timeout_s: float = _BESIDE_S) -> Chunk:
         """Return the object at a path of the endpoint's server; an empty one if none arrives in time."""
         with suppress(ModelError):
             answer = await self.ask(f"/{path}", body, timeout_s=timeout_s)

@@ -100,9 +100,9 @@ class Agent:
         self.session = session
         self.colleagues = loop.model_session.colleagues
         self.restored = ""
-        self.spends_for: Allowance | None = None  # the allowance of the calling turn if this agent is a helper
-        self.works_for = ""  # the calling agent if this agent is a helper
-        self.goes_on = False  # whether an interrupted turn of the user resumes elsewhere or later
+        self.allowance: Allowance | None = None  # the allowance of the calling turn if this agent is a helper
+        self.on_behalf_of = ""  # the calling agent if this agent is a helper
+        self.restarts = False  # whether an interrupted turn of the user resumes elsewhere or later
         self._store = store
         self._loop = loop
         self._save = save
@@ -134,20 +134,20 @@ class Agent:
         turn, model = self._turns.turn, self._loop.model_session.models.name
         if turn is None:
             return Author("agent", self.name, "", model, self._unread)
-        about = self._unread, turn.approvals, turn.questions.seat, turn.spend, self._history.last_request
+        about = self._unread, turn.approvals, turn.questions.slot, turn.spend, self._history.last_request
         return Author("agent", self.name, turn.id, model, *about)
 
     async def restore(self, *, answers: bool = False) -> None:
         """Restore the conversation from storage and settle an interrupted turn.
 
-        Calls whose end is unknown are answered as unknown and never rerun automatically. Messages of the user that no
+        Calls with an unknown end are answered as unknown and never rerun automatically. Messages of the user that no
         turn took up have to be sent again, unless the agent `answers`: then the next turn takes them up.
         """
         await self.session.own_set.load()
         await self.session.load_pause()
         claimed = await claim(self._store, self.name, self._turns.owner, leaves=FROM_USER if answers else ())
         if claimed is not None and claimed.attempt > 1:
-            self.restored = await settle(self._store, claimed, self.session, goes_on=self.goes_on)
+            self.restored = await settle(self._store, claimed, self.session, restarts=self.restarts)
             self._turns.receipt = receipt_in(await self._store.load(claimed.id))
             claimed = None
         await resume(self._store, self.name, self._history, messages_of)
@@ -180,7 +180,7 @@ class Agent:
         if message == GO_ON:  # the receipt continues, too
             for ended in await self._store.ended_turns(self.name, await self._store.last_seq(self.name) - 1):
                 posts[-1].payload[AFTER] = ended.id
-        options = TurnOptions(self, approver, debugger, company, self.spends_for, self.works_for, self.goes_on)
+        options = TurnOptions(self, approver, debugger, company, self.allowance, self.on_behalf_of, self.restarts)
         async with aclosing(self._turns.run(posts, options)) as turn:
             async for event in turn:
                 yield replace(event, agent=self.name) if self._loop.is_group and not event.agent else event
@@ -397,7 +397,7 @@ class Agent:
             ModelError: the model is not available.
         """
         self._must_be_idle()
-        async with self._turns.alone(SUMMARY, TurnOptions(self, goes_on=self.goes_on)) as turn:
+        async with self._turns.alone(SUMMARY, TurnOptions(self, restarts=self.restarts)) as turn:
             return await self._loop.model_session.summarize(turn, self._snapshot())
 
     async def warn_memory(self) -> None:

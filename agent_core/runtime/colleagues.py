@@ -69,11 +69,11 @@ class Colleagues:
         self._clock = clock
         self._seen: tuple[AgentProfile, Mapping[str, str]] | None = None
 
-    def look(self) -> None:
-        """Read the files and cache what they say until the next `look` or `look_away`."""
+    def refresh(self) -> None:
+        """Read the files and cache what they say until the next `refresh` or `release`."""
         self._seen = self._directory.profile(self.agent), self._directory.peers(self.agent)
 
-    def look_away(self) -> None:
+    def release(self) -> None:
         """Clear the cache, because no turn is running."""
         self._seen = None
 
@@ -107,7 +107,7 @@ class Colleagues:
 
     async def listing(self) -> str:
         """Return the agents that can be reached, one per line, with the agents that each waits for."""
-        self.look()
+        self.refresh()
         asks, paused = await self._store.asks(), await self._store.paused()
         waits: dict[str, list[str]] = {}
         for ask in asks:
@@ -166,7 +166,7 @@ class Colleagues:
     def _send(
         self, turn: "Turn", kind: str, name: str, text: str, *, due: float | None = None, key: str = ""
     ) -> SendMessage:
-        self.look()  # the files may have changed during the step
+        self.refresh()  # the files may have changed during the step
         peers = self.peers()
         if name == self.agent:
             raise UsageError("That is you: nothing was sent.", fix="Name another agent; list_agents shows them.")

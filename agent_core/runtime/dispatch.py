@@ -241,8 +241,8 @@ class WorkspaceFunctions(FunctionSource):
         turn, service = record.turn, self._functions
         states = service.states(turn.id)
         outcome: CallOutcome
-        lacks, was_refused = "", False
-        watch = self._sandbox.debugging.watch(seat=turn.questions.seat)
+        missing, was_refused = "", False
+        watch = self._sandbox.debugging.watch(slot=turn.questions.slot)
         watch.recording.turn, watch.recording.number = turn.id, record.number
         try:
             async with turn.ending.interruption:
@@ -273,7 +273,7 @@ class WorkspaceFunctions(FunctionSource):
                         outcome = await requests.run(function, arguments, decision)
                     finally:
                         record.stood += granting.stood
-                    lacks, was_refused = requests.lacking(outcome, decision), requests.was_refused(outcome)
+                    missing, was_refused = requests.lacking(outcome, decision), requests.was_refused(outcome)
         except StopRequested:
             outcome = InterruptedCall()
         finally:
@@ -284,7 +284,7 @@ class WorkspaceFunctions(FunctionSource):
             size, noted, watch, function, snapshot, outcome, seconds=seconds, arguments=arguments, turn=turn.id
         )
         unproven = await service.ratings.unproven(function, snapshot) if isinstance(outcome, Returned) else ""
-        note = "\n".join(filter(None, (lacks, watch.note(snapshot))))
+        note = "\n".join(filter(None, (missing, watch.note(snapshot))))
         text = await aside(size, answers.answer, outcome, MOST_CHARS, was_refused=was_refused)
         text = record.noted(text, note) if note else text
         kept = states.writes if isinstance(outcome, Returned) else ()

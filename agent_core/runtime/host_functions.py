@@ -113,7 +113,7 @@ class HostFunctions(FunctionSource):
             return await record.close(Refused(str(unknown_function(str(about), snapshot.functions))))
         try:
             async with turn.ending.interruption:
-                plan = await host.run(turn.hand, **arguments)
+                plan = await host.run(turn.meta_self, **arguments)
                 if isinstance(plan, PlannedChange):
                     plan = await self._with_trigger_advice(plan, snapshot, turn)
         except StopRequested:

@@ -155,7 +155,7 @@ class DirectReplyPolicy:
 
     def _after_step(self, step: StepResult) -> GoOn | Ended:
         """Decide what follows a step whose calls are all answered."""
-        # A reply whose calls were all sent back is not an answer.
+        # A reply is not an answer if all its calls were sent back.
         follows = self._after_calls(step) if step.done else GoOn() if step.reply.calls else self._after_reply(step)
         if isinstance(follows, Ended) and follows.reason == "replied":
             client = self.turn.origin.client
@@ -465,7 +465,7 @@ class AgentLoop:
 
     async def _expect(self, turn: Turn) -> None:
         """Show the model the client's functions, and the workspace functions that the last message probably needs."""
-        self.model_session.functions.lend(turn.origin.client)
+        self.model_session.functions.show_client(turn.origin.client)
         shown, snapshot = self.model_session.shown, self.sees(self._functions.registry.snapshot(), turn.made)
         if (share := self.model_session.settings.growth.mask) and turn.step <= 1:
             # Mask random functions for this conversation, and record which grown functions the message probably needs.
@@ -495,7 +495,7 @@ class AgentLoop:
         This includes messages, other events, and changes to memory and functions by someone else.
         """
         if turn.step > 1:
-            self.model_session.colleagues.look()
+            self.model_session.colleagues.refresh()
         waiting = await self._waiting(turn) if turn.journal.waits else []
         entries = [turn.taken_up(event) for event in waiting]
         turn.origin.is_asked |= any(event.kind in ("message", HEARD) for event in waiting)

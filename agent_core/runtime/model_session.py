@@ -344,7 +344,7 @@ class ModelSession:
             return ""
 
     async def _reply_to(self, request: Request, model: Model, turn: Turn | None) -> Reply:
-        """Return the reply to a request whose pieces are not shown. The turn counts its tokens."""
+        """Return the reply to a request without showing its pieces. The turn counts its tokens."""
         pieces = [piece async for piece in model.stream(request)]
         reply = pieces[-1]
         assert isinstance(reply, Reply), "a model's stream ends with its reply or an error"
@@ -560,7 +560,7 @@ class StepFunctions:
         self._foreign = foreign
         self._merged_from: tuple[object, ...] = ()
         self._merged: Mapping[str, Function] = {}
-        self._lent: tuple[FunctionShown, ...] = ()
+        self._of_client: tuple[FunctionShown, ...] = ()
         self._joined = _NOTHING_JOINED
 
     @property
@@ -598,22 +598,22 @@ class StepFunctions:
     def all(self) -> tuple[FunctionShown, ...]:
         """Return the functions as the agent's style currently shows them, with those of a client."""
         own = self._own()
-        if not self._lent:
+        if not self._of_client:
             return own
         if self._joined[0] is not own:
-            self._joined = own, own + self._lent
+            self._joined = own, own + self._of_client
         return self._joined[1]
 
-    def lend(self, client: "ClientFunctions") -> None:
-        """Show the functions of a client along with the agent's own, until others are lent.
+    def show_client(self, client: "ClientFunctions") -> None:
+        """Show the functions of a client along with the agent's own, until those of another are shown.
 
         Raises:
             ModelError: they take more than half of the room for functions.
         """
         if client.table:
             client.must_fit(self._whole_room() // 2)
-        if client.shown != self._lent:
-            self._lent, self._joined = client.shown, _NOTHING_JOINED
+        if client.shown != self._of_client:
+            self._of_client, self._joined = client.shown, _NOTHING_JOINED
 
     def instructions(self, mode: "Mode") -> str:
         """Return the instructions that come first in the system message."""
@@ -643,7 +643,7 @@ class StepFunctions:
         line = self._protocol.shown(self.shown.line, mode)
         if self._models.usual is None:
             return line
-        room = self._whole_room() - size_of(self._lent)
+        room = self._whole_room() - size_of(self._of_client)
         shown = self.shown.fitting(mode, room, line, with_programs=self._models.programs == "on")
         # If not even the permanent functions fit, show all functions: the model then changes to the mode that needs few
         # tokens.

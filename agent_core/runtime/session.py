@@ -217,12 +217,12 @@ def closing_answers(entries: Sequence[Entry]) -> list[Entry]:
     return [result(call, answer(outcome, 1000), word(outcome)) for call, outcome in outcomes]
 
 
-async def settle(store: Store, claimed: Claimed, session: AgentSession, *, goes_on: bool = False) -> str:
+async def settle(store: Store, claimed: Claimed, session: AgentSession, *, restarts: bool = False) -> str:
     """Close a turn that another process left open, with one answer for every open call.
 
-    A parked turn stays parked, and a summary is abandoned. A turn that another agent began (with `goes_on`, also one of
-    the user) is finished if its reply is on disk; otherwise it starts again, unless the user ended it. Any other turn
-    is interrupted.
+    A parked turn stays parked, and a summary is abandoned. A turn that another agent began (with `restarts`, also one
+    of the user) is finished if its reply is on disk; otherwise it starts again, unless the user ended it. Any other
+    turn is interrupted.
     """
     if claimed.event.kind == SUMMARY:
         await store.finish(claimed.id, claimed.attempt)
@@ -234,12 +234,12 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, goes_
         await store.finish(claimed.id, claimed.attempt, state)
         return ""
     is_between, last = claimed.event.kind in BETWEEN, steps[-1] if steps and not claimed.streamed else None
-    if (is_between or goes_on) and last is not None and last.kind == "assistant" and not last.payload.get("calls"):
+    if (is_between or restarts) and last is not None and last.kind == "assistant" and not last.payload.get("calls"):
         writes = _owed_answer(claimed, AnswerAsk("", str(last.payload.get("text", ""))))
         await store.finish(claimed.id, claimed.attempt, "done", writes=writes)
         return ""
     ending = [cut_off(claimed.streamed)] if claimed.streamed else closing_answers(entries)
-    is_again = not claimed.cancelled and (is_between or (goes_on and not ClientFunctions.of(claimed.event).is_client))
+    is_again = not claimed.cancelled and (is_between or (restarts and not ClientFunctions.of(claimed.event).is_client))
     cuts = _Cuts.of(claimed, entries) if is_again else None
     ending.append(_stop_notice(cuts))
     if not any(entry.kind in ("user", "notice") for entry in entries):

@@ -44,7 +44,7 @@ from .message_protocol import HEARTBEAT, MessageProtocol, moment
 
 if TYPE_CHECKING:
     from agent_core.base.clock import Clock
-    from agent_core.functions.debug import DebuggerSeat
+    from agent_core.functions.debug import DebuggerSlot
     from agent_core.model.request import FunctionShown
     from agent_core.registry.snapshot import Snapshot
 
@@ -221,10 +221,10 @@ class TurnOrigin:
     is_asked: bool = True  # whether someone waits for an answer; false for a heartbeat
     is_users: bool = True  # whether it accepts messages of the user; false if another agent began it
     verify: bool = False  # whether its first reply must contain a thought and a message
-    works_for: str = ""  # the agent that began it or called it as a helper
+    on_behalf_of: str = ""  # the agent that began it or called it as a helper
     trace: str = ""  # the incoming `traceparent`
     only: frozenset[str] = frozenset()  # the agents that the sender may use; empty means all
-    goes_on: bool = False  # whether it resumes at the next start even if the user began it
+    restarts: bool = False  # whether it resumes at the next start even if the user began it
     continues: str = ""  # the interrupted turn that this one continues
     client: ClientFunctions = NO_CLIENT
     company: Company | None = None
@@ -261,7 +261,7 @@ class TurnQuestions:
 
     queue: ApprovalQueue = field(default_factory=ApprovalQueue)
     refusals: list[Answered] = field(default_factory=list)
-    seat: "DebuggerSeat | None" = None
+    slot: "DebuggerSlot | None" = None
 
 
 @dataclass(slots=True)
@@ -278,7 +278,7 @@ class TurnEnding:
 
 @dataclass(slots=True)
 class Turn:
-    """The running turn of one agent; `hand` is the `self` of meta-functions."""
+    """The running turn of one agent; `meta_self` is the `self` of meta-functions."""
 
     id: str
     agent: str
@@ -286,7 +286,7 @@ class Turn:
     store: TurnStore
     history: History
     emit: Emit
-    hand: object
+    meta_self: object
     origin: TurnOrigin
     journal: TurnJournal
     questions: TurnQuestions
@@ -334,9 +334,9 @@ class Turn:
         return Approvals(self.questions.queue, self, self.questions.refusals)
 
     @property
-    def works_for(self) -> str:
+    def on_behalf_of(self) -> str:
         """The agent that began the turn or called it as a helper."""
-        return self.origin.works_for
+        return self.origin.on_behalf_of
 
     def ask_nobody(self) -> None:
         """Answer all questions with no for the rest of the turn, because no one is there to ask."""
@@ -346,7 +346,7 @@ class Turn:
     def is_handed_back(self) -> bool:
         """True if the turn resumes after its end: the program stopped it, not the user who began it."""
         return self.ending.resumes and (
-            not self.origin.is_users or (self.origin.goes_on and not self.origin.client.is_client)
+            not self.origin.is_users or (self.origin.restarts and not self.origin.client.is_client)
         )
 
     async def append(

@@ -15,7 +15,7 @@ from agent_core.base.errors import KnapperError
 from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
 from agent_core.base.receipt import Receipt
 from agent_core.context import History, resume
-from agent_core.functions.debug import Debugger, DebuggerSeat
+from agent_core.functions.debug import Debugger, DebuggerSlot
 from agent_core.storage import (
     BETWEEN,
     ENDED,
@@ -86,17 +86,17 @@ class TurnLoop(Protocol):
 class TurnOptions:
     """The options of one turn: who is asked about grants, who debugs, its group, and the allowance that pays for it.
 
-    `hand` is the `self` of its meta-functions, which is the agent. A runner does not hold the agent, so that the agent
-    is freed when its users are done.
+    `meta_self` is the `self` of its meta-functions, which is the agent. A runner does not hold the agent, so that it is
+    freed when its users are done.
     """
 
-    hand: object
+    meta_self: object
     approver: "Approver | None" = None
     debugger: Debugger | None = None
     company: Company | None = None
-    spends_for: Allowance | None = None
-    works_for: str = ""  # the calling agent if this agent is a helper
-    goes_on: bool = False  # whether an interrupted turn of the user resumes
+    allowance: Allowance | None = None
+    on_behalf_of: str = ""  # the calling agent if this agent is a helper
+    restarts: bool = False  # whether an interrupted turn of the user resumes
 
 
 def _is_of_user(inbound: Inbound) -> bool:
@@ -156,7 +156,7 @@ class TurnRunner:
         """Run a block in a turn that no message began; its event is claimed before everything that waits."""
         async with self.one_at_a_time:
             await self.store.post(Post(self.name, kind, {}, due=0.0))
-            claimed = await self._next(goes_on=options.goes_on)
+            claimed = await self._next(restarts=options.restarts)
             assert claimed is not None
             turn = self.turn = self.turn_of(claimed, options)
             try:
@@ -184,7 +184,7 @@ class TurnRunner:
         thread = str(payload.get("thread") or "") if is_between else ""
         colleagues, limits, account = self.colleagues, self.colleagues.limits(), None
         if thread or colleagues.profile.limits.amounts() or limits.keys() - OF_MESSAGES or colleagues.peers():
-            parent = options.spends_for or SpendingLimits(**limits, where=LIMITS_FROM)
+            parent = options.allowance or SpendingLimits(**limits, where=LIMITS_FROM)
             own = lambda: colleagues.profile.limits  # noqa: E731 - as the file says then
             account = Account(self.name, thread or claimed.id, self.store, own, session.clock, parent)
         origin = TurnOrigin(
@@ -194,10 +194,10 @@ class TurnRunner:
             is_asked=claimed.event.kind in ("message", "login", "ask", "answer", "handoff", HEARD),
             is_users=not is_between or _is_of_user(claimed.event),
             verify=session.verify and session.style.verify and not any(map(is_reply, self.history)),
-            works_for=options.works_for or (str(payload.get("from") or "") if is_between else ""),
+            on_behalf_of=options.on_behalf_of or (str(payload.get("from") or "") if is_between else ""),
             trace=str(payload.get("trace") or ""),
             only=frozenset(payload.get(ONLY) or ()),
-            goes_on=options.goes_on,
+            restarts=options.restarts,
             continues=str(payload.get(AFTER) or ""),
             client=ClientFunctions.of(claimed.event),
             company=options.company,
@@ -205,7 +205,7 @@ class TurnRunner:
         )
         questions = TurnQuestions(
             queue if options.approver is None else queue.asking(options.approver),
-            seat=None if options.debugger is None else DebuggerSeat(options.debugger),
+            slot=None if options.debugger is None else DebuggerSlot(options.debugger),
         )
         return Turn(
             claimed.id,
@@ -214,7 +214,7 @@ class TurnRunner:
             self.store,
             self.history,
             emit,
-            options.hand,
+            options.meta_self,
             origin,
             TurnJournal(claimed.n),
             questions,
@@ -228,20 +228,20 @@ class TurnRunner:
             await self.store.post(post)
         skip = BETWEEN if posts else ()  # the user's message comes before those of other agents
         with self.functions.in_use():
-            claimed = await self._next(skip, goes_on=options.goes_on)
+            claimed = await self._next(skip, restarts=options.restarts)
             if claimed is None:
                 return
-            self.colleagues.look()
+            self.colleagues.refresh()
             try:
                 await self._run_claimed(self.turn_of(claimed, options, emit), claimed.event)
             finally:
-                self.colleagues.look_away()
+                self.colleagues.release()
 
-    async def _next(self, skip: Collection[str] = (), *, goes_on: bool) -> ClaimedTurn | None:
+    async def _next(self, skip: Collection[str] = (), *, restarts: bool) -> ClaimedTurn | None:
         """Return the next turn, after closing earlier ones whose end was not stored, for example on a full disk."""
         claimed = await self.store.next(self.name, self.owner, skip=skip)
         while claimed is not None and claimed.attempt > 1:
-            await settle(self.store, claimed, self.session, goes_on=goes_on)
+            await settle(self.store, claimed, self.session, restarts=restarts)
             await resume(self.store, self.name, self.history, messages_of)
             claimed = await self.store.next(self.name, self.owner, skip=skip)
         return claimed
@@ -306,7 +306,7 @@ def _closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
             "thread": turn.origin.thread,
             "owes": turn.origin.owes,
             "hops": turn.origin.hops,
-            "from": turn.origin.works_for,
+            "from": turn.origin.on_behalf_of,
             "trace": turn.origin.trace,
             ONLY: sorted(turn.origin.only),
             AFTER: turn.id,

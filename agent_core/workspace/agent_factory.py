@@ -320,8 +320,8 @@ class HelperRunner:
             }
             await self.ground.store.apply([SaveAgent(name, settings)])
             agent = _RunParts(self, helper, name, request, budget).agent(stack)
-            meter = agent.spends_for = Allowance(SpendingLimits(), parent)
-            agent.works_for = record.turn.agent
+            meter = agent.allowance = Allowance(SpendingLimits(), parent)
+            agent.on_behalf_of = record.turn.agent
             properties = helper.function.parameters["properties"]
             defaults = {name: schema["default"] for name, schema in properties.items() if "default" in schema}
             try:

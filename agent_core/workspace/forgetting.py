@@ -195,9 +195,9 @@ class Forgetting:
 
     async def _block_lines(self, agents: Sequence[str]) -> list[RecordLine]:
         blocks = {row.id: (row, agent) for agent in agents for row in await self._store.blocks(agent)}
-        whose = {id: f" of {agent}" if len(agents) > 1 else "" for id, (_, agent) in blocks.items()}
+        owners = {id: f" of {agent}" if len(agents) > 1 else "" for id, (_, agent) in blocks.items()}
         return [
-            RecordLine(f"the block {row.label}{whose[row.id]}", line)
+            RecordLine(f"the block {row.label}{owners[row.id]}", line)
             for row, _ in blocks.values()
             for line in (bare_lines(row.value) if isinstance(row.value, str) else row.value)
         ]

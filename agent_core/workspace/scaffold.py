@@ -83,11 +83,11 @@ def existing(root: Path | None) -> Path:
     place = root.resolve()
     if not place.is_dir():
         raise NoWorkspace(f"There is no folder {place}.", fix=f"Next: knapper init {root}")
-    lacks = _STRANGE if is_from_stranger(root) else f"has no {FILE_NAME}"
+    problem = _STRANGE if is_from_stranger(root) else f"has no {FILE_NAME}"
     fix = f"Next: knapper init {root}"
     if above := next((folder for folder in place.parents if (folder / FILE_NAME).is_file()), None):
         fix += f"; or, if you mean the workspace above and trust it: knapper -C {above}"
-    raise NoWorkspace(f"{place} is not a workspace: it {lacks}.", fix=fix)
+    raise NoWorkspace(f"{place} is not a workspace: it {problem}.", fix=fix)
 
 
 def opened(root: Path | str) -> Path:

@@ -343,7 +343,7 @@ class Workspace:
             agent = await agent_factory.build_agent(
                 deps, name, memory, verify=verify, resources=resources, is_behind=is_behind
             )
-            agent.goes_on = answers and self._store.is_shared
+            agent.restarts = answers and self._store.is_shared
             await agent.restore(answers=answers or self._store.is_shared)
             self._agents.hold(agent, resources)
             stack.pop_all()

@@ -93,7 +93,7 @@ def _top_level(distribution: importlib.metadata.Distribution) -> dict[str, str]:
     return {top.stem.split(".")[0]: folder for top in tops if top.suffix in ("", ".py", ".so")}
 
 
-def beside(packages: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+def granted_files(packages: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """Return the files of granted packages in the folders that they are imported from, including their metadata."""
     names: dict[str, set[str]] = {}
     for name, folder in packages:

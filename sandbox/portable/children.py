@@ -559,7 +559,7 @@ def _command(plan: ChildPlan) -> list[str]:
     spec = find_spec("wasmtime")
     if spec is None or spec.origin is None:
         raise LayerFailed("portable", "wasmtime is not installed: add the extra `portable`")
-    beside = str(Path(spec.origin).parents[1])
+    site_packages = str(Path(spec.origin).parents[1])
     return [
-        sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _BOOT, json.dumps(plan.to_json()), room, beside,
+        sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _BOOT, json.dumps(plan.to_json()), room, site_packages,
     ]  # fmt: skip

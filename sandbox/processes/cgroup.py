@@ -116,8 +116,8 @@ def make(share: Share, tree: CgroupTree = HERE) -> Group:
             continue
         folders.append(folder)
         versions |= dict.fromkeys(place.controllers, place.version)
-    lacks = tuple((controller, why) for controller, why in missing.items() if controller not in versions)
-    return Group(tuple(folders), tuple(versions.items()), lacks)
+    unavailable = tuple((controller, why) for controller, why in missing.items() if controller not in versions)
+    return Group(tuple(folders), tuple(versions.items()), unavailable)
 
 
 _SETTINGS: Final[dict[tuple[Version, str], Callable[[Share], Settings]]] = {

@@ -87,7 +87,7 @@ class Pools:
         plan = self._plan
         return replace(
             plan,
-            readable=plan.readable + mounts.beside(access.packages),
+            readable=plan.readable + mounts.granted_files(access.packages),
             packages=plan.packages | dict(access.packages),
             preload=plan.preload + ahead,
             scratch=scratch,

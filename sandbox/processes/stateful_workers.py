@@ -121,14 +121,14 @@ class StatefulWorkers:
         ) as session:
             reply = await session.reply(lambda: session.conversation.go_on(pack(kept.job), kept.call.serve))
             session.conversation.output.empty()
-            session.goes_on = (
+            session.stays_alive = (
                 isinstance(reply, dict) and reply.get("kind") == "returned" and session.conversation.is_well
             )
         outcome: Outcome | None = None
         try:
             outcome = await judged(await session_result(session, reply))
         finally:
-            if session.goes_on:
+            if session.stays_alive:
                 self._let_rest(stateful_worker, worker, kept, stays=isinstance(outcome, Returned))
         return outcome
 

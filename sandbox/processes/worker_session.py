@@ -49,7 +49,7 @@ _SOON_S: Final = 0.001  # a measurement of this age is recent enough
 class WorkerSession:
     """An async context manager that takes a worker, and kills it at the end. `conversation` talks to it.
 
-    If `goes_on` is set, the worker stays alive for the next session.
+    If `stays_alive` is set, the worker stays alive for the next session.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class WorkerSession:
         self._loop = asyncio.get_running_loop()
         self._given = worker
         self._was_used = was_used
-        self.goes_on = False
+        self.stays_alive = False
         self.used = Used()
         self._looked = 0.0
 
@@ -96,7 +96,7 @@ class WorkerSession:
         self.conversation.output.drain()
         if self._loop.time() - self._looked > _SOON_S:
             self._look()  # measure before the worker is killed
-        if not self.goes_on:
+        if not self.stays_alive:
             self._reaped = self._pool.give_back(self._worker)
         self.seconds = self._loop.time() - self._began - self._clock.stood
 

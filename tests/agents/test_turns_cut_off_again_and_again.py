@@ -36,7 +36,7 @@ class Doomed:
         await self.store.append(began.id, began.attempt, began.n, [HEARD, *entries])
         taken = await self.store.next(agent, "next")
         assert taken is not None
-        await settle(self.store, taken, AgentSession(agent, self.store), goes_on=True)
+        await settle(self.store, taken, AgentSession(agent, self.store), restarts=True)
         waits = await self.store.next_due()
         if waits is None:
             return None

@@ -131,7 +131,7 @@ FORGED: list[dict[str, object]] = [
 
 async def test_a_forged_event_reaches_no_human_and_ends_its_call_alone(forging: Workspace) -> None:
     for event in FORGED:
-        room_of(forging).seat.debugger = typist = Typist("p 1", "c")
+        room_of(forging).slot.debugger = typist = Typist("p 1", "c")
         found = await forging.functions.call("ask", {"event": event})
         is_killed = event.get("event") in ("stopped", "record", "traced")
         assert found.outcome == ("killed" if is_killed else "returned"), event
@@ -146,7 +146,7 @@ async def test_a_forged_stop_ends_only_its_call(at_desk: OpenDesk) -> None:
     desk = await at_desk([step for each in forged for step in (Ask(each, other), Say("Done."))])
     desk.put("forging.py", FORGING)
     await desk.workspace.functions.reload()
-    room_of(desk.workspace).seat.debugger = typist = Typist()
+    room_of(desk.workspace).slot.debugger = typist = Typist()
     for why in whys:
         said = answers(await desk.say("go"))
         assert len(said) == 2
@@ -156,7 +156,7 @@ async def test_a_forged_stop_ends_only_its_call(at_desk: OpenDesk) -> None:
 
 @pytest.mark.parametrize("is_human", [True, False])
 async def test_forged_records_take_no_breakpoint_away_and_are_not_told(forging: Workspace, is_human: bool) -> None:
-    room_of(forging).seat.debugger = Typist() if is_human else None
+    room_of(forging).slot.debugger = Typist() if is_human else None
     await forging.functions.call("ask", {"event": {}})
     snapshot = forging.functions.registry.snapshot()
     ids = range(2, 13)
@@ -205,7 +205,7 @@ async def test_a_flood_of_records_is_capped_where_the_model_reads_it(forging: Wo
 async def test_a_stop_at_a_place_that_the_call_has_not_is_shown_to_nobody(forging: Workspace) -> None:
     (forging.root / "functions" / "other.py").write_text("def helper() -> int:\n    return 1\n", "utf-8")
     await forging.functions.reload()
-    room_of(forging).seat.debugger = typist = Typist()
+    room_of(forging).slot.debugger = typist = Typist()
     for frame in (
         ["functions/other.py", 1, "helper"],  # a module that it does not have
         ["functions/forging.py", 10_000, "obey"],
@@ -221,7 +221,7 @@ async def test_a_stop_at_a_place_that_the_call_has_not_is_shown_to_nobody(forgin
 async def test_a_stop_shows_only_what_the_human_displays(forging: Workspace) -> None:
     stop = {**STOPPED, "why": "step", "frames": [["functions/forging.py", HOLD, "hold"]]}
     stop |= {"shown": [["o once · y yes, kept", ""], ["1 + 1", "2"]]}
-    room_of(forging).seat.debugger = typist = Typist("display 1 + 1", "c")
+    room_of(forging).slot.debugger = typist = Typist("display 1 + 1", "c")
     await forging.functions.call("obey", {"stop": stop})
     assert [each.shown for each in typist.stops] == [(), ()]
 
@@ -245,7 +245,7 @@ async def test_a_nasty_representation_is_the_trouble_of_its_own_call(
 
 async def test_a_human_sees_no_acting_characters_of_a_local(forging: Workspace) -> None:
     arm(forging, line=HOLD, name="hold")
-    room_of(forging).seat.debugger = typist = Typist("p nasty", "pp nasty", "locals", "c")
+    room_of(forging).slot.debugger = typist = Typist("p nasty", "pp nasty", "locals", "c")
     assert (await forging.functions.call("hold", {"act": "escapes"})).outcome == "returned"
     texts = [text for stop in typist.stops for text in (stop.message, *(value for _, value in stop.locals))]
     assert any("owned" in text for text in texts)
@@ -255,7 +255,7 @@ async def test_a_human_sees_no_acting_characters_of_a_local(forging: Workspace) 
 @pytest.mark.timeout(300)
 async def test_stops_without_end_are_too_many_at_some_time(forging: Workspace) -> None:
     forging.functions.granting._limits = forging.functions.granting._limits.__class__(wall_s=240, cpu_s=240)
-    room_of(forging).seat.debugger = typist = Typist()
+    room_of(forging).slot.debugger = typist = Typist()
     found = await forging.functions.call("counting", {"most": 3000})
     assert found.value == 3000
     assert len(typist.stops) == 2000
@@ -263,7 +263,7 @@ async def test_stops_without_end_are_too_many_at_some_time(forging: Workspace) -
 
 async def test_what_a_worker_says_to_an_order_that_the_host_answers_is_not_told(forging: Workspace) -> None:
     stop = {**STOPPED, "why": "step", "frames": [["functions/forging.py", HOLD, "hold"]]}
-    room_of(forging).seat.debugger = typist = Typist(f"b hold:{HOLD}", "condition 1 count", "cl 1", "p 1", "c")
+    room_of(forging).slot.debugger = typist = Typist(f"b hold:{HOLD}", "condition 1 count", "cl 1", "p 1", "c")
     await forging.functions.call("obey", {"stop": stop})
     *told, evaluated = typist.said
     assert len(told) == 3

@@ -55,7 +55,7 @@ async def with_nested(workspace: Workspace) -> None:
 async def test_a_function_that_another_calls_stops_and_the_outer_clock_stands_too(workspace: Workspace) -> None:
     await with_nested(workspace)
     arm(workspace, line=4, name="inner")
-    room_of(workspace).seat.debugger = typist = Typist("set made 10", "c")
+    room_of(workspace).slot.debugger = typist = Typist("set made 10", "c")
     assert (await workspace.functions.call("through", {"number": 1})).value == 20
     assert [stop.call for stop in typist.stops] == ["inner", "inner"]
 
@@ -64,7 +64,7 @@ async def test_a_call_that_is_typed_at_a_stop_may_stop_itself(workspace: Workspa
     await with_nested(workspace)
     arm(workspace, line=9, name="through")
     arm(workspace, line=4, name="inner")
-    room_of(workspace).seat.debugger = typist = Typist("p self.call('inner', number=4)", "c", "clear 2", "c")
+    room_of(workspace).slot.debugger = typist = Typist("p self.call('inner', number=4)", "c", "clear 2", "c")
     assert (await workspace.functions.call("through", {"number": 1})).value == 4
     assert [stop.call for stop in typist.stops] == ["through", "inner", "through", "through"]
     assert typist.said == ["5", "Breakpoint 2 of inner is cleared."]
@@ -73,7 +73,7 @@ async def test_a_call_that_is_typed_at_a_stop_may_stop_itself(workspace: Workspa
 async def test_a_thread_of_a_function_stops_as_its_main_one_does(workspace: Workspace) -> None:
     await with_nested(workspace)
     arm(workspace, line=20, name="threaded")
-    room_of(workspace).seat.debugger = typist = Typist("n", "c")
+    room_of(workspace).slot.debugger = typist = Typist("n", "c")
     assert (await workspace.functions.call("threaded", {"number": 7})).value == 7
     assert typist.stops[0].at.function.endswith("work")
 

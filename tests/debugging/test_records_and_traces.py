@@ -63,7 +63,7 @@ async def test_a_trace_goes_on_where_the_debugger_stopped(workspace: Workspace) 
     whole = await workspace.functions.trace(*asked)
     for typed in (("n", "n", "c"), (f"tb {LOOP} if number == 3", "c", "c"), ("p result", "r", "c")):
         arm(workspace, line=LOOP - 1)
-        room_of(workspace).seat.debugger = typist = Typist(*typed)
+        room_of(workspace).slot.debugger = typist = Typist(*typed)
         found = await workspace.functions.trace(*asked)
         assert len(typist.stops) > 1
         assert (found.lines, found.text) == (whole.lines, whole.text), typed
@@ -71,7 +71,7 @@ async def test_a_trace_goes_on_where_the_debugger_stopped(workspace: Workspace) 
 
 
 async def test_a_trace_of_a_call_that_is_quit_shows_what_ran_and_where_it_ends(workspace: Workspace) -> None:
-    room_of(workspace).seat.debugger = Typist("n", "q")
+    room_of(workspace).slot.debugger = Typist("n", "q")
     text = (await workspace.functions.trace("halting", {"number": 3})).text
     assert "doubled = 6" in text
     assert "The call was ended about here" in text

@@ -104,12 +104,12 @@ async def test_a_call_that_a_human_ends_at_the_debugger_is_not_kept(workspace: W
     await play(workspace)
     await workspace.functions.call("failing", {"number": 0})
     arm(workspace, line=0, name="roll")
-    room_of(workspace).seat.debugger = Typist("q")
+    room_of(workspace).slot.debugger = Typist("q")
     assert (await workspace.functions.call("roll", {"count": 1})).outcome == "killed"
     (call,) = await workspace.functions.replays.calls(failed=True)
     assert call.function == "failing"
     arm(workspace, line=0, name="failing")
-    room_of(workspace).seat.debugger = Typist("q")
+    room_of(workspace).slot.debugger = Typist("q")
     found = await workspace.functions.replays.replay(call.call)
     assert found.quit
     assert "".join(text for _, text in replay_lines(found)[0]).endswith(
@@ -155,7 +155,7 @@ async def test_a_call_in_which_a_human_changed_a_value_says_so(workspace: Worksp
     await play(workspace)
     arm(workspace, line=0, name="failing")
     for lines, lacks in [(("p number", "c"), []), (("set number 2", "c"), ["a human changed values at the debugger"])]:
-        room_of(workspace).seat.debugger = Typist(*lines)
+        room_of(workspace).slot.debugger = Typist(*lines)
         await workspace.functions.call("failing", {"number": 1})
         assert (await workspace.functions.replays.calls("failing"))[0].lacking == tuple(lacks)
 
@@ -170,10 +170,10 @@ async def test_a_call_that_a_human_stopped_in_counts_neither_for_nor_against_the
     await play(workspace)
     before = await calls_of(workspace)
     arm(workspace, line=0, name="failing")
-    room_of(workspace).seat.debugger = Typist("c")
+    room_of(workspace).slot.debugger = Typist("c")
     await workspace.functions.call("failing", {"number": 0})
     assert await calls_of(workspace) == before
-    room_of(workspace).seat.debugger = None
+    room_of(workspace).slot.debugger = None
     await workspace.functions.call("failing", {"number": 0})
     assert await calls_of(workspace) == before + 1
 

@@ -34,7 +34,7 @@ async def test_a_human_and_a_model_see_its_mark_and_a_record_its_name(workspace:
     arm(workspace, line=8, name="leak", expressions=("held",))
     recorded = await workspace.functions.call("leak", {})
     assert MARK in recorded.debugged
-    room_of(workspace).seat.debugger = typist = Typist("p held", "pp around", "p held[2:]", "c")
+    room_of(workspace).slot.debugger = typist = Typist("p held", "pp around", "p held[2:]", "c")
     await workspace.functions.call("leak", {})
     seen = [*typist.said, repr([stop.locals for stop in typist.stops]), recorded.debugged]
     assert not any(piece in text for text in seen for piece in (KEY, KEY.encode().hex(), KEY[2:]))

@@ -17,7 +17,7 @@ from .support import LOOP, SUMMING, Typist, arm, room_of
 
 async def test_a_local_that_is_set_at_a_conditional_breakpoint_changes_the_result(workspace: Workspace) -> None:
     arm(workspace, condition="number == 3")
-    room_of(workspace).seat.debugger = typist = Typist("p result", "set result 100", "n", "c")
+    room_of(workspace).slot.debugger = typist = Typist("p result", "set result 100", "n", "c")
     found = await workspace.functions.call("sum_up", {"numbers": [1, 2, 3, 4]})
     assert found.value == 107
     assert typist.said == ["3", "done"]
@@ -41,7 +41,7 @@ async def test_each_command_at_a_stop_answers_from_the_worker(workspace: Workspa
         "until soon": "`until` takes a line.",
     }
     arm(workspace, condition="number == 3")
-    room_of(workspace).seat.debugger = typist = Typist(*says, "c")
+    room_of(workspace).slot.debugger = typist = Typist(*says, "c")
     await workspace.functions.call("sum_up", {"numbers": [1, 2, 3, 4]})
     told = zip(says.items(), typist.said, strict=True)
     assert [(line, answer) for (line, said), answer in told if said not in answer] == []
@@ -53,7 +53,7 @@ async def test_an_expression_finds_nothing_of_the_environment_of_the_host(
     monkeypatch.setenv("KNAPPER_TEST_SECRET", "a-secret-of-the-host")
     arm(workspace)
     lines = ("p __import__('os').environ", "p open('/proc/1/environ').read()", "p open('/etc/passwd').read()")
-    room_of(workspace).seat.debugger = typist = Typist(*lines, "c")
+    room_of(workspace).slot.debugger = typist = Typist(*lines, "c")
     report = await workspace.functions.call("sum_up", {"numbers": [1]})
     assert (len(typist.said), report.lacks) == (3, "")  # typed input is not a request of the function
     assert not any("a-secret-of-the-host" in said for said in typist.said)
@@ -62,7 +62,7 @@ async def test_an_expression_finds_nothing_of_the_environment_of_the_host(
 
 async def test_stepping_goes_into_a_called_function_and_out_of_it_again(workspace: Workspace) -> None:
     arm(workspace, line=0, name="outer")
-    room_of(workspace).seat.debugger = typist = Typist("s", "up", "p numbers", "r", "retval", "n", "c")
+    room_of(workspace).slot.debugger = typist = Typist("s", "up", "p numbers", "r", "retval", "n", "c")
     assert (await workspace.functions.call("outer", {"numbers": [2, 3]})).value == 10
     assert [stop.at.function for stop in typist.stops] == [
         "outer",
@@ -81,14 +81,14 @@ async def test_the_stack_tells_the_frames_of_a_recursion_apart_by_their_argument
     (workspace.root / "functions" / "fibs.py").write_text(text, "utf-8")
     await workspace.functions.reload()
     arm(workspace, line=3, name="fib", condition="n == 1", once=True)
-    room_of(workspace).seat.debugger = typist = Typist("where", "c")
+    room_of(workspace).slot.debugger = typist = Typist("where", "c")
     assert (await workspace.functions.call("fib", {"n": 3})).value == 2
     assert [line.rpartition(" in ")[2] for line in typist.said[0].split("\n")] == ["fib(n=3)", "fib(n=2)", "fib(n=1)"]
 
 
 async def test_an_async_function_is_stepped_over_its_awaits(workspace: Workspace) -> None:
     arm(workspace, line=31, name="count_slowly")
-    room_of(workspace).seat.debugger = typist = Typist("n", "n", "set done 10", "clear 1", "c")
+    room_of(workspace).slot.debugger = typist = Typist("n", "n", "set done 10", "clear 1", "c")
     assert (await workspace.functions.call("count_slowly", {"steps": 3})).value == 12
     assert [stop.at.line for stop in typist.stops][:3] == [31, 32, 30]
 
@@ -99,7 +99,7 @@ async def test_a_step_at_an_await_says_that_it_waits_and_comes_back(workspace: W
         path.write_text(SUMMING.replace("sleep(0)", f"sleep({pause})"), "utf-8")
         await workspace.functions.reload()
         arm(workspace, line=31, name="count_slowly", once=True)
-        room_of(workspace).seat.debugger = typist = Typist("s", "s", "s", "c")
+        room_of(workspace).slot.debugger = typist = Typist("s", "s", "s", "c")
         assert (await workspace.functions.call("count_slowly", {"steps": 1})).value == 1
         assert [(stop.why, stop.at.line, stop.value) for stop in typist.stops[1:3]] == [
             ("waits", 31, None),
@@ -112,20 +112,20 @@ async def test_a_step_in_a_generator_says_that_it_yields_and_what(workspace: Wor
     (workspace.root / "functions" / "pairs.py").write_text(text, "utf-8")
     await workspace.functions.reload()
     arm(workspace, line=0, name="pairs", once=True)
-    room_of(workspace).seat.debugger = typist = Typist(*("s",) * 12)
+    room_of(workspace).slot.debugger = typist = Typist(*("s",) * 12)
     assert (await workspace.functions.call("pairs", {"count": 2})).value == 1
     assert [stop.value for stop in typist.stops if stop.why == "yields"] == ["0", "1"]
 
 
 async def test_breakpoint_in_source_stops_where_it_stands(workspace: Workspace) -> None:
-    room_of(workspace).seat.debugger = typist = Typist("n", "set doubled 1", "c")
+    room_of(workspace).slot.debugger = typist = Typist("n", "set doubled 1", "c")
     assert (await workspace.functions.call("halting", {"number": 4})).value == 1
     assert typist.stops[0].why == "breakpoint()"
 
 
 async def test_counted_breakpoints_and_those_that_count_once(workspace: Workspace) -> None:
     arm(workspace, after=2, every=3)
-    room_of(workspace).seat.debugger = typist = Typist(*("c",) * 9)
+    room_of(workspace).slot.debugger = typist = Typist(*("c",) * 9)
     await workspace.functions.call("sum_up", {"numbers": [1] * 10})
     assert [dict(stop.locals)["index"] for stop in typist.stops] == ["2", "5", "8"]
     room_of(workspace).breakpoints.clear()
@@ -137,7 +137,7 @@ async def test_counted_breakpoints_and_those_that_count_once(workspace: Workspac
 
 async def test_a_breakpoint_that_is_set_at_a_stop_is_hit_in_the_same_call(workspace: Workspace) -> None:
     arm(workspace, line=13)
-    room_of(workspace).seat.debugger = typist = Typist(f"tb {LOOP} if number == 2", "c", "p number", "c")
+    room_of(workspace).slot.debugger = typist = Typist(f"tb {LOOP} if number == 2", "c", "p number", "c")
     await workspace.functions.call("sum_up", {"numbers": [1, 2, 2]})
     assert [stop.at.line for stop in typist.stops] == [13, 13, LOOP, LOOP]
     assert typist.said[-1] == "2"
@@ -145,7 +145,7 @@ async def test_a_breakpoint_that_is_set_at_a_stop_is_hit_in_the_same_call(worksp
 
 async def test_quit_ends_the_call_and_says_why(workspace: Workspace) -> None:
     arm(workspace)
-    room_of(workspace).seat.debugger = Typist("q")
+    room_of(workspace).slot.debugger = Typist("q")
     found = await workspace.functions.call("sum_up", {"numbers": [1]})
     assert (found.outcome, "told to end it" in str(found.error)) == ("killed", True)
 
@@ -159,7 +159,7 @@ async def test_the_clock_stands_while_a_human_looks_and_goes_on_after(workspace:
     arm(workspace)
     workspace.functions.calls._sandbox.limits = workspace.functions.calls._sandbox.limits.__class__(wall_s=1.0)
     workspace.functions.granting._limits = workspace.functions.calls._sandbox.limits
-    room_of(workspace).seat.debugger = Slow()
+    room_of(workspace).slot.debugger = Slow()
     assert (await workspace.functions.call("sum_up", {"numbers": [1]})).outcome == "returned"
     assert (await workspace.functions.call("busy", {"turns": 10**9})).outcome == "timed_out"
 
@@ -172,16 +172,16 @@ async def test_a_human_who_is_gone_for_long_ends_the_call(workspace: Workspace) 
 
     arm(workspace)
     room = room_of(workspace)
-    room.wait_s, room.seat.debugger = 0.2, Gone()
+    room.wait_s, room.slot.debugger = 0.2, Gone()
     found = await workspace.functions.call("sum_up", {"numbers": [1]})
     assert "nobody said anything" in str(found.error)
-    room.seat.debugger = Typist()
+    room.slot.debugger = Typist()
     assert (await workspace.functions.call("sum_up", {"numbers": [1]})).value == 1
 
 
 async def test_break_now_stops_a_call_that_runs(workspace: Workspace) -> None:
     room = room_of(workspace)
-    room.seat.debugger = typist = Typist("set left 3", "c")
+    room.slot.debugger = typist = Typist("set left 3", "c")
     call = asyncio.create_task(workspace.functions.call("busy", {"turns": 10**10}))
     async with asyncio.timeout(20):
         while not room.break_now():  # noqa: ASYNC110 - a running call sends no notification
@@ -199,7 +199,7 @@ async def test_an_expression_without_end_is_stopped_alone(workspace: Workspace) 
     arm(workspace)
     endless = "sum(1 for _ in iter(int, 1))"
     for line in (endless, "__import__('time').sleep(60)", f"numbers[{endless}] = 1"):
-        room.seat.debugger = typist = Typist(line, "result", "c")
+        room.slot.debugger = typist = Typist(line, "result", "c")
         assert not room.stop_evaluation()
         call = asyncio.create_task(workspace.functions.call("sum_up", {"numbers": [5]}))
         async with asyncio.timeout(20):
@@ -216,7 +216,7 @@ async def test_a_breakpoint_follows_its_line_when_the_file_is_edited_above_it(wo
     file = workspace.root / "functions" / "sums.py"
     file.write_text("# one\n# two\n" + SUMMING.replace("    result = 0\n", "    result = 0\n    extra = 1\n"), "utf-8")
     await workspace.functions.reload()
-    room_of(workspace).seat.debugger = typist = Typist()
+    room_of(workspace).slot.debugger = typist = Typist()
     await workspace.functions.call("sum_up", {"numbers": [1]})
     assert [stop.at.line for stop in typist.stops] == [LOOP + 3]
     file.write_text(SUMMING.replace("result += number", "result = result + number"), "utf-8")
@@ -224,7 +224,7 @@ async def test_a_breakpoint_follows_its_line_when_the_file_is_edited_above_it(wo
     (placed,) = room_of(workspace).breakpoints.placed(workspace.functions.registry.snapshot())
     assert "is gone" in placed.text
     arm(workspace)
-    room_of(workspace).seat.debugger = typist = Typist("condition 1 number > 3", "ignore 1 2", "c")
+    room_of(workspace).slot.debugger = typist = Typist("condition 1 number > 3", "ignore 1 2", "c")
     assert (await workspace.functions.call("sum_up", {"numbers": [1]})).value == 1
     assert ["is gone" in said for said in typist.said] == [True, True]
 
@@ -253,7 +253,7 @@ async def at_sums(at_desk: OpenDesk, *calls: Wanted) -> Desk:
 
 async def test_the_time_of_a_call_is_without_that_of_the_human(at_desk: OpenDesk) -> None:
     desk = await at_sums(at_desk, Wanted("sum_up", {"numbers": [1]}))
-    room_of(desk.workspace).seat.debugger = typist = Thinking()
+    room_of(desk.workspace).slot.debugger = typist = Thinking()
     (answered,) = of(CallAnswered, await desk.say("Call it."))
     assert len(typist.stops) == 1
     assert 0 < answered.seconds < THOUGHT_S
@@ -262,7 +262,7 @@ async def test_the_time_of_a_call_is_without_that_of_the_human(at_desk: OpenDesk
 async def test_of_several_calls_that_stop_the_header_says_which_it_is(at_desk: OpenDesk) -> None:
     calls = [Wanted("sum_up", {"numbers": [number]}) for number in (1, 2)]
     desk = await at_sums(at_desk, *calls)
-    room_of(desk.workspace).seat.debugger = typist = Thinking()
+    room_of(desk.workspace).slot.debugger = typist = Thinking()
     await desk.say("Call it twice.")
     heads = ["".join(text for _, text in head_line(stop)) for stop in typist.stops]
     assert {head.partition("  ")[0] for head in heads} == {"■ sum_up(numbers=[1])", "■ sum_up(numbers=[2])"}
@@ -270,7 +270,7 @@ async def test_of_several_calls_that_stop_the_header_says_which_it_is(at_desk: O
 
 async def test_of_one_call_the_header_is_short(at_desk: OpenDesk) -> None:
     desk = await at_sums(at_desk, Wanted("outer", {"numbers": [1]}))
-    room_of(desk.workspace).seat.debugger = typist = Typist()
+    room_of(desk.workspace).slot.debugger = typist = Typist()
     await desk.say("Call it.")
     assert "".join(text for _, text in head_line(typist.stops[0])).startswith(
         "■ sum_up  functions/sums.py:15, in a call of"
@@ -280,6 +280,6 @@ async def test_of_one_call_the_header_is_short(at_desk: OpenDesk) -> None:
 async def test_a_turn_stops_at_its_own_debugger_instead_of_the_workspaces(at_desk: OpenDesk) -> None:
     desk = await at_sums(at_desk, Wanted("sum_up", {"numbers": [1]}))
     usual, own = Typist(), Typist()
-    room_of(desk.workspace).seat.debugger = usual
+    room_of(desk.workspace).slot.debugger = usual
     assert of(CallAnswered, [event async for event in desk.agent.turn("Call it.", debugger=own)])
     assert (len(own.stops), usual.stops) == (1, [])

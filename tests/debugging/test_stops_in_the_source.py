@@ -60,7 +60,7 @@ async def test_it_breaks_no_example_records_without_a_human_and_stops_for_one(
     assert called.startswith("3")
     assert "hit 1: " in called
     assert "hit 2: " in called
-    desk.workspace.functions.calls.debugging.seat.debugger = typist = Typist("result = 40", "c", "set result 50", "c")
+    desk.workspace.functions.calls.debugging.slot.debugger = typist = Typist("result = 40", "c", "set result 50", "c")
     await desk.say("Add up 1 and 2.")
     changed, plain = (request.answers[-1] for request in desk.model.requests[-2:])
     assert typist.stops[0].why == "breakpoint()"
@@ -78,7 +78,7 @@ async def test_only_what_changes_something_is_told(at_desk: OpenDesk) -> None:
     lines = {"numbers.append(7)": True, "numbers[0] = 7": True, "sum(numbers)": False, "nothing = 1": False}
     desk = await at_desk([creating("", "breakpoint()"), *[CALL] * len(lines), Say("Well.")])
     typed = [each for line in lines for each in (line, *("c",) * (3 if "append" in line else 2))]
-    desk.workspace.functions.calls.debugging.seat.debugger = typist = Typist(*typed)
+    desk.workspace.functions.calls.debugging.slot.debugger = typist = Typist(*typed)
     await desk.say("Add up 1 and 2.")
     assert typist.lines == []
     assert len(typist.stops) == len(typed)

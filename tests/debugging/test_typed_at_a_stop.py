@@ -23,7 +23,7 @@ async def test_a_statement_that_sets_something_does_so(workspace: Workspace) -> 
         (("result += 1000",), 1010),
         (("result: int = 50",), 60),
     ):
-        room_of(workspace).seat.debugger = Typist(*lines, "c")
+        room_of(workspace).slot.debugger = Typist(*lines, "c")
         assert (await workspace.functions.call(*ASKED)).value == value, lines
 
 
@@ -55,7 +55,7 @@ async def test_each_line_is_answered_in_plain_words(workspace: Workspace) -> Non
         "help next": "next, n: run this line, without stopping in the functions that it calls",
     }
     arm(workspace, condition="number == 3")
-    room_of(workspace).seat.debugger = typist = Typist(*says, "c")
+    room_of(workspace).slot.debugger = typist = Typist(*says, "c")
     await workspace.functions.call(*ASKED)
     told = zip(says.items(), typist.said, strict=True)
     assert [(line, answer) for (line, said), answer in told if said not in answer or "<debug>" in answer] == []
@@ -64,7 +64,7 @@ async def test_each_line_is_answered_in_plain_words(workspace: Workspace) -> Non
 
 async def test_a_list_goes_on_where_the_last_one_ended_and_begins_anew_at_a_dot(workspace: Workspace) -> None:
     arm(workspace)
-    room_of(workspace).seat.debugger = typist = Typist("l", "l", "l 3,4", "l 10,3", "l .", "c")
+    room_of(workspace).slot.debugger = typist = Typist("l", "l", "l 3,4", "l 10,3", "l .", "c")
     await workspace.functions.call("sum_up", {"numbers": [1]})
     shown = [[int(row.split()[0]) for row in said.split("\n")] for said in typist.said]
     here = [*range(LOOP - 5, LOOP + 6)]
@@ -73,7 +73,7 @@ async def test_a_list_goes_on_where_the_last_one_ended_and_begins_anew_at_a_dot(
 
 async def test_a_call_in_which_an_item_was_set_says_so_at_its_replay(workspace: Workspace) -> None:
     arm(workspace)
-    room_of(workspace).seat.debugger = Typist("numbers[0] = 9", "c")
+    room_of(workspace).slot.debugger = Typist("numbers[0] = 9", "c")
     await workspace.functions.call("sum_up", {"numbers": [1]})
     (one,) = await workspace.functions.replays.calls()
     assert "changed values" in str((await workspace.functions.replays.show(one.call)).call.lacking)
@@ -105,7 +105,7 @@ def test_what_is_no_breakpoint_says_how_one_is_typed() -> None:
 
 async def test_a_counted_breakpoint_that_is_typed_at_a_stop_stops_at_its_hits(workspace: Workspace) -> None:
     arm(workspace, line=13)
-    room_of(workspace).seat.debugger = typist = Typist(f"b {LOOP} if number > 1 after 1 every 2", "b", *("c",) * 9)
+    room_of(workspace).slot.debugger = typist = Typist(f"b {LOOP} if number > 1 after 1 every 2", "b", *("c",) * 9)
     await workspace.functions.call("sum_up", {"numbers": [1, 2, 3, 4, 5, 6]})
     assert [dict(stop.locals)["number"] for stop in typist.stops if stop.at.line == LOOP] == ["3", "5"]
     assert typist.said[0] == f"2: sum_up, functions/sums.py:{LOOP} `result += number` if number > 1 after 1 every 2"
@@ -120,7 +120,7 @@ async def test_a_breakpoint_that_is_changed_at_a_stop_counts_once_and_as_it_is_n
         ("condition {}", ["1", "2", "3", "4", "5"]),
     ):
         placed = arm(workspace)
-        room_of(workspace).seat.debugger = typist = Typist(line.format(placed.breakpoint.id), *("c",) * 9)
+        room_of(workspace).slot.debugger = typist = Typist(line.format(placed.breakpoint.id), *("c",) * 9)
         await workspace.functions.call("sum_up", {"numbers": [1, 2, 3, 4, 5]})
         assert [dict(stop.locals)["number"] for stop in typist.stops if not stop.message] == numbers, line
         room_of(workspace).breakpoints.clear()
@@ -139,7 +139,7 @@ async def test_what_is_said_of_a_breakpoint_names_its_number_and_place(workspace
         "clear 1": "Breakpoint 1 of sum_up is cleared.",
     }
     arm(workspace, line=13)
-    room_of(workspace).seat.debugger = typist = Typist(*says, "c")
+    room_of(workspace).slot.debugger = typist = Typist(*says, "c")
     await workspace.functions.call("sum_up", {"numbers": []})
     told = zip(says.items(), typist.said, strict=True)
     assert [(line, answer) for (line, said), answer in told if said not in answer] == []

@@ -62,7 +62,7 @@ def opens_a_file(node: ast.AST) -> bool:
             return False
 
 
-CUSTOMARY = {"self", "event", "error", "plan", "ctx", "approval_mode"}
+CUSTOMARY = {"self", "event", "error", "plan", "ctx"}
 """Customary names for a whole family of classes, and names that third-party packages require."""
 
 

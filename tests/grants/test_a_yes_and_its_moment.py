@@ -92,9 +92,9 @@ async def test_a_yes_for_the_next_call_is_not_for_another_function_and_is_taken_
     here.shop.granting.approver = None
     assert "may not call it" in str(await here.shop.call("ask", {}))
     snapshot, book = here.shop.registry.snapshot(), here.shop.granting.book
-    assert "weather" in await book.needed_to_call(snapshot), "what was lent is there yet"
+    assert "weather" in await book.needed_to_call(snapshot), "what was allowed once is there yet"
     await here.shop.grants.revoke("weather", None)
-    assert book.borrowed(snapshot.functions["weather"], snapshot) == Grants()
+    assert book.take_once(snapshot.functions["weather"], snapshot) == Grants()
 
 
 async def test_a_pulled_file_raises_no_limit_of_the_examples_and_a_human_does(here: Room) -> None:

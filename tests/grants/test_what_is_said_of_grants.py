@@ -131,7 +131,7 @@ class Turn:
     id: str = "turn"
     step: int = 0
     agent: str = "main"
-    works_for: str = ""
+    on_behalf_of: str = ""
     heard: list[events.Event] = field(default_factory=list)
 
     def note_done(self, fact: Fact, name: str) -> None:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agent_core.access.packages import Environment, Pin
-from agent_core.access.packages.environment import Installed, PackageShelf
+from agent_core.access.packages.environment import Installed, PackageCache
 from agent_core.access.packages.resolution import Lock, digest_of
 from agent_core.base.seal import Sealer
 
@@ -68,12 +68,12 @@ def placed(root: Path, *requirements: str, files: Mapping[str, str] | None = Non
     for needed in ("functions", ".knapper"):
         (root / needed).mkdir(mode=0o700, exist_ok=True)
     pins = (Pin(requirements[0], "1.0", hashlib.sha256(requirements[0].encode()).hexdigest()),)
-    shelf = PackageShelf(root / ".knapper" / "env", Sealer(root))
-    with shelf.staging() as folder:
+    cache = PackageCache(root / ".knapper" / "env", Sealer(root))
+    with cache.staging() as folder:
         for path, text in files.items():
             (folder / "root" / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / "root" / path).write_text(text)
-        shelf.put(digest_of(pins), Installed(folder / "root", names, (), 1))
+        cache.put(digest_of(pins), Installed(folder / "root", names, (), 1))
     Lock(root / "functions").put(tuple(sorted(requirements)), pins)
     return root / ".knapper" / "env" / digest_of(pins)
 

@@ -167,11 +167,11 @@ _AGAIN: Mapping[Moment, str] = MappingProxyType({"join": "Do the same again to b
 
 def denial(question: Question, decision: Decision, *, by_hand: bool = False) -> str:
     """Return the refusal message for a model, or for the human whose own call it is (`by_hand`)."""
-    lacks = "; ".join(question.missing.sentences())
+    missing = "; ".join(question.missing.sentences())
     new = " in this new version" if question.is_again else ""
     new += f" ({question.changed})" if question.is_again and question.changed else ""
     message = (
-        f"`{question.function}` may not{new}: {lacks}." if lacks else f"`{question.function}` needs the user's yes."
+        f"`{question.function}` may not{new}: {missing}." if missing else f"`{question.function}` needs the user's yes."
     )
     if by_hand and decision.by == "human":
         return f"{message} {_ANSWERED_NO}\n{_AGAIN.get(question.moment, _CALL_AGAIN.format(question.command))}"

@@ -94,7 +94,7 @@ class GrantStore:
         self._exclusive_lock = exclusive_lock
         self.sealer = sealer or Sealer(root)
         self._known: _Known | None = None
-        self._lent: dict[tuple[str, str], Grants] = {}
+        self._once: dict[tuple[str, str], Grants] = {}
 
     async def allowed(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return the current grants of a function, in the version in this snapshot."""
@@ -149,24 +149,24 @@ class GrantStore:
         texts = {module: await self._store.text(version) or "" for module, version in held.before}
         return await asyncio.to_thread(since, function, snapshot, texts) if texts else ("", "")
 
-    def lend(self, new_grant: NewGrant) -> None:
+    def allow_once(self, new_grant: NewGrant) -> None:
         """Give the next call of this content more grants, but no later call."""
-        self._lent[new_grant.function, new_grant.content.digest] = new_grant.grants
+        self._once[new_grant.function, new_grant.content.digest] = new_grant.grants
 
-    def borrowed(self, function: "Function", snapshot: "Snapshot") -> Grants:
-        """Return and remove the grants lent for this call."""
-        if not any(name == function.name for name, _ in self._lent):
+    def take_once(self, function: "Function", snapshot: "Snapshot") -> Grants:
+        """Return and remove the grants allowed for this call only."""
+        if not any(name == function.name for name, _ in self._once):
             return NOTHING
-        return self._lent.pop((function.name, content_of(function, snapshot).digest), NOTHING)
+        return self._once.pop((function.name, content_of(function, snapshot).digest), NOTHING)
 
     def take_back(self, name: str) -> Grants:
-        """Remove the grants lent for the next call of a function, and return them."""
-        mine = [key for key in self._lent if key[0] == name]
-        return joined(self._lent.pop(key) for key in mine)
+        """Remove the grants allowed for the next call of a function only, and return them."""
+        mine = [key for key in self._once if key[0] == name]
+        return joined(self._once.pop(key) for key in mine)
 
     async def needed_to_call(self, snapshot: "Snapshot") -> frozenset[str]:
-        """Return the functions that need a call grant: all that have an entry or lent grants."""
-        named = {*(await self._look()).listing.entries, *(name for name, _ in self._lent)}
+        """Return the functions that need a call grant: all that have an entry or grants for one call."""
+        named = {*(await self._look()).listing.entries, *(name for name, _ in self._once)}
         return frozenset(named & snapshot.functions.keys())
 
     async def agreed(self) -> Mapping[str, Grants]:

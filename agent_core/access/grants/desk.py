@@ -33,7 +33,7 @@ class TurnSink(Protocol):
     agent: str
 
     @property
-    def works_for(self) -> str:
+    def on_behalf_of(self) -> str:
         """The agent that began it, or called it as a helper."""
 
     def note_done(self, fact: "Fact", name: str) -> None:
@@ -79,8 +79,8 @@ class Approvals:
     async def ask(self, question: Question) -> Decision:
         """Ask the user and return the answer, which is no if nobody can be asked."""
         queue, approver = self.queue, self.queue.approver
-        if self.turn is not None and self.turn.works_for:
-            question = replace(question, asker=self.turn.agent, whom=self.turn.works_for)
+        if self.turn is not None and self.turn.on_behalf_of:
+            question = replace(question, asker=self.turn.agent, whom=self.turn.on_behalf_of)
         if approver is None:
             return self.close(question, Decision("no", by="policy"))
         meanwhile: list[Answered] = []

@@ -275,7 +275,7 @@ _LIMIT = 1 << 20
 _PURPOSE = "packages"
 
 
-class PackageShelf:
+class PackageCache:
     """The installed package folders of one workspace."""
 
     def __init__(self, folder: Path, sealer: Sealer) -> None:
@@ -449,7 +449,7 @@ class Environment:
     ) -> None:
         self._tell: Tell = tell or _note  # receives the current task, and "" when it is done
         self._lock = Lock(root / "functions")
-        self._shelf = PackageShelf(root / STATE / "env", Sealer(root))
+        self._cache = PackageCache(root / STATE / "env", Sealer(root))
         self._exclusive_lock = exclusive_lock
         self._tries = tries
         self._listed = listed
@@ -459,7 +459,7 @@ class Environment:
     def find(self, requirements: tuple[str, ...]) -> Installed | None:
         """Return where these requirements are installed, as the lock pins them now."""
         pins = self._lock.read().sections.get(requirements)
-        return self._shelf.get(digest_of(pins)) if pins else None
+        return self._cache.get(digest_of(pins)) if pins else None
 
     def folders(self, requirements: tuple[str, ...]) -> tuple[Names, tuple[str, ...]]:
         """Return the folder of each import name, and the names to import in advance; empty if nothing is installed."""
@@ -481,10 +481,10 @@ class Environment:
         """
         section = required(requirements)
         pins = self._lock.understood().get(section, ())
-        if pins and self._shelf.get(digest_of(pins)) is not None:
+        if pins and self._cache.get(digest_of(pins)) is not None:
             return Resolution(section, pins, is_installed=True)
         async with self._one_at_a_time:
-            with self._telling(f"Looking up {', '.join(section)}"), self._shelf.staging() as folder:
+            with self._telling(f"Looking up {', '.join(section)}"), self._cache.staging() as folder:
                 (folder / "held.txt").write_text("".join(f"{pin.project}=={pin.version}\n" for pin in pins), "utf-8")
                 pip, report = Pip(folder, self._tell, self._most_bytes), folder / "report.json"
                 kind = ("--dry-run", "--ignore-installed", "--no-user", "--constraint=held.txt", f"--report={report}")
@@ -505,14 +505,14 @@ class Environment:
             PackagesError: it cannot be installed; nothing was put in place.
         """
         async with self._one_at_a_time:
-            if self._shelf.get(resolution.digest) is None:
+            if self._cache.get(resolution.digest) is None:
                 task = f"Fetching {', '.join(f'{pin.project} {pin.version}' for pin in resolution.pins)}"
-                with self._telling(task), self._shelf.staging() as folder:
+                with self._telling(task), self._cache.staging() as folder:
                     pip = Pip(folder, self._tell, self._most_bytes)
                     installed = await install(resolution, pip, folder, self._listed, self._most_bytes)
                     self._tell("Trying to import them")
                     ahead = await importable(installed, resolution.requirements, self._tries)
-                    await asyncio.to_thread(self._shelf.put, resolution.digest, replace(installed, ahead=ahead))
+                    await asyncio.to_thread(self._cache.put, resolution.digest, replace(installed, ahead=ahead))
         if self._lock.understood().get(resolution.requirements) != resolution.pins:
             async with self._exclusive_lock():
                 self._lock.put(resolution.requirements, resolution.pins)
@@ -535,7 +535,7 @@ class Environment:
             self._lock.understood()
             self._lock.keep(sections)
         digests = frozenset(digest_of(pins) for pins in self._lock.understood().values())
-        return await asyncio.to_thread(self._shelf.clean, digests)
+        return await asyncio.to_thread(self._cache.clean, digests)
 
     def sections(self) -> Mapping[tuple[str, ...], tuple[Pin, ...]]:
         """Return the pins of the lock, by requirements."""
@@ -548,7 +548,7 @@ class Environment:
 
     def close(self) -> None:
         """Release the folders in use."""
-        self._shelf.close()
+        self._cache.close()
 
 
 def _note(text: str) -> None:

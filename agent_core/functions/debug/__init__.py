@@ -9,7 +9,7 @@ __getattr__ = late_names(
     __name__,
     {
         "breakpoints": "Breakpoint Breakpoints Placed stopping_lines",
-        "debugging": "DebuggerSeat Debugging Watch",
+        "debugging": "DebuggerSlot Debugging Watch",
         "stop": "COMMANDS Command DebugStop Debugger",
         "typed_line": "typed_breakpoint",
     },

@@ -2,7 +2,7 @@ from .breakpoints import Breakpoint as Breakpoint
 from .breakpoints import Breakpoints as Breakpoints
 from .breakpoints import Placed as Placed
 from .breakpoints import stopping_lines as stopping_lines
-from .debugging import DebuggerSeat as DebuggerSeat
+from .debugging import DebuggerSlot as DebuggerSlot
 from .debugging import Debugging as Debugging
 from .debugging import Watch as Watch
 from .stop import COMMANDS as COMMANDS

@@ -297,7 +297,7 @@ Tracing = Literal["", "lines", "cover"]
 
 
 @dataclass(slots=True)
-class DebuggerSeat:
+class DebuggerSlot:
     """The place of the human at a debugger, who handles one stop at a time; it may be empty."""
 
     debugger: Debugger | None = None
@@ -310,7 +310,7 @@ class Debugging:
     def __init__(self, wait_s: float = WAIT_S, debugger: Debugger | None = None) -> None:
         self.breakpoints = Breakpoints()
         self.wait_s = wait_s
-        self.seat = DebuggerSeat(debugger)  # for turns without their own
+        self.slot = DebuggerSlot(debugger)  # for turns without their own
         self._running: list[Watch] = []
 
     def watch(
@@ -319,10 +319,10 @@ class Debugging:
         trace: Tracing = "",
         covers: tuple[str, str] | None = None,
         looks_back: bool = False,
-        seat: DebuggerSeat | None = None,
+        slot: DebuggerSlot | None = None,
     ) -> "Watch":
         """Return a watch over one call, with the debugger of its turn or the default one."""
-        return Watch(self, trace, covers, looks_back=looks_back, seat=seat or self.seat)
+        return Watch(self, trace, covers, looks_back=looks_back, slot=slot or self.slot)
 
     def break_now(self) -> list[str]:
         """Stop each running call at its next line, and return the functions that were reached.
@@ -332,7 +332,7 @@ class Debugging:
         return [
             watch.running[-1].function
             for watch in self._running
-            if watch.seat.debugger is not None and watch.running and watch.running[-1].reins.stop_now()
+            if watch.slot.debugger is not None and watch.running and watch.running[-1].reins.stop_now()
         ]
 
     def stop_evaluation(self) -> bool:
@@ -361,9 +361,9 @@ class Watch:
         covers: tuple[str, str] | None = None,
         *,
         looks_back: bool = False,
-        seat: DebuggerSeat,
+        slot: DebuggerSlot,
     ) -> None:
-        self.seat = seat
+        self.slot = slot
         self._debugging = debugging
         self._trace: Tracing = trace
         self._covers = covers
@@ -379,7 +379,7 @@ class Watch:
         self.records: list[BreakpointRecord] = []
         self.passed = 0  # number of records beyond the limit
         self.lines: tuple[TraceLine, ...] = ()
-        self.can_run: tuple[int, ...] = ()  # executable lines of the function whose coverage is requested
+        self.can_run: tuple[int, ...] = ()  # executable lines of the function to cover
         self.is_cut = False
         self.recording = Recording(random.SystemRandom().getrandbits(48))
 
@@ -393,7 +393,7 @@ class Watch:
         """Yield the hooks that the worker of a function receives, while the function runs as part of the call."""
         is_first = not self.running
         points = tuple(self._debugging.breakpoints.points(snapshot)) if self._debugging.breakpoints else ()
-        human = self.seat.debugger is not None
+        human = self.slot.debugger is not None
         needs_debug = points or human or self._trace
         debug = Debug(points, human, self._trace, self._covers, self._looks_back and is_first) if needs_debug else None
         around = CallHooks(self.recording.seed_of(len(self.running)), self.recording.zone_then, debug)
@@ -430,14 +430,14 @@ class Watch:
                 self.lines = reader.many(claim.get("rows"), reader.line, caps.MOST_ROWS)
                 self.can_run = reader.many(claim.get("lines", []), reader.number, caps.MOST_LINES)
                 self.is_cut = bool(claim.get("cut"))
-            case "stopped" if self.seat.debugger is not None and self._stops < MOST_STOPS:
+            case "stopped" if self.slot.debugger is not None and self._stops < MOST_STOPS:
                 id = self._require_known(reader.number(claim.get("id", 0)))
                 stop = self._read_stop(claim, reader, id, snapshot)
                 self._stops += 1
                 return Patient(self._standing(self._begin(stop, id, snapshot)))
             case "answered" if self._halts:
                 if self._halts[-1].heard(claim, reader):
-                    self.recording.lack(CHANGED)
+                    self.recording.omit(CHANGED)
                     self.changes.append(self._halts[-1].change)
                 return Patient(self._standing(self._go_on()))
             case _:
@@ -502,12 +502,12 @@ class Watch:
         self._debugging.breakpoints.hit(id)
 
     async def _begin(self, stop: DebugStop, id: int, snapshot: "Snapshot") -> "Order":
-        debugger = self.seat.debugger
+        debugger = self.slot.debugger
         if debugger is None:
             return {"do": "continue"}
         self._debugging.breakpoints.hit(id)
         if not self._halts:
-            await self.seat.one_at_a_time.acquire()
+            await self.slot.one_at_a_time.acquire()
         self._halts.append(Halt(stop, debugger, self._debugging.breakpoints, snapshot, self._displayed))
         self._halts[-1].reins = self.running[-1].reins
         return await self._go_on()
@@ -536,7 +536,7 @@ class Watch:
         self._displayed = halt.displayed
         self._halts.remove(halt)
         if not self._halts:
-            self.seat.one_at_a_time.release()
+            self.slot.one_at_a_time.release()
 
     @property
     def is_halted(self) -> bool:

@@ -108,25 +108,25 @@ class Recording:
             return
         if name == "secret":
             self._add({"name": name, "arguments": {"name": str(arguments.get("name"))[:80]}})
-            self.lack(f"the value of the secret {str(arguments.get('name'))[:80]}, which is never kept")
+            self.omit(f"the value of the secret {str(arguments.get('name'))[:80]}, which is never kept")
             return
         try:
             row = {"name": name, "arguments": encode(arguments)}
             row |= {"refused": refused} if refused else {"value": encode(value())}
         except Unsendable:
-            self.lack(f"an answer to self.{name}, which JSON cannot hold")
+            self.omit(f"an answer to self.{name}, which JSON cannot hold")
             return
         self._add(row)
 
     def _add(self, row: Row) -> None:
         self._size += len(str(row))
         if self._size > MOST_BYTES:
-            self.lack(f"what it got through self beyond {MOST_BYTES // 1024} KiB")
+            self.omit(f"what it got through self beyond {MOST_BYTES // 1024} KiB")
         else:
             self.heard.append(row)
 
-    def lack(self, description: str) -> None:
-        """Record something that a replay will lack."""
+    def omit(self, description: str) -> None:
+        """Note something that is not recorded, so that a replay will not have it."""
         self.lacking[description] = None
 
 

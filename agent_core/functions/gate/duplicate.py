@@ -24,7 +24,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.synopsis import first_sentence
 from sandbox import Outcome, Raised, Refused, Returned, TimedOut
 
-from ..search.confusion import mistaken, told_apart
+from ..search.confusion import describe_difference, mistaken
 from .call_arguments import Arguments, edge_calls, read_calls, read_cases, recombine
 from .clones import sketch
 from .draft import Draft, Finding, TrialSubject
@@ -100,7 +100,7 @@ async def _check_search(draft: Draft, search: "FunctionSearch") -> Draft:
     what = f"“{one_line(pair.request, _REQUEST)}”" if is_own else f"a request that `{asked.name}` has served"
     message = f"{what} finds `{other.name}` before `{asked.name}`: {function_line(other)}"
     facts = (Evidence(function_line(asked)), Evidence(function_line(other)))
-    fix = f"of `{asked.name}`, {told_apart(asked, other)}"
+    fix = f"of `{asked.name}`, {describe_difference(asked, other)}"
     return draft.with_findings(STAGE, [_finding("confusable", message, fix, draft, facts)])
 
 

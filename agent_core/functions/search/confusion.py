@@ -66,7 +66,7 @@ async def mistaken(index: "FunctionIndex", snapshot: "Snapshot", name: str) -> C
     return next(iter(await confusions(index, snapshot, [name])), None)
 
 
-def told_apart(function: "Function", other_function: "Function") -> str:
+def describe_difference(function: "Function", other_function: "Function") -> str:
     """Return advice on what the first sentence of one function could say that is not true of the other."""
     mine, others = (list(each.parameters.get("properties", {})) for each in (function, other_function))
     own, left = [name for name in mine if name not in others], [name for name in others if name not in mine]

@@ -13,7 +13,7 @@ from agent_core.storage import KindRow, Stats
 from ..gate import Gate
 from ..gate.call_arguments import write_call
 from ..search import FunctionSearch
-from ..search.confusion import NEAR, Confusion, confusions, told_apart
+from ..search.confusion import NEAR, Confusion, confusions, describe_difference
 from . import function_facts
 from .call_records import by_function
 from .function_facts import ViewContext
@@ -172,10 +172,10 @@ def confused(confusion: Confusion, snapshot: Snapshot, calls: Mapping[str, int],
     function, other = snapshot.functions[confusion.name], snapshot.functions[confusion.other]
     message = f"a request cannot tell it from `{confusion.other}`: “{confusion.request}” finds that one first{also}"
     if calls[confusion.other] and not calls[confusion.name]:
-        fix = f"delete it if `{confusion.other}` does, or {told_apart(function, other)}"
+        fix = f"delete it if `{confusion.other}` does, or {describe_difference(function, other)}"
         return _finding(function, "confusable", message, fix, "retire", others=(confusion.other,))
     numbered = confusion.name.rstrip("0123456789_") == confusion.other.rstrip("0123456789_")
-    fix = f"rename it, and {told_apart(function, other)}" if numbered else told_apart(function, other)
+    fix = f"rename it, and {describe_difference(function, other)}" if numbered else describe_difference(function, other)
     return _finding(function, "confusable", message, fix, "rename" if numbered else "reword", others=(confusion.other,))
 
 

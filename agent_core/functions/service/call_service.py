@@ -15,7 +15,7 @@ from agent_core.registry.arguments import read as read_arguments
 from sandbox import Evaluation, Job, Refused, Returned
 
 from ..answers import CallReport, InterruptedCall, bad_arguments, size_of
-from ..debug import DebuggerSeat, Watch, stop
+from ..debug import DebuggerSlot, Watch, stop
 from ..state import FunctionStates
 from ..worker_api import OnProgress, WorkerApi
 from .call_records import noted, recorded
@@ -81,7 +81,7 @@ class CallService:
     ) -> tuple[CallReport, tuple["Write", ...]]:
         """Make one call. Return its report and the writes to store.
 
-        `author` is the agent whose turn the call is part of, if any.
+        `author` is the agent that makes the call in its turn, if any.
 
         Raises:
             UsageError: the arguments do not fit.
@@ -93,7 +93,7 @@ class CallService:
         if isinstance(permit, Denied):
             refused = Refused(permit.text)
             return CallReport.of(refused), (recorded(function, snapshot, refused, 0.0),)
-        watch = watch or self.debugging.watch(seat=author.seat if author else None)
+        watch = watch or self.debugging.watch(slot=author.slot if author else None)
         tell = on_progress or (lambda done, total, note: None)
         broker, states = self._sandbox.broker, FunctionStates(self._store)
         api = WorkerApi(
@@ -112,10 +112,10 @@ class CallService:
         size = max(size_of(outcome), len(arguments_json))
         report = await aside(size, CallReport.of, outcome)
         writes = await aside(size, noted, watch, function, snapshot, outcome, seconds=report.seconds, arguments=checked)
-        lacks = api.lacking(outcome, permit)
+        missing = api.lacking(outcome, permit)
         kept = states.writes if isinstance(outcome, Returned) else ()
         seen = self._seen_results.note(function, outcome, author.agent if author else "")
-        return replace(report, lacks=lacks, debugged=watch.note(snapshot)), (*writes, *kept, *seen)
+        return replace(report, lacks=missing, debugged=watch.note(snapshot)), (*writes, *kept, *seen)
 
     async def made_abroad(
         self, foreign: "ForeignFunction", arguments: str | Mapping[str, Any], on_progress: OnProgress | None = None
@@ -143,7 +143,7 @@ class CallService:
         Raises:
             UsageError: the arguments do not fit.
         """
-        watch = self.debugging.watch(trace="lines", seat=author.seat if author else None)
+        watch = self.debugging.watch(trace="lines", slot=author.slot if author else None)
         report, _ = await self.made(function, snapshot, arguments, watch=watch, author=author)
         lines = tuple(
             TracedLine(row.at.path, row.at.line, row.at.function, row.count, dict(row.first), dict(row.last))
@@ -171,8 +171,8 @@ class CallService:
         self, function: "Function", snapshot: "Snapshot", example: "Example"
     ) -> tuple[set[int], set[int]]:
         permit = await self._grants.having(function, snapshot)
-        nobody = DebuggerSeat()  # without a debugger, so no breakpoint stops the example
-        watch = self.debugging.watch(trace="cover", covers=(function.module, function.name), seat=nobody)
+        nobody = DebuggerSlot()  # without a debugger, so no breakpoint stops the example
+        watch = self.debugging.watch(trace="cover", covers=(function.module, function.name), slot=nobody)
 
         async def answer(name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross
             return await watch.answer(arguments, snapshot) if name == "debug" else None

@@ -144,7 +144,7 @@ class CandidateReview:
         source = existing or ModuleSource(verdict.module, path, "", "")
         judgment = replace(Judgment.of(verdict), diff=_diff(verdict, snapshot))
         plan = planned(change_texts.admitted(verdict, function, summary.said), judgment, source, reading, summary)
-        plan = replace(plan, writes=(*plan.writes, *writes), lent=grants.lent)
+        plan = replace(plan, writes=(*plan.writes, *writes), one_call_grant=grants.one_call_grant)
         return replace(
             plan, new_grant=grants.new_grant, text="\n".join([plan.text, *change_texts.granted(grants.grants)])
         )
@@ -193,7 +193,7 @@ class CandidateReview:
     ) -> tuple[Candidate, Verdict]:
         """Return the candidate and its verdict, with passing given examples added to the docstring if it has too few.
 
-        Calls whose results its author was asked to predict are left out.
+        Calls with results that its author was asked to predict are left out.
         """
         function = verdict.reading.function(verdict.name) if verdict.reading else None
         text = verdict.source
@@ -244,10 +244,10 @@ class CandidateReview:
 
 
 async def confirmed(
-    store: FunctionStore, anew: tuple[str, ...], old_function: "Function | None", function: "Function"
+    store: FunctionStore, newest: tuple[str, ...], old_function: "Function | None", function: "Function"
 ) -> tuple[str, ...]:
     """Return the calls with returned results that were accepted, now or earlier, and are still promised."""
-    calls = [*anew]
+    calls = [*newest]
     for earlier in filter(None, (old_function, function)):
         if not (earlier.examples and function.examples):
             continue  # without examples, no accepted result can remain

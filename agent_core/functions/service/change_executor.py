@@ -88,8 +88,8 @@ class ChangeExecutor:
         # Now the user's decisions about the plan come into force.
         if plan.new_grant is not None:
             self._grant_store.forget()
-        if plan.lent is not None:
-            self._grant_store.lend(plan.lent)
+        if plan.one_call_grant is not None:
+            self._grant_store.allow_once(plan.one_call_grant)
         if plan.revoked and plan.revoked in await self._grant_store.entries():
             with suppress(WorkspaceError):  # the file is invalid, but the approval itself is gone
                 await self._grant_store.revoke(plan.revoked)

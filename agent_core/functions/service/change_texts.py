@@ -60,15 +60,15 @@ def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool) -> str:
         return "\n".join([*lines, ask_for_results(verdict.name, verdict.challenges, replaces=replaces)])
     if verdict.can_be_confirmed:
         done = "not changed yet" if replaces else "not made yet"
-        lacks = "" if verdict.disagreements else verdict.refusals[0].message
-        lines.append(f"`{verdict.name}` is {done}: {lacks or 'its code and its examples do not agree'}.")
+        refusal = "" if verdict.disagreements else verdict.refusals[0].message
+        lines.append(f"`{verdict.name}` is {done}: {refusal or 'its code and its examples do not agree'}.")
         for row in verdict.to_confirm[:MAX_PROBLEMS]:
             returned, expected = one_line(row.returned, 400), one_line(row.expected, 400)
             says = f"the example says {expected}" if expected else "that can be the example"
             lines.append(f"- {one_line(row.call, 200)} returned {returned}, and {says}.")
         confirm = f"confirm_function(function_name={verdict.name!r})"
         how = f"change one place: {edit}" if is_repeat else f"fix the code and {send}"
-        fix = f"If {'it is wrong' if lacks else 'the example is right'}, {how}."
+        fix = f"If {'it is wrong' if refusal else 'the example is right'}, {how}."
         return "\n".join([*lines, f"If what it returned is right, call {confirm}. {fix}"])
     problems = verdict.refusals
     if _is_small_alarm(verdict):

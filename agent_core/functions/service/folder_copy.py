@@ -150,10 +150,10 @@ class FolderCopy:
         save_text(self._root, f"{path}{_BESIDE}", text, None)
 
     def _clear_beside(self, path: str) -> None:
-        beside = f"{path}{_BESIDE}"
+        copy = f"{path}{_BESIDE}"
         with suppress(OSError, ValueError):
-            text = read_plain(self._root / beside, self._limit).decode("utf-8")
-            remove_text(self._root, beside, hash_of(text))
+            text = read_plain(self._root / copy, self._limit).decode("utf-8")
+            remove_text(self._root, copy, hash_of(text))
 
     def _path(self, module: str, manifest: Collection[str] = ()) -> str:
         """Return the file of a module: a package if the manifest has parts of it, unless a plain file exists here."""

@@ -253,7 +253,7 @@ class FunctionService:
         before, noted = self.registry.snapshot().functions, dict[str, str]()
         try:
             budget = tending.TendingBudget(tend.tokens, tend.minutes)
-            report = await self.tending.run(budget, applies=tend.apply == "proved", anew=False)
+            report = await self.tending.run(budget, applies=tend.apply == "proved", repeats=False)
             noted |= {step.function: step.told for step in report.steps if step.told}
         except KnapperError as error:
             _log.warning("tending ended: %s", error)
@@ -277,7 +277,7 @@ class FunctionService:
         done = await self._carrier.carry_out(plan, record, author.by)
         if waiting and done.change is not None:
             with suppress(KnapperError):  # the next refresh of the folder will do it
-                await self._catch_up(done.change.path)  # judge the functions whose name became free
+                await self._catch_up(done.change.path)  # judge the functions that can have their name now
         return done
 
     async def plan_create(self, name: str, code: str, module: str, reason: str, author: Author) -> PlannedChange:

@@ -109,7 +109,7 @@ class GrantCommands:
         state = await self._grants.book.held(function, snapshot)
         question = await self._grants.question(function, snapshot)
         if grants or not question:
-            lost = Grants(packages=state.now.packages) if self._grants.packages.lacks(state.now) else NOTHING
+            lost = Grants(packages=state.now.packages) if self._grants.packages.needs_install(state.now) else NOTHING
             missing = grants.without(state.now) | lost
             question = Question(name, missing, state.now, version=function.version)
         return await self._explain(question)
@@ -165,9 +165,9 @@ class GrantCommands:
         Raises:
             UsageError: it has none of them.
         """
-        entry, lent = (await self._grants.book.entries()).get(name), self._grants.book.take_back(name)
-        if entry is None and lent:
-            return Revoked(name, lent, NOTHING)
+        entry, once = (await self._grants.book.entries()).get(name), self._grants.book.take_back(name)
+        if entry is None and once:
+            return Revoked(name, once, NOTHING)
         if entry is None and not await self._grants.book.problems():
             if name not in (functions := self._registry.snapshot().functions):
                 raise unknown_function(name, functions)

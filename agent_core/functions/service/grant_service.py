@@ -64,7 +64,7 @@ class CandidateGrants:
 
     grants: Grants = NOTHING
     new_grant: NewGrant | None = None
-    lent: NewGrant | None = None
+    one_call_grant: NewGrant | None = None
     denied: str = ""
     is_human: bool = False  # whether a human said no
 
@@ -201,26 +201,28 @@ class GrantService:
                 is_human=decision.by in ("human", "earlier", "often"),
             )
         new_grant = NewGrant(function.name, question.missing, content, who(), state.now) if question.missing else None
-        is_lent = decision.answer == "once"
+        is_once = decision.answer == "once"
         return CandidateGrants(
-            state.now | question.missing, new_grant=None if is_lent else new_grant, lent=new_grant if is_lent else None
+            state.now | question.missing,
+            new_grant=None if is_once else new_grant,
+            one_call_grant=new_grant if is_once else None,
         )
 
     async def permit(self, function: "Function", snapshot: "Snapshot", caller: str = "") -> Permit | Denied:
         """Return a permit for a call, after asking for missing grants, or the reason for denial."""
-        lent = self.book.borrowed(function, snapshot)
+        once = self.book.take_once(function, snapshot)
         needs = await self.needs(function, snapshot)
         state = await self.book.held(function, snapshot)
-        if not (needs or state.entry or lent):
+        if not (needs or state.entry or once):
             return Permit(snapshot.modules, self._limits)
         if why := misleading(function, snapshot):
             return Denied(why)
         by_file = await self._by_file(function, snapshot)
-        now, note = state.now | lent | by_file, _BY_FILE if by_file.without(state.now | lent) else ""
+        now, note = state.now | once | by_file, _BY_FILE if by_file.without(state.now | once) else ""
         question = await self.book.question(function, snapshot, needs, self._around(function, snapshot))
-        if question is None and self.packages.lacks(now):
+        if question is None and self.packages.needs_install(now):
             question = Question(function.name, Grants(packages=now.packages), now, is_again=True)
-        if question is not None and (not now.covers(question.missing) or self.packages.lacks(now)):
+        if question is not None and (not now.covers(question.missing) or self.packages.needs_install(now)):
             question = replace(
                 question, lines=_granting_lines(function, snapshot, self._known_packages(snapshot, None)), caller=caller
             )
@@ -232,7 +234,7 @@ class GrantService:
                 await self.book.give(function, snapshot, question.missing, who())
                 await self.prove_after(function, snapshot, question.missing)
             if decision.answer != "no":  # its earlier grants may have been revoked while the user was asked
-                now, note = await self.book.allowed(function, snapshot) | lent | question.missing, ""
+                now, note = await self.book.allowed(function, snapshot) | once | question.missing, ""
         return self._permit(function, snapshot, now, note)
 
     async def prove_after(self, function: "Function", snapshot: "Snapshot", grants: Grants) -> None:

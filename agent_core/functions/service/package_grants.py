@@ -61,7 +61,7 @@ class PackageGrants:
         self.by_file: Callable[[], bool] = lambda: False  # whether the file alone decides
         self._said: dict[tuple[str, ...], Resolution] = {}
 
-    def lacks(self, grants: Grants) -> bool:
+    def needs_install(self, grants: Grants) -> bool:
         """Return whether packages of these grants are not installed, as after a pull or with another Python."""
         return bool(grants.packages) and self.environment.find(grants.packages) is None
 
@@ -81,7 +81,7 @@ class PackageGrants:
         Raises:
             PackagesError: they cannot be installed.
         """
-        if self.lacks(grants):
+        if self.needs_install(grants):
             resolution = await self._resolve_once(grants.packages)
             try:
                 await self.environment.install(resolution)

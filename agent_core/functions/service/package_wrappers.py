@@ -78,7 +78,7 @@ async def wrap(
     requirement = str(taking.path)
     grants, packages = service.grants.wanted({"packages": (requirement,)}), service.granting.packages
     shown = ", ".join(name.rpartition(".")[2] for name in names)
-    if taking.dry_run and packages.lacks(grants):
+    if taking.dry_run and packages.needs_install(grants):
         raise UsageError(f"{requirement} is not installed, and before it is nothing can be told.", fix=_DRY)
     if not taking.dry_run:
         if not agrees(await service.granting.explained(Question(shown, grants, moment="grant"), grants)):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agent_core.registry.function import ModuleReading
     from agent_core.registry.source import ModuleSource
 
-    from ..debug import DebuggerSeat
+    from ..debug import DebuggerSlot
 
 Deed = Literal["created", "changed", "deleted"]
 _NO_STAMP = (0, 0, 0)
@@ -80,8 +80,8 @@ class PlannedChange:
 
     `text` is for a model, `detail` for programs and people. `refused` names a candidate that is now rejected;
     `excluded` names functions that the next step should not offer. `replan` plans the same operation again on the
-    current file. `new_grant` is what a human lets a function have from now on, `lent` what its next call may have;
-    `revoked` names a function that loses all grants.
+    current file. `new_grant` is what a human lets a function have from now on, `one_call_grant` what its next call
+    may have; `revoked` names a function that loses all grants.
     """
 
     text: str
@@ -94,7 +94,7 @@ class PlannedChange:
     excluded: frozenset[str] = frozenset()
     replan: "Callable[[], Awaitable[PlannedChange]] | None" = None
     new_grant: "NewGrant | None" = None
-    lent: "NewGrant | None" = None
+    one_call_grant: "NewGrant | None" = None
     revoked: str = ""
 
 
@@ -129,7 +129,7 @@ class StaleView:
 class Author:
     """The author of a change, for the history: the user, or an agent with its turn and model; and its unseen changes.
 
-    `approvals` and `seat` are those of the turn: who is asked about grants, and who debugs. `spend` adds the prompt and
+    `approvals` and `slot` are those of the turn: who is asked about grants, and who debugs. `spend` adds the prompt and
     completion tokens of another model, by name, to the turn. `request` returns what the user asked for, for a model
     that writes functions; without it, the author's source is used.
     """
@@ -140,7 +140,7 @@ class Author:
     model: str = ""
     unread: StaleView = field(default_factory=StaleView, compare=False)
     approvals: "Approvals | None" = field(default=None, compare=False)
-    seat: "DebuggerSeat | None" = field(default=None, compare=False)
+    slot: "DebuggerSlot | None" = field(default=None, compare=False)
     spend: Callable[[int, int, str], None] | None = field(default=None, compare=False)
     request: Callable[[], str] | None = field(default=None, compare=False)
 

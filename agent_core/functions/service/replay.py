@@ -25,7 +25,7 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.values import encode, read
 
 from ..answers import CallReport, show_value, size_of
-from ..debug import Debugger, DebuggerSeat, Watch
+from ..debug import Debugger, DebuggerSlot, Watch
 from ..debug.recording import RecordedOutcome, Row, first_few
 from . import history
 
@@ -170,7 +170,7 @@ class Replays:
             module, snapshot = await self._code(row, version)
         sandbox = self._sandbox()
         watch = sandbox.debugging.watch(
-            looks_back=looks_back, seat=None if debugger is None else DebuggerSeat(debugger)
+            looks_back=looks_back, slot=None if debugger is None else DebuggerSlot(debugger)
         )
         watch.recording.seed, watch.recording.zone_then = row.data["seed"], row.data["zone"]
         heard = ReplayedRequests([_with_new_name(heard, renamed or {}) for heard in row.data["heard"]], watch, snapshot)

@@ -168,8 +168,8 @@ class Tending:
     tokens: int = 0  # used by models in this run
     seen: set[tuple[object, ...]] = field(default_factory=set)  # keys of jobs that earlier runs have done
 
-    async def run(self, budget: TendingBudget, *, applies: bool, anew: bool = True) -> TendingReport:
-        """Audit the library, and carry out or propose what is proven; `anew` repeats jobs of earlier runs."""
+    async def run(self, budget: TendingBudget, *, applies: bool, repeats: bool = True) -> TendingReport:
+        """Audit the library, and carry out or propose what is proven; `repeats` includes the jobs of earlier runs."""
         run, began, stopped = Clock().new_id(), time.monotonic(), ""
         steps, seen, self.tokens = list[TendingStep](), set[tuple[object, ...]](), 0
         for _ in range(_ROUNDS):
@@ -179,7 +179,7 @@ class Tending:
                 if not {name for name in (job.function, *job.others) if name} <= self.snapshot().functions.keys():
                     continue
                 key = job.key(self.snapshot())
-                if (key[:2] in seen and not job.runs) or key in seen or (key in self.seen and not anew):
+                if (key[:2] in seen and not job.runs) or key in seen or (key in self.seen and not repeats):
                     continue
                 minutes = (time.monotonic() - began) / 60
                 if self.tokens >= budget.tokens:

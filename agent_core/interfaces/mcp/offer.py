@@ -410,8 +410,8 @@ def _answer(function: Function, report: CallReport) -> ToolAnswer:
     if schema is not None and not validator_for(schema).is_valid(value):
         wrong = f"`{function.name}` returned what its annotation `{function.returns}` excludes."
         return ToolAnswer(wrong, is_error=True)
-    lacks = f"\n{report.lacks}" if report.lacks else ""
-    return ToolAnswer(shorten(visible(text), _MOST_TEXT) + printed + lacks, value=value if schema else None)
+    missing = f"\n{report.lacks}" if report.lacks else ""
+    return ToolAnswer(shorten(visible(text), _MOST_TEXT) + printed + missing, value=value if schema else None)
 
 
 def _failure(report: CallReport) -> str:

@@ -137,14 +137,14 @@ def _asked_lines(question: Question) -> list[Line]:
     if question.is_again:
         title = _AGAIN.get(question.moment, " is a different version now and asks again to")
     caller = line(", called by ", ("name", one_line(question.caller, 80)), ",") if question.caller else ()
-    sentences, whose = question.missing.sentences(), "You grant " if question.moment == "grant" else ""
+    sentences, prefix = question.missing.sentences(), "You grant " if question.moment == "grant" else ""
     if question.moment == "run" and (question.missing.read or question.missing.write):
         opened = whole_line("; ".join(sentences))
         head = line(("warn", "? "), ("name", name), *caller, " is running and asks to ", ("strong", opened))
         return [head, *(line("    ", ("warn", whole_line(doubt))) for doubt in question.doubts)]
     head = line(
         ("warn", "? "),
-        ("strong", whose),
+        ("strong", prefix),
         ("name", name),
         *caller,
         ("strong", f"{title}:" if sentences else f"{without}."),

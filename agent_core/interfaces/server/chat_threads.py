@@ -86,10 +86,10 @@ class ClientHistory:
     """The key of the whole history."""
 
     @classmethod
-    def read(cls, messages: Iterable[ClientMessage], by: str, *, goes_on: bool = False) -> "ClientHistory":
+    def read(cls, messages: Iterable[ClientMessage], by: str, *, is_known: bool = False) -> "ClientHistory":
         """Parse the messages of a request.
 
-        With `goes_on`, the conversation is already known, so the calls that the answers belong to may be missing.
+        With `is_known`, the calls that the answers belong to may be missing, because they are stored.
 
         Raises:
             UsageError: no message is new, or an answer belongs to no call.
@@ -102,7 +102,7 @@ class ClientHistory:
         if not new:
             fix = "Send it as {'role': 'user', 'content': …}, or the answers to the calls."
             raise UsageError("The last message must be the user's, or the answer to a call.", fix=fix)
-        if not goes_on or begin:
+        if not is_known or begin:
             _check_answers(said)
         answers = tuple(row for row in new if row.role == "tool")
         text = "\n\n".join(row.text for row in new if row.role == "user")
@@ -602,7 +602,7 @@ class ChatThreads:
             if is_group(self._rooms.workspace.root, agent):
                 if conversation:
                     raise UsageError("A group has one conversation.", fix="Leave out the @ and what follows.")
-                name, history = agent, await _read(messages, owner, goes_on=True)
+                name, history = agent, await _read(messages, owner, is_known=True)
             else:
                 name, history = await self._find_conversation(owner, model, messages, response)
             settings = await self._index.settings(name) or {}
@@ -703,7 +703,7 @@ class ChatThreads:
         else:
             name = self.name_of(agent, conversation) if conversation else ""
         settings = await self._index.settings(name) if name else None
-        history = await _read(messages, by, goes_on=settings is not None)
+        history = await _read(messages, by, is_known=settings is not None)
         if not name:
             for known in self._index.known(agent, history.sent) if history.before else ():
                 had = await self._index.settings(known)
@@ -787,8 +787,8 @@ class ChatThreads:
         await self._index.save(name, settings)
 
 
-async def _read(messages: Sequence[ClientMessage], by: str, *, goes_on: bool) -> ClientHistory:
-    read = partial(ClientHistory.read, messages, by, goes_on=goes_on)
+async def _read(messages: Sequence[ClientMessage], by: str, *, is_known: bool) -> ClientHistory:
+    read = partial(ClientHistory.read, messages, by, is_known=is_known)
     return await aside(len(messages) * PER_MESSAGE, read)
 
 

@@ -154,11 +154,11 @@ def script() -> Script:
 def _scene(situation: Situation, functions: frozenset[str], script: Script) -> tuple[TourScene, dict[str, str]] | None:
     # The state before this turn: functions that it created or deleted must not change its scene.
     available = (functions - situation.created) | situation.deleted
-    goes_on = _NEXT.fullmatch(situation.user_text.strip()) is not None
+    asks_next = _NEXT.fullmatch(situation.user_text.strip()) is not None
     for scene in script.scenes:
         if not scene.needs <= available or scene.absent & available or not re.search(scene.noticed, situation.notices):
             continue
-        if goes_on and scene.screen == situation.screen + 1:
+        if asks_next and scene.screen == situation.screen + 1:
             return scene, dict(scene.defaults)
         for pattern in scene.says:
             if match := re.search(pattern, situation.user_text, re.IGNORECASE):
