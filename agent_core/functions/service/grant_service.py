@@ -201,12 +201,8 @@ class GrantService:
                 is_human=decision.by in ("human", "earlier", "often"),
             )
         new_grant = NewGrant(function.name, question.missing, content, who(), state.now) if question.missing else None
-        is_once = decision.answer == "once"
-        return CandidateGrants(
-            state.now | question.missing,
-            new_grant=None if is_once else new_grant,
-            one_call_grant=new_grant if is_once else None,
-        )
+        stored_or_once = (None, new_grant) if decision.answer == "once" else (new_grant, None)
+        return CandidateGrants(state.now | question.missing, *stored_or_once)
 
     async def permit(self, function: "Function", snapshot: "Snapshot", caller: str = "") -> Permit | Denied:
         """Return a permit for a call, after asking for missing grants, or the reason for denial."""
