@@ -2,13 +2,18 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+import click
 import pytest
 
+from agent_core.interfaces.catalogue import NOUNS, verb_of
+from agent_core.interfaces.commands.verb import Verb
+from agent_core.interfaces.server.catalog import OPERATIONS
+from agent_core.interfaces.server.operations import API, Operation
 from tests.kit import Ask, Say, Script, Wanted
 from tests.kit.desk import VOWELS
 from tests.kit.program import knapper
@@ -79,6 +84,46 @@ async def test_what_cannot_be_done_there_is_told_in_a_sentence(elsewhere: OpenEl
     assert "scope `edit`" in await shell.runs("functions", "delete", "f", token=reader, code=1)
     refused = json.loads(await shell.runs("functions", "list", "--json", token="tw_wrong", code=1))
     assert refused["error"]["code"]
+
+
+async def test_agents_are_paused_and_deleted_where_they_are_at_work(elsewhere: OpenElsewhere) -> None:
+    shell = await elsewhere([Say("Hello.")])
+    assert (await shell.server.client.post("/api/v1/agents", json={"name": "ada"})).is_success
+    await shell.runs("run", "--agent", "ada", "--message", "Hi")  # the server keeps it open
+    assert "ada is paused" in await shell.runs("agents", "pause", "ada", "--why", "lunch")
+    assert "ada goes on" in await shell.runs("agents", "resume", "ada")
+    assert "not at work in any thread" in await shell.runs("agents", "stop", "ada", code=2)
+    chatter = await shell.server.token("chatter", "chat")
+    for words in (["pause", "ada"], ["stop", "ada"], ["delete", "ada", "-y"], ["show", "ada"]):
+        assert "needs a token with the scope" in await shell.runs("agents", *words, token=chatter, code=1)
+    assert "ada" in await shell.runs("agents", "list", token=chatter)
+    assert "Give -y" in await shell.runs("agents", "delete", "ada", code=2)
+    assert "deleted ada" in await shell.runs("agents", "delete", "ada", "-y")
+    assert "ada" not in await shell.runs("agents", "list")
+
+
+_BY_METHOD = {"POST": "", "PUT": "create", "PATCH": "edit", "DELETE": "delete remove"}
+
+
+def _twins() -> Iterator[tuple[str, Verb, Operation]]:
+    """Yield each verb with an operation of the same name: the last word of its path or, for a noun, by its method."""
+    groups = [noun for noun, group in NOUNS.items() if isinstance(group, click.Group)]
+    for operation in OPERATIONS:
+        parts = operation.path.removeprefix(f"{API}/").split("/")
+        words = [part for part in parts if "{" not in part]
+        read = "show" if "{" in parts[-1] else "list"
+        names = _BY_METHOD.get(operation.method, read).split() if words[-1] in groups else words[-1:]
+        for noun in [word for word in words if word in groups][-1:] or groups:
+            for name in names:
+                if (verb := verb_of(noun, name)) is not None:
+                    yield f"{noun} {name}", verb, operation
+
+
+def test_a_verb_and_an_operation_of_the_same_name_take_the_same_tokens() -> None:
+    twins = [*_twins()]
+    assert len(twins) > 30
+    differing = {name for name, verb, operation in twins if {*verb.scopes} != {*operation.scopes}}
+    assert differing == {"agents import", "agents export"}  # their handlers read and write files where they run
 
 
 async def test_a_server_reads_no_file_of_its_own_for_a_command(served: Serve) -> None:

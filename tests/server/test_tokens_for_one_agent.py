@@ -435,7 +435,7 @@ def _commands() -> Iterator[tuple[str, str, Verb]]:
     groups = [(noun, group) for noun, group in NOUNS.items() if isinstance(group, click.Group)]
     rows = [(noun, name) for noun, group in groups for name in group.commands]
     for noun, name in sorted(rows, key=lambda row: (row[1] in ("delete", "remove", "revoke"), row)):
-        if (verb := verb_of(noun, name)) is not None and verb.scope is not None:
+        if (verb := verb_of(noun, name)) is not None and verb.scopes:
             yield noun, name, verb
 
 
@@ -479,7 +479,7 @@ async def test_no_command_shows_or_changes_anything_of_another_agent(neighbors: 
                     assert "needs a token for all agents" in answer.text
         if "internal" in codes or (noun in _OF_ALL_AGENTS and codes <= {"usage", "not-found"}):
             unrun.add(f"{noun} {name}: {codes} {answer.text}")
-        if command.scope != "read":
+        if "read" not in command.scopes:
             assert await neighbors.state() == before, (noun, name)
     assert not unrun, "what these take has no value here that they accept"
 

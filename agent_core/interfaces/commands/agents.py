@@ -41,7 +41,7 @@ def agents() -> None:
     shows="(?:tree|watch)?",
     page="the room Agents",
 )
-@verb(agents, opens=Opens.NOTHING, scope="read")
+@verb(agents, opens=Opens.NOTHING, scopes=("read", "chat"))
 async def list_(door: Door) -> Result:
     """List the agents. Shows how much each has said and remembers."""
     from ..render.agent_view import agents_listing, listing_lines
@@ -52,7 +52,7 @@ async def list_(door: Door) -> Result:
     return Result(data, listing_lines(data, door.agent_name), hint)
 
 
-@verb(agents, opens=Opens.NOTHING, scope="read")
+@verb(agents, opens=Opens.NOTHING, scopes=("read",))
 async def show(door: Door, name: AgentName) -> Result:
     """Show one agent. Includes its settings, blocks, sections and sources, with counts of each."""
     from ..render.agent_view import agent_facts, facts_lines
@@ -62,7 +62,7 @@ async def show(door: Door, name: AgentName) -> Result:
     return Result(data, facts_lines(data))
 
 
-@verb(agents, opens=Opens.NOTHING)
+@verb(agents, opens=Opens.NOTHING, scopes=("admin",))
 @click.option("-y", "--yes", "is_sure", is_flag=True, help="Do not ask.")
 async def delete(door: Door, name: AgentName, *, is_sure: bool) -> Result:
     """Delete an agent completely. Removes its conversation and its memory; what it shares with others stays."""
@@ -71,6 +71,7 @@ async def delete(door: Door, name: AgentName, *, is_sure: bool) -> Result:
         question = f"Delete {name} with all that it remembers?"
         if not is_sure and not await door.agrees(question, "Give -y to delete without asking.", is_final=True):
             return Result(None, aside=[line(("dim", "Nothing was deleted."))], code=1)
+        await door.make_free(name)
         async with state.alone(name):
             await state.moves.delete(name)
     return Result({"deleted": name}, [line(("ok", "✓ "), "deleted ", ("name", name))])
@@ -225,7 +226,7 @@ async def _work(
 
 
 @slash("agents tree")
-@verb(agents, opens=Opens.NOTHING, scope="read")
+@verb(agents, opens=Opens.NOTHING, scopes=("read",))
 async def tree(door: Door) -> Result:
     """Show what all agents do: state, who waits for whom since when, what was spent, and why."""
     from agent_core.workspace.group_file import file_problems
@@ -261,7 +262,7 @@ async def watch(door: Door, seconds: float | None) -> Result:
 
 
 @slash("agents pause", last="why")
-@verb(agents, opens=Opens.NOTHING)
+@verb(agents, opens=Opens.NOTHING, scopes=("edit",))
 @click.option("--why", default="", help="The reason, for who waits for it.")
 async def pause(door: Door, name: AgentName, *, why: str) -> Result:
     """Pause an agent: its turns wait, its inbox goes on filling."""
@@ -274,7 +275,7 @@ async def pause(door: Door, name: AgentName, *, why: str) -> Result:
 
 
 @slash("agents resume")
-@verb(agents, opens=Opens.NOTHING)
+@verb(agents, opens=Opens.NOTHING, scopes=("edit",))
 async def resume(door: Door, name: AgentName) -> Result:
     """Resume a paused agent, or open a thread again that is stuck."""
     async with _open_supervision(door) as (supervision, *_):
@@ -284,7 +285,7 @@ async def resume(door: Door, name: AgentName) -> Result:
 
 
 @slash("agents stop", last="why")
-@verb(agents, opens=Opens.NOTHING)
+@verb(agents, opens=Opens.NOTHING, scopes=("edit",))
 @click.option("--why", default="A person stopped it.", help="The reason.")
 async def stop(door: Door, name: AgentName, *, why: str) -> Result:
     """Stop the threads that an agent works in: nobody waits any more, and what waits in them is dropped."""

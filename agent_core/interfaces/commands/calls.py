@@ -14,7 +14,7 @@ def calls() -> None:
     """List, show and replay recorded calls of functions."""
 
 
-@verb(calls, opens=Opens.READABLE, scope="read")
+@verb(calls, opens=Opens.READABLE, scopes=("read",))
 @click.option("--failed", is_flag=True, help="Only calls that raised an error or were stopped.")
 async def list_(door: Door, function: FunctionName = "", *, failed: bool) -> Result:
     """List the calls that can be replayed, newest first."""
@@ -22,14 +22,14 @@ async def list_(door: Door, function: FunctionName = "", *, failed: bool) -> Res
     return Result(records, calls_lines(records), "" if records else "No such call is recorded.")
 
 
-@verb(calls, opens=Opens.READABLE, scope="read")
+@verb(calls, opens=Opens.READABLE, scopes=("read",))
 async def show(door: Door, call: CallNumber) -> Result:
     """Show a call: its arguments, what it got through `self`, and its outcome."""
     record = await door.functions.replays.of(door.owners).show(call)
     return Result(record, call_lines(record))
 
 
-@verb(calls, scope="edit")
+@verb(calls, scopes=("edit",))
 @click.option(
     "--version",
     metavar="V",

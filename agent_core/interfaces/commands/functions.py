@@ -81,7 +81,7 @@ def functions() -> None:
     """List, show, check, create, edit, test and call functions."""
 
 
-@verb(functions, opens=Opens.READABLE, scope="read")
+@verb(functions, opens=Opens.READABLE, scopes=("read",))
 @click.option("--module", default="", help="Only functions of one module.")
 @click.option("--standing", type=click.Choice(STANDINGS), help="Only functions with this standing.")
 @click.option(
@@ -118,7 +118,7 @@ async def list_(door: Door, pattern: str = "", *, module: str, standing: str | N
     return Result(data, list_lines(data, heads=sys.stdout.isatty()), hint, 0 if data.is_whole else 1)
 
 
-@verb(functions, opens=Opens.READABLE, scope="read")
+@verb(functions, opens=Opens.READABLE, scopes=("read",))
 @click.option("--count", type=click.IntRange(1), help="How many at most; 5 if not given.")
 async def search(door: Door, need: str, count: int | None) -> Result:
     """Find functions by what they are needed for: why each matches, how it differs from similar ones, what it needs."""
@@ -129,7 +129,7 @@ async def search(door: Door, need: str, count: int | None) -> Result:
 
 
 @slash("release", "Release a function from quarantine: the model sees it again.", in_turn=True, page=IN_FUNCTION)
-@verb(functions, scope="edit")
+@verb(functions, scopes=("edit",))
 async def release(door: Door, name: FunctionName) -> Result:
     """Release a function from quarantine. The model sees it again, and its failures are counted from zero."""
     released = await door.functions.release(name)
@@ -137,14 +137,14 @@ async def release(door: Door, name: FunctionName) -> Result:
 
 
 @slash("good [NAME]", "Say that a function's results are right; by default, those of the last call.")
-@verb(functions, scope="edit")
+@verb(functions, scopes=("edit",))
 async def good(door: Door, name: FunctionName) -> Result:
     """Say that a function's results are right. What was unproven of it counts as proven, until it is changed."""
     return _rating_result(await door.functions.rate(name, is_good=True))
 
 
 @slash("bad [NAME [NOTE]]", "Say that its result was wrong: it becomes a draft, and the agent is notified.")
-@verb(functions, scope="edit")
+@verb(functions, scopes=("edit",))
 async def bad(door: Door, name: FunctionName, note: str = "") -> Result:
     """Say that a function's result was wrong, with a NOTE for the agent. It is a draft until it is changed, or called
     good.
@@ -161,7 +161,7 @@ def _rating_result(rated: "Rated") -> Result:
 
 
 @slash("introspect", "Show a function's source, standing, calls, verdict and callers.", page=IN_FUNCTIONS)
-@verb(functions, opens=Opens.READABLE, scope="read")
+@verb(functions, opens=Opens.READABLE, scopes=("read",))
 @click.option("--brief", "is_brief", is_flag=True, help="Only its signature, its docstring and its standing.")
 async def show(door: Door, name: FunctionName, *, is_brief: bool) -> Result:
     """Show everything about a function. Source, standing, calls, verdict, callers, callees; with --json schema and
@@ -174,7 +174,7 @@ async def show(door: Door, name: FunctionName, *, is_brief: bool) -> Result:
     return Result(data, facts_lines(data, door.typed), source=source)
 
 
-@verb(functions, opens=Opens.ASKING, scope="edit")
+@verb(functions, opens=Opens.ASKING, scopes=("edit",))
 @click.argument("source", metavar="[FILE]", required=False, type=click.Path(allow_dash=True))
 @_code_file
 @click.option(
@@ -192,7 +192,7 @@ async def create(
 
 
 @slash("edit", "Open a function in $VISUAL or $EDITOR, at its line.", needs_user=ALWAYS)
-@verb(functions, opens=Opens.ASKING, scope="edit")
+@verb(functions, opens=Opens.ASKING, scopes=("edit",))
 @_code_file
 @click.option("--old", help="The text to replace; it must occur exactly once.")
 @click.option("--new", help="The replacement.")
@@ -213,7 +213,7 @@ async def edit(
 
 
 @slash("delete", "Delete a function, after asking.")
-@verb(functions, scope="edit")
+@verb(functions, scopes=("edit",))
 async def delete(door: Door, name: FunctionName) -> Result:
     """Delete a function from its module. This is refused while other functions call it."""
     if name not in door.functions.names():
@@ -230,7 +230,7 @@ async def delete(door: Door, name: FunctionName) -> Result:
 
 
 @slash("test", "Run a function's examples, or one call with arguments.", page=IN_FUNCTION, last="arguments")
-@verb(functions, opens=Opens.ASKING, scope="edit")
+@verb(functions, opens=Opens.ASKING, scopes=("edit",))
 @click.option("--args", "arguments", metavar="JSON", help=f"Run one call instead of the examples. {_ARGUMENTS}")
 async def test(door: Door, name: FunctionName, *, arguments: str | None) -> Result:
     """Run a function's examples in a worker, or one call."""
@@ -242,7 +242,7 @@ async def test(door: Door, name: FunctionName, *, arguments: str | None) -> Resu
     return Result(tested, examples_lines(tested), code=0 if passed else 1)
 
 
-@verb(functions, opens=Opens.ASKING, scope="chat")
+@verb(functions, opens=Opens.ASKING, scopes=("chat", "edit"))
 async def call(door: Door, name: FunctionName, *, arguments: CallArguments) -> Result:
     """Call a function in a worker and print what it returned."""
     arguments = _read(door, arguments)
@@ -256,7 +256,7 @@ async def call(door: Door, name: FunctionName, *, arguments: CallArguments) -> R
 
 
 @slash("trace", "Show the lines that a call runs, and the locals that they change.", page=IN_FORM, last="arguments")
-@verb(functions, opens=Opens.ASKING, scope="edit")
+@verb(functions, opens=Opens.ASKING, scopes=("edit",))
 async def trace(door: Door, name: FunctionName, *, arguments: CallArguments) -> Result:
     """Call a function and show each line that ran, with the locals that it changed."""
     arguments = _read(door, arguments)
@@ -266,7 +266,7 @@ async def trace(door: Door, name: FunctionName, *, arguments: CallArguments) -> 
 
 
 @slash("reload", "Read the functions folder again.")
-@verb(functions, scope="edit")
+@verb(functions, scopes=("edit",))
 async def reload(door: Door) -> Result:
     """Read the folder again. Says what was loaded, changed, removed or rejected, and why."""
     change, many = await door.functions.reload(), len(door.functions.names())
@@ -349,7 +349,7 @@ def _reload_result(report: "ReloadReport", hint: str = "") -> Result:
 
 
 @slash("history", "Show a function's versions: when, who, why; works for a deleted one, too.", page=IN_FUNCTION)
-@verb(functions, opens=Opens.READABLE, scope="read")
+@verb(functions, opens=Opens.READABLE, scopes=("read",))
 async def history(door: Door, name: FunctionName) -> Result:
     """Show the versions of a function. Even of a deleted one: when, who, what changed and why; * marks the current
     one.
@@ -364,7 +364,7 @@ async def history(door: Door, name: FunctionName) -> Result:
 
 
 @slash("diff", "Show what changed since a version, or in the last change.", page=IN_FUNCTION)
-@verb(functions, opens=Opens.READABLE, scope="read")
+@verb(functions, opens=Opens.READABLE, scopes=("read",))
 async def diff(door: Door, name: FunctionName, version: VersionRef = "") -> Result:
     """Show what changed since VERSION. A number or the beginning of a hash; by default, the one before the current."""
     data = await door.functions.history.diff(name, version)
@@ -372,7 +372,7 @@ async def diff(door: Door, name: FunctionName, version: VersionRef = "") -> Resu
 
 
 @slash("blame", "Show who wrote which line, when and why.")
-@verb(functions, opens=Opens.READABLE, scope="read")
+@verb(functions, opens=Opens.READABLE, scopes=("read",))
 async def blame(door: Door, name: FunctionName, version: VersionRef = "") -> Result:
     """Show who wrote each line, when and why. Uses the current source, or that of VERSION."""
     data = await door.functions.history.blame(name, version)
@@ -380,7 +380,7 @@ async def blame(door: Door, name: FunctionName, version: VersionRef = "") -> Res
 
 
 @slash("rollback", "Restore an earlier version, or a deleted function.", page=IN_FUNCTION)
-@verb(functions, opens=Opens.ASKING, scope="edit")
+@verb(functions, opens=Opens.ASKING, scopes=("edit",))
 async def rollback(door: Door, name: FunctionName, version: VersionRef = "") -> Result:
     """Restore VERSION of a function. By default the one before the current, and again the one before that; a
     deleted function is restored, too.
@@ -389,7 +389,7 @@ async def rollback(door: Door, name: FunctionName, version: VersionRef = "") -> 
 
 
 @slash("example NAME CALL = RESULT", "Add an example to a function, if it passes.")
-@verb(functions, opens=Opens.ASKING, scope="edit")
+@verb(functions, opens=Opens.ASKING, scopes=("edit",))
 @click.option("--call", required=True, help="The call, such as 'add_up([1, 2])'.")
 @click.option("--expected", required=True, help="What it must return, as Python prints it.")
 async def add_example(door: Door, name: FunctionName, *, call: str, expected: str) -> Result:
@@ -401,7 +401,7 @@ async def add_example(door: Door, name: FunctionName, *, call: str, expected: st
     "confirm NAME [REASON | = RESULT, …]",
     "Admit a rejected candidate with the results that it returned, or give the correct ones.",
 )
-@verb(functions, scope="edit")
+@verb(functions, scopes=("edit",))
 @click.option("--expected", multiple=True, help="The result of a call that was asked about, one for each.")
 async def confirm(door: Door, name: CandidateName, *, expected: tuple[str, ...], reason: Reason) -> Result:
     """Admit a rejected candidate with the results that came back. Only possible if its examples expected other
@@ -423,7 +423,7 @@ async def confirm(door: Door, name: CandidateName, *, expected: tuple[str, ...],
     shows=r"\S*",
     in_turn=True,
 )
-@verb(functions, scope="edit")
+@verb(functions, scopes=("edit",))
 @click.option("--drop", is_flag=True, help="Discard the candidate NAME.")
 async def pending(door: Door, name: CandidateName = "", *, drop: bool) -> Result:
     """Show the rejected candidates. With NAME that one, with its source."""
@@ -533,7 +533,7 @@ async def grant(door: Door, name: FunctionName, *, is_sure: bool, **options: Any
     return judged(door, result)
 
 
-@verb(functions, scope="approve")
+@verb(functions, scopes=("approve",))
 @_kinds
 @click.option("--all", "is_all", is_flag=True, help="All grants of the function.")
 async def revoke(door: Door, name: FunctionName, *, is_all: bool, **options: Any) -> Result:
@@ -553,7 +553,7 @@ async def revoke(door: Door, name: FunctionName, *, is_all: bool, **options: Any
     shows=r"\S*",
     in_turn=True,
 )
-@verb(functions, opens=Opens.READABLE, scope="read")
+@verb(functions, opens=Opens.READABLE, scopes=("read", "approve"))
 async def grants(door: Door, name: FunctionName = "") -> Result:
     """Show what functions may reach. Also shows how much of functions/grants.toml is in force for you."""
     from agent_core.functions.service.function_facts import unknown_function

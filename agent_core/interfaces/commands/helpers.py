@@ -24,7 +24,7 @@ def helpers() -> None:
     """List, show, check, create, edit and delete helpers; propose new ones."""
 
 
-@verb(helpers, opens=Opens.READABLE, scope="read")
+@verb(helpers, opens=Opens.READABLE, scopes=("read",))
 async def list_(door: Door) -> Result:
     """List the helpers, and the files that were rejected."""
     from ..render.agent_view import helpers_document, list_lines
@@ -35,7 +35,7 @@ async def list_(door: Door) -> Result:
     return Result(data, [*list_lines(data["helpers"]), *problem_lines(problems)], hint)
 
 
-@verb(helpers, opens=Opens.READABLE, scope="read")
+@verb(helpers, opens=Opens.READABLE, scopes=("read",))
 async def show(door: Door, name: str) -> Result:
     """Show a helper: its schema, functions, budget, file, and its last runs."""
     from ..render.agent_view import helper_document, helper_facts_lines, source_lines
@@ -62,7 +62,7 @@ async def check(door: Door, name: str) -> Result:
     return _verdict_result(verdict, "is a good helper")
 
 
-@verb(helpers, opens=Opens.ASKING, scope="edit")
+@verb(helpers, opens=Opens.ASKING, scopes=("edit",))
 @_file
 async def create(door: Door, name: str, *, file: str | None, reason: Reason) -> Result:
     """Create a helper from a file, if it passes its gate."""
@@ -72,7 +72,7 @@ async def create(door: Door, name: str, *, file: str | None, reason: Reason) -> 
     return _verdict_result(verdict, "was created")
 
 
-@verb(helpers, opens=Opens.ASKING, scope="edit")
+@verb(helpers, opens=Opens.ASKING, scopes=("edit",))
 @_file
 async def edit(door: Door, name: str, *, file: str | None, reason: Reason) -> Result:
     """Replace the file of a helper, if the new one passes its gate."""
@@ -83,14 +83,14 @@ async def edit(door: Door, name: str, *, file: str | None, reason: Reason) -> Re
     return _verdict_result(verdict, "was changed")
 
 
-@verb(helpers, opens=Opens.ASKING, scope="edit")
+@verb(helpers, opens=Opens.ASKING, scopes=("edit",))
 async def delete(door: Door, name: str, *, reason: Reason) -> Result:
     """Delete a helper that no other helper names. Its history is kept."""
     verdict = await door.workspace.helper_changes.delete(name, door.workspace.by_user(reason))
     return _verdict_result(verdict, "was deleted", f"To undo: knapper helpers rollback {name}")
 
 
-@verb(helpers, opens=Opens.READABLE, scope="read")
+@verb(helpers, opens=Opens.READABLE, scopes=("read",))
 async def history(door: Door, name: str) -> Result:
     """Show the versions of a helper: when, by whom and why, those of a deleted one too."""
     from ..render.agent_view import history_lines
@@ -100,14 +100,14 @@ async def history(door: Door, name: str) -> Result:
     return Result({"name": name, "versions": versions}, history_lines(versions))
 
 
-@verb(helpers, opens=Opens.ASKING, scope="edit")
+@verb(helpers, opens=Opens.ASKING, scopes=("edit",))
 async def rollback(door: Door, name: str, version: str = "", *, reason: Reason) -> Result:
     """Restore an earlier version of a helper, or a deleted one; by default, one version further back each time."""
     verdict = await door.workspace.helper_changes.rollback(name, version, door.workspace.by_user(reason))
     return _verdict_result(verdict, "was restored")
 
 
-@verb(helpers, scope="read")
+@verb(helpers, scopes=("read",))
 async def propose(door: Door) -> Result:
     """Draft a helper for each set of functions that recorded turns used together, with the figures why."""
     from ..render.agent_view import proposal_lines

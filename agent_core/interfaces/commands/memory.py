@@ -35,7 +35,7 @@ def memory() -> None:
     needs_user=r"edit \S+",
     page="the room Memory",
 )
-@verb(memory, opens=Opens.NOTHING, scope="read")
+@verb(memory, opens=Opens.NOTHING, scopes=("read",))
 async def show(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Result:
     """Show the blocks and sections. All, or the one called LABEL, with the size of recall and archival."""
     async with door.state() as state:
@@ -48,7 +48,7 @@ async def show(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Result:
 
 
 @slash("memory history")
-@verb(memory, opens=Opens.NOTHING, scope="read")
+@verb(memory, opens=Opens.NOTHING, scopes=("read",))
 async def history(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Result:
     """Show the changes of blocks. Of LABEL, or of all: when, by whom, in which turn, and what was changed.
 
@@ -60,7 +60,7 @@ async def history(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Resu
 
 
 @slash("memory edit", last="value")
-@verb(memory, scope="edit")
+@verb(memory, scopes=("edit",))
 @click.option("--value", metavar="TEXT", help="The new text.")
 @click.option(
     "--file",
@@ -102,7 +102,7 @@ async def edit(door: Door, label: BlockLabel, *, agent: OfAgent, **options: Any)
 
 
 @slash("memory undo")
-@verb(memory, scope="edit")
+@verb(memory, scopes=("edit",))
 async def undo(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Result:
     """Undo the last change of a block. LABEL, or the block that was changed last; repeat to go back further."""
     return memory_view.edit_shown(label, await manual_edits.undo_block((await door.agent(agent)).memory.blocks, label))
@@ -125,7 +125,7 @@ async def tidy(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Result:
     return Result(document, lines, "" if results else "There is nothing to tidy.", code)
 
 
-@verb(memory, scope="edit")
+@verb(memory, scopes=("edit",))
 @click.option("--value", default="", metavar="TEXT", help="The initial value.")
 @click.option("--limit", type=click.IntRange(1), default=2000, show_default=True, help="The limit, in characters.")
 @click.option("--description", default="", metavar="TEXT", help="What belongs in the block, as the agent reads it.")
@@ -172,7 +172,7 @@ async def detach(door: Door, label: BlockLabel, *, agent: OfAgent) -> Result:
 
 
 @slash("memory search")
-@verb(memory, opens=Opens.READABLE, scope="read")
+@verb(memory, opens=Opens.READABLE, scopes=("read",))
 @click.argument("text", nargs=-1, required=True)
 @click.option("--in", "where", type=click.Choice(("both", "recall", "archival")), default="both", show_default=True)
 @click.option("--page", type=click.IntRange(0), default=0, help="Pages begin at 0.")

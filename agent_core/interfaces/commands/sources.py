@@ -65,7 +65,7 @@ async def _add(door: Door, sources: "Sources", place: str, name: str | None) -> 
     return Result({"sources": [report_json(report) for report in reports]}, report_lines(reports), code=code)
 
 
-@verb(sources, scope="edit")
+@verb(sources, scopes=("edit",))
 async def attach(door: Door, source: str, *, agent: OfAgent) -> Result:
     """Give an agent a loaded source. By its name, the beginning of its hash, or the folder it came with."""
     rows = await (await door.sources(agent)).attach(source)
@@ -73,7 +73,7 @@ async def attach(door: Door, source: str, *, agent: OfAgent) -> Result:
     return Result({"attached": [source_json(row) for row in rows]}, lines)
 
 
-@verb(sources, scope="edit")
+@verb(sources, scopes=("edit",))
 async def detach(door: Door, source: str, *, agent: OfAgent) -> Result:
     """Take a source from an agent. What is loaded stays loaded; other agents keep it."""
     rows = await (await door.sources(agent)).remove(source)
@@ -81,7 +81,7 @@ async def detach(door: Door, source: str, *, agent: OfAgent) -> Result:
     return Result({"detached": [source_json(row) for row in rows]}, lines)
 
 
-@verb(sources, opens=Opens.READABLE, scope="read")
+@verb(sources, opens=Opens.READABLE, scopes=("read",))
 @click.option("--loaded", is_flag=True, help="Those that were loaded for all agents.")
 async def list_(door: Door, *, agent: OfAgent, loaded: bool) -> Result:
     """List the sources. Shows their kind, their hash, and how much of each is stored."""
@@ -94,7 +94,7 @@ async def list_(door: Door, *, agent: OfAgent, loaded: bool) -> Result:
     return Result({"sources": [source_json(row) for row in rows]}, source_lines(rows), hint)
 
 
-@verb(sources, scope="edit")
+@verb(sources, scopes=("edit",))
 @click.option("--loaded", is_flag=True, help="Of those that were loaded for all agents; agents that have it keep it.")
 async def remove(door: Door, source: str, *, agent: OfAgent, loaded: bool) -> Result:
     """Remove a source with its passages. By its name, the beginning of its hash, or the folder it came with."""

@@ -1,7 +1,7 @@
 """A verb is defined once and serves as a shell command, as a slash command and as a command of a server.
 
 In the shell it is a click command, for which `opened` opens the workspace. At the prompt, its handler works on the
-workspace of the conversation; over a server, on that of the server, if the token has the `scope`.
+workspace of the conversation; over a server, on that of the server, if the token has one of the `scopes`.
 """
 
 import inspect
@@ -140,6 +140,9 @@ class Door:
     def show(self, lines: Sequence["Line"]) -> None:
         """Show the lines that belong to a question before it is asked."""
 
+    async def make_free(self, name: str) -> None:
+        """Let go of an agent that is open here, so that the command can hold it."""
+
     def resting(self) -> AbstractAsyncContextManager[None]:
         """Close the agent of the conversation while the block runs, then reopen it from disk."""
         return nullcontext()
@@ -251,7 +254,7 @@ class Verb(click.Command):
 
     handler: Handler
     opens: Opens
-    scope: "Scope | None"
+    scopes: "Sequence[Scope]"
     kinds: Mapping[str, str]
     slash: str = ""
     entry: CommandEntry | None = None
@@ -278,11 +281,11 @@ class Verb(click.Command):
 
 
 def verb(
-    group: click.Group | None = None, *, opens: Opens = Opens.WORKSPACE, scope: "Scope | None" = None
+    group: click.Group | None = None, *, opens: Opens = Opens.WORKSPACE, scopes: "Sequence[Scope]" = ()
 ) -> Callable[[Handler], Verb]:
     """Turn a handler into a command: its parameters become arguments, except options of decorators below this one.
 
-    `scope` is the scope that a token needs to run it over a server.
+    A token needs one of the `scopes` to run it over a server; without any, it does not work there.
     """
 
     def decorate(handler: Handler) -> Verb:
@@ -299,10 +302,10 @@ def verb(
         run.__name__, run.__doc__ = getattr(handler, "__name__", ""), handler.__doc__
         kinds = _add_arguments(handler)
         own = getattr(handler, "__click_params__", [])
-        callback = workspace_command(run, [name for option in own for name in option.opts], over_server=bool(scope))
+        callback = workspace_command(run, [name for option in own for name in option.opts], over_server=bool(scopes))
         vars(callback)["__click_params__"] += own
         command = click.command(run.__name__.strip("_").replace("_", "-"), cls=Verb)(callback)
-        command.handler, command.opens, command.scope, command.kinds = handler, opens, scope, kinds
+        command.handler, command.opens, command.scopes, command.kinds = handler, opens, scopes, kinds
         if group is not None:
             group.add_command(command)
         return command

@@ -8,7 +8,7 @@ from agent_core.base.clock import shown_time
 from agent_core.base.events import Event
 from agent_core.base.untrusted import one_line
 from agent_core.registry.synopsis import signature
-from agent_core.storage.agent_store import HELPER_RUN
+from agent_core.storage.agent_store import HELPER_RUN, PASSING
 from agent_core.workspace.portable import AgentReport, waiting_of
 from sandbox.wire.lines import bare_lines
 
@@ -30,11 +30,11 @@ Json = dict[str, Any]  # Any: JSON
 
 
 async def agents_listing(state: "WorkspaceState") -> Json:
-    """Return all agents with the sizes of their conversations and memories, without the runs of helpers."""
+    """Return all agents with the sizes of their conversations and memories, except temporary ones and helpers' runs."""
     last = {row.name: row for row in await state.store.agents()}
     rows = []
     for name in await state.moves.names():
-        if name.startswith(HELPER_RUN):
+        if name.startswith((HELPER_RUN, PASSING)):
             continue
         counts = await state.store.memory_counts(name)
         had = last.get(name)

@@ -13,7 +13,7 @@ from typing import Final
 from agent_core.access.grants.desk import asking
 from agent_core.base import events
 from agent_core.base.clock import Clock
-from agent_core.base.errors import KnapperError
+from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.json_form import to_json
 from agent_core.runtime.agent import Agent
@@ -334,6 +334,16 @@ class AgentHost:
         """Close an agent that is open here, unless a turn of it is running."""
         if not self.is_running(name):
             await self._let_go(name)
+
+    async def make_free(self, name: str) -> None:
+        """Close an agent that is open here.
+
+        Raises:
+            UsageError: a turn of it is running.
+        """
+        if self.is_running(name):
+            raise UsageError(f"`{name}` is at work.", fix="Interrupt it first.")
+        await self._let_go(name)
 
     def end_streams(self) -> None:
         """End the streams of all listeners."""

@@ -137,9 +137,7 @@ async def show(asked: Asked, agent: str) -> object:
 @operation("DELETE", "/agents/{agent}", ("admin",), "Delete an agent.")
 async def delete(asked: Asked, agent: str) -> object:
     """Delete an agent with its conversation and memory."""
-    if asked.rooms.host.is_running(agent):
-        raise UsageError(f"`{agent}` is at work.", fix="Interrupt it first.")
-    await asked.rooms.host.close_idle(agent)
+    await asked.rooms.host.make_free(agent)
     async with asked.rooms.state.alone(agent):
         await asked.rooms.state.moves.delete(agent)
     return {"deleted": agent}

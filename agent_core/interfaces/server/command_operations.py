@@ -94,6 +94,16 @@ class ServerDoor(Door):
             raise ApiRefusal(409, NEEDS_YES, f"{plain(self._said)}{question}", problems=problems)
         return True
 
+    async def agrees(self, question: str, fix: str, lines: Sequence[Line] = (), *, is_final: bool = False) -> bool:
+        """Ask the user who typed the command at a prompt; a shell that is elsewhere has to give the option."""
+        if not self.at_prompt:
+            raise UsageError("This needs a yes, and a server cannot ask for it in the shell.", fix=fix)
+        return await super().agrees(question, fix, lines, is_final=is_final)
+
+    async def make_free(self, name: str) -> None:
+        """Close an agent that is open on the server."""
+        await self._rooms.host.make_free(name)
+
     def show(self, lines: Sequence[Line]) -> None:
         """Keep the lines that belong to a question."""
         self._said += lines
@@ -112,9 +122,9 @@ async def command(asked: Asked, line: CommandLine) -> object:
     """Run a command of `knapper`, and return what it shows."""
     noun, name, *words = line.words
     verb = verb_of(noun, name)
-    if verb is None or not verb.scope:
+    if verb is None or not verb.scopes:
         raise NotThere(f"`{noun[:80]} {name[:80]}` does not work over a server.", fix="Run it where the workspace is.")
-    asked.identity.needs(verb.scope)
+    asked.identity.needs(*verb.scopes)
     if asked.identity.agents and noun not in _OF_ALL_AGENTS:
         raise UsageError(f"`{noun}` needs a token for all agents.", fix="Use the API, or another token.")
     if any(word in _HELP for word in words):

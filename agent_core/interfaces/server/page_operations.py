@@ -66,7 +66,7 @@ async def diff(asked: Asked, name: str, choice: VersionChoice) -> object:
     return await asked.functions.history.diff(name, choice.version)
 
 
-@operation("POST", "/functions/{name}/trace", ("chat", "edit"), "Call a function and return the lines that ran.")
+@operation("POST", "/functions/{name}/trace", ("edit",), "Call a function and return the lines that ran.")
 async def trace(asked: Asked, name: ThereFunction, arguments: Arguments) -> object:
     """Call a function, and return the lines that ran."""
     return await asked.functions.trace(name, arguments.arguments, by_hand(asked))
