@@ -91,7 +91,7 @@ def test_what_is_no_answer_is_explained(tmp_path: Path, place: str) -> None:
     with prompt(script, tmp_path, environment=home(tmp_path)) as (screen, _):
         with turn(screen, "→ no"):
             screen.type(ENTER)
-            screen.wait_for("Enter is not an answer. Press o (once), y (always), n (no) or w (no, with a")
+            screen.wait_for("Enter is not an answer. Press o (once) or y (always), then Enter, or n (no)")
             screen.type("x")
             screen.wait_for("That was typed text")
             screen.type("\x7f")
@@ -219,7 +219,7 @@ def test_a_word_and_enter_answer_as_its_key_does_even_at_once(tmp_path: Path, pl
             screen.line("n")
         for typed, says in (("w only for Norway", "→ no: “only for Norway”"), ("Once", "→ once")):
             with turn(screen, says):
-                screen.wait_for("Press a key, then Enter after o or y. Or type once, yes or no, then Enter.")
+                screen.wait_for("Press o (once) or y (always), then Enter, or n (no) or w (no, with a reason).")
                 for letter in typed:
                     screen.type(letter)
                 screen.wait_for(f"› {typed}")

@@ -122,7 +122,7 @@ def test_a_question_takes_at_most_eight_rows_and_seven_with_its_answer(folder: P
     with prompt(script, folder, columns=120, environment=home(folder)) as (screen, _):
         for turns, name in enumerate(("weather", "host", "file"), 1):
             screen.do("go", f"? {name} ")
-            screen.wait_for("Press a key")
+            screen.wait_for("Press o (once)")
             rows = screen.screen()
             first = next(at for at, row in enumerate(rows) if row.startswith(f"? {name} "))
             assert next(at for at, row in enumerate(rows[first:]) if row == "›") <= 8, rows

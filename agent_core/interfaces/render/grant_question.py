@@ -85,12 +85,12 @@ def keys_of(question: Question) -> tuple[tuple[Key, str], ...]:
 
 
 def how_to_answer(question: Question) -> str:
-    """Return instructions on what to press or type, and when Enter is needed."""
-    keys = [key for key, _ in keys_of(question)]
-    *first, last = [key for key in keys if key in CONFIRMED]
+    """Return a sentence about the keys that answer a question at the prompt, and which of them need Enter."""
+    means = _MEANS if question.moment not in BOUND else _MEANS | {"y": "yes"}
+    says = {key: f"{key} ({means[key]})" for key, _ in keys_of(question)}
+    *first, last = [text for key, text in says.items() if key in CONFIRMED]
     confirmed = f"{', '.join(first)} or {last}" if first else last
-    words = ", ".join(word for word, key in _WORDS.items() if key in keys and key != "n")
-    return f"Press a key, then Enter after {confirmed}. Or type {words} or no, then Enter."
+    return f"Press {confirmed}, then Enter, or {says['n']} or {says['w']}."
 
 
 def key_of(text: str) -> str:
@@ -111,13 +111,6 @@ def decision_of(key: str, question: Question | None) -> Decision | None:
     can_be = key in ANSWERS and (question is None or any(key == own for own, _ in keys_of(question)))
     answer = ANSWERS[key] if can_be and (question is not None or key != _YES_TO_FOLDER) else None
     return Decision(answer, is_wide=key == _YES_TO_FOLDER) if answer else None
-
-
-def explained(question: Question) -> str:
-    """Return a sentence that explains the keys that answer a question."""
-    is_kept = question.moment not in BOUND
-    *first, last = [f"{key} ({_MEANS[key] if is_kept or key != 'y' else 'yes'})" for key, _ in keys_of(question)]
-    return f"Press {', '.join(first)} or {last}."
 
 
 def title_of(question: Question) -> str:
@@ -273,7 +266,7 @@ async def answered(question: Question, show: Callable[[Iterable[Line]], None], a
                 return decision
             if not is_last and not typed.strip():
                 break
-            show([line(("warn", f"That is not an answer. {explained(question)}" if is_last else UNSEEN))])
+            show([line(("warn", "That is not an answer." if is_last else UNSEEN))])
     return Decision("no")
 
 

@@ -34,7 +34,6 @@ from ..render.grant_question import (
     UNSEEN,
     answer_line,
     decision_of,
-    explained,
     fitting_rows,
     how_to_answer,
     keys_of,
@@ -124,7 +123,7 @@ class Asking:
             self._typing(f"{begun}\n{key if key.isprintable() else ''}", is_answer=True)
         elif not key or not key.isprintable():
             self.state = "armed"
-            self._explain(f"That is not an answer. {explained(self._question)}")
+            self._explain(f"That is not an answer. {how_to_answer(self._question)}")
         elif self.state == "armed" and (decision_of(key, self._question) or key in ("w", "d")):
             self.state, self._pressed = "pressed", key
             self._wait(CHOSEN_S if key in CONFIRMED else ALONE_S)
@@ -148,7 +147,7 @@ class Asking:
             else:
                 self._put_aside(is_word=said is not None)
         else:
-            self._explain(f"Enter is not an answer. {explained(self._question)}")
+            self._explain(f"Enter is not an answer. {how_to_answer(self._question)}")
 
     def _enter(self, answer: str | Decision) -> None:
         """Accept an answer unless more text follows immediately, as in a paste."""
@@ -157,7 +156,7 @@ class Asking:
 
     def _put_aside(self, *, is_word: bool) -> None:
         """Empty the input line, so that keys can count, and explain what happens to its text."""
-        buffer, again = self._prompt.buffer, explained(self._question)
+        buffer, again = self._prompt.buffer, how_to_answer(self._question)
         typed = f"“{one_line(buffer.text.strip(), 40)}”"
         if is_word:
             note = f"You began typing {typed} before you could answer, so it does not count. {again}"
