@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, TypeVar
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.late import LateModule
 from agent_core.workspace.reading_copy import is_read_only, reading_copy
-from agent_core.workspace.workspace import Workspace
+from agent_core.workspace.scaffold import existing
 
+from .cli_context import loading
 from .commands.verb import Door, Opens, Result, SourceProgress
 from .progress import SourceProgressBar, StatusLine
 from .question import TerminalAnswers, agreed, say
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from agent_core.access.grants import Approver, Decision, Question
     from agent_core.functions.debug import Debugger
     from agent_core.memory.source_catalog import Sources
+    from agent_core.workspace import workspace as workspace_module
+    from agent_core.workspace.workspace import Workspace
 
     from . import state, ui
     from .cli_context import CliContext
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 else:
     state = LateModule("agent_core.interfaces.state")
     ui = LateModule("agent_core.interfaces.ui")
+    workspace_module = LateModule("agent_core.workspace.workspace")
 
 T = TypeVar("T")
 
@@ -50,7 +54,7 @@ async def decide(question: "Question") -> "Decision":
 class ShellDoor(Door):
     """The shell's `Door`: a command has the workspace to itself and asks nothing that an option can answer."""
 
-    def __init__(self, context: "CliContext", workspace: Workspace | None = None) -> None:
+    def __init__(self, context: "CliContext", workspace: "Workspace | None" = None) -> None:
         super().__init__(workspace)
         self._context = context
 
@@ -142,23 +146,23 @@ def print_result(context: "CliContext", result: Result) -> int:
 
 
 def with_workspace(
-    context: "CliContext", use: Callable[[Workspace], Awaitable[T]], approver: "Approver | None" = None
+    context: "CliContext", use: "Callable[[Workspace], Awaitable[T]]", approver: "Approver | None" = None
 ) -> T:
     """Open the command's workspace, report what was recovered, and use it.
 
     Raises:
         WorkspaceError: there is no workspace; commands that only read do not create one.
     """
-    return _use(context, Workspace.find(context.root), use, approver)
+    return _use(context, existing(context.root), use, approver)
 
 
-def with_readable_workspace(context: "CliContext", use: Callable[[Workspace], Awaitable[T]]) -> T:
+def with_readable_workspace(context: "CliContext", use: "Callable[[Workspace], Awaitable[T]]") -> T:
     """Open the command's workspace or, if it is not writable, a temporary copy of it.
 
     Raises:
         WorkspaceError: there is no workspace.
     """
-    root = Workspace.find(context.root)
+    root = existing(context.root)
     if not is_read_only(root):
         return _use(context, root, use, follows=False)
     context.tell(f"{root.resolve()} cannot be written to, so it is only read: nothing that is found out is kept.")
@@ -166,11 +170,11 @@ def with_readable_workspace(context: "CliContext", use: Callable[[Workspace], Aw
         return _use(context, copy, use, follows=False)
 
 
-def with_any_workspace(context: "CliContext", use: Callable[[Workspace], Awaitable[T]]) -> T:
+def with_any_workspace(context: "CliContext", use: "Callable[[Workspace], Awaitable[T]]") -> T:
     """Open the command's workspace, or an empty temporary one for commands that only inspect the machine."""
     with TemporaryDirectory() as folder:
         try:
-            root = Workspace.find(context.root)
+            root = existing(context.root)
         except WorkspaceError:
             root = Path(folder)
         return _use(context, root, use)
@@ -179,14 +183,17 @@ def with_any_workspace(context: "CliContext", use: Callable[[Workspace], Awaitab
 def _use(
     context: "CliContext",
     root: Path,
-    use: Callable[[Workspace], Awaitable[T]],
+    use: "Callable[[Workspace], Awaitable[T]]",
     approver: "Approver | None" = None,
     *,
     follows: bool = True,
 ) -> T:
+    with loading():
+        open_workspace = workspace_module.Workspace.open
+
     async def opened() -> T:
         with StatusLine() as status:
-            async with Workspace.open(root, approver=approver, on_status=status.show, follows=follows) as workspace:
+            async with open_workspace(root, approver=approver, on_status=status.show, follows=follows) as workspace:
                 context.tell(*workspace.recovered)
                 return await use(workspace)
 

@@ -4,12 +4,16 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_core.base.settings import load
 from agent_core.storage import Store, prepare_state_dir
 from agent_core.workspace.portable import Moves, opened_moves
+from agent_core.workspace.scaffold import existing
 from agent_core.workspace.state_store import open_state
-from agent_core.workspace.workspace import Workspace
+
+if TYPE_CHECKING:  # slow to import
+    from agent_core.workspace.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class WorkspaceState:
 
 
 @asynccontextmanager
-async def state_of(workspace: Workspace) -> AsyncIterator[WorkspaceState]:
+async def state_of(workspace: "Workspace") -> AsyncIterator[WorkspaceState]:
     """Provide the state of an open workspace over its existing connection."""
     root, settings = workspace.root, workspace.settings
     async with opened_moves(workspace.store, root, settings) as moves:
@@ -47,7 +51,7 @@ async def opened_state(root: Path) -> AsyncIterator[WorkspaceState]:
     Raises:
         NoWorkspace: there is no workspace; commands that only read do not create one.
     """
-    root = Workspace.find(root)
+    root = existing(root)
     folder, settings = prepare_state_dir(root), load(root)
     store = open_state(root, settings)
     try:

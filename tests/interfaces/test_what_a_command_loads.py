@@ -64,13 +64,25 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+def loaded_by(workspace: Path, *typed: str) -> set[str]:
+    """Return the modules that a command has loaded at its end."""
+    command = [sys.executable, "-c", SAYS, *typed]  # no fork of a process that has imported the library
+    ended = subprocess.run(command, cwd=workspace, env=surroundings({}), capture_output=True, text=True)
+    assert ended.returncode in (0, 1, 2), ended.stderr  # an unknown name takes the same code path
+    loaded = {*ended.stderr.rpartition("loaded: ")[2].split()}
+    assert "agent_core.storage" in loaded, ended.stderr
+    return loaded
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("path", sampled(VERBS, 3))
 def test_a_verb_that_reads_loads_nothing_that_judges_calls_or_asks(path: str, workspace: Path) -> None:
     typed = [GIVEN[str(param.name)] for param in VERBS[path].params if param.name in GIVEN and param.required]
-    command = [sys.executable, "-c", SAYS, *path.split(), *typed]  # no fork of a process that has imported the library
-    ended = subprocess.run(command, cwd=workspace, env=surroundings({}), capture_output=True, text=True)
-    assert ended.returncode in (0, 1, 2), ended.stderr  # an unknown name takes the same code path
-    loaded = ended.stderr.rpartition("loaded: ")[2].split()
-    assert "agent_core.storage" in loaded, ended.stderr
-    assert sorted(HEAVY & {*loaded} - {*MEASURES.get(path, ())}) == []
+    loaded = loaded_by(workspace, *path.split(), *typed)
+    assert sorted(HEAVY & loaded - {*MEASURES.get(path, ())}) == []
+
+
+@pytest.mark.parametrize("path", ["agents list", "memory show"])
+def test_a_verb_that_reads_the_state_alone_loads_no_workspace(path: str, workspace: Path) -> None:
+    loaded = loaded_by(workspace, *path.split())
+    assert sorted((HEAVY | {"agent_core.workspace.workspace"}) & loaded) == []
