@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 def run(bench: str, *options: str | Path, path: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run a benchmark with a path; the embedding models' packages there have no weights."""
-    away = "from agent_core.memory.embedding import static; static._FOLDER = static._FOLDER / 'away'"
+    away = "from agent_core.memory.embedding import models; models._FOLDER = models._FOLDER / 'away'"
     first = f"import sys; sys.path.insert(0, {str(path)!r}); {away}" if path else ""
     return python(f"benchmarks.{bench}", *map(str, options), cwd=ROOT, first=first)
 
