@@ -127,7 +127,9 @@ class Runner:
     async def _round(self) -> bool:
         """Start due turns and expire overdue waits; return whether there was nothing to do."""
         now, is_kept_busy = self._clock.monotonic(), False
-        for due in await self._store.work(self._kinds):
+        all_due = await self._store.work(self._kinds)
+        self._busy_since = {due.agent: self._busy_since[due.agent] for due in all_due if due.agent in self._busy_since}
+        for due in all_due:
             if len(self._running) >= self._slots + (self._more if due.is_takeover else 0):
                 break
             name = due.agent
