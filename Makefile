@@ -12,7 +12,7 @@ WORKSPACE ?= $(if $(wildcard .*/state.db),.,workspace)
 READY = [ "$(origin WORKSPACE)" != file ] || [ -e "$(WORKSPACE)/knapper.toml" ] || { $(BIN)/knapper init --json "$(WORKSPACE)" >/dev/null && echo "What you make is kept in $(WORKSPACE)/." >&2; }
 
 # Where no level of the machine's own holds, functions run in the extra [portable], as soon as there is one.
-FUNCTIONS = ! grep -q '^portable = ' pyproject.toml || $(BIN)/python -c 'import asyncio, sandbox; asyncio.run(sandbox.Sandbox.start(packages=()))' 2>/dev/null || { echo "No level of the sandbox holds here: installing the extra [portable]." >&2; $(PIP) --editable '.[portable]' >&2 || echo 'It is not available here: functions do not run until `$(BIN)/knapper doctor` names a level.' >&2; }
+FUNCTIONS = ! grep -q '^portable = ' pyproject.toml || $(BIN)/python -c 'import asyncio, sandbox; asyncio.run(sandbox.Sandbox.start(packages=()))' 2>/dev/null || { echo "No level of the sandbox holds here: installing the extra [portable]." >&2; $(PIP) --editable '.[portable]' >&2 || echo 'It could not be installed: functions do not run until `$(BIN)/knapper doctor` names a level. To try again: rm .venv/.run' >&2; }
 
 .PHONY: run serve demo test test-page soak arm64 check check-platforms format bench bench-peers bench-groups bench-compare conformance fuzz recording page-walk guide cluster soak-cluster clean
 .DELETE_ON_ERROR:

@@ -97,7 +97,7 @@ async def confirm_function(
     Args:
         function_name: The candidate that was refused.
         expected: Only if you were asked what calls must return: these results as Python writes them, one a call.
-        reason: Why an example that the function had before may change, if one does.
+        reason: Why an example that the function had before may change, if one does; a person decides.
     """
     return await self.functions.plans.confirm(function_name, reason, self.author, expected or ())
 

@@ -12,7 +12,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, TypeAlias
 
@@ -127,7 +127,7 @@ def trim(function: FunctionShown, last: str = "", offered: frozenset[str] = froz
     shown = {name: _with_item_count(properties[name], name, asked) for name in order}
     parameters = {**function.parameters, "properties": shown}
     parameters |= {"required": required} if now else {}
-    return FunctionShown(function.name, function.description, parameters)
+    return replace(function, parameters=parameters)
 
 
 def _with_item_count(schema: Mapping[str, Any], name: str, asked: str) -> Mapping[str, Any]:  # Any: JSON Schema

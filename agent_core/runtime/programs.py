@@ -394,8 +394,8 @@ class Programs:
             entries.append(Entry(KEPT, {"values": left}))
         names = [f"{name} ({_size(left[name])})" if left[name][0] in "[{" else name for name in left]
         lines = [f"Kept for your next program: {', '.join(names)}."] if names else []
-        may_keep = _KEEPS in self.dispatcher.names(run.snapshot)  # not with `growth.create` off
-        lines += [_LIKE] if may_keep and run.is_like and run.calls > 1 else []
+        if run.is_like and run.calls > 1 and _KEEPS in self.dispatcher.names(run.snapshot):
+            lines.append(_LIKE)
         if dropped := outcome.value["dropped"]:
             lines.append(f"Not kept, as it is too large: {', '.join(dropped)}.")
         note = visible("\n".join(filter(None, [again, *lines])))

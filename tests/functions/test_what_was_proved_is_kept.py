@@ -65,8 +65,14 @@ async def test_a_check_that_is_gone_is_named_and_needs_a_yes_to_its_reason_and_o
         (fix,) = [each.fix or "" for each in refused.problems if each.code == "check-dropped"]
         assert fix.startswith("keep it; if it must go, say why in `reason`: a person decides")
         assert any(says in row.fact for each in refused.problems for row in each.evidence)
-        here.shop.granting.approver = human("yes")
-        reasoned = await here.shop.replace("share", code, reason="the caller checks it", author=AGENT)
+        why = "the caller checks it"
+        alone = await here.shop.replace("share", code, reason=why, author=AGENT)
+        assert (alone.admitted, says in messages(alone)["check-dropped"]) == (False, True)
+        here.shop.granting.approver = asked = human("yes")
+        reasoned = await here.shop.replace("share", code, reason=why, author=AGENT)
+        (question,) = asked.asked
+        assert (question.why, any(says in doubt for doubt in question.doubts)) == (why, True)
+        assert question.diff.count("\n-") >= 1
         assert (reasoned.admitted, says in messages(reasoned, "warns")["check-dropped"]) == (True, True)
         here.shop.granting.approver = None
     for old, new in (
@@ -85,8 +91,11 @@ async def test_what_it_needs_a_grant_for_does_not_go_in_silence(here: Room) -> N
     hollow = function_text("rate_of(code: str) -> float", words, "return 1.0 + len(code)", *shown)
     refused = await here.shop.replace("rate_of", hollow, author=AGENT)
     assert "no longer does what it needs a grant for: fetches rates.example.org" in messages(refused)["use-dropped"]
-    here.shop.granting.approver = human("yes")
-    assert not messages(await here.shop.replace("rate_of", hollow, reason="fixed rates", author=AGENT))
+    alone = await here.shop.replace("rate_of", hollow, reason="fixed rates", author=AGENT)
+    assert (alone.admitted, "use-dropped" in messages(alone)) == (False, True)
+    here.shop.granting.approver = asked = human("yes")
+    allowed = await here.shop.replace("rate_of", hollow, reason="fixed rates", author=AGENT)
+    assert (allowed.admitted, messages(allowed), len(asked.asked)) == (True, {}, 1)
 
 
 async def test_what_the_gate_had_no_time_for_is_not_shown_as_passed(here: Room) -> None:

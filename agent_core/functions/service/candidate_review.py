@@ -87,7 +87,8 @@ class CandidateReview:
         verdict = replace(verdict, fixes=(*fixes, *verdict.fixes))
         if candidate.examples and verdict.admitted:
             candidate, verdict = await self._with_given(candidate, verdict, ground, policy, granted)
-        verdict = await self.settled(candidate, verdict, snapshot, summary)
+        if not allowance.denied:  # a no is not asked about again
+            verdict = await self.settled(candidate, verdict, snapshot, summary)
         return await self.plan(candidate, verdict, snapshot, summary, allowance)
 
     def _translate(self, candidate: Candidate) -> tuple[Candidate, tuple[Fix, ...]]:
@@ -177,7 +178,10 @@ class CandidateReview:
         if not verdict.admitted or not (disputed or losses) or not granting.can_ask:
             return verdict
         doubts = tuple(problem.message for problem in (*disputed, *losses))
-        denied = await granting.agreed(Question(verdict.name, why=summary.reason, doubts=doubts, moment="join"))
+        # With the whole difference: the sentence about what goes names the first few.
+        diff = _diff(verdict, snapshot)
+        question = Question(verdict.name, why=summary.reason, diff=diff, doubts=doubts, moment="join")
+        denied = await granting.agreed(question)
         if denied:
             return _without_grant(verdict, denied, candidate.path)
         problems = tuple(problem for problem in verdict.problems if problem not in disputed)

@@ -131,6 +131,8 @@ async def trigger_test(model: Model, function: str, asked: str, lines: Sequence[
         alike = [(asked, chosen["for_request"]), *((row["request"], row["function"]) for row in chosen["rewordings"])]
         apart = [(row["request"], row["function"]) for row in chosen["near_misses"]]
         described = str(chosen["description"])
+        if chosen["for_request"] != function:  # then the near misses are about another function
+            apart = []
     except (Malformed, KeyError, TypeError):
         return TriggerTest(usage=reply.usage, error="its answer could not be read")
     missed = tuple((_short(text), _short(called)) for text, called in alike if called != function)

@@ -431,7 +431,7 @@ class Tending:
         facts += [("Calls that fail", _call_lines(bad)), ("Calls that must return the same as now", _call_lines(good))]
 
         async def judge(source: str, author: Author) -> tuple[PlannedChange, str]:
-            # Without a reason, the gate lets a fix drop no example, no check, and no granted use.
+            # Without a reason, nobody is asked, and a fix drops no example, no check, and no granted use.
             plan = await self.plans.replace(name, source, "", author, "tend: mended")
             return plan, "" if plan.outcome == "refused" else await self._why_unproven(name, plan, good, bad)
 
