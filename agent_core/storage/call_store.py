@@ -209,7 +209,7 @@ _REQUESTS_MARK = "select (select count(*) from turn), coalesce(sum(calls), 0), c
 _IS_THEIRS = "(?2 = 1 or exists (select 1 from turn where turn.id = {}.turn and turn.agent in"
 _IS_THEIRS += " (select value from json_each(?3))))"
 _AMONG = "(?4 = '[]' or outcome in (select value from json_each(?4)))"
-_EXPOSED = "select turn, function, version, masked, model, kind, thumb from exposure order by n"
+_EXPOSED = "select turn, function, version, masked, model, kind, is_right from exposure order by n"
 _IN_TURN = "entry.seq between turn.seq << 20 and ((turn.seq + 1) << 20) - 1"
 _OUTCOMES = (  # with the seq of the agent's next turn, whose message may be the same again
     "select turn.seq, turn.id, turn.agent, turn.hidden,"  # noqa: S608  (our own text)
@@ -413,7 +413,7 @@ def _expose(save: SaveExposures, session: SqlSession) -> None:
 @perform.register
 def _rate(rate: RateTurn, session: SqlSession) -> None:
     session.all(
-        "update exposure set thumb = ? where turn = (select turn from call where function = ? and version = ?"
+        "update exposure set is_right = ? where turn = (select turn from call where function = ? and version = ?"
         " and turn <> '' order by n desc limit 1)",
         *(int(rate.is_right), rate.function, rate.version),
     )

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -93,7 +93,7 @@ class StoredCode:
                 return
             _check(facts, self.path, stat.S_ISREG)
             is_whole = self.is_whole()  # another program marks it as in use, or has built it again
-        except FileNotFoundError:
+        except OSError:
             is_whole = False
         if not is_whole:
             raise NoComponent(f"{self.path} was changed while it was in use: start Knapper again, which builds it anew")
@@ -144,7 +144,7 @@ def find_or_build(folder: Path, tell: Tell) -> StoredCode:
         if stored is not None and stored.is_whole():
             for kept in (stored.path, stored.path.with_suffix(".note")):
                 os.utime(kept)  # marks it as in use
-            return stored
+            return replace(stored, identity=_identity(stored.path.lstat()))
         return _build(folder, name, tell)
     except OSError as error:
         # While a folder is copied: a list of all files, with the reason as the last part of each.

@@ -178,7 +178,7 @@ class NativeCode:
     def find_spec(self, name: str, path: Sequence[str] | None = None, _target: object = None) -> None:
         """Raise ImportError if the module exists but cannot run here."""
         if path is None and name in self._absent:
-            shown = name.removeprefix("_")  # `bz2`, whose native part is `_bz2`
+            shown = name.removeprefix("_") if name in _NATIVE_PARTS else name  # `bz2`, whose native part is `_bz2`
             raise ModuleNotFoundError(f"No module named {shown!r}: it needs native code, {_NO_NATIVE}", name=name)
         last = name.rpartition(".")[2]
         for folder in path or ():

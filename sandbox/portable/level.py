@@ -56,12 +56,13 @@ async def start_portable(folder: Path, slots: int, absent: tuple[str, ...], tell
         raise
     broken = [name for name in report.broken if name not in _NOT_THERE and name != "the same interpreter"]
     if report.escaped or broken:
+        trap = pools.lean_pool.trap
         await pools.aclose()
         raise _unavailable(
             "; ".join(
                 [
                     *(f"the self-test's {name} escaped" for name in report.escaped),
-                    *(f"no {name}{f': {pools.lean_pool.trap}' if name == ANSWERS else ''}" for name in broken),
+                    *(f"no {name}{f': {trap}' if name == ANSWERS and trap else ''}" for name in broken),
                 ]
             )
         )

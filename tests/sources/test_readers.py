@@ -184,3 +184,5 @@ def test_what_is_no_text_is_refused() -> None:
     for name, data in rows:
         with pytest.raises(Unreadable):
             read(name, data)
+    with pytest.raises(Unreadable, match="It is not a PDF"):
+        read("a.pdf", b"short lines\n" * 1000)

@@ -123,10 +123,10 @@ _TOKENIZER = Path("embeddings", "data", "all-MiniLM-L6-v2-onnx-int8", "tokenizer
 _EXTRA = "embeddings"
 _TOKENS = 256
 _BATCH = 16
-_TEXTS: Final = 64
-_TIMEOUT_S: Final = 60.0
+_MOST_AT_ONCE: Final = 64
+_REQUEST_S: Final = 60.0
 WEIGHTS_SHA256: Final = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
-_LONGEST: Final = 1_000  # bytes of a text, some 250 tokens: time grows with the square
+_E5_BYTES: Final = 1_000  # bytes of a text, some 250 tokens: time grows with the square
 
 
 def e5() -> LocalEmbedder:
@@ -156,7 +156,7 @@ def _load_e5() -> Encode:
     def encode(texts: list[str]) -> Any:  # Any: numpy is loaded late
         vectors = numpy.zeros((len(texts), DIMS), "float32")
         for row, text in zip(vectors, texts, strict=True):
-            cut = text.replace("\0", " ").encode("utf-8", "replace")[:_LONGEST].decode("utf-8", "ignore")
+            cut = text.replace("\0", " ").encode("utf-8", "replace")[:_E5_BYTES].decode("utf-8", "ignore")
             with alone:  # its buffers are shared; its number of threads is a setting of the calling thread
                 one_thread(1)
                 failed = engine.e5_embed(model, cut.encode(), 0, row.ctypes.data)
@@ -225,11 +225,11 @@ class EndpointModel:
         from agent_core.model.connection import Connection  # noqa: PLC0415 - the HTTP client is slow to import
 
         self._check()
-        connection = Connection(self._url, key=self._key, timeout_s=_TIMEOUT_S)
+        connection = Connection(self._url, key=self._key, timeout_s=_REQUEST_S)
         try:
             vectors: list[bytes] = []
-            for start in range(0, len(texts), _TEXTS):
-                vectors += await self._batch(connection, [text or "." for text in texts[start : start + _TEXTS]])
+            for start in range(0, len(texts), _MOST_AT_ONCE):
+                vectors += await self._batch(connection, [text or "." for text in texts[start : start + _MOST_AT_ONCE]])
             return vectors
         finally:
             await connection.aclose()
@@ -237,7 +237,7 @@ class EndpointModel:
     async def _batch(self, connection: "Connection", texts: list[str]) -> list[bytes]:
         body = {"model": self._model, "input": texts}
         try:
-            return _vectors(await connection.ask("/embeddings", body, timeout_s=_TIMEOUT_S), len(texts))
+            return _vectors(await connection.ask("/embeddings", body, timeout_s=_REQUEST_S), len(texts))
         except ModelError as error:
             raise self._unavailable(error.message) from error
         except (ValueError, LookupError, TypeError, OverflowError) as error:

@@ -398,8 +398,10 @@ def pages_of(data: bytes) -> SourceParts:
     """Return the pages of a PDF that contain text.
 
     Raises:
-        Unreadable: it is locked, broken, or contains only images.
+        Unreadable: it is none, locked, broken, or contains only images.
     """
+    if b"%PDF-" not in data[:_PDF_WITHIN]:  # pypdf would search the whole file
+        raise Unreadable("It is not a PDF.")
     import pypdf  # noqa: PLC0415 - it is slow to import
     from pypdf.errors import DependencyError, PyPdfError  # noqa: PLC0415
 
