@@ -203,6 +203,7 @@ async def _play(step: Step, seen: Seen, answer: Answer, n: int) -> None:
 
 async def _speak(step: Say | Ask, seen: Seen, answer: Answer, n: int) -> None:
     if not seen.body.get("stream"):
+        await asyncio.sleep(step.pause_s)
         await answer.send(200, responses.whole(step, seen, n) if seen.raw else whole(step, seen, n))
         return
     answer.begin("text/event-stream; charset=utf-8")

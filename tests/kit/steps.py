@@ -54,7 +54,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Say:
-    """Answer with text; `pause_s` is the pause between the pieces."""
+    """Answer with text; `pause_s` is the pause between the pieces, or before the whole if it is not streamed."""
 
     text: str
     thought: str = ""
