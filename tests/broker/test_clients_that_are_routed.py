@@ -8,9 +8,10 @@ from typing import TypeAlias
 import pip
 
 from agent_core.access.broker import Broker
-from sandbox import Raised, Returned
+from sandbox import Raised, Returned, Sandbox
 from tests.broker.reach import Names, Reach, value
 from tests.broker.servers import Certificate, Request, redirect, reply, serving
+from tests.kit.levels import require_root
 
 SITE = str(Path(pip.__file__).parents[1])
 PIP = (("pip", SITE),)
@@ -138,7 +139,8 @@ async def test_a_client_is_told_why_it_is_refused(reach: Reach) -> None:
         assert words in value(await reach(body, "gone.invalid", packages=packages)), body
 
 
-async def test_a_function_that_fetches_nothing_imports_nothing_for_it(reach: Reach) -> None:
+async def test_a_function_that_fetches_nothing_imports_nothing_for_it(sandbox: Sandbox, reach: Reach) -> None:
+    require_root(sandbox, "all extension modules are preloaded, `_ssl` among them")
     body = "import sys\nreturn sorted({'http.client', 'ssl', 'email', 'urllib.request'} & set(sys.modules))"
     assert value(await reach(body)) == []
 

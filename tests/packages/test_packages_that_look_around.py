@@ -11,6 +11,7 @@ from agent_core import Workspace
 from agent_core.access.grants import Grants
 from agent_core.functions.answers import CallReport
 from tests.grants.support import Human, human
+from tests.kit.levels import require_namespaces
 from tests.packages.support import placed, wheel
 
 LOOKS = '''
@@ -135,6 +136,7 @@ async def room(index: Path, root: Path) -> AsyncIterator[Room]:
 
 
 async def test_nothing_tells_what_is_absent_in_the_state_of_the_workspace_or_granted_to_others(room: Room) -> None:
+    require_namespaces("elsewhere `stat` reveals whether a path exists, as docs/platforms.md says")
     kept = room.root / ".knapper"
     (kept / "folder").mkdir()
     facts = room.env / f"{room.other.name}.json"

@@ -9,13 +9,26 @@ from pathlib import Path
 from tests.attacks.world import REPOSITORY
 from tests.kit.levels import require_landlock, require_namespaces
 
-FUNCTION = '''def double(number: int) -> int:
+FUNCTION = '''import asyncio
+
+
+def double(number: int) -> int:
     """Double a number.
 
     Args:
         number: Any.
     """
     return 2 * number
+
+
+async def double_in_time(number: int) -> int:
+    """Double a number, or give up after five seconds.
+
+    Args:
+        number: Any.
+    """
+    async with asyncio.timeout(5):  # needs the current task
+        return double(number)
 '''
 
 
@@ -47,6 +60,6 @@ def test_a_function_is_called_there(tmp_path: Path) -> None:
     (tmp_path / "knapper.toml").touch()
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "sums.py").write_text(FUNCTION)
-    call = ("functions", "call", "double", "--args", '{"number": 21}')
-    done = inside(*call, cwd=tmp_path)
-    assert "42" in done.stdout, done.stderr
+    for name in ("double", "double_in_time"):
+        done = inside("functions", "call", name, "--args", '{"number": 21}', cwd=tmp_path)
+        assert "42" in done.stdout, done.stderr
