@@ -17,6 +17,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 LARGE: Final = 4_000
 """Characters: processing a shorter text is fast enough for the event loop."""
+PER_ENTRY: Final = 40
+"""The cost of reading one journal entry, in characters."""
 _HEAVY: Final = 64 << 10
 # One at a time: several threads would only compete with each other and delay the event loop.
 _lane: Final = ThreadPoolExecutor(1, "heavy")

@@ -94,10 +94,6 @@ class Budget:
         share = min(settings.warn_at / settings.compact_at, 1)
         return int(min(self.window * settings.warn_at, self.most(settings) * share))
 
-    def is_ample(self, settings: "MemorySettings", size: int) -> bool:
-        """Check whether a conversation of this many bytes needs neither a warning nor a compaction."""
-        return self.tokens(size) < self.warned_at(settings)
-
     def room(self, settings: "MemorySettings") -> int:
         """Return the number of bytes that the conversation may take."""
         return max(int(self.most(settings) * BYTES_PER_TOKEN / self.correction) - self.fixed, _LEAST_ROOM)

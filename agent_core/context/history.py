@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from agent_core.base.errors import UsageError
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
-from agent_core.base.offload import aside
+from agent_core.base.offload import PER_ENTRY, aside
 from agent_core.base.untrusted import visible
 from agent_core.storage import (
     BETWEEN,
@@ -175,7 +175,6 @@ _SHAPE: Final[Shape] = {
 # Roles, separators and the wire's own text around one message, in bytes.
 _ENVELOPE: Final = 24
 _LEAST_PAGE: Final = 200
-_PER_ENTRY: Final = 40  # the cost of reading an entry, in characters of `base/offload.py`
 
 PRESSURE: Final = Notice(
     "Memory pressure: what you can see of this conversation is nearly as much as fits. Soon its oldest part is replaced"
@@ -394,7 +393,7 @@ async def resume(store: TurnStore, agent: str, history: History, read: ReadEntri
         for entry in said:
             history.add(entry.turn, read([entry]), entry.seq, entry.payload.get("chars", 0))
 
-    await aside(len(said) * _PER_ENTRY, add)
+    await aside(len(said) * PER_ENTRY, add)
 
 
 async def pop(store: TurnStore, agent: str) -> list[Entry]:

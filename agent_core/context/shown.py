@@ -288,7 +288,7 @@ class Shown:
             functions = {name: function for name, function in functions.items() if name not in self._pinned}
         self._note_new(functions)
         self._functions = functions
-        staying = self._most_useful(functions, own_set, max(self._limit - len(self._pinned), 0))
+        staying = self._most_useful(functions, max(self._limit - len(self._pinned), 0))
         # New ones that will be removed first come last, so that the beginning stays.
         new = sorted(staying - self._places.keys(), key=lambda name: (-self._used.get(name, 0), name))
         order = [*[name for name in self._places if name in staying], *new]
@@ -355,12 +355,12 @@ class Shown:
         """The functions of the host, whether or not there is room to show them."""
         return tuple(place.function for place in self._pinned.values())
 
-    def _most_useful(self, functions: Mapping[str, "Function"], own_set: frozenset[str], most: int) -> set[str]:
+    def _most_useful(self, functions: Mapping[str, "Function"], most: int) -> set[str]:
         """Return the names of those that fit: the own set, then the last used or expected, then those already shown."""
         staying, left = set[str](), self._room
         for name in self._by_use(functions)[:most]:
             left -= self._place(name, functions[name]).shown.size
-            if left < 0 and name not in own_set:
+            if left < 0 and name not in self._kept:
                 break
             staying.add(name)
         return staying

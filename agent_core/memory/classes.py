@@ -30,7 +30,6 @@ class UnknownBlock(UsageError, AttributeError, LookupError):
     def __init__(self, label: str, labels: list[str]) -> None:
         names = ", ".join(f"`{name}`" for name in labels) or "none yet"
         super().__init__(f"There is no block `{label}`.", fix=f"The blocks are: {names}.")
-        self.label, self.known = label, labels
 
 
 class Memory(BaseModel):

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_core.base.offload import aside, one_at_a_time
+from agent_core.base.messages import SEND
+from agent_core.base.offload import PER_ENTRY, aside, one_at_a_time
 from agent_core.storage import Entry, RecallMessage, SaveSaid, Store
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
@@ -30,9 +31,7 @@ if TYPE_CHECKING:
 
 
 KINDS: Final = ("user", "assistant")
-SENDING: Final = frozenset({"send_message"})
 _MINUTE: Final = 60.0
-_PER_ENTRY: Final = 40  # the cost of reading an entry, in characters of `base/offload.py`
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ class JournalMessage:
 
 async def read_messages(entries: Sequence[Entry]) -> list[JournalMessage]:
     """Return the messages among entries, as `lines` does, without blocking the event loop."""
-    return await aside(len(entries) * _PER_ENTRY, lines, entries)
+    return await aside(len(entries) * PER_ENTRY, lines, entries)
 
 
 def lines(entries: Iterable[Entry]) -> list[JournalMessage]:
@@ -61,18 +60,18 @@ def lines(entries: Iterable[Entry]) -> list[JournalMessage]:
 
 
 def _text(payload: dict[str, Any]) -> str:  # Any: JSON
-    sent = [
-        _sent_message(call.get("arguments", "")) for call in payload.get("calls", ()) if call.get("name") in SENDING
-    ]
+    calls = [call for call in payload.get("calls", ()) if call.get("name") == SEND]
+    sent = [argument(call.get("arguments", ""), "message") for call in calls]
     return "\n".join(filter(None, sent)) or str(payload.get("text", ""))
 
 
-def _sent_message(arguments: str) -> str:
+def argument(arguments: str, key: str) -> str:
+    """Return one argument of a journaled call as text, or "" if it has none."""
     try:
         data = read_json(arguments, LOOSE)
     except Malformed:
         return ""
-    return str(data.get("message", "")) if isinstance(data, dict) else ""
+    return str(data.get(key, "")) if isinstance(data, dict) else ""
 
 
 def derive(

@@ -137,10 +137,9 @@ class Sources:
         row = DocumentRow(hash, self._agent, name, cut.kind, self._clock.now(), total=len(cut.chunks))
         begun = had if had is not None and (had.kind, had.total) == (row.kind, row.total) else None
         if begun is None and had is not None:  # it was cut differently then
-            old.append(had)
             await self._store.apply([DropDocument(self._agent, hash)])
         await self._keep(replace(row, done=begun.done if begun else 0), cut, old, on_progress)
-        outcome: Literal["resumed", "replaced", "added"] = "resumed" if begun else "replaced" if old else "added"
+        outcome: Literal["resumed", "replaced", "added"] = "resumed" if begun else "replaced" if old or had else "added"
         trouble = self._archival.vectors.trouble
         notes = (*material.notes, *cut.notes, *((f"For now, it is found only by words: {trouble}",) if trouble else ()))
         return SourceReport(name, outcome, row.total, row.kind, hash, notes)
@@ -156,11 +155,7 @@ class Sources:
             done = min(start + BATCH, row.total)
             passages = await asyncio.to_thread(self._passages, row, cut, start, done)
             is_last = done == row.total
-            dropped = (
-                [DropDocument(self._agent, document.hash) for document in old if document.hash != row.hash]
-                if is_last
-                else []
-            )
+            dropped = [DropDocument(self._agent, document.hash) for document in old] if is_last else []
             saved = SaveDocument(replace(row, done=done, complete=is_last))
             await asyncio.gather(self._store.apply([passages, saved, *dropped]), self._embed())
             on_progress(done, row.total, row.name)

@@ -30,11 +30,11 @@ class ShelfVectors:
         """The name of the weights to use now."""
         return "none" if self._embedder is None or self.trouble else self._embedder.recipe
 
-    async def embed(self, most: int = BATCH) -> int:
-        """Compute vectors for at most `most` texts without one; return their number."""
+    async def embed(self) -> int:
+        """Compute vectors for at most `BATCH` texts without one; return their number."""
         if self._embedder is None:
             return 0
-        missing = await self._store.unembedded(self._shelf, self._embedder.space, most)
+        missing = await self._store.unembedded(self._shelf, self._embedder.space, BATCH)
         vectors = await self._of_all([text for _, text in missing])
         if not vectors:
             return 0

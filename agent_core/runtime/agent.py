@@ -1,7 +1,7 @@
 """The agent: `Agent.turn` runs the loop, and every interface consumes its events.
 
 A turn is a sequence of steps. A step is one model reply with the calls that it requests, and it ends when every call is
-answered. However a turn ends, its history is valid and on disk.
+answered or handed to a client. However a turn ends, its history is valid and on disk.
 """
 
 import asyncio
@@ -226,10 +226,8 @@ class Agent:
         if not is_readable(message):
             what = "The message is empty, so the user was shown nothing."
             raise UsageError(what, fix="Send the text that they are to read, or send nothing if there is none.")
-        turn = self._turns.turn
-        if turn is None:
-            return SENT
-        turn.say(OwnName(self.name).of(message))
+        if (turn := self._turns.turn) is not None:
+            turn.say(OwnName(self.name).of(message))
         return SENT
 
     @property

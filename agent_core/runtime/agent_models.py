@@ -29,9 +29,7 @@ ReleaseModel = Callable[[Model], Awaitable[None]]
 class AgentModels:
     """The open models of an agent."""
 
-    def __init__(
-        self, open_model: OpenModel, release: ReleaseModel | None = None, named: Callable[[], str] = str
-    ) -> None:
+    def __init__(self, open_model: OpenModel, release: ReleaseModel | None, named: Callable[[], str]) -> None:
         """Create the models, none of them open. `release` is called with them at the end, instead of closing them.
 
         `named` returns the model that the agent's file names now.

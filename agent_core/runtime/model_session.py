@@ -283,7 +283,6 @@ class ModelSession:
                 )
             await self._render(model, turn.id)
         ask, budget = partial(self._sum_up, turn, model), self._budget(model)
-        is_ample = budget.is_ample(self.settings.memory, turn.history.size)
         self._is_tight |= share == _SHARES[-1]
         if budget.tokens(turn.history.size) >= budget.most(self.settings.memory):
             for text in await self.keep_unsaved(turn.history, turn, turn.waiting):
@@ -292,7 +291,7 @@ class ModelSession:
                 turn.note_done("lines", KEPT_IN)
         if share < 1:
             await self._compaction.compact(turn, budget, ask, share)
-        elif is_ample or not await self._compaction.make(turn, budget, ask):
+        elif not await self._compaction.make(turn, budget, ask):
             return
         self.shown.thaw()
         await self._render(model, turn.id)

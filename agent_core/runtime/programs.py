@@ -1,7 +1,8 @@
 """Programs: Python code that the model writes, run in a worker; its calls go through the usual dispatch.
 
-Each inner call is checked, asked about if a grant is missing, run in a separate worker and recorded. It is journaled
-before it runs, under the program's key and its number. An interrupted program runs again in the next turn, and the
+Each inner call is checked, asked about if a grant is missing, dispatched and recorded. One that may have effects is
+journaled before it runs, under the program's key and its number; one that only computes, with the next entry. An
+interrupted program runs again in the next turn, and the
 calls that it already made are answered from that journal. If the second run makes a different call, it is ended.
 """
 

@@ -77,7 +77,7 @@ class RequestedResult:
 class ResultPolicy(DirectReplyPolicy):
     """The policy of a helper's turn: it ends with a valid result or after the second invalid one."""
 
-    request: RequestedResult | None = None
+    request: RequestedResult = field(kw_only=True)
 
     def speaking(self, *, by_function: bool) -> DirectReplyPolicy:
         """Return this policy, because a helper has only one way to answer."""
@@ -86,7 +86,6 @@ class ResultPolicy(DirectReplyPolicy):
     def _after_step(self, step: StepResult) -> GoOn | Ended:
         """Decide what follows a step whose calls are all answered."""
         request = self.request
-        assert request is not None, "a helper is asked for a result"
         before = len(request.faults)
         for done in step.done:
             if done.call.name == GIVE and done.failed:

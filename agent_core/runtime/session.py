@@ -150,7 +150,10 @@ class AgentSession:
         `login`: the user is present but has said nothing, so the agent speaks first. `heartbeat`: `text` is the reason.
         `system`: `text` is a message from the program.
         """
-        payload = {"reason": text} if kind == "heartbeat" else {"text": text}
+        payload: dict[str, Any] = {"reason": text} if kind == "heartbeat" else {"text": text}
+        if kind == "login":
+            said = await self._store.history(self._agent, kinds=("user",))
+            payload = {"last": said[-1].at if said else None}
         await self._store.post(Post(self._agent, kind, payload))
 
     async def heartbeats(self, is_busy: Callable[[], bool]) -> AsyncIterator[None]:

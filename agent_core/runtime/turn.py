@@ -69,7 +69,7 @@ It has the `id` of its call, its key (`program`), the digest of its `text`, the 
 the user approved (`sealed`).
 """
 INNER_CALL: Final = "inner_call"
-"""The kind of an entry written when a program's call starts.
+"""The kind of an entry written when a program's call starts; if it only computes, with the next entry.
 
 It has `program`, `ordinal`, `name`, `arguments`, `version`, and `reaches`: whether the call may have effects.
 """
@@ -239,7 +239,7 @@ class TurnJournal:
     waits: bool = True  # whether messages may be waiting; updated by each append, which saves a query per step
     shared: Mapping[str, int] | None = None  # the versions of shared blocks, also updated by each append
     started: set[str] = field(default_factory=set)  # the calls that have started
-    unwritten: list[Entry] = field(default_factory=list)  # usage and facts that are not on disk yet
+    unwritten: list[Entry] = field(default_factory=list)  # usage, facts and calls that only compute: not on disk yet
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 

@@ -22,7 +22,7 @@ from agent_core.model.local.server import open_local
 from agent_core.model.reply import Model, Reply
 from agent_core.runtime.groups.floor import USER, Floor, Speech
 from agent_core.runtime.groups.loop import answered_name, choice_request
-from agent_core.runtime.groups.speaker import NoAdvice, Policy, SpeakerQuestion, choose
+from agent_core.runtime.groups.speaker import TASK, NoAdvice, Policy, SpeakerQuestion, choose
 
 from .__main__ import installed
 
@@ -56,7 +56,7 @@ class Answering:
 
     async def model(self, question: SpeakerQuestion) -> str:
         """Return the next answer."""
-        self.sizes.append(len(question.task) + len(question.text))
+        self.sizes.append(len(TASK) + len(question.text))
         return self.answers[(len(self.sizes) - 1) % len(self.answers)]
 
 
@@ -69,7 +69,7 @@ class AskingModel(Answering):
     async def model(self, question: SpeakerQuestion) -> str:
         """Return the model's answer."""
         assert self.real is not None
-        self.sizes.append(len(question.task) + len(question.text))
+        self.sizes.append(len(TASK) + len(question.text))
         *_, reply = [piece async for piece in self.real.stream(choice_request(question))]
         assert isinstance(reply, Reply)
         return answered_name(reply)

@@ -54,9 +54,12 @@ async def test_a_session_that_goes_on_begins_with_a_login_and_the_same_words_as_
 
 
 async def test_a_direct_agent_can_speak_first_too(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Expect(Say("Welcome."), contains("The user is here"))])
-    await desk.agent.session.post("login")
-    assert ended([each async for each in desk.agent.turn(None)]).reply == "Welcome."
+    replies = [Expect(Say("Welcome."), contains("first time")), Say("Hi."), Expect(Say("Again?"), contains("was: 20"))]
+    desk = await at_desk(replies)
+    for message, reply in ((None, "Welcome."), ("Hello.", "Hi."), (None, "Again?")):
+        if message is None:
+            await desk.agent.session.post("login")
+        assert ended([each async for each in desk.agent.turn(message)]).reply == reply
 
 
 async def test_a_timed_heartbeat_wakes_an_agent_which_may_stay_silent(at_desk: OpenDesk) -> None:

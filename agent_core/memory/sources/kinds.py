@@ -13,6 +13,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import PurePath
 from typing import Any, Final
@@ -46,8 +47,8 @@ def lines(text: str) -> SourceParts:
         return _as_text(text)
 
 
-def _as_text(text: str) -> SourceParts:
-    return SourceParts(plain(text).parts, GOAL * 3 // 4, ("It is not valid JSON; it was read as text.",))
+def _as_text(text: str, note: str = "It is not valid JSON; it was read as text.") -> SourceParts:
+    return SourceParts(plain(text).parts, GOAL * 3 // 4, (note,))
 
 
 def _parts(value: Any) -> Iterator[SourcePart]:  # Any: JSON
@@ -105,9 +106,7 @@ def table(text: str, delimiter: str = "") -> SourceParts:
         lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter or _delimiter(text))
         rows = [row for line in lines if any(row := [" ".join(cell.split()) for cell in line])]
     except csv.Error as error:
-        return SourceParts(
-            plain(text).parts, GOAL * 3 // 4, (f"It is not a table that can be read ({error}); read as text.",)
-        )
+        return _as_text(text, f"It is not a table that can be read ({error}); read as text.")
     header = " | ".join(rows[0]) if rows and _is_header(rows[0]) else ""
     body = rows[1:] if header and len(rows) > 1 else rows
     lead = header if body is not rows else ""
@@ -116,11 +115,6 @@ def table(text: str, delimiter: str = "") -> SourceParts:
     return SourceParts(
         tuple(SourcePart(" | ".join(row), "", "row", number, lead) for number, row in enumerate(body, 1)), GOAL
     )
-
-
-def read_tabbed(text: str) -> SourceParts:
-    """Return the rows of a table separated by tabs."""
-    return table(text, "\t")
 
 
 def _delimiter(text: str) -> str:
@@ -363,7 +357,7 @@ _READERS: Final[Mapping[str, Callable[[str], SourceParts]]] = {
     "python": python,
     "code": split_blocks,
     "csv": table,
-    "tsv": read_tabbed,
+    "tsv": partial(table, delimiter="\t"),
     "json": records,
     "jsonl": lines,
 }

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, ModelError
@@ -17,9 +17,9 @@ from agent_core.base.interruption import Interrupted
 from agent_core.base.limits import FOR_A_REQUEST, Allowance
 from agent_core.base.messages import System, User
 from agent_core.base.untrusted import one_line
+from agent_core.memory.recall import argument
 from agent_core.model.request import FunctionShown, Request
 from agent_core.storage import Entry, Post, Store
-from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..agent import Agent
 from ..loop import Ended
@@ -27,7 +27,7 @@ from ..session import GO_ON
 from ..turn import HEARD, ONLY, Company, Turn
 from .floor import USER, Floor, Speech, marked, tail
 from .plan import GroupEnd, GroupPlan, ended
-from .speaker import FUNCTION, NoAdvice, SpeakerQuestion, choose
+from .speaker import FUNCTION, TASK, NoAdvice, SpeakerQuestion, choose
 
 if TYPE_CHECKING:
     from agent_core.functions.service import FunctionService
@@ -272,14 +272,14 @@ def choice_request(question: SpeakerQuestion) -> Request:
     name = {"type": "string", "enum": [*question.names], "description": "Who speaks next."}
     parameters = {"type": "object", "properties": {"name": name}, "required": ["name"]}
     choosing = FunctionShown(_CHOOSE, "Choose who speaks next.", parameters)
-    return Request((System(question.task), User(question.text)), (choosing,), _CHOICE_TOKENS, is_apart=True)
+    return Request((System(TASK), User(question.text)), (choosing,), _CHOICE_TOKENS, is_apart=True)
 
 
 def answered_name(reply: "Reply") -> str:
     """Return the name that a model chose with its call, or its text if it made no call."""
     if not reply.calls:
         return reply.text
-    return _argument(reply.calls[0].arguments, "name")
+    return argument(reply.calls[0].arguments, "name")
 
 
 def _is_for(only: Collection[str], plan: GroupPlan) -> bool:
@@ -299,17 +299,9 @@ async def _result_of_turn(name: str, its_turn: AsyncGenerator[events.Event, None
                     turn.work.tokens[key] = turn.work.tokens.get(key, 0) + tokens
                 continue
             case events.CallStarted() if event.name == HAND_OFF:
-                handed[event.call_id] = _argument(event.arguments, "to")
+                handed[event.call_id] = argument(event.arguments, "to")
             case events.CallAnswered() if event.outcome == "returned":
                 told.called.add(event.name)
                 told.to = handed.get(event.call_id, told.to)
         turn.emit(replace(event, agent=name, step=turn.step))
     return told
-
-
-def _argument(arguments: str, key: str) -> str:
-    try:
-        data: Any = read_json(arguments, LOOSE)
-    except Malformed:
-        return ""
-    return str(data.get(key, "")) if isinstance(data, dict) else ""
