@@ -24,6 +24,7 @@ from .spans import write
 if TYPE_CHECKING:
     from agent_core.access.grants import Approver, Decision, Question
     from agent_core.functions.debug import Debugger
+    from agent_core.functions.worker_api import OnProgress
     from agent_core.memory.source_catalog import Sources
     from agent_core.workspace import workspace as workspace_module
     from agent_core.workspace.workspace import Workspace
@@ -57,6 +58,7 @@ class ShellDoor(Door):
     def __init__(self, context: "CliContext", workspace: "Workspace | None" = None) -> None:
         super().__init__(workspace)
         self._context = context
+        self.is_attended, self.is_on_screen = is_attended(), sys.stdout.isatty()
 
     @asynccontextmanager
     async def state(self) -> "AsyncIterator[state.WorkspaceState]":
@@ -89,7 +91,7 @@ class ShellDoor(Door):
 
     async def ask(self, question: str) -> str | None:
         """Ask at a terminal, unless a script reads the result."""
-        if self._context.as_json or not is_attended():
+        if self._context.as_json or not self.is_attended:
             return None
         answers = TerminalAnswers()
         answers.set_aside()
@@ -102,10 +104,17 @@ class ShellDoor(Door):
 
     def debugger(self) -> "Debugger | None":
         """Return a debugger that the user controls at the terminal."""
-        if self._context.as_json or not is_attended():
+        if self._context.as_json or not self.is_attended:
             fix = "Omit --debug, or run it at a terminal."
             raise UsageError("There is no terminal for the debugger.", fix=fix)
         return ui.LineDebugger(say, TerminalAnswers())
+
+    @contextmanager
+    def call_progress(self, name: str) -> Iterator["OnProgress"]:
+        """Show a status line."""
+        with StatusLine() as status:
+            status.show(f"{name} runs; Ctrl-C ends it")
+            yield status.count
 
     @contextmanager
     def source_progress(self) -> Iterator[SourceProgress]:

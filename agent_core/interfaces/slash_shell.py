@@ -42,6 +42,7 @@ class PromptDoor(Door):
         super().__init__(conversation.workspace)
         self._conversation = conversation
         self.agent_name = conversation.agent.name
+        self.is_attended = conversation.voice.is_attended
 
     def state(self) -> AbstractAsyncContextManager[WorkspaceState]:
         """Return the state on disk, with all agents."""

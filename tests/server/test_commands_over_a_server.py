@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,7 +17,7 @@ from agent_core.interfaces.commands.verb import Verb
 from agent_core.interfaces.server.catalog import OPERATIONS
 from agent_core.interfaces.server.operations import API, Operation
 from tests.kit import Ask, Say, Script, Wanted
-from tests.kit.desk import VOWELS
+from tests.kit.desk import SHIPPING, VOWELS
 from tests.kit.program import knapper
 
 from .conftest import Serve, Served
@@ -100,6 +102,37 @@ async def test_agents_are_paused_and_deleted_where_they_are_at_work(elsewhere: O
     assert "Give -y" in await shell.runs("agents", "delete", "ada", code=2)
     assert "deleted ada" in await shell.runs("agents", "delete", "ada", "-y")
     assert "ada" not in await shell.runs("agents", "list")
+
+
+class Terminal(StringIO):
+    """A stream that is a terminal."""
+
+    def isatty(self) -> bool:
+        """Return that it is one."""
+        return True
+
+
+async def test_a_command_is_answered_alike_whether_or_not_the_server_runs_in_a_terminal(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await served([])
+    (server.workspace.root / "functions" / "shop.py").write_text(SHIPPING)
+    await server.workspace.functions.reload()
+    needs_a_grant = {
+        "hosts.py": 'def hosts() -> str:\n    """Return the known hosts."""\n    return open("/etc/hosts").read()\n'
+    }
+    lines = (["list"], ["call", "shipping", '--args={"weight": 1}'], ["create", "hosts", "--file=hosts.py"])
+
+    async def answers() -> list[tuple[int, str]]:
+        bodies = [{"words": ["functions", *words], "texts": needs_a_grant} for words in lines]
+        given = [(await server.client.post("/api/v1/commands", json=body)).json() for body in bodies]
+        return [(len(row["lines"]), row["hint"]) for row in given]
+
+    without, screen = await answers(), Terminal()
+    assert "knapper functions grant hosts --read /etc/hosts" in without[-1][1]
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, screen)
+    assert (await answers(), screen.getvalue()) == (without, "")
 
 
 _BY_METHOD = {"POST": "", "PUT": "create", "PATCH": "edit", "DELETE": "delete remove"}

@@ -19,7 +19,6 @@ from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
-from ..progress import StatusLine
 from ..question import agreed, ask, say
 from ..render.function_view import (
     blame_lines,
@@ -115,7 +114,7 @@ async def list_(door: Door, pattern: str = "", *, module: str, standing: str | N
     known = modules if module else door.functions.names()
     none = f"No function matches. {did_you_mean(module or pattern, known, 'Next: knapper run, and ask for one.')}"
     hint = plain(unused_hint(data, "knapper functions list --unused")).strip() if data.functions else none
-    return Result(data, list_lines(data, heads=sys.stdout.isatty()), hint, 0 if data.is_whole else 1)
+    return Result(data, list_lines(data, heads=door.is_on_screen), hint, 0 if data.is_whole else 1)
 
 
 @verb(functions, opens=Opens.READABLE, scopes=("read",))
@@ -246,13 +245,9 @@ async def test(door: Door, name: FunctionName, *, arguments: str | None) -> Resu
 async def call(door: Door, name: FunctionName, *, arguments: CallArguments) -> Result:
     """Call a function in a worker and print what it returned."""
     arguments = _read(door, arguments)
-    if door.at_prompt:  # the prompt shows what is running
-        return ended(door, (name, arguments), await door.functions.call(name, arguments, owners=door.owners))
-    with StatusLine() as status:
-        status.show(f"{name} runs; Ctrl-C ends it")
-        return ended(
-            door, (name, arguments), await door.functions.call(name, arguments, status.count, owners=door.owners)
-        )
+    with door.call_progress(name) as hear:
+        report = await door.functions.call(name, arguments, hear, owners=door.owners)
+    return ended(door, (name, arguments), report)
 
 
 @slash("trace", "Show the lines that a call runs, and the locals that they change.", page=IN_FORM, last="arguments")
@@ -335,11 +330,9 @@ def _head(door: Door, called: tuple[str, str]) -> list[Line]:
 
 
 def _with_next(door: Door, judgment: "Judgment") -> Result:
-    from ..shell_door import is_attended
-
     if judgment.admitted:
         return judged(door, judgment, f"Next: knapper functions call {judgment.name} --args '{{…}}'")
-    unasked = judgment.denied or "" if not is_attended() else ""
+    unasked = "" if door.is_attended else judgment.denied
     return judged(door, judgment, challenge_hint(door, judgment) or unasked)
 
 

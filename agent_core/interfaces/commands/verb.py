@@ -24,6 +24,7 @@ from ..cli_context import AGENT, FUNCTION, CliContext, loading, workspace_comman
 if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.functions.debug import Debugger
     from agent_core.functions.service import FunctionService
+    from agent_core.functions.worker_api import OnProgress
     from agent_core.memory.agent_memory import AgentMemory
     from agent_core.memory.source_catalog import Sources
     from agent_core.runtime.agent import Agent
@@ -72,6 +73,10 @@ class Door:
     """The interface that a command came through: its workspace, and how to ask its user. This base asks no one."""
 
     at_prompt = False
+    is_attended = False
+    """True if a user can be asked at the terminal of this machine."""
+    is_on_screen = False
+    """True if the lines of the result are shown at that terminal as they are."""
     agent_name = ""
     """The agent of the conversation; "" in the shell, which means the default agent."""
     owners: "CallOwners" = None
@@ -162,6 +167,10 @@ class Door:
             UsageError: no one can use a debugger here.
         """
         return None
+
+    def call_progress(self, name: str) -> AbstractContextManager["OnProgress | None"]:
+        """Show that a function runs, and the progress that it reports."""
+        return nullcontext()
 
     def source_progress(self) -> AbstractContextManager[SourceProgress]:
         """Show progress while a source is read."""
