@@ -11,7 +11,7 @@ import pytest
 
 from agent_core.interfaces.question import TerminalAnswers
 from sandbox.portable.component import lacks
-from tests.kit.levels import lend
+from tests.kit.levels import lend, require_landlock
 
 pytestmark = pytest.mark.timeout(600)  # the first one builds the component
 REPOSITORY = Path(__file__).parents[2]
@@ -56,6 +56,7 @@ def test_every_module_is_imported(tmp_path: Path) -> None:
 
 
 def test_a_function_is_listed_called_and_grown_in_a_turn(workspace: Path) -> None:
+    require_landlock("without a second wall a person has to say yes to the level portable")
     listed = elsewhere("functions", "list", cwd=workspace)
     assert (listed.returncode, "double" in listed.stdout) == (0, True), listed.stderr
     sandbox = json.loads(elsewhere("doctor", "--json", cwd=workspace).stdout)["sandbox"]

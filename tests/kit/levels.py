@@ -223,7 +223,7 @@ def require_root(sandbox: Sandbox, why: str) -> None:
         skip_here(why, sandbox.level)
 
 
-def require_imports_ahead(sandbox: Sandbox) -> None:
+def require_imports_ahead() -> None:
     """Skip the test if each call imports its own packages."""
-    if sandbox.level == "apart":
-        skip_here("each call imports its packages", "apart")
+    if level_here() == "apart":
+        skip_here("each call imports its packages")

@@ -14,6 +14,7 @@ from agent_core.access.packages import Environment, PackagesError, Pin
 from agent_core.access.packages.environment import names_in
 from agent_core.access.packages.resolution import Lock, required
 from tests.grants.support import human
+from tests.kit.levels import require_imports_ahead
 from tests.packages.support import ABACUS, opened, placed, put, source, wheel
 
 BOARD = """import mmap
@@ -255,6 +256,7 @@ def _away(patch: pytest.MonkeyPatch) -> None:
 
 
 async def test_what_a_package_that_is_imported_ahead_keeps_is_never_anothers(index: Path, root: Path) -> None:
+    require_imports_ahead()
     wheel(index, "board", "1.0", {"board.py": BOARD})
     (root / "functions").mkdir()
     for name in ("swap", "other"):

@@ -13,6 +13,7 @@ from tests.grants.support import Human, human
 from tests.interfaces.asking import DONE, ended, home, press, shown_whole
 from tests.interfaces.support import prompt
 from tests.kit import Ask, Wanted
+from tests.kit.levels import require_imports_ahead
 from tests.kit.program import knapper
 from tests.packages.support import placed, wheel
 
@@ -159,6 +160,7 @@ async def test_a_pulled_lock_is_asked_for_before_a_call_and_installed_by_a_yes(
 
 
 async def test_what_is_imported_ahead_was_not_imported_by_the_worker(index: Path, root: Path) -> None:
+    require_imports_ahead()
     wheel(index, "slow", "1.0", {"slow.py": "import os\n\nAT = os.getpid()\n"})
     code = COUNTS.replace("import abacus", "import os\n\nimport slow").replace("abacus.total(numbers)", "sum(numbers)")
     code = code.replace("    return sum", "    assert slow.AT != os.getpid(), 'imported in the call'\n    return sum")

@@ -11,7 +11,7 @@ from agent_core import Workspace
 from agent_core.access.grants import Grants
 from agent_core.functions.answers import CallReport
 from tests.grants.support import Human, human
-from tests.kit.levels import require_namespaces
+from tests.kit.levels import require_imports_ahead, require_namespaces
 from tests.packages.support import placed, wheel
 
 LOOKS = '''
@@ -202,6 +202,7 @@ async def test_a_person_is_asked_for_what_a_package_looks_for_only_if_the_call_o
 
 
 async def test_a_package_that_keeps_open_from_its_import_still_asks_for_what_it_opens(index: Path, root: Path) -> None:
+    require_imports_ahead()
     kept = "OPENERS = {None: open}\n\n\ndef looked(way, path):\n    return OPENERS[None](path).read()\n"
     wheel(index, "scout", "1.0", {"scout.py": kept})
     (root / "functions").mkdir()

@@ -243,7 +243,9 @@ def import_problem(outcome: Outcome, known_place: Place, modules: Collection[str
             return Problem(
                 "import-hangs", message, known_place, "move what takes long from the top level into the function"
             )
-        case Killed(reason=reason) | Refused(reason=reason):
+        case Refused(reason=reason):  # nothing ran; the reason says what to do
+            return Problem("import-fails", f"it could not be imported: {fence(reason)}", known_place)
+        case Killed(reason=reason):
             fix = "keep the top level to imports, constants, classes and functions"
             return Problem("import-fails", f"importing it was stopped: {fence(reason)}", known_place, fix)
 

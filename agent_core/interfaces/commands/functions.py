@@ -112,7 +112,8 @@ async def list_(door: Door, pattern: str = "", *, module: str, standing: str | N
         return Result(data, lines, "" if lines else why)
     modules = {function.module for function in door.functions.registry.snapshot().functions.values()}
     known = modules if module else door.functions.names()
-    none = f"No function matches. {did_you_mean(module or pattern, known, 'Next: knapper run, and ask for one.')}"
+    following = "" if data.rejected else "Next: knapper run, and ask for one."
+    none = f"No function matches. {did_you_mean(module or pattern, known, following)}".rstrip()
     hint = plain(unused_hint(data, "knapper functions list --unused")).strip() if data.functions else none
     return Result(data, list_lines(data, heads=door.is_on_screen), hint, 0 if data.is_whole else 1)
 
