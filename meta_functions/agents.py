@@ -1,7 +1,7 @@
 """Messages to other agents: a note, a question that parks the turn, and a handoff."""
 
 from agent_core import Agent
-from agent_core.runtime.call_record import PlannedMessage
+from agent_core.storage import Plan
 
 
 async def list_agents(self: Agent) -> str:
@@ -9,7 +9,7 @@ async def list_agents(self: Agent) -> str:
     return await self.colleagues.listing()
 
 
-async def message_agent(self: Agent, agent: str, message: str, key: str = "", *, stop: bool = False) -> PlannedMessage:
+async def message_agent(self: Agent, agent: str, message: str, key: str = "", *, stop: bool = False) -> Plan:
     """Send another agent a message that needs no answer. It knows nothing of this conversation but these words.
 
     Args:
@@ -21,7 +21,7 @@ async def message_agent(self: Agent, agent: str, message: str, key: str = "", *,
     return self.colleagues.note(self.turn_now, agent, message, key, stop=stop)
 
 
-async def ask_agent(self: Agent, agent: str, question: str, minutes: float | None = None) -> PlannedMessage:
+async def ask_agent(self: Agent, agent: str, question: str, minutes: float | None = None) -> Plan:
     """Ask another agent and wait: your turn ends, and its answer is your next message.
 
     Args:
@@ -32,7 +32,7 @@ async def ask_agent(self: Agent, agent: str, question: str, minutes: float | Non
     return self.colleagues.ask(self.turn_now, [agent], question, minutes)
 
 
-async def ask_agents(self: Agent, agents: list[str], question: str, minutes: float | None = None) -> PlannedMessage:
+async def ask_agents(self: Agent, agents: list[str], question: str, minutes: float | None = None) -> Plan:
     """Ask several agents the same and wait: your turn ends, and all answers together are your next message.
 
     Args:
@@ -50,7 +50,7 @@ async def hand_off(
     facts: list[str] | None = None,
     open_questions: list[str] | None = None,
     references: list[str] | None = None,
-) -> PlannedMessage:
+) -> Plan:
     """Hand this task over to another agent, which goes on in your place: your turn ends.
 
     It gets this brief and nothing else of the conversation.

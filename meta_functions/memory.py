@@ -1,6 +1,7 @@
 """Further pages of long texts; search in past messages; archival memory."""
 
-from agent_core import Agent, PlannedChange
+from agent_core import Agent
+from agent_core.storage import Plan
 
 
 async def read_on(self: Agent, name: str, page: int = 2) -> str:
@@ -37,15 +38,14 @@ async def conversation_search_date(
     return str(await self.memory.recall.on_dates(start_date, end_date, page, count))
 
 
-async def archival_memory_insert(self: Agent, content: str, tags: list[str] | None = None) -> PlannedChange:
+async def archival_memory_insert(self: Agent, content: str, tags: list[str] | None = None) -> Plan:
     """Keep a text in archival memory, which has no limit.
 
     Args:
         content: The text, to be understood alone.
         tags: Words to find it by.
     """
-    edit = await self.memory.archival.insert(content, tags or ())
-    return PlannedChange(edit.text, writes=edit.writes)
+    return await self.memory.archival.insert(content, tags or ())
 
 
 async def archival_memory_search(
@@ -62,11 +62,10 @@ async def archival_memory_search(
     return str(await self.memory.archival.search(query, tags or (), page, count))
 
 
-async def archival_memory_delete(self: Agent, id: str) -> PlannedChange:
+async def archival_memory_delete(self: Agent, id: str) -> Plan:
     """Delete one passage from archival memory.
 
     Args:
         id: The passage's id, as a search shows it.
     """
-    edit = await self.memory.archival.delete(id)
-    return PlannedChange(edit.text, writes=edit.writes)
+    return await self.memory.archival.delete(id)

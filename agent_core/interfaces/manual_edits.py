@@ -15,7 +15,8 @@ from agent_core.base.errors import UsageError
 from agent_core.base.own_environment import environment, without_secrets
 from agent_core.functions.service import Author
 from agent_core.memory.block import Block, Sections, reasons
-from agent_core.memory.blocks import Blocks, PlannedEdit
+from agent_core.memory.blocks import Blocks
+from agent_core.storage import Plan
 
 # The user's editor, opened on a function at its line. It gets the user's environment, because dozens of variables may
 # affect an editor, except for variables that look like a key or a secret by name or value. It runs in the home folder,
@@ -106,7 +107,7 @@ async def text_from_editor(name: str, text: str, suffix: str = ".txt") -> str | 
     return None if edited == text else edited
 
 
-async def write_block(blocks: Blocks, label: str, text: str, version: int | None = None) -> PlannedEdit:
+async def write_block(blocks: Blocks, label: str, text: str, version: int | None = None) -> Plan:
     """Replace the text of a block; with a `version`, only if the block is still at that version.
 
     Raises:
@@ -115,7 +116,7 @@ async def write_block(blocks: Blocks, label: str, text: str, version: int | None
     return await blocks.commit(await blocks.write(label, text, HUMAN, version))
 
 
-async def set_up_block(blocks: Blocks, label: str, **fields: Any) -> PlannedEdit:  # Any: the block's fields
+async def set_up_block(blocks: Blocks, label: str, **fields: Any) -> Plan:  # Any: the block's fields
     """Change the limit or description of a block."""
     return await done(blocks, blocks.set_up(label, HUMAN, **fields))
 
@@ -129,7 +130,7 @@ async def write_section(sections: Sections, name: str, position: int, text: str)
     return f"The section `{name}` is kept; it counts from the next turn on."
 
 
-async def add_block(blocks: Blocks, label: str, **fields: Any) -> PlannedEdit:  # Any: the block's fields
+async def add_block(blocks: Blocks, label: str, **fields: Any) -> Plan:  # Any: the block's fields
     """Add a block to an agent.
 
     Raises:
@@ -142,12 +143,12 @@ async def add_block(blocks: Blocks, label: str, **fields: Any) -> PlannedEdit:  
     return await done(blocks, blocks.add(block, HUMAN))
 
 
-async def done(blocks: Blocks, planned: Awaitable[PlannedEdit]) -> PlannedEdit:
+async def done(blocks: Blocks, planned: Awaitable[Plan]) -> Plan:
     """Apply a planned edit."""
     return await blocks.commit(await planned)
 
 
-async def undo_block(blocks: Blocks, label: str) -> PlannedEdit:
+async def undo_block(blocks: Blocks, label: str) -> Plan:
     """Restore a block to its value before its last change. Without a label, restore the block that was changed last.
 
     Raises:

@@ -15,11 +15,12 @@ from agent_core.base.errors import ModelError
 from agent_core.base.messages import Notice, System, User
 from agent_core.model import FunctionShown, Reply, Request
 from agent_core.model.request import REPLY
+from agent_core.storage import Plan
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from .archival import Archival
 from .block import Sections
-from .blocks import Blocks, EditAuthor, NamedAuthor, PlannedEdit, refused
+from .blocks import Blocks, EditAuthor, NamedAuthor
 from .classes import named
 from .recall import KINDS, Recall, read_messages
 from .source_catalog import Sources
@@ -254,7 +255,7 @@ class AgentMemory:
         blocks = [self.blocks.memory[row.label] for row in written if row.writable]
         return [block.label for block in blocks if len(block.text) >= NEARLY_FULL * block.limit]
 
-    async def tidy(self, label: str, ask: AsksModel, author: EditAuthor) -> PlannedEdit:
+    async def tidy(self, label: str, ask: AsksModel, author: EditAuthor) -> Plan:
         """Let a model plan how to tidy a block, and apply the plan in one edit; outdated lines go to archival memory.
 
         Raises:
@@ -264,10 +265,10 @@ class AgentMemory:
         block = self.blocks.memory[label]
         row = next(row for row in self.blocks.rows if row.label == block.label)
         if block.read_only or not row.writable:
-            return refused(f"`{block.label}` cannot be changed by this agent.", author.by)
+            return Plan(f"`{block.label}` cannot be changed by this agent.", "refused")
         plan = await ask_for_plan(block.lines, ask)
         if not plan.done:
-            return PlannedEdit(f"`{block.label}`: {plan}", by=author.by)
+            return Plan(f"`{block.label}`: {plan}")
         for line in plan.archived:  # first, so that a crash in between loses nothing
             await self.blocks.commit(await self.archival.insert(line, ("was in a block",)))
         text = "\n".join(plan.lines)

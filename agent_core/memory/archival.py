@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from agent_core.base.errors import UsageError
-from agent_core.storage import DropPassages, MemoryStore, PassageRow, SavePassages
+from agent_core.base.receipt import Receipt
+from agent_core.storage import DropPassages, MemoryStore, PassageRow, Plan, SavePassages
 
 from . import search_query, words
-from .blocks import PlannedEdit
 from .results import FoundItem, ResultPage, bounded, page_of
 from .search_query import pool, weights
 from .vectors import ShelfVectors
@@ -35,7 +35,7 @@ class Archival:
         self._agent = agent
         self._clock = clock
 
-    async def insert(self, content: str, tags: Iterable[str] = ()) -> PlannedEdit:
+    async def insert(self, content: str, tags: Iterable[str] = ()) -> Plan:
         """Return the planned edit that stores a passage of the agent's own.
 
         Raises:
@@ -48,7 +48,8 @@ class Archival:
         total = (await self._store.memory_counts(self._agent)).passages + 1
         many = f"{total} passage{'s' * (total != 1)}"
         message = f"Kept as {passage.id[:_SHOWN_ID]}; archival memory now holds {many}."
-        return PlannedEdit(message, (SavePassages((passage,)),))
+        did = Receipt.from_json({"remembered": ["archival memory"]})
+        return Plan(message, writes=(SavePassages((passage,)),), did=did)
 
     def passage(
         self,
@@ -66,7 +67,7 @@ class Archival:
         indexed = words.indexed(text, None if document else now, tags)
         return PassageRow(id or self._clock.new_id(), self._agent, text, indexed, now, tags, source, place, document, n)
 
-    async def delete(self, id: str) -> PlannedEdit:
+    async def delete(self, id: str) -> Plan:
         """Return the planned edit that deletes the passage with this id prefix.
 
         Raises:
@@ -77,7 +78,7 @@ class Archival:
         if len(ids) != 1:
             many = f"{len(ids)} passages begin so: {', '.join(ids)}." if ids else ""
             raise UsageError(f"No one passage has the id `{id}`. {many}".strip(), fix="Use an id from a search.")
-        return PlannedEdit(f"Deleted {ids[0][:_SHOWN_ID]}.", (DropPassages(self._agent, (ids[0],)),))
+        return Plan(f"Deleted {ids[0][:_SHOWN_ID]}.", writes=(DropPassages(self._agent, (ids[0],)),))
 
     async def search(self, query: str, tags: Iterable[str] = (), page: int = 0, count: int = PAGE) -> ResultPage:
         """Return a page, counted from 0, of the passages that have all of these tags, best match first."""

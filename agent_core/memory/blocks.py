@@ -1,26 +1,27 @@
 """The blocks of one agent: kept in the store, edited by the methods of its memory class.
 
-An edit is planned on a copy of the memory and results in writes, which take effect when `commit` stores them. The
-caller of `commit` provides the transaction: the answer of a call with its journal entry, or the writes alone. This
-module also compares stored blocks with those of a memory: differences, lost text, and the target of an undo. Function
-names from MemGPT and argument names from Letta are accepted in calls but never shown.
+An edit is planned on a copy of the memory and results in writes, which take effect when they are stored: with the
+answer of a call, or alone. This module also compares stored blocks with those of a memory: differences, lost text, and
+the target of an undo. Function names from MemGPT and argument names from Letta are accepted in calls but never shown.
 """
 
 import asyncio
 import inspect
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from pydantic import ValidationError
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.matching.differences import diff_lines
 from agent_core.base.offload import aside
+from agent_core.base.receipt import Receipt
 from agent_core.base.untrusted import one_line
 from agent_core.storage import (
     AGENT,
@@ -29,10 +30,11 @@ from agent_core.storage import (
     BlockRow,
     DetachBlock,
     LimitBlock,
-    ManifestConflict,
     MemoryStore,
+    Plan,
     SaveBlock,
     Write,
+    commit,
 )
 
 from .block import Block, from_row, kept_value, reasons, value_lines
@@ -141,8 +143,6 @@ def undo_of(changes: Sequence[BlockChange]) -> tuple[BlockChange, str] | None:
 
 
 _SHOWN = 4000
-_TRIES = 100  # each failed attempt means that someone else made an edit
-_LONGEST_PAUSE_S = 0.2
 _LARGE = 4_000  # characters of a block; a typical one has at most half of them
 _BOUND = frozenset({"agent", "function"})  # authors that may not change read-only blocks
 _ANSWERED = (KnapperError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
@@ -174,47 +174,6 @@ class NamedAuthor:
     by: str = "agent"
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedEdit:
-    """The result of planning an edit: the answer, and the writes; `replan` plans the same edit on the current state.
-
-    `done` is called once it is on disk; `excluded` names functions that the next step should not offer.
-    """
-
-    text: str
-    writes: tuple[Write, ...] = ()
-    outcome: Literal["returned", "refused"] = "returned"
-    replan: "Callable[[], Awaitable[PlannedEdit]] | None" = None
-    by: str = "agent"
-    changed: tuple[BlockDifference, ...] = field(default=(), repr=False)
-    done: Callable[[], None] = field(default=lambda: None, repr=False)
-    excluded: frozenset[str] = frozenset()
-
-
-async def commit(edit: PlannedEdit, record: Callable[[PlannedEdit], Awaitable[None]], clock: "Clock") -> PlannedEdit:
-    """Commit an edit in the transaction of `record`; return its final form, which is on disk.
-
-    If someone else changed a block meanwhile, it is read again, and the same edit is planned on its new state.
-    """
-    for tried in range(_TRIES):
-        try:
-            await record(edit)
-        except ManifestConflict:
-            if edit.replan is None:
-                raise
-            # Wait for a random time; otherwise the other writer would win each time.
-            await asyncio.sleep(clock.random.uniform(0, min(0.002 * (tried + 1), _LONGEST_PAUSE_S)))
-            edit = await edit.replan()
-        else:
-            edit.done()
-            return edit
-    edit = refused("Others change it all the time. Try again later.", edit.by)
-    await record(edit)
-    return edit
-
-
-NO_EDIT = PlannedEdit("")
-
 Deed: TypeAlias = Callable[[Memory], Any]  # Any: the result of a user's method, awaited if necessary
 """Changes a copy of the memory, and returns a message about the change."""
 
@@ -231,41 +190,6 @@ class EditRequest:
     action: str
     seen: StoredMemory
     is_plain: bool = False
-
-
-def refused(text: str, by: str = "agent") -> PlannedEdit:
-    """Return an edit that changes nothing, with the reason."""
-    return PlannedEdit(text, outcome="refused", by=by)
-
-
-async def plan(request: EditRequest, memory: StoredMemory, agent: str, clock: "Clock") -> PlannedEdit:
-    """Return the edit applied to the stored state."""
-    after = memory.memory.model_copy(deep=True)
-    try:
-        is_large = any(len(block.text) > _LARGE for block in after.blocks)  # comparing their lines would block the loop
-        result = await asyncio.to_thread(request.deed, after) if is_large else request.deed(after)
-        result = await result if inspect.isawaitable(result) else result
-        changed = [_stamp(change, clock) for change in differences(memory, after)]
-        _check(request, changed)
-    except ValidationError as error:
-        return refused(reasons(error), request.author.by)
-    except _ANSWERED as error:
-        own = isinstance(error, KnapperError)
-        return refused(str(error) if own else f"{type(error).__name__}: {error}", request.author.by)
-    if lost_lines := lost(request.seen, memory, after):
-        listing = "; ".join(f"`{label}`: {listed(lines, range(len(lines)))}" for label, lines in lost_lines.items())
-        differs = [row for label in lost_lines for row in changed_since(request.seen.rows[label], memory.rows[label])]
-        texts = [*differs, *(_reads_now(memory.memory[label]) for label in lost_lines)]
-        message = f"Someone else changed it meanwhile, and this would remove what was just added ({listing})."
-        return refused("\n".join([message, *texts]), request.author.by)
-    messages = [_spoken(result), *(_reads_now(after[each.after.label], each.before) for each in changed if each.after)]
-    writes = tuple(_write(change, request, agent) for change in changed)
-    return PlannedEdit(
-        "\n".join(filter(None, messages)) or "Nothing was changed.",
-        writes,
-        by=request.author.by,
-        changed=tuple(changed),
-    )
 
 
 def adding(blocks: Sequence[Block]) -> Deed:
@@ -304,6 +228,25 @@ def _write(block_difference: BlockDifference, request: EditRequest, agent: str) 
     )
     action = f"{request.action}: {summary}" if summary and not request.is_plain else request.action
     return SaveBlock(block_difference.after, agent, action, request.author.by, request.author.turn)
+
+
+def _refusal_to_lose(lost_lines: Mapping[str, list[str]], seen_memory: StoredMemory, memory: StoredMemory) -> str:
+    listing = "; ".join(f"`{label}`: {listed(lines, range(len(lines)))}" for label, lines in lost_lines.items())
+    differs = [line for label in lost_lines for line in changed_since(seen_memory.rows[label], memory.rows[label])]
+    message = f"Someone else changed it meanwhile, and this would remove what was just added ({listing})."
+    return "\n".join([message, *differs, *(_reads_now(memory.memory[label]) for label in lost_lines)])
+
+
+def _receipt(changed: Sequence[BlockDifference]) -> Receipt:
+    """Return the blocks that an edit changes, and the number of lines that it writes."""
+    receipt = Receipt()
+    for change in changed:
+        before, after = (Counter(value_lines(row.value) if row else []) for row in (change.before, change.after))
+        for row in filter(None, (change.after or change.before,)):
+            receipt.note("remembered", row.label)
+            if lines := (after - before).total():
+                receipt.note("lines", row.label, lines)
+    return receipt
 
 
 def _spoken(result: Any) -> str:  # Any: the result of a user's method
@@ -378,27 +321,48 @@ class Blocks:
         """Return the functions shown to the model: the methods of the class."""
         return [*methods_of(type(self.memory))]
 
-    async def call(self, name: str, arguments: Mapping[str, Any], author: EditAuthor) -> PlannedEdit:  # Any: JSON
+    async def call(self, name: str, arguments: Mapping[str, Any], author: EditAuthor) -> Plan:  # Any: JSON
         """Plan a call of one of the class's methods."""
         if name not in {function.name for function in self.functions()}:
-            return refused(f"The memory has no function `{name}`.", author.by)
+            return Plan(f"The memory has no function `{name}`.", "refused")
         return await self._plan(lambda memory: getattr(memory, name)(**arguments), author, name)
 
-    async def plan(self, request: EditRequest, held: Sequence[BlockDifference] = ()) -> PlannedEdit:
-        """Plan an edit on top of differences that are not on disk, by applying it to a copy of the memory.
+    async def plan(
+        self, request: EditRequest, held: Sequence[BlockDifference] = ()
+    ) -> tuple[Plan, Sequence[BlockDifference]]:
+        """Plan an edit on top of differences that are not on disk, by applying it to a copy. Return its own, too.
 
         The answer to an agent includes the lines that are most similar to the new ones.
         """
-        edit = await plan(request, self.with_differences(held), self._agent, self._clock)
-        if request.author.by != "agent" or request.is_plain:
-            return edit
-        near = [line for change in edit.changed if (line := await self._near(change))]
-        # Hide edits from the next step: all, if the block now has the content; or those that change lines, after an
-        # addition without similar lines, because it cannot make any line untrue.
-        settled = frozenset(function.name for function in self.functions())
-        if request.action == _ADDS if edit.writes else not edit.text.startswith(ALREADY):
-            settled = settled - {_ADDS} if edit.writes and not near else frozenset()
-        return replace(edit, text="\n".join([edit.text, *near]), excluded=settled)
+        memory, by = self.with_differences(held), request.author.by
+        after = memory.memory.model_copy(deep=True)
+        try:
+            is_large = any(len(block.text) > _LARGE for block in after.blocks)  # comparing their lines takes long
+            result = await asyncio.to_thread(request.deed, after) if is_large else request.deed(after)
+            result = await result if inspect.isawaitable(result) else result
+            changed = [_stamp(change, self._clock) for change in differences(memory, after)]
+            _check(request, changed)
+        except ValidationError as error:
+            return Plan(reasons(error), "refused"), ()
+        except _ANSWERED as error:
+            own = isinstance(error, KnapperError)
+            return Plan(str(error) if own else f"{type(error).__name__}: {error}", "refused"), ()
+        if lost_lines := lost(request.seen, memory, after):
+            return Plan(_refusal_to_lose(lost_lines, request.seen, memory), "refused"), ()
+        texts = [_spoken(result), *(_reads_now(after[one.after.label], one.before) for one in changed if one.after)]
+        text, settled = "\n".join(filter(None, texts)) or "Nothing was changed.", frozenset[str]()
+        if by == "agent" and not request.is_plain:
+            near = [line for change in changed if (line := await self._near(change))]
+            # Hide edits from the next step: all, if the block now has the content; or those that change lines, after an
+            # addition without similar lines, because it cannot make any line untrue.
+            settled = frozenset(function.name for function in self.functions())
+            if request.action == _ADDS if changed else not text.startswith(ALREADY):
+                settled = settled - {_ADDS} if changed and not near else frozenset()
+            text = "\n".join([text, *near])
+        writes = tuple(_write(change, request, self._agent) for change in changed)
+        edit = Plan(text, writes=writes, did=_receipt(changed), excluded=settled)
+        again, done = partial(self._replan, request), partial(self.applied, changed, by)
+        return replace(edit, replan=again, done=done) if changed else edit, changed
 
     async def _near(self, difference: BlockDifference) -> str:
         """Return the lines of a block that are most similar to its new ones, as a line for the model."""
@@ -426,21 +390,21 @@ class Blocks:
         version: int | None = None,
         *,
         action: str = "write",
-    ) -> PlannedEdit:
+    ) -> Plan:
         """Plan to replace a block's whole value; with a `version`, only if the block still has that version.
 
         A write against an older version changes nothing and returns the difference.
         """
         if version is not None and (behind := await self._behind(label, version)):
-            return refused(behind, author.by)
+            return Plan(behind, "refused")
         lines = value_lines(tuple(value) if isinstance(value, list) else value)
         return await self._plan(lambda memory: memory[label].put(lines), author, action)
 
-    async def add(self, block: Block, author: EditAuthor) -> PlannedEdit:
+    async def add(self, block: Block, author: EditAuthor) -> Plan:
         """Plan to add a block."""
         return await self._plan(adding([block]), author, "add")
 
-    async def set_up(self, label: str, author: EditAuthor, **changes: Any) -> PlannedEdit:  # Any: the block's fields
+    async def set_up(self, label: str, author: EditAuthor, **changes: Any) -> Plan:  # Any: the block's fields
         """Plan to change a block's limit, description or another of its fields."""
 
         def put(memory: Memory) -> str:
@@ -452,11 +416,11 @@ class Blocks:
 
         return await self._plan(put, author, f"set {', '.join(f'{name}={value}' for name, value in changes.items())}")
 
-    async def undo(self, label: str, author: EditAuthor) -> PlannedEdit:
+    async def undo(self, label: str, author: EditAuthor) -> Plan:
         """Plan to restore a block to its value before the last change; another undo goes back one more."""
         target = undo_of(await self.history(label))
         if target is None:
-            return refused(f"Nothing of `{label}` is left to take back: it is as it was made.", author.by)
+            return Plan(f"Nothing of `{label}` is left to take back: it is as it was made.", "refused")
         state, action = target
 
         def put(memory: Memory) -> str:
@@ -474,7 +438,7 @@ class Blocks:
             raise UnknownBlock(label, self.memory.labels)
         return await self._store.block_history(ids[-1])
 
-    async def share(self, label: str, author: EditAuthor) -> PlannedEdit:
+    async def share(self, label: str, author: EditAuthor) -> Plan:
         """Plan to share a block with other agents."""
 
         def put(memory: Memory) -> str:
@@ -485,23 +449,23 @@ class Blocks:
 
     async def allow(
         self, label: str, readers: Sequence[str] | None, writers: Sequence[str] | None, author: EditAuthor
-    ) -> PlannedEdit:
+    ) -> Plan:
         """Plan who may read and who may change a shared block: names of agents, or `*`. None leaves it unchanged."""
         row = self._now.rows.get(label)
         if row is None or not row.shared:
-            return refused(f"`{label}` is no shared block of this agent's.", author.by)
+            return Plan(f"`{label}` is no shared block of this agent's.", "refused")
         access = await self._store.block_access(row.id)
         if access.owner not in ("", self._agent):
-            return refused(f"`{label}` belongs to {access.owner}, who says who may have it.", author.by)
+            return Plan(f"`{label}` belongs to {access.owner}, who says who may have it.", "refused")
         may_read, may_write = (
             access.readers if readers is None else tuple(readers),
             access.writers if writers is None else tuple(writers),
         )
         if odd := [name for name in (*may_read, *may_write) if name != "*" and not AGENT.fullmatch(name)]:
-            return refused(f"`{one_line(odd[0], 80)}` cannot be an agent's name.", author.by)
+            return Plan(f"`{one_line(odd[0], 80)}` cannot be an agent's name.", "refused")
         read, change = (", ".join(names) or "nobody else" for names in (may_read, may_write))
         text = f"`{label}` may be read by {read}, and changed by {change}."
-        return PlannedEdit(text, (LimitBlock(row.id, may_read, may_write),), by=author.by)
+        return Plan(text, writes=(LimitBlock(row.id, may_read, may_write),))
 
     async def _behind(self, label: str, version: int) -> str:
         """Return the differences from an older version of a block; "" if it is the newest one."""
@@ -516,25 +480,25 @@ class Blocks:
         head = f"`{label}` is at version {row.version} now, and this was written for version {version}:"
         return "\n".join([head, *changed_since(seen, row)])
 
-    async def attach(self, label: str, author: EditAuthor) -> PlannedEdit:
+    async def attach(self, label: str, author: EditAuthor) -> Plan:
         """Plan to attach a block that another agent shares. The agent's own block with the same label is detached."""
         shared = await self._store.shared_blocks()
         matches = [row for row in shared if label in (row.label, row.id)]
         if len(matches) != 1:
             among = ", ".join(f"{row.label} ({row.id})" for row in shared) or "none"
             which = "Several shared blocks are" if matches else "No shared block is"
-            return refused(f"{which} called `{label}`. Shared are: {among}.", author.by)
+            return Plan(f"{which} called `{label}`. Shared are: {among}.", "refused")
         own = self._now.rows.get(matches[0].label)
         if own is not None and own.id == matches[0].id:
-            return PlannedEdit(f"`{own.label}` is attached already.", by=author.by)
+            return Plan(f"`{own.label}` is attached already.")
         place = own.position if own else max((row.position for row in self.rows), default=-1) + 1
         row = replace(matches[0], position=place)
         detachments = (DetachBlock(self._agent, own.id),) if own else ()
-        writes = (*detachments, AttachBlock(self._agent, row.id, place))
-        edit = PlannedEdit(f"`{row.label}` is attached.", writes, by=author.by, changed=(BlockDifference(own, row),))
-        return replace(edit, done=partial(self.applied, edit))
+        writes, changed = (*detachments, AttachBlock(self._agent, row.id, place)), [BlockDifference(own, row)]
+        done = partial(self.applied, changed, author.by)
+        return Plan(f"`{row.label}` is attached.", writes=writes, did=_receipt(changed), done=done)
 
-    async def detach(self, label: str, author: EditAuthor) -> PlannedEdit:
+    async def detach(self, label: str, author: EditAuthor) -> Plan:
         """Plan to detach a block; its history stays."""
 
         def drop(memory: Memory) -> str:
@@ -544,30 +508,25 @@ class Blocks:
 
         return await self._plan(drop, author, "detach")
 
-    async def _plan(self, deed: Deed, author: EditAuthor, action: str, *, is_plain: bool = False) -> PlannedEdit:
-        request = EditRequest(deed, author, action, self._now, is_plain)
+    async def _plan(self, deed: Deed, author: EditAuthor, action: str, *, is_plain: bool = False) -> Plan:
+        edit, _ = await self.plan(EditRequest(deed, author, action, self._now, is_plain))
+        return edit
 
-        async def planned() -> PlannedEdit:
-            edit = await self.plan(request)
-            return replace(edit, replan=again, done=partial(self.applied, edit)) if edit.writes else edit
+    async def _replan(self, request: EditRequest) -> Plan:
+        await self.reload()
+        edit, _ = await self.plan(request)
+        return edit
 
-        async def again() -> PlannedEdit:
-            await self.reload()
-            return await planned()
-
-        return await planned()
-
-    async def commit(self, edit: PlannedEdit) -> PlannedEdit:
+    async def commit(self, plan: Plan) -> Plan:
         """Commit an edit outside of a turn; return its final form."""
-        return await commit(edit, lambda edit: self._store.apply(edit.writes), self._clock)
+        refusal = lambda _, error: Plan(str(error), "refused")  # noqa: E731 - it is given once
+        return await commit(plan, lambda plan: self._store.apply(plan.writes), self._clock.random, refusal)
 
-    def applied(self, edit: PlannedEdit) -> None:
+    def applied(self, changed: Sequence[BlockDifference], by: str) -> None:
         """Update the memory from an edit that is on disk."""
-        if not edit.changed:
-            return
-        self._now = self.with_differences(edit.changed)
-        if edit.by == "agent":
-            self._told |= {change.after.id: change.after for change in edit.changed if change.after}
+        self._now = self.with_differences(changed)
+        if by == "agent":
+            self._told |= {change.after.id: change.after for change in changed if change.after}
             self._told = {id: row for id, row in self._told.items() if row.label in self._now.rows}
 
     def with_differences(self, changed: Sequence[BlockDifference]) -> StoredMemory:

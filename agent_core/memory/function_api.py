@@ -1,13 +1,15 @@
 """Access of a function to a memory block that the user granted: `self.memory` in its source, answered by the host."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from agent_core.storage import Plan
+
 from . import edits
-from .blocks import EditRequest, NamedAuthor, PlannedEdit
+from .blocks import BlockDifference, EditRequest, NamedAuthor
 from .classes import Memory, check_given
 
 if TYPE_CHECKING:
@@ -33,11 +35,12 @@ class FunctionMemoryApi:
         self._requests: list[tuple[str, EditRequest]] = []  # with the label of the block
         self._chars = 0
         self._one_at_a_time = asyncio.Lock()
-        self.held = PlannedEdit("", by="function")
+        self.held = Plan("")
+        self._changed: tuple[BlockDifference, ...] = ()  # by what is held
 
     @property
     def _memory(self) -> Memory:
-        return self._blocks.with_differences(self.held.changed).memory
+        return self._blocks.with_differences(self._changed).memory
 
     def has(self, label: str) -> bool:
         """Check whether the agent has this block."""
@@ -90,34 +93,35 @@ class FunctionMemoryApi:
                 raise MemoryAccessRefused(
                     f"one call can edit memory {_MOST_EDITS} times, and write {_MOST_CHARS:,} characters"
                 )
-            seen = self._blocks.with_differences(self.held.changed)
+            seen = self._blocks.with_differences(self._changed)
             request = EditRequest(deed, self._author, f"{function}()", seen)
-            edit = await self._blocks.plan(request, self.held.changed)
+            edit, changed = await self._blocks.plan(request, self._changed)
             if edit.outcome == "refused":
                 raise MemoryAccessRefused(f"`{label}` stays as it is: {edit.text}")
             self._requests.append((label, request))
-            self._chars += sum(len(str(change.after.value)) for change in edit.changed if change.after)
-            self._hold(edit)
+            self._chars += sum(len(str(change.after.value)) for change in changed if change.after)
+            self._hold(edit, changed)
 
-    def _hold(self, edit: PlannedEdit) -> None:
-        writes, changed = (*self.held.writes, *edit.writes), (*self.held.changed, *edit.changed)
-        self.held = replace(self.held, writes=writes, changed=changed, replan=self._replan)
-        self.held = replace(self.held, done=partial(self._blocks.applied, self.held))
+    def _hold(self, plan: Plan, changed: Sequence[BlockDifference]) -> None:
+        self._changed = (*self._changed, *changed)
+        self.held.did.add(plan.did)
+        done = partial(self._blocks.applied, self._changed, self._author.by)
+        self.held = replace(self.held, writes=(*self.held.writes, *plan.writes), replan=self._replan, done=done)
 
-    async def _replan(self) -> PlannedEdit:
+    async def _replan(self) -> Plan:
         """Plan the same edits on the current blocks; edits that are no longer possible are reported in the text.
 
         After a failed edit, later edits of the same block are skipped, because they may depend on it.
         """
         await self._blocks.reload()
-        self.held, refusals = PlannedEdit("", by="function"), dict[str, str]()
+        self.held, self._changed, refusals = Plan(""), (), dict[str, str]()
         for label, request in self._requests:
             if label in refusals:
                 continue
             await asyncio.sleep(0)  # so that many edits of large blocks do not block the loop at once
-            edit = await self._blocks.plan(request, self.held.changed)
+            edit, changed = await self._blocks.plan(request, self._changed)
             if edit.outcome == "refused":
                 refusals[label] = f"An edit of the memory by {request.action} was not made: {edit.text}"
             else:
-                self._hold(edit)
+                self._hold(edit, changed)
         return replace(self.held, text="\n".join(refusals.values()))

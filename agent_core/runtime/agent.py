@@ -19,7 +19,7 @@ from agent_core.context import pop as pop_turn
 from agent_core.functions.kept_program import source_of_program
 from agent_core.functions.service import Author, FunctionService, StaleView
 from agent_core.functions.service.function_facts import matches
-from agent_core.storage import FROM_USER, SUMMARY, Post, Store
+from agent_core.storage import FROM_USER, SUMMARY, Plan, Post, Store
 
 from .colleagues import fits
 from .identity import OwnName
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from agent_core.base.receipt import Receipt
     from agent_core.functions.debug import Debugger
     from agent_core.memory.agent_memory import AgentMemory
-    from agent_core.memory.blocks import EditAuthor, PlannedEdit
+    from agent_core.memory.blocks import EditAuthor
     from agent_core.model.request import Tell
     from agent_core.registry.function import Function
     from agent_core.registry.snapshot import Snapshot
@@ -379,7 +379,7 @@ class Agent:
             return ()
         return await self._loop.model_session.keep_unsaved(self._history, None, waiting)
 
-    async def tidy(self, label: str, author: "EditAuthor") -> "PlannedEdit":
+    async def tidy(self, label: str, author: "EditAuthor") -> Plan:
         """Ask the model to tidy a block of memory outside of a turn, and apply the changes that lose nothing.
 
         Raises:

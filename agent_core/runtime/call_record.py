@@ -1,23 +1,20 @@
 """The record of one call, from its start to its answer: its arguments, what is stored, and who is notified."""
 
 import hashlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from agent_core.base import events
-from agent_core.base.errors import UsageError
+from agent_core.base.errors import KnapperError
 from agent_core.base.json_form import to_json
 from agent_core.base.offload import aside
 from agent_core.base.receipt import Receipt
 from agent_core.context import beginning, first_page
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, Skipped
-from agent_core.memory.block import value_lines
-from agent_core.memory.blocks import NO_EDIT, PlannedEdit, commit
 from agent_core.registry.arguments import read as read_arguments
-from agent_core.storage import Entry, InboxFull, NoProgress, SaveBlock, SavePassages, SendMessage, SetThread, Write
+from agent_core.storage import Entry, NoProgress, Plan, SaveBlock, SetThread, Write, commit
 from sandbox import Refused
 
 from .turn import REACH, Turn, call_started, facts_entry, result
@@ -27,26 +24,11 @@ if TYPE_CHECKING:
     from agent_core.base.clock import Clock
     from agent_core.base.messages import Call
     from agent_core.base.problem import Problem
-    from agent_core.functions.service import PlannedChange
     from agent_core.memory.function_api import FunctionMemoryApi
     from agent_core.registry.function import Function
 
 MOST_CHARS = 4 << 20
 """The maximum number of characters of a stored answer."""
-ARCHIVE: Final = "archival memory"
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedMessage:
-    """Messages that are sent together with the answer to the call.
-
-    If it `parks`, the turn ends until they are answered. `brief` is that of a handoff, which also ends the turn.
-    """
-
-    text: str
-    sends: tuple[SendMessage, ...]
-    parks: bool = False
-    brief: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,85 +139,45 @@ class CallRecord:
         if self.repairs:
             full = self.noted(full, f"(Your arguments were repaired. {'. '.join(self.repairs)}.)")
 
-        return await self.commit(self.memory.held if self.memory else NO_EDIT, full, word, detail, writes, entries)
+        def with_edits(plan: Plan) -> Plan:
+            """Return the answer with these edits of memory, which the call made."""
 
-    def close_with(self, plan: "PlannedChange") -> Done:
-        """Report a change that was carried out; its answer is already stored."""
-        rejected = self.turn.work.refused  # read when the turn ends
-        if plan.completed_change is not None:
-            rejected.pop(plan.completed_change[1], None)
-        if plan.refused is not None:
-            rejected[plan.refused] = beginning(plan.text, self._answer_chars)
-        return self._report_done(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes, plan.excluded)
+            async def replan() -> Plan:
+                assert plan.replan is not None, "only a plan with a way to plan it again is planned again"
+                return with_edits(await plan.replan())
 
-    async def commit(
-        self,
-        edit: PlannedEdit,
-        text: str = "",
-        outcome: str = "",
-        detail: dict[str, Any] | None = None,
-        writes: Sequence[Write] = (),
-        entries: Sequence[Entry] = (),
-    ) -> Done:
-        """Commit an edit of memory with the answer, and report it: `text`, if any, followed by the edit's text."""
-        detail = detail or {}
+            noted, again = self.noted(full, plan.text) if plan.text else full, replan if plan.replan else None
+            answer = Plan(noted, word, detail, (*writes, *plan.writes), tuple(entries), plan.did)
+            return replace(answer, replan=again, done=plan.done)
 
-        def answer(edit: PlannedEdit) -> str:
-            return self.noted(text, edit.text) if text and edit.text else text or edit.text
+        plan = with_edits(self.memory.held if self.memory else Plan(""))
+        refusal = lambda _, error: with_edits(Plan(str(error)))  # noqa: E731 - it is given once
+        return self.report(await commit(plan, self.record, self._clock.random, refusal))
 
-        async def store(edit: PlannedEdit) -> None:
-            word = outcome or edit.outcome
-            await self.record(answer(edit), word, detail, (*writes, *edit.writes), entries, _memory_receipt(edit))
+    async def commit(self, plan: Plan) -> Done:
+        """Commit a plan with the answer, and report it. Of messages to other agents, all are sent, or none."""
 
-        edit = await commit(edit, store, self._clock)
-        return self._report_done(answer(edit), outcome or edit.outcome, detail, edit.writes, edit.excluded)
+        def refusal(_: Plan, error: KnapperError) -> Plan:
+            outcome, thread = Refused(str(error)), list[Write]()
+            if isinstance(error, NoProgress):
+                self.turn.ending.stuck = error.message
+                thread.append(SetThread(self.turn.origin.thread, "stuck", error.message))
+            return Plan(answers.answer(outcome, MOST_CHARS), "refused", answers.report_json(outcome), tuple(thread))
 
-    async def send(self, plan: PlannedMessage) -> Done:
-        """Send messages to other agents together with the answer; if one is refused, none is sent."""
-        kinds = {"sent": [{"id": send.id, "kind": send.kind, "to": send.recipient} for send in plan.sends]}
-        detail = {**kinds, "handoff": dict(plan.brief)} if plan.brief else kinds
-        turn, names = self.turn, [send.recipient for send in plan.sends]
-        try:
-            parks = [Entry("parked", {"asks": kinds["sent"]})] if plan.parks else []
-            did = Receipt()
-            for name in names:
-                did.note("told", name)
-            await self.record(plan.text, "returned", detail, plan.sends, parks, did)
-        except NoProgress as error:
-            turn.ending.stuck = error.message
-            return await self.close(Refused(str(error)), writes=[SetThread(turn.origin.thread, "stuck", error.message)])
-        except (UsageError, InboxFull) as error:
-            return await self.close(Refused(str(error)))
-        turn.ending.parked += names if plan.parks else []
-        turn.ending.handed_to = names[0] if plan.brief else turn.ending.handed_to
-        return self._report_done(plan.text, "returned", detail)
+        return self.report(await commit(plan, self.record, self._clock.random, refusal))
 
     def noted(self, text: str, note: str) -> str:
         """Return an answer with a note, placed where it is visible even if only the beginning is shown."""
         return f"{text}\n{note}" if len(text) <= self._answer_chars else f"{note}\n{text}"
 
-    async def record(
-        self,
-        text: str,
-        word: str,
-        detail: dict[str, Any],  # Any: JSON
-        writes: Sequence[Write],
-        entries: Sequence[Entry] = (),
-        turn_receipt: Receipt | None = None,
-    ) -> Receipt:
-        """Store the answer together with its writes and the call's effects, and return these effects.
-
-        `turn_receipt` and edits of memory in `writes` are added to the effects.
-        """
+    async def record(self, plan: Plan) -> Receipt:
+        """Store a plan: the answer with its writes and the effects of the call. Return these effects."""
         did = Receipt()
-        for receipt in filter(None, (self.did, turn_receipt)):
-            did.add(receipt)
-        for write in writes:
-            if isinstance(write, SaveBlock | SavePassages):
-                did.note("remembered", write.block.label if isinstance(write, SaveBlock) else ARCHIVE)
-        answer, texts = await self._answer_entry(text, word, detail)
+        did.add(self.did)
+        did.add(plan.did)
+        answer, texts = await self._answer_entry(plan.text, plan.outcome, _detail_of(plan))
         before = [facts_entry(did.to_json())] if did else []
-        await self.turn.append([*before, answer, *entries], writes=(*writes, *texts))
+        await self.turn.append([*before, answer, *plan.entries], writes=(*plan.writes, *texts))
         return did
 
     async def _answer_entry(self, text: str, word: str, detail: dict[str, Any]) -> tuple[Entry, Sequence[Write]]:
@@ -258,21 +200,14 @@ class CallRecord:
         call = self.call
         self.turn.tell(events.Printed(call_id=call.id, name=call.name, text=text))
 
-    def _report_done(
-        self,
-        text: str,
-        word: str,
-        detail: dict[str, Any],
-        writes: Sequence[Write] = (),
-        excluded: frozenset[str] = frozenset(),
-    ) -> Done:
-        """Report a stored answer and the memory blocks that changed."""
-        shown = beginning(text, self._answer_chars)
-        self.tell(shown, word, detail)
-        for write in writes:
+    def report(self, plan: Plan) -> Done:
+        """Report a plan that is on disk: the answer, and the memory blocks that changed."""
+        shown = beginning(plan.text, self._answer_chars)
+        self.tell(shown, plan.outcome, _detail_of(plan))
+        for write in plan.writes:
             if isinstance(write, SaveBlock):
                 self.turn.tell(events.MemoryChanged(block=write.block.label, what=write.action))
-        return Done(self.call, shown, word, excluded, self.heartbeat)
+        return Done(self.call, shown, plan.outcome, plan.excluded, self.heartbeat)
 
     def tell(self, text: str, word: str, detail: dict[str, Any]) -> None:
         """Report the answer."""
@@ -290,13 +225,5 @@ class CallRecord:
         )
 
 
-def _memory_receipt(edit: PlannedEdit) -> Receipt:
-    """Return the blocks that an edit changes, and the number of lines that it writes."""
-    receipt = Receipt()
-    for change in edit.changed:
-        before, after = (Counter(value_lines(row.value) if row else []) for row in (change.before, change.after))
-        for row in filter(None, (change.after or change.before,)):
-            receipt.note("remembered", row.label)
-            if lines := (after - before).total():
-                receipt.note("lines", row.label, lines)
-    return receipt
+def _detail_of(plan: Plan) -> dict[str, Any]:  # Any: JSON
+    return plan.detail if isinstance(plan.detail, dict) else to_json(plan.detail) or {}

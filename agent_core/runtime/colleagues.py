@@ -5,18 +5,17 @@ event that begins the turn that continues it. A model reads other agents' messag
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from agent_core.base.errors import UsageError
 from agent_core.base.limits import NAMES, SpendingLimits
 from agent_core.base.matching import did_you_mean
 from agent_core.base.matching.wildcard import Wildcard
+from agent_core.base.receipt import Receipt
 from agent_core.base.untrusted import one_line
-from agent_core.storage import Amounts, SendMessage, Store
-
-from .call_record import PlannedMessage
+from agent_core.storage import Amounts, Entry, Plan, SendMessage, Store
 
 if TYPE_CHECKING:
     from agent_core.base.clock import Clock
@@ -120,16 +119,16 @@ class Colleagues:
             lines.append(f"- {name}: {purpose or 'no purpose is given'}{state}")
         return "\n".join(lines)
 
-    def note(self, turn: "Turn", name: str, text: str, key: str = "", *, stop: bool = False) -> PlannedMessage:
+    def note(self, turn: "Turn", name: str, text: str, key: str = "", *, stop: bool = False) -> Plan:
         """Return a message that needs no answer; with `stop`, it asks the other agent to stop.
 
         Raises:
             UsageError: there is no such agent, it may not be talked to, or the text is empty or too long.
         """
         send = self._send(turn, "stop" if stop else "note", name, text, key=key)
-        return PlannedMessage(f"`{name}` gets the message. You need not wait for anything.", (send,))
+        return _sending(f"`{name}` gets the message. You need not wait for anything.", send)
 
-    def ask(self, turn: "Turn", names: Sequence[str], text: str, minutes: float | None = None) -> PlannedMessage:
+    def ask(self, turn: "Turn", names: Sequence[str], text: str, minutes: float | None = None) -> Plan:
         """Return a question to agents; the turn ends, and their answers arrive together.
 
         Raises:
@@ -142,12 +141,14 @@ class Colleagues:
         if not 0 < seconds < _LONGEST_S:
             raise UsageError(f"{minutes:g} minutes are no time to wait.", fix="Give more than 0, or leave it out.")
         due = self._clock.now() + seconds
-        sends = tuple(self._send(turn, "ask", name, text, due=due) for name in names)
+        sends = [self._send(turn, "ask", name, text, due=due) for name in names]
         whom = ", ".join(f"`{name}`" for name in names)
         come = "answer comes" if len(names) == 1 else "answers come together"
-        return PlannedMessage(f"Asked {whom}. Your turn ends here; the {come} as your next message.", sends, True)
+        plan = _sending(f"Asked {whom}. Your turn ends here; the {come} as your next message.", *sends)
+        parked = Entry("parked", {"asks": _listed(sends)})
+        return replace(plan, entries=(parked,), done=partial(turn.ending.parked.extend, names))
 
-    def hand_off(self, turn: "Turn", name: str, brief: Mapping[str, str | Sequence[str]]) -> PlannedMessage:
+    def hand_off(self, turn: "Turn", name: str, brief: Mapping[str, str | Sequence[str]]) -> Plan:
         """Return a handoff with its brief: the other agent continues the work, and the turn ends.
 
         Raises:
@@ -161,7 +162,8 @@ class Colleagues:
         parts += [f"{title}:\n" + "\n".join(f"- {text}" for text in texts) for title, texts in lists.items()]
         send = self._send(turn, "handoff", name, "\n".join(parts))
         text = f"`{name}` has it now and goes on in your place. Your turn ends here."
-        return PlannedMessage(text, (send,), brief={"to": name, **brief})
+        plan = _sending(text, send, handoff={"to": name, **brief})
+        return replace(plan, done=partial(setattr, turn.ending, "handed_to", name))
 
     def _send(
         self, turn: "Turn", kind: str, name: str, text: str, *, due: float | None = None, key: str = ""
@@ -186,6 +188,17 @@ class Colleagues:
             key=key or None,
             limits=self.limits(),
         )
+
+
+def _sending(text: str, *sends: SendMessage, **detail: object) -> Plan:
+    did = Receipt()
+    for send in sends:
+        did.note("told", send.recipient)
+    return Plan(text, detail={"sent": _listed(sends), **detail}, writes=sends, did=did)
+
+
+def _listed(sends: Sequence[SendMessage]) -> list[dict[str, str]]:
+    return [{"id": send.id, "kind": send.kind, "to": send.recipient} for send in sends]
 
 
 class FunctionSight:

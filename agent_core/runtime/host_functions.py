@@ -14,22 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.interruption import Interrupted as StopRequested
-from agent_core.base.json_form import to_json
-from agent_core.base.receipt import Receipt
 from agent_core.functions.answers import InterruptedCall
 from agent_core.functions.service import Author, FunctionService, PlannedChange
 from agent_core.functions.service.function_facts import unknown_function
 from agent_core.functions.service.judgment import Judgment
 from agent_core.functions.service.maker import NEIGHBORS, trigger_test
-from agent_core.memory.blocks import Blocks, PlannedEdit
+from agent_core.memory.blocks import Blocks
 from agent_core.memory.classes import KNOWN, methods_of
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.synopsis import line_of
-from agent_core.storage import content_hash
+from agent_core.storage import Plan, content_hash
 from sandbox import Refused
 
-from .call_record import CallRecord, Done, PlannedMessage, PlannedProgram
+from .call_record import CallRecord, Done, PlannedProgram
 from .colleagues import FUNCTIONS
 from .dispatch import FunctionSource, ModelFunction
 from .helper_calls import ABOUT_HELPERS
@@ -63,7 +61,7 @@ class HostFunction:
     """A function that runs in the host with the agent as `self`: its schema and its callable."""
 
     function: "Function"
-    run: Callable[..., Awaitable[PlannedChange | PlannedEdit | PlannedMessage | PlannedProgram | str]]
+    run: Callable[..., Awaitable[Plan | PlannedProgram | str]]
 
 
 class HostFunctions(FunctionSource):
@@ -129,23 +127,23 @@ class HostFunctions(FunctionSource):
         if isinstance(plan, PlannedProgram):
             assert self._programs is not None, "an agent that is offered `run_program` has what runs it"
             return await self._programs.run(plan, record, snapshot)
-        if isinstance(plan, PlannedEdit | PlannedMessage):
-            return await (record.commit(plan) if isinstance(plan, PlannedEdit) else record.send(plan))
-
-        async def store(plan: PlannedChange) -> None:
-            did = Receipt()
-            if plan.completed_change is not None:
-                did.note(*plan.completed_change)
-            await record.record(plan.text, plan.outcome, to_json(plan.detail) or {}, plan.writes, turn_receipt=did)
-
-        return record.close_with(await self._service.carry_out(plan, store, Author("agent")))
+        if not isinstance(plan, PlannedChange):
+            return await record.commit(plan)
+        plan = await self._service.carry_out(plan, record.record, Author("agent"))
+        done, rejected = record.report(plan), turn.work.refused  # read when the turn ends
+        for changed in plan.did.names("created", "changed", "deleted"):
+            rejected.pop(changed, None)
+        if plan.refused is not None:
+            rejected[plan.refused] = done.text
+        return done
 
     async def _with_trigger_advice(self, plan: PlannedChange, snapshot: "Snapshot", turn: Turn) -> PlannedChange:
         """Return the plan; for a new function, its answer includes the advice of the trigger test, if any."""
         model, asked = self._trigger_model(), turn.history.last_request()
-        done, name = plan.completed_change or ("", "")
-        if model is None or not asked or done != "created" or plan.change is None or plan.change.reading is None:
+        created = plan.did.names("created")
+        if model is None or not asked or not created or plan.change is None or plan.change.reading is None:
             return plan
+        name = created[0]
         near = await self._service.likely(asked, NEIGHBORS, snapshot.hidden)
         function = next(function for function in plan.change.reading.functions if function.name == name)
         known = [function, *(snapshot.functions[other] for other in near if other in snapshot.functions)]
@@ -176,7 +174,7 @@ def of_memory(blocks: Blocks) -> dict[str, HostFunction]:
     }
 
 
-async def _edit(blocks: Blocks, name: str, agent: "Agent", /, **arguments: Any) -> PlannedEdit:  # Any: JSON
+async def _edit(blocks: Blocks, name: str, agent: "Agent", /, **arguments: Any) -> Plan:  # Any: JSON
     return await blocks.call(name, arguments, agent.author)
 
 

@@ -29,7 +29,7 @@ from agent_core.functions.answers import CallOutcome, InterruptedCall, Unknown
 from agent_core.functions.kept_program import SeenProgram
 from agent_core.functions.program_check import ProgramText, problems
 from agent_core.functions.worker_api import arguments_text
-from agent_core.storage import Entry, Store, TurnStore, Write
+from agent_core.storage import Entry, Plan, Store, TurnStore, Write
 from sandbox import (
     CallEnded,
     Job,
@@ -70,7 +70,7 @@ _SHORT: Final = 100  # characters of a value in such a list
 _TEXT: Final = 2_000  # characters of an inner answer that is stored next to its value
 _ROOM: Final = 512 << 10  # bytes that a reply may have for the kept names
 _BEYOND: Final = {"failed": f"a program may make {MOST_CALLS:,} calls, and this is one more: do the rest in the next"}
-_CHANGES: Final = ("PlannedChange", "PlannedProgram", "PlannedMessage")
+_CHANGES: Final = ("Plan", "PlannedChange", "PlannedProgram")
 _NO_TEXT: Final = hashlib.sha256(b"").hexdigest()
 _MODULE: Final = Code("program", "", "program.py", _NO_TEXT)
 _LOOKED_AT: Final = 30  # programs of a conversation that are examined
@@ -188,17 +188,9 @@ class InnerRecord(CallRecord):
             self.turn.journal.unwritten.append(start)
         self._began = self._clock.monotonic()
 
-    async def record(
-        self,
-        text: str,
-        word: str,
-        detail: dict[str, Any],
-        writes: Sequence[Write],
-        entries: Sequence[Entry] = (),
-        turn_receipt: Receipt | None = None,
-    ) -> Receipt:
+    async def record(self, plan: Plan) -> Receipt:
         """Store the answer like any other, and add the call's effects to its program's receipt."""
-        did = await super().record(text, word, detail, writes, entries, turn_receipt)
+        did = await super().record(plan)
         self._run.did.add(did)
         return did
 

@@ -15,12 +15,12 @@ from agent_core.base.errors import StorageError
 from .block_store import BlockChange, BlockRow, SectionRow, access_of, block_of, history_of, sections_of
 from .function_store import PinFunction
 from .memory_store import DocumentRow, PassageRow, SaveDocument, SavePassages
-from .subject import SETTINGS, Misfit, SaveText, Write, dump, parse_row
+from .subject import SETTINGS, Entry, Misfit, SaveText, Write, dump, parse_row
 from .tables import word_index
 from .tables.session import SqlSession
 from .tables.tables import Tables, apply, change, perform, query
 from .thread_store import leave_threads
-from .turn_store import IMPORTED, N_BITS, SUMMARY, Entry
+from .turn_store import IMPORTED, N_BITS, SUMMARY
 
 HELPER_RUN = "helper--"
 """The prefix of the names of agents that are runs of helpers."""

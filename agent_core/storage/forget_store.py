@@ -15,11 +15,11 @@ from typing import Any, Final, TypeAlias
 from agent_core.base.matching import MARK, NAME, Mention
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
-from .subject import content_hash, dump, parse_row, sign
+from .subject import Entry, content_hash, dump, parse_row, sign
 from .tables.lanes import numbers
 from .tables.session import SqlSession
 from .tables.tables import Tables, query
-from .turn_store import N_BITS, SAID, SUMMARY, Entry, entries_of
+from .turn_store import N_BITS, SAID, SUMMARY, entries_of
 
 Words: TypeAlias = Callable[[str, float | None, Sequence[str]], str]
 """Maps the text, time and tags of a row to the words that the word index stores for it."""

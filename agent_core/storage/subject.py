@@ -1,20 +1,26 @@
-"""The common part of every subject of the store: writes as values, errors, and the validation of stored rows.
+"""The common part of every subject of the store: writes as values, plans of them, errors, and the validation of rows.
 
 Stored rows are untrusted, because a file may be tampered with even if its path and tables are right. So JSON must have
 a known shape, and rows that the user relies on need a seal. `LostLease` is in `agent_core.base.errors` because it
 passes through every room.
 """
 
+import asyncio
 import hashlib
 import json
-from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
-from agent_core.base.errors import StorageError
+from agent_core.base.errors import KnapperError, StaleFile, StorageError, UsageError, WorkspaceError
+from agent_core.base.receipt import Receipt
 from agent_core.base.seal import Sealer
 from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, Malformed, read_json
 
 _LONGEST_ROW: Final = 1 << 30  # characters; a limit like SQLite's
+_TRIES: Final = 100  # each failed attempt means that someone else made a change
+_LONGEST_PAUSE_S: Final = 0.2
 ANYTHING: Final = object
 Shape: TypeAlias = Any  # Any: a type, a tuple of shapes, a list of one shape, or a dict of shapes; no type expresses it
 """The required shape of a value.
@@ -149,6 +155,22 @@ class SaveText(Write):
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of a turn's journal. The caller sets `kind` and `payload`, the store the rest.
+
+    `seq` rises through an agent's history; `n` counts from 0 within the turn. `is_imported`: it came from a file.
+    """
+
+    kind: str
+    payload: dict[str, Any]  # Any: JSON
+    n: int = -1
+    turn: str = ""
+    at: float = 0.0
+    seq: int = 0
+    is_imported: bool = False
+
+
 def content_hash(text: str) -> str:
     """Return the content hash of a text: the SHA-256 of its UTF-8 form, in hex."""
     return hashlib.sha256(text.encode()).hexdigest()
@@ -204,6 +226,57 @@ class InboxFull(StorageError):
     def __init__(self, agent: str, limit: int) -> None:
         super().__init__(f"Agent `{agent}` already has {limit} events waiting.", fix="Send it again later.")
         self.agent, self.limit = agent, limit
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an operation will do: its answer, and the writes and entries that are committed with the answer.
+
+    `text` is for a model, `detail` for programs and people, `did` for the receipt of the turn. `replan` plans the same
+    operation again, on what is stored then. `done` is called once the plan is on disk. `excluded` names functions that
+    the next step should not offer.
+    """
+
+    text: str
+    outcome: str = "returned"
+    detail: object = field(default_factory=dict)
+    writes: tuple[Write, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    did: Receipt = field(default_factory=Receipt)
+    excluded: frozenset[str] = frozenset()
+    replan: Callable[[], Awaitable[Any]] | None = None  # Any: a plan of the same class
+    done: Callable[[], None] = field(default=lambda: None, repr=False)
+
+
+AnyPlan = TypeVar("AnyPlan", bound=Plan)
+
+
+async def commit(
+    plan: AnyPlan,
+    record: Callable[[AnyPlan], Awaitable[object]],
+    random: Random,
+    refusal: Callable[[AnyPlan, KnapperError], AnyPlan],
+) -> AnyPlan:
+    """Commit a plan by `record`, in one transaction. Return the plan that is on disk.
+
+    Where someone else was first, it is planned again. If it cannot be carried out, its `refusal` is recorded instead.
+    """
+    try:
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                await record(plan)
+                break
+            except (ManifestConflict, StaleFile):
+                if plan.replan is None or not tries_left:
+                    raise
+            # Wait for a random time; otherwise the other writer would win each time.
+            await asyncio.sleep(random.uniform(0, min(0.002 * (_TRIES - tries_left), _LONGEST_PAUSE_S)))
+            plan = await plan.replan()
+    except (ManifestConflict, WorkspaceError, UsageError, InboxFull) as error:
+        plan = refusal(plan, error)
+        await record(plan)
+    plan.done()
+    return plan
 
 
 def _name(version: str | None) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from agent_core.base.errors import LostLease, StorageError
 
 from .block_store import shared_versions
-from .subject import ENTRY, InboxFull, Write, dump, parse_row
+from .subject import ENTRY, Entry, InboxFull, Write, dump, parse_row
 from .tables.session import SqlSession
 from .tables.tables import Tables, apply, change, query
 
@@ -36,22 +36,6 @@ BETWEEN: Final = ("note", "ask", "answer", "handoff", "stop", AGAIN)
 """The kinds of events that one agent causes for another; `again` repeats one whose turn was cut off."""
 BEGINNING: Final = ("ask", "answer", "again")
 """The kinds that always begin a turn of their own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One row of a turn's journal. The caller sets `kind` and `payload`, the store the rest.
-
-    `seq` rises through an agent's history; `n` counts from 0 within the turn. `is_imported`: it came from a file.
-    """
-
-    kind: str
-    payload: dict[str, Any]  # Any: JSON
-    n: int = -1
-    turn: str = ""
-    at: float = 0.0
-    seq: int = 0
-    is_imported: bool = False
 
 
 @dataclass(frozen=True, slots=True)

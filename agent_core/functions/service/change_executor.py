@@ -12,16 +12,18 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_core.base import machine
-from agent_core.base.errors import KnapperError, LostLease, StaleFile, StorageError, UsageError, WorkspaceError
+from agent_core.base.clock import Clock
+from agent_core.base.errors import KnapperError, LostLease, StaleFile, StorageError, WorkspaceError
 from agent_core.base.json_form import to_json
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.module_file import remove, save
 from agent_core.registry.source import folder_problem
-from agent_core.storage import STATE, BeginWrite, EndWrite, FunctionStore, ManifestConflict, open_lock
+from agent_core.storage import STATE, BeginWrite, EndWrite, FunctionStore, commit, open_lock
 
 from .judgment import Judgment
 from .loaded_files import with_kept_out
@@ -34,8 +36,7 @@ if TYPE_CHECKING:
 
     from .folder_copy import FolderCopy
 
-Record = Callable[[PlannedChange], Awaitable[None]]
-_TRIES = 20  # a plan is stale each time that another process was faster
+Record = Callable[[PlannedChange], Awaitable[object]]
 
 
 class ChangeExecutor:
@@ -57,34 +58,11 @@ class ChangeExecutor:
         self._registry = registry
         self._grant_store = grant_store
         self._copy = copy
+        self._random = Clock().random
 
     async def carry_out(self, plan: PlannedChange, record: Record, by: str) -> PlannedChange:
         """Carry out the planned change and record it. Return the resulting plan, which may be a refusal."""
-        for tries_left in reversed(range(_TRIES)):
-            try:
-                return await self._try(plan, record, by)
-            except (StaleFile, ManifestConflict) as late:
-                if plan.replan is None or not tries_left:
-                    return await self._give_up(plan, record, late)
-            except WorkspaceError as error:
-                return await self._give_up(plan, record, error)
-            try:
-                plan = await plan.replan()
-            except (WorkspaceError, UsageError, ManifestConflict) as error:
-                return await self._give_up(plan, record, error)
-        raise AssertionError("the last try returns")
-
-    async def _try(self, plan: PlannedChange, record: Record, by: str) -> PlannedChange:
-        if plan.change is None and plan.new_grant is None:
-            await record(plan)
-            return plan
-        async with self.one_at_a_time, only_writer(self._state):
-            if plan.new_grant is not None:  # entry before row: an entry without its row grants nothing
-                plan = replace(plan, writes=(*plan.writes, *await self._grant_store.put(plan.new_grant)))
-            if plan.change is None:
-                await record(plan)
-            else:
-                plan = await self._change(plan, plan.change, record, by)
+        plan = await commit(plan, partial(self._commit, record=record, by=by), self._random, _refusal)
         # Now the user's decisions about the plan come into force.
         if plan.new_grant is not None:
             self._grant_store.forget()
@@ -95,7 +73,19 @@ class ChangeExecutor:
                 await self._grant_store.revoke(plan.revoked)
         return plan
 
-    async def _change(self, plan: PlannedChange, change: FileChange, record: Record, by: str) -> PlannedChange:
+    async def _commit(self, plan: PlannedChange, record: Record, by: str) -> None:
+        if plan.change is None and plan.new_grant is None:
+            await record(plan)
+            return
+        async with self.one_at_a_time, only_writer(self._state):
+            if plan.new_grant is not None:  # entry before row: an entry without its row grants nothing
+                plan = replace(plan, writes=(*plan.writes, *await self._grant_store.put(plan.new_grant)))
+            if plan.change is None:
+                await record(plan)
+            else:
+                await self._change(plan, plan.change, record, by)
+
+    async def _change(self, plan: PlannedChange, change: FileChange, record: Record, by: str) -> None:
         end, modules = EndWrite(change.path, change.version), self._registry.snapshot().modules
         if modules and not self._folder.is_dir():  # a new folder would make all other functions appear deleted
             problem = folder_problem("functions/", "there is no such folder")
@@ -123,7 +113,6 @@ class ChangeExecutor:
         if self._copy:
             await self._copy.note({change.module: change.version})
         self._registry.swap(_after(self._registry.snapshot(), change), by="agent" if by == "agent" else "user")
-        return plan
 
     def _write(self, change: FileChange) -> None:
         if change.text is None:
@@ -132,20 +121,20 @@ class ChangeExecutor:
         else:
             save(self._folder, change.path, change.text, change.expected)
 
-    async def _give_up(self, plan: PlannedChange, record: Record, error: KnapperError) -> PlannedChange:
-        name = plan.detail.name if plan.detail else plan.change.module if plan.change else ""
-        note = "Nothing was changed. " + (
-            "Read it again with introspect_function. " if isinstance(error, StaleFile) else ""
-        )
-        text = f"`{name}` was not written: {error.message} {note}{error.fix}".rstrip()
-        detail = {**(to_json(plan.detail) or {}), "admitted": False, "error": str(error)}
-        if "problems" in detail:
-            place = Place(plan.change.path if plan.change else "")
-            problem = Problem(error.code, error.message.rstrip(), place, error.fix)
-            detail |= {"standing": "", "problems": [*detail["problems"], problem.to_json()]}
-        refusal = PlannedChange(text=text, outcome="refused", detail=Judgment.from_json(detail))
-        await record(refusal)
-        return refusal
+
+def _refusal(plan: PlannedChange, error: KnapperError) -> PlannedChange:
+    """Return the answer that a plan was not carried out."""
+    name = plan.detail.name if plan.detail else plan.change.module if plan.change else ""
+    note = "Nothing was changed. " + (
+        "Read it again with introspect_function. " if isinstance(error, StaleFile) else ""
+    )
+    text = f"`{name}` was not written: {error.message} {note}{error.fix}".rstrip()
+    detail = {**(to_json(plan.detail) or {}), "admitted": False, "error": str(error)}
+    if "problems" in detail:
+        place = Place(plan.change.path if plan.change else "")
+        problem = Problem(error.code, error.message.rstrip(), place, error.fix)
+        detail |= {"standing": "", "problems": [*detail["problems"], problem.to_json()]}
+    return PlannedChange(text, "refused", Judgment.from_json(detail))
 
 
 def _after(snapshot: "Snapshot", change: FileChange) -> "Snapshot":

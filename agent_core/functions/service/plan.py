@@ -5,12 +5,13 @@ the change or none of it.
 """
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from agent_core.base.json_form import IF_SET
-from agent_core.storage import DropReading, SaveReading, SaveVersion, SetManifest, Write
+from agent_core.base.receipt import Receipt
+from agent_core.storage import DropReading, Plan, SaveReading, SaveVersion, SetManifest, Write
 
 from .judgment import Judgment
 
@@ -75,24 +76,17 @@ Detail: TypeAlias = Judgment | Deletion | Given | Dropped
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedChange:
-    """The result of an operation: the answer, a change of a file if any, and the writes to store with it.
+class PlannedChange(Plan):
+    """A plan for the functions: it may change a file or grants, too, and is carried out by the service.
 
-    `text` is for a model, `detail` for programs and people. `refused` names a candidate that is now rejected;
-    `excluded` names functions that the next step should not offer. `replan` plans the same operation again on the
-    current file. `new_grant` is what a human lets a function have from now on, `one_call_grant` what its next call
-    may have; `revoked` names a function that loses all grants.
+    `refused` names a candidate that is now rejected. `new_grant` is what a human lets a function have from now on,
+    `one_call_grant` what its next call may have; `revoked` names a function that loses all grants.
     """
 
-    text: str
     outcome: Literal["returned", "refused"] = "returned"
     detail: Detail | None = None
     change: FileChange | None = None
-    writes: tuple[Write, ...] = ()
-    completed_change: tuple[Deed, str] | None = None
     refused: str | None = None
-    excluded: frozenset[str] = frozenset()
-    replan: "Callable[[], Awaitable[PlannedChange]] | None" = None
     new_grant: "NewGrant | None" = None
     one_call_grant: "NewGrant | None" = None
     revoked: str = ""
@@ -187,7 +181,9 @@ def planned(
         change = FileChange(source.path, source.module, expected, None, None, None)
         removed = SetManifest(source.module, expected, None, author.by, author.turn, why)
         writes = (removed, DropReading(source.path))
-    return PlannedChange(text, "returned", detail, change, writes, (summary.deed, summary.name))
+    did = Receipt()
+    did.note(summary.deed, summary.name)
+    return PlannedChange(text, "returned", detail, writes, did=did, change=change)
 
 
 def entered(reading: "ModuleReading", expected: str | None, author: Author, why: str) -> tuple[Write, ...]:

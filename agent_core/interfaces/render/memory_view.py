@@ -29,8 +29,7 @@ from .verdicts import compact_call
 
 if TYPE_CHECKING:  # for annotations
     from agent_core.memory.agent_memory import AgentMemory
-    from agent_core.memory.blocks import PlannedEdit
-    from agent_core.storage import BlockChange, BlockRow, MemoryStore, Store
+    from agent_core.storage import BlockChange, BlockRow, MemoryStore, Plan, Store
 
 
 Json = dict[str, Any]  # Any: JSON
@@ -198,15 +197,15 @@ def edit_says(change: "BlockChange") -> str:
     return f"the edit “{description}” {hand if change.by == 'class' else f'by {hand}'}"
 
 
-def edit_shown(label: str, edit: "PlannedEdit | None") -> Result:
+def edit_shown(label: str, plan: "Plan | None") -> Result:
     """Return the result of an edit, or of an editor closed without a change (None)."""
-    if edit is None:
+    if plan is None:
         unchanged = {"label": label, "outcome": "unchanged", "text": "Nothing was changed."}
         return Result(unchanged, hint="Nothing was changed.")
-    is_done = edit.outcome == "returned"
-    first, *more = bare_lines(edit.text)
+    is_done = plan.outcome == "returned"
+    first, *more = bare_lines(plan.text)
     lines = [line(("ok", "✓ ") if is_done else ("bad", "✗ "), first), *indented(map(line, more))]
-    return Result({"label": label, "outcome": edit.outcome, "text": edit.text}, lines, code=0 if is_done else 1)
+    return Result({"label": label, "outcome": plan.outcome, "text": plan.text}, lines, code=0 if is_done else 1)
 
 
 async def search_all(

@@ -49,7 +49,7 @@ async def test_a_planned_edit_counts_only_once_it_is_on_disk(blocks_of: OpenBloc
     edit = await blocks.call("core_memory_append", {"name": "human", "content": "Name: Chad"}, By())
     assert blocks.memory.human.text == ""
     await store.apply(edit.writes)
-    blocks.applied(edit)
+    edit.done()
     assert blocks.memory.human.value == "Name: Chad"
 
 
