@@ -222,5 +222,5 @@ async def remove_function(self: Agent, function_name: str) -> str:
     Args:
         function_name: The function that need not be at hand.
     """
-    await self.release(function_name)
+    await self.session.own_set.remove(function_name)
     return f"`{function_name}` is out of your own set. It still exists: list_functions finds it."

@@ -392,7 +392,7 @@ class Conversation:
         """
         self.voice.lines(self.news())
         self.voice.lines(greeting(await self.agent.model_line(), await self.agent.user_texts()))
-        self.voice.lines(warned(self.agent.window_warning(only_news=True)))
+        self.voice.lines(warned(self.agent.models.window_warning(only_news=True)))
         await self.agent.measure()
 
     def news(self) -> list[Line]:
@@ -477,7 +477,7 @@ async def opened(
             message = f"The agent {agent.name} was created with the preset {had}, which cannot be changed."
             raise UsageError(message, fix=f"Create another agent: knapper run --preset {options.preset} --agent NAME")
         conversation = Conversation(workspace, agent, voice, run_command)
-        quiet = conversation.agent.on_change(conversation.announce)
+        quiet = conversation.agent.functions.on_change(conversation.announce)
         try:
             yield conversation
         finally:

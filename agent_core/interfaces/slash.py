@@ -647,7 +647,7 @@ async def _model(conversation: Conversation, words: str) -> None:
             return
         confirm(conversation.workspace.root, error.url)
         message = await _switch_model(conversation, words)
-    conversation.voice.lines([line(message), *warned(conversation.agent.window_warning())])
+    conversation.voice.lines([line(message), *warned(conversation.agent.models.window_warning())])
 
 
 async def _show_models(conversation: Conversation) -> None:
@@ -655,7 +655,8 @@ async def _show_models(conversation: Conversation) -> None:
     line_of_model, models = await conversation.agent.model_line(), conversation.workspace.settings.models
     now = conversation.agent.status().model
     named = {name: describe_price(model) for name, model in models.items()}
-    listed = await conversation.agent.endpoint_models()
+    ask = conversation.agent.models.endpoint_names
+    listed = await ask() if ask else None
     endpoint_names = [name for name in listed or () if name not in named]
     shown = sorted(endpoint_names, key=lambda name: (name != now, name))[:_MOST_MODELS]
     prices = [*named.items(), *((name, "") for name in shown)]
@@ -665,7 +666,7 @@ async def _show_models(conversation: Conversation) -> None:
     more = f"and {left_out:,} more at the endpoint. " if left_out else ""
     none = "Its endpoint does not say which models it has. " if listed == [] else ""
     hint = f"{more}{none}/model NAME switches to another."
-    model = [line(line_of_model), *warned(conversation.agent.window_warning())]
+    model = [line(line_of_model), *warned(conversation.agent.models.window_warning())]
     conversation.voice.lines([*model, *columns(rows, ("ok", "name", "dim")), line(("dim", hint))])
 
 

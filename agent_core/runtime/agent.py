@@ -98,6 +98,7 @@ class Agent:
         self.memory = memory
         self.functions = functions
         self.session = session
+        self.models = loop.model_session.models
         self.colleagues = loop.model_session.colleagues
         self.restored = ""
         self.allowance: Allowance | None = None  # the allowance of the calling turn if this agent is a helper
@@ -117,7 +118,7 @@ class Agent:
 
     def __repr__(self) -> str:
         """Return its name, its model if one is open, and the length of its conversation."""
-        facts = [self._loop.model_session.models.name, f"{len([*self._history])} messages in the context"]
+        facts = [self.models.name, f"{len([*self._history])} messages in the context"]
         return f"<Agent {self.name}: {one_line(', '.join(filter(None, facts)), 200)}>"
 
     @property
@@ -131,7 +132,7 @@ class Agent:
     @property
     def author(self) -> Author:
         """The author of a change that this agent makes now."""
-        turn, model = self._turns.turn, self._loop.model_session.models.name
+        turn, model = self._turns.turn, self.models.name
         if turn is None:
             return Author("agent", self.name, "", model, self._unread)
         about = self._unread, turn.approvals, turn.questions.slot, turn.spend, self._history.last_request
@@ -303,21 +304,7 @@ class Agent:
             NoModel: no model is configured and none was found.
         """
         await self._loop.model_session.model()
-        return self._loop.model_session.models.line
-
-    def window_warning(self, *, only_news: bool = False) -> str:
-        """Return a warning if the open model's context window is a guess, with how to set it; otherwise an empty text.
-
-        With `only_news`, also return an empty text if this workspace made the same guess before.
-        """
-        models = self._loop.model_session.models
-        is_news = models.usual is not None and models.usual.window.is_news
-        return models.window_warning if is_news or not only_news else ""
-
-    async def endpoint_models(self) -> list[str] | None:
-        """Return the model names that the endpoint lists, empty if it lists none; None without an endpoint."""
-        ask = self._loop.model_session.models.endpoint_names
-        return None if ask is None else await ask()
+        return self.models.line
 
     async def measure(self) -> None:
         """Estimate how much of the context window a resumed conversation takes, before its first reply."""
@@ -336,7 +323,7 @@ class Agent:
     async def set_model(self, name: str) -> str:
         """Switch to another model from the next step on, and return the line that describes it."""
         await self._loop.model_session.change(name)
-        return self._loop.model_session.models.line
+        return self.models.line
 
     async def pop(self) -> RemovedTurn | None:
         """Remove the last turn from the context (not from the record), and return what began it."""
@@ -426,15 +413,6 @@ class Agent:
         for function in reversed(names):
             shown.use(function)
 
-    async def release(self, function: str) -> None:
-        """Remove a function from this agent's own set; the file stays."""
-        await self.session.own_set.remove(function)
-
-    @property
-    def own_set(self) -> frozenset[str]:
-        """The functions that are always shown to this agent."""
-        return self.session.own_set.names
-
     def own_functions(self, pattern: str = "", module: str = "") -> list["Function"]:
         """Return the built-in functions that this agent has, including those of its memory, filtered as in `list`."""
         return matches(self._loop.model_session.shown.pinned, pattern, module)
@@ -481,15 +459,11 @@ class Agent:
 
     def status(self) -> AgentStatus:
         """Return the figures for a status bar. This is cheap."""
-        session, total = self._loop.model_session, self.functions.count()
-        own, models = len(session.shown.pinned), session.models
+        session, models, total = self._loop.model_session, self.models, self.functions.count()
+        own = len(session.shown.pinned)
         shown = len(session.shown.told) or min(max(len(session.functions.all()) - own, 0), total)
         tokens = session.meter.context_tokens
         return AgentStatus(self.name, models.name, tokens, models.context_limit, shown, total, own)
-
-    def on_change(self, listener: Callable[[events.FunctionsChanged], None]) -> Callable[[], None]:
-        """Notify a listener when someone else changes functions; the returned callable removes the listener."""
-        return self.functions.on_change(listener)
 
     async def lend(self) -> bool:
         """Let other processes use the agent and its model until `take_back`; return False if it must be closed.
@@ -498,7 +472,7 @@ class Agent:
         """
         if self._loop.is_group:
             return False
-        await self._loop.model_session.models.aclose()
+        await self.models.aclose()
         await self._store.lend(self.name)
         return True
 

@@ -35,14 +35,13 @@ class AgentModels:
         `named` returns the model that the agent's file names now.
         """
         self.line = ""
-        self.window_warning = ""
         self.endpoint_names: Callable[[], Awaitable[list[str]]] | None = None
         self.usual: Model | None = None
         self.programs: ProgramsOffer = "auto"
         self._open = open_model
         self._release = release
         self._named = named
-        self._opened_for = ""
+        self._opened_for = self._window_warning = ""
         self._other: Model | None = None
 
     @property
@@ -65,6 +64,14 @@ class AgentModels:
         """True if the model that answers is not open yet, or the agent's file names another one now."""
         return self.usual is None or self._named() != self._opened_for
 
+    def window_warning(self, *, only_news: bool = False) -> str:
+        """Return a warning if the open model's context window is a guess, with how to set it; otherwise an empty text.
+
+        With `only_news`, also return an empty text if this workspace made the same guess before.
+        """
+        is_news = self.usual is not None and self.usual.window.is_news
+        return self._window_warning if is_news or not only_news else ""
+
     async def change(self, name: str | None) -> None:
         """Open the model that answers from now on and release the previous one; if opening fails, keep it.
 
@@ -75,7 +82,7 @@ class AgentModels:
         opened = await self._open(name)
         await self.aclose()
         self.usual, self.line, self._opened_for = opened.model, opened.line, named
-        self.window_warning = opened.model.window.warning(opened.model.name, opened.table)
+        self._window_warning = opened.model.window.warning(opened.model.name, opened.table)
         self.endpoint_names, self.programs = opened.endpoint_names, opened.programs
 
     async def other(self, name: str) -> Model:

@@ -180,7 +180,7 @@ async def test_the_model_is_told_of_helpers_that_others_save(tmp_path: Path, at_
     desk = await at_desk(
         [Say("Hi."), Expect(Say("Hm."), contains("appeared: new_helper(text"), contains("loads again"), *SHOWN)]
     )
-    desk.agent.on_change(heard.append)
+    desk.agent.functions.on_change(heard.append)
     await desk.say("Hello")
     write(tmp_path, "vowel_finder", FINDER.replace('"list[str]"', '"lits[str]"'))
     await _until(lambda: bool(heard))

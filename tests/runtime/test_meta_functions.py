@@ -48,7 +48,7 @@ async def test_each_meta_function_answers_in_a_text_for_a_model(at_desk: OpenDes
     told, desk = await ask(at_desk, *(Wanted(name, arguments) for name, arguments, _ in rows))
     for (name, arguments, says), answer in zip(rows, told, strict=True):
         assert says in answer, (name, arguments)
-    assert desk.agent.own_set == frozenset({"count_vowels"})
+    assert desk.agent.session.own_set.names == frozenset({"count_vowels"})
 
 
 async def test_a_function_that_others_use_is_not_deleted_and_they_are_named(at_desk: OpenDesk) -> None:
