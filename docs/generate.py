@@ -254,11 +254,13 @@ def tables() -> Iterator[str]:
         for made in re.finditer(r"((?:^--.*\n)*)^create (?:virtual )?table (?:if not exists )?(\w+)", text, re.M):
             about = " ".join(line.removeprefix("--").strip() for line in made[1].splitlines()).replace("|", "\\|")
             body = text[made.end() :].partition("\n)")[0]
-            renamed = re.search(rf"^alter table {made[2]} rename to (\w+)", text[made.end() :], re.M)
+            following = "".join(other.read_text("utf-8") for other in sorted(path.parent.iterdir()) if other > path)
+            renamed = re.search(rf"^alter table {made[2]} rename to (\w+)", text[made.end() :] + following, re.M)
             name = renamed[1] if renamed else made[2]
             columns = ", ".join(re.findall(r"^    ([a-z]\w*) (?!key|\()", body, re.M))
             row = f"| `{name}` | `{path.parent.parent.name}/migrations/{path.name}` | {columns} | {about} |"
-            found.setdefault(name, row)
+            if f"drop table {name};" not in following:
+                found.setdefault(name, row)
     yield from (found[name] for name in sorted(found))
 
 

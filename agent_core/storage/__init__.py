@@ -20,7 +20,7 @@ from .agent_store import (
     WholeTurn,
     text_names,
 )
-from .approval_store import ApprovalStore, DropYes, QuestionRow, SaveYes, YesRow
+from .approval_store import ApprovalRow, ApprovalStore, DropApproval, QuestionRow, SaveApproval
 from .block_store import (
     AttachBlock,
     BlockChange,
@@ -178,6 +178,7 @@ __all__ = [
     "Amounts",
     "AnswerAsk",
     "Appended",
+    "ApprovalRow",
     "ApprovalStore",
     "AttachBlock",
     "Backlog",
@@ -196,6 +197,7 @@ __all__ = [
     "DetachBlock",
     "DocumentRow",
     "DropAgent",
+    "DropApproval",
     "DropDocument",
     "DropPassages",
     "DropPending",
@@ -203,7 +205,6 @@ __all__ = [
     "DropSection",
     "DropState",
     "DropVectors",
-    "DropYes",
     "Due",
     "EndWrite",
     "EndedTurn",
@@ -244,6 +245,7 @@ __all__ = [
     "RouteAsk",
     "Said",
     "SaveAgent",
+    "SaveApproval",
     "SaveBlock",
     "SaveDocument",
     "SaveExposures",
@@ -260,7 +262,6 @@ __all__ = [
     "SaveVectors",
     "SaveVerdict",
     "SaveVersion",
-    "SaveYes",
     "SectionRow",
     "SendMessage",
     "SetBeat",
@@ -289,7 +290,6 @@ __all__ = [
     "WholeTurn",
     "WorkerRow",
     "Write",
-    "YesRow",
     "adopt",
     "commit",
     "content_hash",

@@ -12,8 +12,8 @@ from .tables.tables import Tables, change, perform, query
 
 
 @dataclass(frozen=True, slots=True)
-class YesRow:
-    """An approval by the user as it is stored. See `SaveYes`."""
+class ApprovalRow:
+    """An approval by the user as it is stored. See `SaveApproval`."""
 
     function: str
     digest: str
@@ -36,7 +36,7 @@ class QuestionRow:
 
 
 @dataclass(frozen=True, slots=True)
-class SaveYes(Write):
+class SaveApproval(Write):
     """The user's approval of what a function may reach, for the content with this digest. A later one replaces it.
 
     `content` and `grants` are JSON text; `seal` proves that this user approved it here.
@@ -51,7 +51,7 @@ class SaveYes(Write):
 
 
 @dataclass(frozen=True, slots=True)
-class DropYes(Write):
+class DropApproval(Write):
     """Delete every approval of a function, or the one for this content."""
 
     function: str
@@ -113,11 +113,11 @@ class ApprovalStore(Tables):
             _answer(session, id, _ENDED)
 
     @query
-    def yeses(self, session: SqlSession) -> list[YesRow]:
+    def approvals(self, session: SqlSession) -> list[ApprovalRow]:
         """Return every approval of what a function may reach, the newest last. The reader checks the seals."""
         return [
-            YesRow(*row)
-            for row in session.all("select function, digest, content, grants, by, seal, at from yes order by seq")
+            ApprovalRow(*row)
+            for row in session.all("select function, digest, content, grants, by, seal, at from approval order by seq")
         ]
 
 
@@ -139,14 +139,14 @@ def _is_answered(session: SqlSession, id: str, decision: str | None, seal: str |
 
 
 @perform.register
-def _save_yes(save: SaveYes, session: SqlSession) -> None:
-    session.all("delete from yes where function = ? and digest = ?", save.function, save.digest)
+def _save_approval(save: SaveApproval, session: SqlSession) -> None:
+    session.all("delete from approval where function = ? and digest = ?", save.function, save.digest)
     session.all(
-        "insert into yes (function, digest, content, grants, by, seal, at) values (?, ?, ?, ?, ?, ?, ?)",
+        "insert into approval (function, digest, content, grants, by, seal, at) values (?, ?, ?, ?, ?, ?, ?)",
         *(save.function, save.digest, save.content, save.grants, save.by, save.seal, session.clock.now()),
     )
 
 
 @perform.register
-def _drop_yes(drop: DropYes, session: SqlSession) -> None:
-    session.all("delete from yes where function = ?1 and (digest = ?2 or ?2 = '')", drop.function, drop.digest)
+def _drop_approval(drop: DropApproval, session: SqlSession) -> None:
+    session.all("delete from approval where function = ?1 and (digest = ?2 or ?2 = '')", drop.function, drop.digest)

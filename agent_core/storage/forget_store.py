@@ -410,7 +410,7 @@ _CHANGED: Final = (
 _DROPPED: Final = (
     ("recorded calls", "recorded", "n", ("data",)),
     ("questions about grants", "question", "seq", ("question", "decision")),
-    ("approvals of grants", "yes", "seq", ("content", "grants")),
+    ("approvals of grants", "approval", "seq", ("content", "grants")),
     ("readings of files", "reading", "path", ("reading",)),
     ("shapes of results", "seen", "function", ("shape",)),
 )

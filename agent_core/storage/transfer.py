@@ -58,7 +58,7 @@ _TABLES: Final = (
     ),
     _table("release", "seq", "function version at", numbered=True),
     _table("pin", "agent function", ""),
-    _table("yes", "seq", "function digest content grants by seal at", numbered=True),
+    _table("approval", "seq", "function digest content grants by seal at", numbered=True),
     _table("recorded", "n", "function outcome turn at data seal", numbered=True),
     _table("tended", "n", "run function kind before after note at undone", numbered=True),
     _table("exposure", "n", "turn function version masked model kind is_right", numbered=True),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.errors import ForeignState, StorageError, WorkspaceError
-from agent_core.storage import DropYes, SaveYes, adopt, open_store, prepare_state_dir, set_aside
+from agent_core.storage import DropApproval, SaveApproval, adopt, open_store, prepare_state_dir, set_aside
 from agent_core.storage.sqlite import SqliteStore, connection
 from tests.storage.support import ManualClock, say, texts
 
@@ -174,7 +174,7 @@ async def test_a_log_that_was_put_next_to_ones_own_file_is_not_read_into_it(path
     assert await history(path, clock) == ("", [])
 
 
-IGNORING = "create trigger t before delete on yes begin select raise(ignore); end;"
+IGNORING = "create trigger t before delete on approval begin select raise(ignore); end;"
 ABORTING = "create trigger t before insert on entry begin select raise(abort, '✓'); end;"
 VIEW = "drop table manifest; create view manifest as"
 ENDLESS = "with recursive c(x) as (select 1 union all select x + 1 from c)"
@@ -185,7 +185,7 @@ TAMPERED = {
     "a view that computes": f"{VIEW} {ENDLESS} select 'm' as module, 'v' as version from c where x < 0;",
     "a large value": f"{VIEW} select 'm' as module, hex(zeroblob(400000000)) as version;",
     "tables that are missing": "drop table recorded; drop table entry;",
-    "a table without its columns": "drop table yes; create table yes(a);",
+    "a table without its columns": "drop table approval; create table approval(a);",
     "an index of its own": "create index zz on entry(kind) where length(kind) > 0;",
     "statistics": "analyze;",
     "an earlier number": "pragma user_version = 3;",
@@ -204,10 +204,10 @@ async def test_a_schema_that_is_not_this_programs_counts_as_damage(path: Path, c
 
 async def test_no_trigger_runs_that_comes_while_the_file_is_open(path: Path, clock: ManualClock) -> None:
     async with open_store(path, clock=clock) as store:
-        await store.apply([SaveYes("f", "d", "[]", "{}", "me", "s")])
+        await store.apply([SaveApproval("f", "d", "[]", "{}", "me", "s")])
         change(path, IGNORING)
-        await store.apply([DropYes("f")])
-        assert await store.yeses() == []
+        await store.apply([DropApproval("f")])
+        assert await store.approvals() == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")

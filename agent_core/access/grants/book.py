@@ -18,7 +18,7 @@ from agent_core.base import machine
 from agent_core.base.errors import StorageError
 from agent_core.base.seal import Sealer
 from agent_core.registry.source import ModuleSource
-from agent_core.storage import ApprovalStore, DropYes, SaveYes, Write, YesRow
+from agent_core.storage import ApprovalRow, ApprovalStore, DropApproval, SaveApproval, Write
 from sandbox.wire.strict_json import read_json
 
 from .approval import Question
@@ -38,7 +38,7 @@ ExclusiveLock = Callable[[], AbstractAsyncContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Yes:
+class Approval:
     """The grants that the user approved for one content."""
 
     digest: str
@@ -78,7 +78,7 @@ class Held:
 @dataclass(frozen=True, slots=True)
 class _Known:
     listing: Listing
-    yeses: Mapping[str, tuple[Yes, ...]] = field(default_factory=dict)
+    approvals: Mapping[str, tuple[Approval, ...]] = field(default_factory=dict)
 
 
 class GrantStore:
@@ -106,11 +106,11 @@ class GrantStore:
         entry = state.listing.entries.get(function.name)
         if entry is None:
             return Held()
-        yeses = state.yeses.get(function.name, ())
+        approvals = state.approvals.get(function.name, ())
         digest = content_of(function, snapshot).digest
         is_ours = not misleading(function, snapshot)
-        last = yeses[-1] if yeses else Yes("", (), NOTHING, "", 0)
-        now = next((yes.grants for yes in yeses if is_ours and yes.digest == digest), None)
+        last = approvals[-1] if approvals else Approval("", (), NOTHING, "", 0)
+        now = next((approval.grants for approval in approvals if is_ours and approval.digest == digest), None)
         if now is None:
             is_same = is_ours and await self._is_only_laid_out_anew(function, snapshot, last)
             now = last.grants if is_same else NOTHING
@@ -136,12 +136,12 @@ class GrantStore:
         """Return the change in a function since its newest approval, as a sentence."""
         return (await self._since(function, snapshot, await self.held(function, snapshot)))[0]
 
-    async def _is_only_laid_out_anew(self, function: "Function", snapshot: "Snapshot", last_yes: Yes) -> bool:
+    async def _is_only_laid_out_anew(self, function: "Function", snapshot: "Snapshot", last_approval: Approval) -> bool:
         """Check whether only layout and comments changed since an approval, and the approved texts are intact."""
-        texts = {module: await self._store.text(version) for module, version in last_yes.versions}
+        texts = {module: await self._store.text(version) for module, version in last_approval.versions}
         agreed = {module: text for module, text in texts.items() if text is not None}
         versions = tuple((module, ModuleSource.of(module, text).version) for module, text in agreed.items())
-        if function.module not in agreed or versions != last_yes.versions:
+        if function.module not in agreed or versions != last_approval.versions:
             return False
         return not (await asyncio.to_thread(since, function, snapshot, agreed))[0]
 
@@ -172,8 +172,8 @@ class GrantStore:
     async def agreed(self) -> Mapping[str, Grants]:
         """Return the grants in each function's newest approval, for any content, limited to its entry."""
         state = await self._look()
-        entries = state.listing.entries
-        return {name: state.yeses[name][-1].grants & entries[name].grants for name in state.yeses.keys() & entries}
+        approvals, entries = state.approvals, state.listing.entries
+        return {name: approvals[name][-1].grants & entries[name].grants for name in approvals.keys() & entries}
 
     async def entries(self) -> Mapping[str, GrantEntry]:
         """Return the entries that the file proposes."""
@@ -201,12 +201,12 @@ class GrantStore:
         old_entry = before.entries.get(new_grant.function, GrantEntry())
         text = _text(new_grant.grants | (new_grant.previous_grants & old_entry.grants))
         content = new_grant.content
-        yes = self._sealed(new_grant.function, content.digest, content.to_text(), text, new_grant.by)
+        approval = self._sealed(new_grant.function, content.digest, content.to_text(), text, new_grant.by)
         self._record.look_through(*looked_through(self._root, new_grant.grants.read, new_grant.grants.write))
         moment = datetime.fromtimestamp(await self._store.now(), UTC).isoformat(timespec="milliseconds")
         entry = GrantEntry(old_entry.grants | new_grant.grants, new_grant.by, moment.replace("+00:00", "Z"))
         await asyncio.to_thread(self._file.write, {**before.entries, new_grant.function: entry}, before)
-        return (yes,)
+        return (approval,)
 
     async def revoke(self, name: str, grants: Grants | None = None) -> Grants:
         """Revoke these grants, or all, from a function, and return the rest of its entry.
@@ -223,8 +223,8 @@ class GrantStore:
                 try:
                     self._record.take_back(name)
                 finally:
-                    await self._store.apply([DropYes(name)])
-                if any(row.function == name for row in await self._store.yeses()):
+                    await self._store.apply([DropApproval(name)])
+                if any(row.function == name for row in await self._store.approvals()):
                     message = f"The yes to `{name}` is still in the state file, which did not let it be removed."
                     raise StorageError(message, fix="Move .knapper/state.db away: a new one is begun, without any yes.")
             self.forget()
@@ -246,22 +246,22 @@ class GrantStore:
     async def _look(self) -> _Known:
         state = self._known
         if state is None or state.listing.stamp != self._file.stamp():
-            listing, rows = self._file.read(), await self._store.yeses()
+            listing, rows = self._file.read(), await self._store.approvals()
             if listing.stamp is not None or rows:  # without either, no lock is necessary
                 async with self._exclusive_lock():  # so that they are consistent
-                    listing, rows = self._file.read(), await self._store.yeses()
+                    listing, rows = self._file.read(), await self._store.approvals()
                     if writes := list(self._limit_approvals(rows, listing)):
                         await self._store.apply(writes)
-                        rows = await self._store.yeses()
-            yeses: dict[str, tuple[Yes, ...]] = {}
+                        rows = await self._store.approvals()
+            approvals: dict[str, tuple[Approval, ...]] = {}
             for row in self._ours(rows):
                 versions = tuple((module, version) for module, version in read_json(row.content))
-                yes = Yes(row.digest, versions, Grants.from_json(read_json(row.grants)), row.by, row.at)
-                yeses[row.function] = (*yeses.get(row.function, ()), yes)
-            state = self._known = _Known(listing, yeses)
+                approval = Approval(row.digest, versions, Grants.from_json(read_json(row.grants)), row.by, row.at)
+                approvals[row.function] = (*approvals.get(row.function, ()), approval)
+            state = self._known = _Known(listing, approvals)
         return state
 
-    def _ours(self, rows: Iterable[YesRow]) -> list[YesRow]:
+    def _ours(self, rows: Iterable[ApprovalRow]) -> list[ApprovalRow]:
         """Return the rows that this user sealed here since the function's grants were last revoked."""
         statements = self._record.read()
         return [
@@ -273,11 +273,11 @@ class GrantStore:
             )
         ]
 
-    def _sealed(self, function: str, digest: str, content: str, grants: str, by: str) -> SaveYes:
+    def _sealed(self, function: str, digest: str, content: str, grants: str, by: str) -> SaveApproval:
         seal = self.sealer.seal(function, digest, content, grants, by, *self._record.read().since(function))
-        return SaveYes(function, digest, content, grants, by, seal)
+        return SaveApproval(function, digest, content, grants, by, seal)
 
-    def _limit_approvals(self, rows: Iterable[YesRow], listing: Listing) -> Iterable[Write]:
+    def _limit_approvals(self, rows: Iterable[ApprovalRow], listing: Listing) -> Iterable[Write]:
         """Yield the writes that limit our approvals to the entries. If the file is invalid, nothing changes."""
         if listing.problems:
             return
@@ -286,7 +286,7 @@ class GrantStore:
             own = [row for row in ours if row.function == name]
             if name not in listing.entries:
                 self._record.take_back(name)
-                yield DropYes(name)
+                yield DropApproval(name)
                 continue
             entry = listing.entries[name].grants
             narrowed = [(row, Grants.from_json(read_json(row.grants)) & entry) for row in own]

@@ -16,7 +16,7 @@ from agent_core.base.own_installation import origin
 FOLDER = Path(__file__).with_name("migrations")
 APPLICATION_ID = 0x546F6F6C  # "Tool": distinguishes our file from any other database
 # The digest of the newest schema: saves creating one for comparison at each start.
-NEWEST = "0804c09bdad7e613fff6f58382879eba02412204849dedae6a1840b175b36da7"
+NEWEST = "da4dd2ae03d27c2851d7c8a43cc4a9acd79020d4b9a3e0abf928909075296a42"
 # Tables of sqlite-vec are created and dropped at run time; `vector_index.py` checks them before use.
 _ALWAYS = "not (tbl_name glob 'bits_[0-9]*' and type in ('table', 'index'))"
 
