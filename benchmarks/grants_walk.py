@@ -67,7 +67,7 @@ class Walk:
                 prompt.wait(lambda: not any("thinking" in row for row in prompt.screen()), "the prompt", PATIENCE_S)
                 prompt.line(act.text)
             case Key():
-                prompt.wait_for("o once", PATIENCE_S)
+                prompt.wait_for("Press o (once)", PATIENCE_S)
                 prompt.type(act.key)
                 if act.key in ("o", "y"):
                     prompt.wait_for("Enter answers", PATIENCE_S)

@@ -150,11 +150,11 @@ WALK = (
         "A weather function",
         (
             Typed(f"What is the weather in Oslo? Ask http://{PLACE}/v1/oslo."),
-            Shown("The function is written and analyzed, and none of it has run:", "o once"),
+            Shown("The function is written and analyzed, and none of it has run:", "Press o (once)"),
             Key("w", "Type the word"),
             Typed("Whole degrees, please."),
             Waited("→ no: “Whole degrees"),
-            Shown("`w` means no, with a word to the model, which sends a better version:", "o once", "✗ "),
+            Shown("`w` means no, with a word to the model, which sends a better version:", "Press o (once)", "✗ "),
             Key("y", KEPT),
             Waited("∙ "),
             Shown("`y` grants it permanently, and the turn continues.", "∙ ", "→ yes"),
@@ -170,12 +170,13 @@ WALK = (
         "A folder of CSV files",
         (
             Typed("How much did we sell in all? The files are in sales/."),
-            Shown("This function would see `sales/`, read-only, and none of your other files:", "o once"),
+            Shown("This function would see `sales/`, read-only, and none of your other files:", "Press o (once)"),
             Key("y", KEPT, 2),
             Waited("∙ ", 2),
             Typed("Leave out what was given back."),
             Shown(
-                "Another version needs the same. You see the difference, and the same keys approve it again:", "o once"
+                "Another version needs the same. You see the difference, and the same keys approve it again:",
+                "Press o (once)",
             ),
             Key("y", KEPT, 3),
             Waited("∙ ", 3),
@@ -193,7 +194,7 @@ WALK = (
         "A package",
         (
             Typed("Draw 3, 1, 4, 1, 5 as a line of bars; the package sparkle can do that."),
-            Shown("The question shows what would be installed, with all dependencies:", "o once"),
+            Shown("The question shows what would be installed, with all dependencies:", "Press o (once)"),
             Key("d", "That was all of it."),
             Key("y", "Trying to import them"),
             Waited("∙ ", 4),
@@ -221,7 +222,7 @@ WALK = (
                 KEY,
             ),
             Typed(f"How is the wind at the harbour? Ask http://{PLACE}/station, with STATION_KEY."),
-            Shown("Both are requested at once: the host, and the secret by name.", "o once"),
+            Shown("Both are requested at once: the host, and the secret by name.", "Press o (once)"),
             Key("y", KEPT, 5),
             Waited("∙ ", 5),
             Shown("The station returns the key, and neither you nor the model sees it:", "∙ ", "→ yes"),

@@ -134,7 +134,7 @@ PROGRAMS: Final = Part(
         File("shop/functions/shop.py", SHOP),
         File("shop/orders.json", ORDERS),
         Shell("knapper run", until="/help lists"),
-        Prompt("what do the late ones of orders 0 to 3 cost with tax?", until="y yes"),
+        Prompt("what do the late ones of orders 0 to 3 cost with tax?", until="y (yes)"),
         Prompt("y", until="∙ "),
         Escape(CTRL_D),
         Shell("knapper calls list"),

@@ -40,10 +40,10 @@ from agent_core.workspace.model_check import (
 from agent_core.workspace.scaffold import create
 from agent_core.workspace.workspace import Workspace
 
+from .dialog import agreed, ask, ask_hidden, say
 from .faults import fault_lines
 from .options import TOUR, RunOptions
 from .progress import Download, StatusLine
-from .question import agreed, ask, ask_hidden, say
 from .spans import Line, line, warned
 
 _LEAVE = ("q", "quit", "exit", "/exit")

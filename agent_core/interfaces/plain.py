@@ -13,13 +13,12 @@ from tempfile import TemporaryDirectory
 
 from agent_core.base import machine
 from agent_core.base.errors import WorkspaceError
-from agent_core.base.untrusted import visible
 from agent_core.model.tour.script import TypedLine, script
 from agent_core.workspace.scaffold import create
 
 from .conversation import Conversation, greeting, opened
+from .dialog import forget_typed, show_mark
 from .options import RunOptions
-from .question import forget_typed
 from .shell_door import decide, is_attended
 from .slash import is_command, take
 from .spans import line, warned, write
@@ -196,8 +195,7 @@ class Typed:
 
     async def _next(self, mark: str) -> str | None:
         if sys.stdin.isatty():
-            sys.stderr.write(visible(mark))
-            sys.stderr.flush()
+            show_mark(mark)
         while True:
             moment, text = await self._lines.get()
             if text is None:

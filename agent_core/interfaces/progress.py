@@ -12,7 +12,7 @@ from typing import Self
 from agent_core.base import events
 from agent_core.base.untrusted import one_line
 
-from .question import say
+from .dialog import say
 from .spans import cut, duration, line, meter, screen_columns, takes_colour
 
 CELLS = 20

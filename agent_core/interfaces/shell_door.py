@@ -15,10 +15,10 @@ from agent_core.workspace.scaffold import existing
 
 from .cli_context import loading
 from .commands.verb import Door, Opens, Result, SourceProgress
+from .dialog import TerminalAnswers, agrees, answered, say, typed_line
 from .progress import SourceProgressBar, StatusLine
-from .question import TerminalAnswers, agreed, say
 from .render.function_view import source_lines
-from .render.grant_question import answer_line, answered
+from .render.grant_question import GrantDialog
 from .spans import write
 
 if TYPE_CHECKING:
@@ -47,9 +47,10 @@ def is_attended() -> bool:
 
 async def decide(question: "Question") -> "Decision":
     """Ask the user about grants, one line each. Ctrl-C ends the command; the end of input means no."""
-    decision = await answered(question, say, TerminalAnswers())
-    say([answer_line(decision, question)])
-    return decision
+    dialog = GrantDialog(question)
+    reply = await answered(dialog, say, TerminalAnswers())
+    say([dialog.ending(reply)])
+    return dialog.decision(reply)
 
 
 class ShellDoor(Door):
@@ -83,7 +84,7 @@ class ShellDoor(Door):
         if not sys.stdin.isatty():
             raise UsageError("There is no terminal for the question.", fix=fix)
         say(lines)
-        return agreed(question, is_final=is_final)
+        return await agrees(question, is_final=is_final)
 
     def show(self, lines: Sequence["Line"]) -> None:
         """Show lines on standard error."""
@@ -93,10 +94,7 @@ class ShellDoor(Door):
         """Ask at a terminal, unless a script reads the result."""
         if self._context.as_json or not self.is_attended:
             return None
-        answers = TerminalAnswers()
-        answers.set_aside()
-        typed = await answers.answer(question)
-        return None if typed is None else typed.strip()
+        return await typed_line(question)
 
     def editor(self, fix: str) -> AbstractAsyncContextManager[None]:
         """Return nothing to wait for: the terminal is free."""

@@ -15,9 +15,9 @@ from agent_core.functions.debug import Command, Debugger, DebugStop
 from agent_core.runtime.groups.floor import USER
 
 from .cli_context import print_json
+from .dialog import YES, Answers, Dialog, Reply, answered
 from .faults import fault_lines, with_options
 from .progress import StatusLine, status_text
-from .question import Agreement, Answers
 from .render.call_log import (
     CallLog,
     call_line,
@@ -29,7 +29,7 @@ from .render.call_log import (
     was_told,
 )
 from .render.function_view import quarantine_lines, row_lines, source_lines
-from .render.grant_question import answered, denied_lines
+from .render.grant_question import GrantDialog, denied_lines
 from .spans import Choice, Line, Table, line, screen_columns, takes_colour, write
 
 # Listeners for turns outside the prompt: plain text for pipes and dumb terminals, JSON lines for scripts.
@@ -207,14 +207,9 @@ class Voice:
 
     async def confirm(self, question: str, *, is_final: bool = False) -> bool:
         """Ask for a yes. If there is no user to ask, an option must have given it."""
-        if self._answers is None and not self._agrees:
+        if not self.is_attended and not self._agrees:
             raise UsageError(f"{question} There is no terminal to ask at.", fix="Give -y to say yes to such questions.")
-        if self._answers is None:
-            return True
-        agreement = Agreement.to(is_final=is_final, is_ahead=self._answers.set_aside())
-        typed = await self._answers.answer(f"{question} {agreement.asks} ")
-        self.aloud(agreement.note(typed))
-        return agreement.is_given(typed)
+        return not self.is_attended or (await self._ask(Dialog(question, is_final=is_final))).letter == YES.letter
 
     @property
     def is_attended(self) -> bool:
@@ -229,11 +224,15 @@ class Voice:
     @property
     def approver(self) -> Approver | None:
         """The approver that asks the user, one line each; without a user, the approver that was passed in, if any."""
-        return self._approver if self._answers is None else self._decide
+        return self._decide if self.is_attended else self._approver
 
     async def _decide(self, question: Question) -> Decision:
+        dialog = GrantDialog(question)
+        return dialog.decision(await self._ask(dialog))
+
+    async def _ask(self, dialog: Dialog) -> Reply:
         assert self._answers is not None
-        return await answered(question, self.aloud, self._answers)
+        return await answered(dialog, self.aloud, self._answers)
 
 
 class LineDebugger:

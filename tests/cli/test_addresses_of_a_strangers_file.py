@@ -157,13 +157,16 @@ def test_at_a_terminal_one_question_names_the_address_and_only_a_yes_sends_anyth
         names(folder, model.base_url, EMBEDS)
         for typed in ("", "maybe"):
             with terminal("run", cwd=folder, environment={**home, **KEY}) as screen:
-                screen.wait_for("Type y and Enter")
+                screen.wait_for("Type y (yes) or n (no), then Enter.")
                 screen.line(typed)
+                if typed:
+                    screen.wait_for("That is not an answer.")
+                    screen.line("n")
                 assert screen.exit_code() == 1
             assert at_once(folder, home, "run", "--message", "hi").returncode == 1
         names(folder, model.base_url)
         with terminal("run", cwd=folder, environment={**home, **KEY}) as screen:
-            screen.wait_for("Type y and Enter")
+            screen.wait_for("Type y (yes) or n (no), then Enter.")
             asked = " ".join(screen.scrolled().split())
             assert (model.base_url in asked, "OPENAI_API_KEY" in asked, model.agents) == (True, True, [])
             agree(screen)
@@ -189,7 +192,7 @@ def test_configure_at_a_terminal_asks_before_it_tries_what_the_file_names(folder
             ):
                 screen.wait_for(question)
                 screen.line("")
-            screen.wait_for("Type y and Enter")
+            screen.wait_for("Type y (yes) or n (no), then Enter.")
             screen.line("n")
             assert screen.exit_code() == 1
         assert listener.heard == []

@@ -39,7 +39,7 @@ def test_what_the_model_chooses_is_kept_shown_and_undone_when_a_conversation_end
         assert human_of(asking) == "My best friend is Alya."
         screen.do("/undo", "restore the block human")
         agree(screen)
-        screen.wait_count("✓ ", 2)
+        screen.wait_count("✓ ", 3)
         assert human_of(asking) == ""
         screen.do("hello there", "1 step")
         screen.do(LATER, "1 step")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.interfaces.question import TerminalAnswers
+from agent_core.interfaces.dialog import TerminalAnswers
 from sandbox.portable.component import lacks
 from tests.kit.levels import lend, require_landlock
 

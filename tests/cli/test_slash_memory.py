@@ -82,7 +82,7 @@ async def test_one_switches_between_agents_and_each_has_its_own_conversation(kep
     heron = Expect(Say("Heron."), contains("heron"))
     with prompt([Say("I am new."), heron, Say("word " * 40, pause_s=0.02)], kept, columns=110) as (screen, model):
         screen.do("/agents", "* main")
-        screen.do("/switch fresh", "There is no agent fresh. Create it? Type y and Enter for yes.")
+        screen.do("/switch fresh", "There is no agent fresh. Create it?")
         agree(screen)
         screen.wait_for("made agents/fresh.toml")
         screen.do("who are you?", "I am new.")

@@ -11,7 +11,7 @@ from tests.interfaces.support import create, prompt
 from tests.kit import Ask, Say, Script, Wanted
 from tests.kit.terminal import ENTER, Terminal
 
-KEYS = "o once · y yes, kept · n no · w no, with a word"
+KEYS = "Press o (once) or y (always), then Enter, or n (no) or w (no, with a reason)."
 CALL = Wanted("weather", {"city": "Oslo"})
 
 
@@ -44,7 +44,7 @@ def asked(
     """Yield a prompt that shows the first question and accepts its keys."""
     with prompt(script, root, environment={**home(root), **(environment or {})}, columns=columns) as (screen, _):
         screen.line(message)
-        screen.wait_for("o once")
+        screen.wait_for("Press o (once)")
         yield screen
 
 
@@ -57,7 +57,7 @@ def service() -> Iterator[str]:
 
 def press(screen: Terminal, key: str) -> None:
     """Press a single key, and Enter if it approves."""
-    screen.wait_for("o once")
+    screen.wait_for("Press o (once)")
     screen.type(key)
     if key in ("o", "y", "f"):
         screen.wait_for("Enter answers")
@@ -66,14 +66,14 @@ def press(screen: Terminal, key: str) -> None:
 
 def agree(screen: Terminal, key: str = "y") -> None:
     """Type the one-letter approval."""
-    asks = re.compile(rf"Type\s+{key}\s+and\s+Enter|\b{key}\s+(yes|once)\b")
+    asks = re.compile(rf"\b(Press|Type|or)\s+([oy]\s+\(\w+\),\s+)*{key}\s+\(")
     screen.wait(lambda: asks.search("\n".join(screen.screen())) is not None, "a question")
     screen.line(key)
 
 
 def agree_in_full(screen: Terminal) -> None:
     """Type the whole word that approves an irreversible action."""
-    asks = re.compile(r"Type\s+yes\s+and\s+Enter")
+    asks = re.compile(r"\btype\s+yes\s+or\s+n\s+\(no\)")
     screen.wait(lambda: asks.search("\n".join(screen.screen())) is not None, "a question")
     screen.line("yes")
 
@@ -90,7 +90,7 @@ REFUSED: Script = [DONE, DONE]  # a reply after a rejection gets one more step
 def shown_whole(screen: Terminal) -> None:
     """Show every page of the question: an approval is accepted only then."""
     while not any("That was all of it." in row for row in screen.screen()):
-        screen.wait_for("o once")
+        screen.wait_for("Press o (once)")
         page_printed = partial(_is_longer, screen, len(screen.scrolled()))
         screen.type("d")
         screen.wait(page_printed, "the next page")

@@ -12,7 +12,7 @@ from tests.kit import Ask, Expect, Say, Wanted, contains, scripted
 from tests.kit.program import knapper
 from tests.kit.terminal import CTRL_C, Terminal, terminal
 
-ASKS = "yes (kept), n no, or w and a word; then Enter:"
+ASKS = "reason, then Enter."
 CREATE = ("functions", "create", "weather", "--file", "new.py")
 
 
@@ -45,7 +45,7 @@ def test_a_command_at_a_terminal_asks_and_input_from_before_is_no_answer(tmp_pat
             screen.type("y\n")
             screen.wait_for(ASKS)
             assert f"    fetch from {place}" in screen.screen()
-            assert "A yes takes the whole word: something was typed before it." in " ".join(screen.screen())
+            assert "Something was typed before it: type once, yes (always), n (no)" in " ".join(screen.screen())
             screen.type("y\n")
             screen.wait_count(ASKS, 2)
             assert "That is not an answer." in screen.scrolled()

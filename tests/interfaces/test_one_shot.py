@@ -119,7 +119,7 @@ def test_one_message_at_a_terminal_asks_there_unless_told_not_to(
         terminal(*arguments, *flags(model), cwd=tmp_path, environment=home(tmp_path), columns=120) as screen,
     ):
         if asks:
-            screen.wait_for("then Enter:")
+            screen.wait_for("then Enter.")
             screen.type("n\n")
         assert screen.exit_code() == 0
         assert ("nobody can be asked" in screen.scrolled()) is not asks

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.interfaces.asking import CALL, DONE, REFUSED, home, made, press, shown_whole, weather
+from tests.interfaces.asking import CALL, DONE, KEYS, REFUSED, home, made, press, shown_whole, weather
 from tests.interfaces.support import prompt
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains
 from tests.kit.terminal import CTRL_C, ENTER, ESCAPE, UP, Terminal
@@ -28,7 +28,7 @@ def turn(screen: Terminal, *says: str, asks: str = "? weather asks to join", ahe
         screen.wait(lambda: since(screen).count("One moment") == 0, "the question")
     else:
         screen.do("what is the weather?", asks)
-        screen.wait_for("o once")
+        screen.wait_for("Press o (once)")
     yield
     for text, count in before:
         screen.wait_count(text, count + 1)
@@ -59,6 +59,7 @@ def test_a_no_has_many_forms_and_is_told_to_the_model(tmp_path: Path, place: str
         with turn(screen, "→ no"):
             seen = "\n".join(screen.screen())
             shown_whole(screen)
+            screen.wait_for("The full source:")
             whole = screen.scrolled()
             press(screen, "n")
         assert f"? weather asks to join, and to:\n    fetch from {place}\n" in seen
@@ -91,13 +92,13 @@ def test_what_is_no_answer_is_explained(tmp_path: Path, place: str) -> None:
     with prompt(script, tmp_path, environment=home(tmp_path)) as (screen, _):
         with turn(screen, "→ no"):
             screen.type(ENTER)
-            screen.wait_for("Enter is not an answer. Press o (once) or y (always), then Enter, or n (no)")
+            screen.wait_for("Enter is not an answer.")
             screen.type("x")
             screen.wait_for("That was typed text")
             screen.type("\x7f")
             time.sleep(0.8)  # until the user is no longer typing
             screen.type("y")
-            screen.wait_for("Enter answers yes, kept")
+            screen.wait_for("Enter answers always")
             screen.type("e")  # a letter takes it back
             screen.wait_for("› ye")
             assert "→" not in since(screen)
@@ -110,7 +111,7 @@ def test_what_is_no_answer_is_explained(tmp_path: Path, place: str) -> None:
             screen.wait_for("› maybe")
             time.sleep(0.1)
             screen.type(ENTER)
-            screen.wait_for("“maybe” is not an answer and was not sent (↑ recalls it). Press o (once)")
+            screen.wait_for("“maybe” is not an answer and was not sent (↑ recalls it).")
             press(screen, "n")
         for pasted in (f"y{ENTER}and more", f"yes{ENTER}and more{ENTER}"):  # right behind one another: a paste
             with turn(screen, "→ no"):
@@ -178,7 +179,7 @@ def test_what_is_typed_ahead_or_slowly_answers_nothing_and_stays_in_the_line(tmp
             screen.wait_for("› yy")
             screen.wait_for("Enter puts your line aside")
             screen.type(ENTER)
-            screen.wait_for("o once")
+            screen.wait_for("Press o (once)")
             assert "→" not in since(screen)
             press(screen, "n")
         screen.wait_for("› yy")
@@ -206,7 +207,7 @@ def test_what_is_typed_ahead_or_slowly_answers_nothing_and_stays_in_the_line(tmp
         screen.line("y")  # a key on its way as the question appears
         os.kill(screen.process.pid, signal.SIGCONT)
         screen.wait_for("delivered at the next step")
-        screen.wait_for("o once")
+        screen.wait_for("Press o (once)")
         assert "→" not in since(screen)
         press(screen, "n")
         screen.wait_count("∙ ", before + 1)
@@ -219,7 +220,7 @@ def test_a_word_and_enter_answer_as_its_key_does_even_at_once(tmp_path: Path, pl
             screen.line("n")
         for typed, says in (("w only for Norway", "→ no: “only for Norway”"), ("Once", "→ once")):
             with turn(screen, says):
-                screen.wait_for("Press o (once) or y (always), then Enter, or n (no) or w (no, with a reason).")
+                screen.wait_for(KEYS)
                 for letter in typed:
                     screen.type(letter)
                 screen.wait_for(f"› {typed}")

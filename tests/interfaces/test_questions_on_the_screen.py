@@ -13,14 +13,12 @@ from hypothesis import strategies as st
 from agent_core.access.grants import Grants, Question
 from agent_core.access.grants.approval import Moment
 from agent_core.base.events import GrantAnswered
-from agent_core.interfaces.question import Agreement
 from agent_core.interfaces.render.grant_question import (
+    GrantDialog,
     denied_lines,
     fitting_rows,
-    pages,
     question_rows,
     transcript_form,
-    typed_decision,
 )
 from agent_core.interfaces.spans import Line, plain, width
 from tests.interfaces.asking import DONE, REFUSED, asked, ended, made, press, shown_whole, weather
@@ -83,18 +81,22 @@ def test_of_a_text_that_is_asked_about_all_is_shown_before_a_yes_counts() -> Non
 ANSWERS = {"o": "once", "y": "yes", "Yes": "yes", "n": "no", "no": "no"} | dict.fromkeys(
     ("", "ok", "w", "yy", "y please", "y 4f", "f")
 )
-AFTER_TYPING = {"once": ("once", ""), " Yes ": ("yes", ""), "n": ("no", ""), "w use less": ("no", "use less")} | (
-    dict.fromkeys(("", "y", "o", "f", "Y", "ok", "w", "w  ", "yy", "yes please"))
+AFTER_TYPING = {"once": ("once", ""), "Yes ": ("yes", ""), "n": ("no", ""), "w use less": ("no", "use less")} | (
+    dict.fromkeys(("", " yes", "y", "o", "f", "Y", "ok", "w", "w  ", "yy", "yes please"))
 )
 
 
 def test_a_typed_line_is_an_answer_by_its_letter_or_else_by_its_whole_word() -> None:
     for typed, answer in ANSWERS.items():
-        decision = typed_decision(typed, Agreement())
-        assert (decision and decision.answer) == answer, typed
+        assert decision(typed)[:1] == (answer,), typed
     for typed, meant in AFTER_TYPING.items():
-        decision = typed_decision(typed, Agreement("something was typed"))
-        assert (decision and (decision.answer, decision.word)) == meant, typed
+        assert decision(typed, is_ahead=True) == (meant or (None, "")), typed
+
+
+def decision(typed: str, *, is_ahead: bool = False) -> tuple[str | None, str]:
+    dialog = GrantDialog(Question("f", MANY_HOSTS))
+    reply = dialog.reply(typed, is_ahead=is_ahead)
+    return (dialog.decision(reply).answer, dialog.decision(reply).word) if reply else (None, "")
 
 
 def test_questions_keep_their_form_on_every_screen_and_a_yes_counts_once_all_was_shown(
@@ -107,10 +109,10 @@ def test_questions_keep_their_form_on_every_screen_and_a_yes_counts_once_all_was
     script: Script = [long, *REFUSED, *hostile, Ask(create(code, "weather")), DONE]
     with asked(script, tmp_path, columns=60, environment={"NO_COLOR": "1"}) as screen:
         rows = screen.screen()
-        keys = "o once · y yes, kept · n no · w no, with a word · d all of"
+        keys = "Press o (once) or y (always), then Enter, or n (no) or w"
         assert rows.index("? weather asks to join, and to:") < rows.index(keys)
-        assert any(row.startswith("  it (+") for row in rows)
-        assert {screen.colour_of(text) for text in ("? weather", "o once")} == {("default", "default")}
+        assert any("d: all (+" in row for row in rows)
+        assert {screen.colour_of(text) for text in ("? weather", "Press o (once)")} == {("default", "default")}
         shown_whole(screen)
         screen.wait_count("│ +    return", 1)
         press(screen, "n")
@@ -142,12 +144,12 @@ def test_questions_keep_their_form_on_every_screen_and_a_yes_counts_once_all_was
 
 
 def whole(rows: list[str]) -> bool:
-    return all(any(part in row for row in rows) for part in ("? weather asks", "    fetch from", "o once", "›"))
+    return all(any(part in row for row in rows) for part in ("? weather asks", "    fetch from", "o (once)", "›"))
 
 
 def test_a_question_of_more_than_the_screen_shows_comes_in_pages() -> None:
     many = Question("f", Grants(network=tuple(f"h{number}.example.org" for number in range(40))))
-    found = list(pages(many, 80, 20))
+    found = list(GrantDialog(many).pages(80, 20))
     assert [is_last for _, is_last in found] == [False, False, True]
     assert [row for page, _ in found for row in page] == [*question_rows(many, 80)]
 

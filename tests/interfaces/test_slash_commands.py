@@ -4,10 +4,10 @@ import sys
 import time
 from pathlib import Path
 
-from tests.interfaces.asking import agree, agree_in_full
+from tests.interfaces.asking import agree
 from tests.interfaces.support import leave, prompt
 from tests.kit import Expect, Say, Script, contains
-from tests.kit.terminal import CTRL_C, ENTER
+from tests.kit.terminal import CTRL_C, ENTER, ESCAPE
 
 SLEEPY = '''import time
 
@@ -59,24 +59,29 @@ def test_ctrl_c_ends_a_test_that_takes_long(folder: Path) -> None:
 
 
 def test_delete_asks_first_and_only_yes_deletes_and_a_line_begun_ahead_is_put_aside(grown: Path) -> None:
-    asks = "Delete count_vowels? Type y and Enter for yes. Enter alone: no."
+    asks = ("? Delete count_vowels?", "Press y (yes), then Enter, or n (no). Enter alone: no.")
     file = grown / "functions" / "words.py"
     with prompt([], grown) as (screen, _):
-        screen.do("/delete count_vowels", asks)
-        screen.type(CTRL_C)
-        screen.wait_for("Nothing was deleted.")
-        for typed, *shows in (("maybe", "“maybe” is not “y”, so it counts as a no."), ("",), ("n",)):
-            screen.do("/delete count_vowels", asks)
-            screen.do(typed, "Nothing was deleted.", *shows)
-        assert screen.scrolled().count("so it counts as a no.") == 1
+        for times, typed in enumerate((CTRL_C, ESCAPE, ENTER, "n", f"maybe{ENTER}"), 1):
+            screen.do("/delete count_vowels", *asks)
+            screen.type(typed)
+            if typed.startswith("maybe"):
+                screen.wait_for("“maybe” is not an answer and was not sent")
+                screen.wait_for(asks[1])
+                screen.type("n")
+            screen.wait_count("Nothing was deleted.", times)
         screen.type(f"/delete count_vowels{ENTER}y")
-        screen.wait_for("something was typed")
-        screen.do("y", "“y” is not “yes”", "Nothing was deleted.")
-        screen.wait_for("› y")
+        screen.wait_for("Enter puts your line aside")
+        screen.type(ENTER)
+        screen.wait_for("so it does not count")
         assert "count_vowels" in file.read_text()
+        screen.wait_for("Press y (yes)")
         screen.type(CTRL_C)
+        screen.wait_count("Nothing was deleted.", times + 1)
         screen.type(f"/delete count_vowels{ENTER}half")
-        agree_in_full(screen)
+        screen.wait_for("Enter puts your line aside")
+        screen.type(ENTER)
+        agree(screen)
         screen.wait_for("✓ deleted count_vowels from words")
         screen.wait_for("› half")
         screen.type(CTRL_C)

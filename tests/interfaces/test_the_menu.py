@@ -128,7 +128,7 @@ def test_a_folder_that_is_no_workspace_becomes_one_with_a_yes(tmp_path: Path) ->
     for name, has in (("bare", ""), ("cloned", ".git"), ("used", "letter.txt")):
         (tmp_path / name / has).mkdir(parents=True)
         with terminal("run", cwd=tmp_path / name, environment=alone) as screen:
-            screen.wait_for("Enter for yes.")
+            screen.wait_for("then Enter.")
             screen.do("y", CHOICE)
             screen.do("q", "Nothing was changed")
         assert (tmp_path / name / "knapper.toml").is_file()
@@ -142,6 +142,7 @@ def test_a_folder_stays_as_it_is_without_a_yes_and_what_was_typed_ahead_is_not_s
     with terminal("run", cwd=bare, environment={"HOME": str(tmp_path)}, columns=110) as screen:
         screen.type("y\rhow many vowels?\rand half a")  # whether the prompt reads it is up to chance
         screen.wait_for("Make one here")
+        screen.wait_for("then Enter.")
         for text in ("y", "how many vowels?", "and half a"):
             assert f"not sent: {text}\n" in screen.scrolled()
         screen.do("", "Next: knapper init")

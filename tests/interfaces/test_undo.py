@@ -17,7 +17,7 @@ NOTHING = "Nothing was changed or said in this session."
 def undo(screen: Terminal, words: str, asks: str, then: str) -> None:
     screen.do(f"/undo {words}".strip(), f"Undo: {asks}")
     agree(screen)
-    screen.wait_gone("Undo: ")
+    screen.wait_gone("Press y (yes)")
     screen.wait_for(then)
 
 

@@ -1,8 +1,8 @@
 """What a new user reads at the prompt: help, questions, memory."""
 
 from agent_core.interfaces.catalogue import BY_NAME, ENTRIES, GROUPS, group
+from agent_core.interfaces.dialog import Dialog
 from agent_core.interfaces.render.memory_view import edit_says, found_lines, history_lines
-from agent_core.interfaces.repl.live import Live
 from agent_core.interfaces.spans import explained, plain, width
 from agent_core.memory.results import FoundItem, ResultPage
 from agent_core.storage import BlockChange, BlockRow
@@ -25,11 +25,10 @@ def test_each_command_is_in_one_group_of_the_help_and_the_daily_ones_fit_a_small
 
 
 def test_a_question_is_folded_between_its_words() -> None:
-    live = Live()
-    live.question = "Undo: remove the message “make it” and its turn from the context? Type y and Enter for yes."
-    drawn = "".join(fragment[1] for fragment in live.draw(22)).split("\n")
+    dialog = Dialog("Undo: remove the message “make it” and its turn from the context?")
+    drawn = plain(dialog.rows(22)).splitlines()
     assert all(width(each) <= 22 for each in drawn)
-    assert " ".join(drawn) == live.question
+    assert " ".join(map(str.strip, drawn)) == "? Undo: remove the message “make it” and its turn from the context?"
 
 
 def test_an_edit_of_memory_is_told_with_whose_it_was() -> None:

@@ -73,7 +73,6 @@ def test_a_question_shows_the_end_of_every_row_whatever_stands_before_it() -> No
 def test_text_of_every_kind_comes_to_an_end_on_a_screen_of_hardly_any_columns(text: str, columns: int) -> None:
     live = Live()
     live.blocks.feed(text)
-    live.question = text
     assert live.draw(columns) is not None
     assert len(wrapped([line(text), *quoted([line(text)])], columns)) <= 4 * len(text) + 4
     assert width(cut(text, columns)) <= columns

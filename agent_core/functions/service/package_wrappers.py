@@ -7,7 +7,7 @@ line of description are used.
 import ast
 import keyword
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -66,10 +66,10 @@ async def wrap(
     service: "FunctionService",
     taking: Taking,
     names: Sequence[str],
-    agrees: Callable[[Question], bool],
+    agrees: Callable[[Question], Awaitable[bool]] | None,
     tell: Callable[[ImportedFunction], None],
 ) -> ImportReport | None:
-    """Grant the package in `taking.path`, and import a wrapper of each `module.function`; None if refused.
+    """Grant the package in `taking.path`, and import a wrapper of each `module.function`; None if `agrees` said no.
 
     Raises:
         UsageError: a function does not exist, or its signature is not available.
@@ -81,7 +81,8 @@ async def wrap(
     if taking.dry_run and packages.needs_install(grants):
         raise UsageError(f"{requirement} is not installed, and before it is nothing can be told.", fix=_DRY)
     if not taking.dry_run:
-        if not agrees(await service.granting.explained(Question(shown, grants, moment="grant"), grants)):
+        question = await service.granting.explained(Question(shown, grants, moment="grant"), grants)
+        if agrees is not None and not await agrees(question):
             return None
         await packages.install(grants)
     text = await _text(service, grants, names)

@@ -201,9 +201,7 @@ def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the
         async def take(functions: "FunctionService") -> "ImportReport | None":
             if not options["names"]:
                 return await functions.batch.take_over(taking, tell, progress.expect)
-            return await wrap(
-                functions, taking, options["names"], lambda each: options["is_sure"] or agrees(each), tell
-            )
+            return await wrap(functions, taking, options["names"], None if options["is_sure"] else agrees, tell)
 
         report = with_workspace(context, lambda workspace: take(workspace.functions))
     if report is None:

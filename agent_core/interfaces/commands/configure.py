@@ -89,8 +89,8 @@ def _confirm(context: CliContext, root: Path, values: dict[str, Any], *, yes: bo
     from agent_core.access.grants.addresses import confirm, unconfirmed
     from agent_core.workspace.model_check import in_force, unconfirmed_server
 
+    from ..dialog import say
     from ..menu import address_lines, ask_to_confirm
-    from ..question import say
 
     settings, environment = in_force(root, values)
     own = [settings, *(settings.using(name) for name in settings.models)]
@@ -115,8 +115,8 @@ def _take(context: CliContext, root: Path, values: dict[str, Any], *, yes: bool)
     from agent_core.workspace.doctor import check_address
     from agent_core.workspace.model_check import exports, in_force, keep_address, try_model
 
+    from ..dialog import agreed, say
     from ..menu import ask_to_confirm, tested_lines
-    from ..question import agreed, say
 
     settings, environment = in_force(root, values)
     before = in_force(root, {})[0]
@@ -161,7 +161,7 @@ def _check(values: dict[str, Any]) -> dict[str, Any]:
 def _ask_settings(root: Path, values: dict[str, Any]) -> dict[str, Any]:
     from agent_core.workspace.model_check import in_force
 
-    from ..question import say
+    from ..dialog import say
 
     settings, _ = in_force(root, values)
     say([line(("strong", "In force now")), *_in_force({entry.key: _value(settings, entry.key) for entry in ASKED})])
@@ -194,8 +194,8 @@ def _answer(root: Path, setting: SettingQuestion, now: Any) -> dict[str, Any]:
     """Ask for one setting until the value is valid, and return it. Enter alone returns no value."""
     from agent_core.workspace.model_check import in_force
 
+    from ..dialog import ask, say
     from ..faults import fault_lines
-    from ..question import ask, say
 
     while typed := ask(f"{setting.question} [{_current(setting.key, now)[0]}]:"):
         try:

@@ -3,7 +3,6 @@
 import ast
 import json
 import shlex
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -19,7 +18,7 @@ from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
-from ..question import agreed, ask, say
+from ..dialog import YES, TerminalAnswers, answered, say
 from ..render.function_view import (
     blame_lines,
     brief_lines,
@@ -48,7 +47,7 @@ from ..render.verdicts import (
     value_lines,
     verdict_lines,
 )
-from ..spans import Line, Span, line, plain, screen_columns
+from ..spans import Line, Span, line, plain
 from .checking import audit, check, export, import_, tend
 from .verb import ALWAYS, CandidateName, Door, FunctionName, Opens, Reason, Result, VersionRef, slash, verb
 
@@ -519,7 +518,7 @@ async def grant(door: Door, name: FunctionName, *, is_sure: bool, **options: Any
     question = await grants.question(name, grants.wanted(options))
     if not question.missing:
         raise UsageError(f"`{name}` has all of it already.", fix="See: knapper functions grants")
-    if not is_sure and not agrees(question):
+    if not is_sure and not await agrees(question):
         return Result(None, aside=[line(("dim", "Nothing was granted."))], code=1)
     result = await grants.grant(name, question.missing, version=question.version)
     if isinstance(result, Given):
@@ -570,21 +569,17 @@ async def revoked(functions: "FunctionService", name: str, selection: "Grants | 
     return Result(result, revoked_lines(result))
 
 
-def agrees(question: "Question") -> bool:
+async def agrees(question: "Question") -> bool:
     """Show what would be granted and installed, page by page, and ask the user to confirm.
 
     Raises:
         UsageError: there is no terminal.
     """
-    from ..render.grant_question import pages
+    from ..render.grant_question import GrantDialog
 
     if not sys.stdin.isatty():
         raise UsageError("There is no terminal for the question.", fix="Look at what it would get, then give -y.")
-    for page, is_last in pages(question, screen_columns(), max(shutil.get_terminal_size().lines - 2, 8)):
-        say(page)
-        if not is_last and ask("This is not all of it. Enter shows more; anything else grants nothing.") != "":
-            return False
-    return agreed("Grant it?")
+    return (await answered(GrantDialog(question), say, TerminalAnswers())).letter == YES.letter
 
 
 @verb(functions)

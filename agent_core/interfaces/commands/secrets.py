@@ -28,7 +28,7 @@ def set_(context: CliContext, name: str) -> None:
 
     check_name(name)
     store = Secrets(_workspace(context))
-    from ..question import ask_hidden
+    from ..dialog import ask_hidden
 
     if sys.stdin.isatty():
         typed = ask_hidden(f"The value of {name} (not shown as you type):")

@@ -4,49 +4,27 @@ Text written by a model is escaped and behind a bar, so that it cannot look like
 cut: long lines are wrapped with a mark on each continuation row, and text that does not fit the screen is paged.
 """
 
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from agent_core.access.grants import Answer, Decision, Grants, Question
 from agent_core.access.grants.approval import BOUND
 from agent_core.base.untrusted import one_line, visible, whole_line
 from sandbox.wire.lines import bare_lines, first_lines
 
-from ..question import Agreement, Answers
-from ..spans import Line, Role, Span, certain, folded, indented, line, screen_columns
+from ..dialog import MOST_COUNTED, NO, REASON, YES, Dialog, Key, Reply, cut_to
+from ..spans import Line, Role, Span, certain, folded, indented, line
 from .verdicts import problem_lines
 
 if TYPE_CHECKING:
     from agent_core.base.events import GrantAnswered
 
-Key = Literal["o", "y", "f", "n", "w"]
-KEYS: tuple[tuple[Key, str], ...] = (("o", "once"), ("y", "yes, kept"), ("n", "no"), ("w", "no, with a word"))
-_MEANS: dict[Key, str] = {
-    "o": "once",
-    "y": "always",
-    "f": "always, for its folder",
-    "n": "no",
-    "w": "no, with a reason",
-}
-_OF_FILES: tuple[tuple[Key, str], ...] = (
-    ("o", "once"),
-    ("y", "yes for this file"),
-    ("f", "yes for its folder"),
-    *KEYS[2:],
-)
-_OF_HELPERS: tuple[tuple[Key, str], ...] = (("y", "yes"), *KEYS[2:])
-"""The keys for actions that are done immediately: there is no grant to keep and no next call."""
-_YES_TO_FOLDER: Key = "f"
-_WORDS: dict[str, Key] = {"once": "o", "yes": "y", "folder": "f", "no": "n"}
-CONFIRMED: tuple[Key, ...] = ("o", "y", "f")
-"""The keys that Enter has to confirm."""
-ANSWERS: dict[str, Answer] = {"o": "once", "y": "yes", "f": "yes", "n": "no"}
-UNSEEN = "That cannot be an answer yet: not all of it has been shown."
-PAGED = "This is not all of it. Enter shows more; n: no, or w and a word; then Enter: "
+_ONCE, _ALWAYS = Key("o", "once", "once", is_yes=True), Key("y", "always", "yes", is_yes=True)
+_FOLDER = Key("f", "always, for its folder", "folder", is_yes=True)
+_ANSWERS: dict[str, Answer] = {_ONCE.letter: "once", _ALWAYS.letter: "yes", _FOLDER.letter: "yes"}
 _TITLES = {
     "join": (" asks to join, and to", " asks to join"),
     "call": (" asks, before it runs, to", " asks to run"),
@@ -72,45 +50,46 @@ _NEW, _HEAD = "@@ -0,0 ", 3  # a diff of a new text: this follows the file names
 _LONGEST_WHY, _LONGEST_DENIED, _MOST_DENIED = 300, 480, 12
 MOST_ROWS = 6
 """The rows of a question above its keys, if everything that a yes gives fits into them; `d` shows the rest."""
-MOST_COUNTED = 200  # rows beyond the screen; counting all of them would take as long as showing them
 _BAR, _GOES_ON = line(("dim", "  │ ")), line(("dim", "  ↪ "))
 _DIFF_ROLES: dict[str, Role] = {"+": "ok", "-": "bad", "@": "dim"}
 
 
-def keys_of(question: Question) -> tuple[tuple[Key, str], ...]:
-    """Return the keys that answer a question, each with its label."""
-    if question.moment in BOUND:
-        return _OF_HELPERS
-    return _OF_FILES if question.folder else KEYS
+class GrantDialog(Dialog):
+    """The dialog about a grant."""
 
+    takes_enter = False
 
-def how_to_answer(question: Question) -> str:
-    """Return a sentence about the keys that answer a question at the prompt, and which of them need Enter."""
-    means = _MEANS if question.moment not in BOUND else _MEANS | {"y": "yes"}
-    says = {key: f"{key} ({means[key]})" for key, _ in keys_of(question)}
-    *first, last = [text for key, text in says.items() if key in CONFIRMED]
-    confirmed = f"{', '.join(first)} or {last}" if first else last
-    return f"Press {confirmed}, then Enter, or {says['n']} or {says['w']}."
+    def __init__(self, question: Question) -> None:
+        super().__init__()
+        self._question = question
+        # What is done at once has no grant to keep and no next call. Nobody reads why the user grants nothing.
+        yes = (YES,) if question.moment in BOUND else (_ONCE, _ALWAYS, *([_FOLDER] if question.folder else []))
+        self.keys = (YES, NO) if question.moment == "grant" else (*yes, NO, REASON)
 
+    def decision(self, reply: Reply) -> Decision:
+        """Return the decision that an answer makes."""
+        return Decision(_ANSWERS.get(reply.letter, "no"), reply.reason, is_wide=reply.letter == _FOLDER.letter)
 
-def key_of(text: str) -> str:
-    """Return the key for a word, such as y for yes; return any other text in lower case."""
-    return _WORDS.get(text.strip().lower(), text.strip().lower())
+    def rows(self, columns: int) -> Iterator[Line]:
+        """Yield the whole question."""
+        return question_rows(self._question, columns)
 
+    def fitting_rows(self, columns: int, rows: int) -> tuple[list[Line], int, bool]:
+        """Return the question in few rows."""
+        return fitting_rows(self._question, columns, rows)
 
-def typed_answer(text: str, question: Question) -> str | Decision | None:
-    """Return the answer in a line typed at a question: a key, a no with a word, or None."""
-    key, _, word = text.strip().partition(" ")
-    if key.lower() == "w" and word.strip():
-        return Decision("no", word.strip())
-    return key_of(text) if decision_of(key_of(text), question) else None
+    def kept(self) -> "GrantDialog":
+        """Return the form without the source of a new function, which follows with its verdict."""
+        return GrantDialog(transcript_form(self._question))
 
-
-def decision_of(key: str, question: Question | None) -> Decision | None:
-    """Return the answer that a key gives to a question, if any."""
-    can_be = key in ANSWERS and (question is None or any(key == own for own, _ in keys_of(question)))
-    answer = ANSWERS[key] if can_be and (question is not None or key != _YES_TO_FOLDER) else None
-    return Decision(answer, is_wide=key == _YES_TO_FOLDER) if answer else None
+    def ending(self, reply: Reply) -> Line:
+        """Return the answer as a line, with where it is kept."""
+        decision = self.decision(reply)
+        is_kept = decision.answer != "yes" or self._question.moment not in BOUND
+        role, answer = _SAID[decision.answer] if is_kept else ("ok", "yes")
+        answer += " (the folder)" if decision.is_wide else ""
+        word = f": “{one_line(decision.word)}”" if decision.word else ""
+        return line("  ", ("dim", "→ "), (role, answer + word))
 
 
 def title_of(question: Question) -> str:
@@ -214,10 +193,10 @@ def fitting_rows(question: Question, columns: int, rows: int) -> tuple[list[Line
     """
     if question.is_again or not question.missing.sentences():  # a yes approves the text
         lines = list(islice(question_rows(question, columns), rows + MOST_COUNTED))
-        return _cut_to(lines, rows)
+        return cut_to(lines, rows)
     given = list(islice(_given_rows(question, columns), rows + MOST_COUNTED))
     if len(given) > rows:
-        return _cut_to(given, rows)
+        return cut_to(given, rows)
     shown, left_out = given, list(islice(_code_rows(question, columns), MOST_COUNTED))
     for section in _fact_rows(question, columns):
         facts, room = list(islice(section, MOST_COUNTED)), max(min(rows, MOST_ROWS) - len(shown), 0)
@@ -225,58 +204,6 @@ def fitting_rows(question: Question, columns: int, rows: int) -> tuple[list[Line
         mark = [line(("dim", "  …"))] if 0 < fits < len(facts) else []
         shown, left_out = [*shown, *facts[:fits], *mark], [*left_out, *facts[fits:]]
     return shown, min(len(left_out), MOST_COUNTED), False
-
-
-def _cut_to(lines: list[Line], rows: int) -> tuple[list[Line], int, bool]:
-    if len(lines) <= rows:
-        return lines, 0, False
-    shown = max(rows - 1, 1)
-    return lines[:shown], min(len(lines) - shown, MOST_COUNTED), True
-
-
-def more_rows(count: int) -> str:
-    """Return the number of rows left out, as text for the user."""
-    return f"{count} more rows" if count < MOST_COUNTED else f"at least {count} more rows"
-
-
-def pages(question: Question, columns: int, rows: int) -> Iterator[tuple[list[Line], bool]]:
-    """Yield the pages of a question, each with whether it is the last. A yes is accepted only below the last page."""
-    remaining = question_rows(question, columns)
-    page = list(islice(remaining, rows))
-    while page:
-        following = list(islice(remaining, rows))
-        yield page, not following
-        page = following
-
-
-async def answered(question: Question, show: Callable[[Iterable[Line]], None], answers: Answers) -> Decision:
-    """Show a question in pages and return the user's answer. A no is accepted below each page; end of input is a no."""
-    rows, agreement = max(shutil.get_terminal_size().lines - 2, 8), Agreement()
-    for page, is_last in pages(question, screen_columns(), rows):
-        show(page)
-        while True:
-            agreement = Agreement.to(is_ahead=answers.set_aside())
-            if agreement.why and is_last:
-                show([line(("dim", f"  A yes takes the whole word: {agreement.why}."))])
-            typed = await answers.answer(typed_keys(agreement, question) if is_last else PAGED)
-            if typed is None:
-                return Decision("no")
-            decision = typed_decision(typed, agreement, question)
-            if decision is not None and (is_last or decision.answer == "no"):
-                return decision
-            if not is_last and not typed.strip():
-                break
-            show([line(("warn", "That is not an answer." if is_last else UNSEEN))])
-    return Decision("no")
-
-
-def answer_line(decision: Decision, question: Question) -> Line:
-    """Return the answer as a line to show below its question."""
-    is_kept = decision.answer != "yes" or question.moment not in BOUND
-    role, answer = _SAID[decision.answer] if is_kept else ("ok", "yes")
-    answer += " (the folder)" if decision.is_wide else ""
-    word = f": “{one_line(decision.word)}”" if decision.word else ""
-    return line("  ", ("dim", "→ "), (role, answer + word))
 
 
 def denied_lines(denied: Iterable["GrantAnswered"]) -> list[Line]:
@@ -298,24 +225,6 @@ def _denial_lines(answered: "GrantAnswered") -> Sequence[Line]:
     )
     how = [line("to grant it: ", ("strong", one_line(answered.command, 1_000)))] if answered.command else []
     return [head, *indented([*why_not, *how])]
-
-
-def typed_keys(agreement: Agreement, question: Question) -> str:
-    """Return the possible inputs below a question: only words, or also letters."""
-    once, yes, folder = ("once,", "yes", "folder") if agreement.why else ("o once,", "y yes", "f yes")
-    if question.moment in BOUND:
-        return f"{yes}, n no, or w and a word; then Enter: "
-    kept = f"{yes} for this file, {folder} for its folder" if question.folder else f"{yes} (kept)"
-    return f"{once} {kept}, n no, or w and a word; then Enter: "
-
-
-def typed_decision(text: str, agreement: Agreement, question: Question | None = None) -> Decision | None:
-    """Return the answer that a typed line gives, if any. If a yes needs the whole word, a letter is not enough."""
-    key, _, word = text.strip().partition(" ")
-    if key.lower() == "w" and word.strip():
-        return Decision("no", word.strip())
-    is_letter = text.strip().lower() in CONFIRMED
-    return None if is_letter and agreement.why else decision_of(key_of(text), question)
 
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service

@@ -88,10 +88,7 @@ class Repl:
         return 128 + number if number else 0
 
     def send(self, text: str) -> None:
-        """Process a typed line: an answer, a message for the running turn, or the next message or command."""
-        was_asked = bool(self.prompt.live.question)
-        if self._session is not None and self._session.answers(text):
-            return
+        """Process a typed line: a message for the running turn, or the next message or command."""
         first, *others = text.split("\n")
         shown = others if len(others) <= _ECHOED else others[: _ECHOED // 2]
         lines = [
@@ -104,7 +101,8 @@ class Repl:
         if self._session is not None and (self._session.busy or self._session.can_run_beside(text)):
             self._start(self._session.during(text))
         else:
-            if self._session is not None and self._session.stoppable and not was_asked:  # a command ended the question
+            # A command that ends a question does not wait for long.
+            if self._session is not None and self._session.stoppable and self.prompt.asking is None:
                 self._say("waits for the end of what is running; Ctrl-C ends that")
             self._lines.put_nowait(text)
 
@@ -203,7 +201,7 @@ def bindings(prompt: Prompt, repl: Repl) -> KeyBindings:
     is_asking = Condition(lambda: prompt.asking is not None)
     counts = Condition(lambda: prompt.asking is not None and prompt.asking.state in ANSWERABLE)
     word = Condition(lambda: prompt.asking is not None and prompt.asking.state == "word")
-    keys.add("enter", filter=is_asking, eager=True)(lambda event: _open(prompt).enter())
+    keys.add("enter", filter=is_asking, eager=True)(lambda event: _answer(prompt, repl))
     keys.add("c-c", filter=is_asking, eager=True)(lambda event: _open(prompt).refuse())
     keys.add("escape", filter=counts | word, eager=True)(lambda event: _open(prompt).refuse())
     keys.add("c-d", filter=is_asking, eager=True)(lambda event: repl.leave())
@@ -243,10 +241,15 @@ def _enter(prompt: Prompt, repl: Repl) -> None:
     text = prompt.buffer.text
     if prompt.debug.was_meant(text):
         prompt.bar.hint = _TOO_LATE
-    elif text.strip() or prompt.live.question:  # Enter alone answers a question with no
+    elif text.strip():
         prompt.buffer.reset(append_to_history=True)
         prompt.line_sent()
         repl.send(text)
+
+
+def _answer(prompt: Prompt, repl: Repl) -> None:
+    if _open(prompt).enter():
+        _enter(prompt, repl)
 
 
 def _stop(prompt: Prompt, repl: Repl) -> None:

@@ -203,7 +203,6 @@ class Live:
         self.began = 0.0
         self.status = ""
         self.status_began = 0.0
-        self.question = ""
         self.stands_since = 0.0
 
     def stand(self, *, is_so: bool) -> None:
@@ -230,7 +229,7 @@ class Live:
         self.thought = (self.thought + text)[-_THOUGHT_CHARS:]
 
     def clear(self) -> None:
-        """Clear the live area, except for a question."""
+        """Clear the live area."""
         self.blocks = BlockSplitter()
         self.thought = self.waiting = self.status = ""
         self.calls.clear()
@@ -254,8 +253,6 @@ class Live:
             )
         if not lines and self.waiting:
             lines.append(("class:live.thought", cut(f"{self.waiting}{_time_since(self.began)}", columns)))
-        if self.question:
-            lines += [("class:live.question", text) for text in _fold([one_line(self.question)], columns)]
         drawn: StyleAndTextTuples = []
         for style, text in lines:
             drawn += [(style, text), ("", "\n")]

@@ -219,8 +219,8 @@ class OpenQuestion(Protocol):
     def press(self, key: str) -> None:
         """Handle a key that may be an answer."""
 
-    def enter(self) -> None:
-        """Handle Enter."""
+    def enter(self) -> bool:
+        """Handle Enter. Return whether the line still has to be sent."""
 
     def refuse(self) -> None:
         """Answer with a no."""
@@ -264,7 +264,6 @@ DARK = {
     "live.thought": "ansibrightblack",
     "live.call": "ansicyan",
     "live.printed": "ansibrightblack",
-    "live.question": "bold ansiyellow",
     "auto-suggestion": "ansibrightblack",
 }
 LIGHT = {
@@ -274,7 +273,6 @@ LIGHT = {
     "bar.near": "ansimagenta",
     "bar.hint": "ansimagenta",
     "live.call": "ansiblue",
-    "live.question": "bold ansimagenta",
 }
 
 
@@ -364,12 +362,6 @@ class Prompt:
     def line_sent(self) -> None:
         """Record that a line is complete, so that its keys do not count as typing ahead."""
         self._pressed_at = 0.0
-
-    def put_aside(self) -> str:
-        """Empty the input line and return its text."""
-        text = self.buffer.text
-        self.buffer.reset()
-        return text
 
     def bring_back(self, draft: str) -> None:
         """Restore a line that was put aside, before text typed since."""

@@ -16,7 +16,6 @@ from typing import Literal
 from prompt_toolkit.application import in_terminal
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 
-from agent_core.access.grants import Approver, Decision, Question
 from agent_core.base.errors import UsageError
 from agent_core.base.events import CallAnswered, Event
 from agent_core.base.untrusted import one_line
@@ -25,29 +24,15 @@ from agent_core.workspace.group_file import group_names
 from agent_core.workspace.local_models import installed_models
 
 from ..conversation import Conversation, opened
+from ..dialog import MOST_COUNTED, REASON, UNSEEN, Dialog, Reply
 from ..faults import fault_lines
 from ..options import RunOptions
-from ..question import Agreement
 from ..render.call_log import ENDING, CallLog, command_words, stop_parts, typed_command
-from ..render.grant_question import (
-    CONFIRMED,
-    UNSEEN,
-    answer_line,
-    decision_of,
-    fitting_rows,
-    how_to_answer,
-    keys_of,
-    more_rows,
-    pages,
-    transcript_form,
-    typed_answer,
-)
 from ..slash import command, during, take
 from ..spans import (
     Choice,
     Line,
     Role,
-    Span,
     Table,
     coloured,
     cut,
@@ -67,11 +52,11 @@ from .debug import MARK, DebugLine
 from .prompt import QUIET_S, OpenTable, Prompt
 from .render import Screen, TurnRenderer
 
-# A grant question at the prompt: one key answers no; a key and Enter answer once or yes. Text typed ahead answers
-# nothing: keys count immediately if the user was not typing when the question appeared, otherwise when the input line
-# is empty and no keys arrive. A line begun after that answers with a word, such as yes; any other line is not sent but
-# is kept in the history. A line begun earlier is put aside by Enter and restored after the answer. An answer followed
-# immediately by more text is a paste.
+# A question at the prompt: one key answers no; a key and Enter answer yes. Text typed ahead answers nothing: keys count
+# immediately if the user was not typing when the question appeared, otherwise when the input line is empty and no keys
+# arrive. A line begun after that answers with a word, such as yes; any other line is not sent but is kept in the
+# history. A line begun earlier is put aside by Enter and restored after the answer. An answer followed immediately by
+# more text is a paste.
 
 ALONE_S = 0.25
 CHOSEN_S = 0.05  # until the row shows what Enter answers
@@ -92,6 +77,7 @@ _STYLES: dict[Role, str] = {
 _ANSWERS = "answers with your line if it is an answer; it is not sent as a message."
 _ASIDE = "puts your line aside until you have answered; then a key answers."
 _TYPED = "That was typed text: it is in the line below."
+_MORE_KEY = "d"
 _MORE = "There is more: press d for the next page."
 _ALL = "That was all of it."
 State = Literal["quiet", "armed", "pressed", "chosen", "entered", "word"]
@@ -100,14 +86,14 @@ State = Literal["quiet", "armed", "pressed", "chosen", "entered", "word"]
 class Asking:
     """An open question; `answer` is set when the user has answered."""
 
-    def __init__(self, question: Question, prompt: Prompt) -> None:
-        self.answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+    def __init__(self, dialog: Dialog, prompt: Prompt) -> None:
+        self.answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self.state: State = "quiet"
-        self._question = question
+        self._dialog = dialog
         self._prompt = prompt
         self._note = ""
         self._pressed = ""
-        self._entered: str | Decision = ""  # the answer, if no more text follows its Enter
+        self._reply = Reply()  # the answer, if no more text follows
         self._pages: Iterator[tuple[list[Line], bool]] | None = None
         self._seen = False
         self._draft = ""
@@ -123,47 +109,61 @@ class Asking:
             self._typing(f"{begun}\n{key if key.isprintable() else ''}", is_answer=True)
         elif not key or not key.isprintable():
             self.state = "armed"
-            self._explain(f"That is not an answer. {how_to_answer(self._question)}")
-        elif self.state == "armed" and (decision_of(key, self._question) or key in ("w", "d")):
-            self.state, self._pressed = "pressed", key
-            self._wait(CHOSEN_S if key in CONFIRMED else ALONE_S)
-        elif self.state == "pressed" and key == self._pressed == "d":
+            self._explain("That is not an answer.")
+        elif self.state == "armed" and (reply := Reply(key) if key == _MORE_KEY else self._dialog.pressed(key)):
+            self.state, self._pressed, self._reply = "pressed", key, reply
+            self._wait(CHOSEN_S if self._is_yes else ALONE_S)
+        elif self.state == "pressed" and key == self._pressed == _MORE_KEY:
             self._wait(ALONE_S)  # a repeated d prints only one page; no word begins with dd
         else:
             self._typing((self._pressed if self.state != "armed" else "") + key, is_answer=True)
 
-    def enter(self) -> None:
-        """Handle Enter: send the word, confirm a yes, take the typed line, or explain the keys."""
+    def enter(self) -> bool:
+        """Handle Enter: send the word, confirm a yes, take the typed line, or explain the keys. Return whether the line
+        is a command, which counts as a no and has to run.
+        """
+        text = self._prompt.buffer.text
         if self.state == "word":
-            self._close(Decision("no", self._prompt.buffer.text.strip()[:_LONGEST_WORD]))
+            self._close(Reply(REASON.letter, text.strip()[:_LONGEST_WORD]))
         elif self.state in ("pressed", "chosen"):
-            self._enter(self._pressed)
+            self._enter(self._reply)
         elif self.state == "entered":
             self._on_quiet()
-        elif self._prompt.buffer.text:
-            said = typed_answer(self._prompt.buffer.text, self._question)
-            if said is not None and self._is_answer:
-                self._enter(said)
+        elif text.startswith("/") and self._is_answer and self._dialog.takes_enter:
+            self.refuse()
+            return True
+        elif text:
+            reply = self._dialog.reply(text)
+            if reply is not None and self._is_answer:
+                self._enter(reply)
             else:
-                self._put_aside(is_word=said is not None)
+                self._put_aside(is_word=reply is not None)
+        elif self.state == "armed" and self._dialog.takes_enter:
+            self._pressed = ""
+            self._enter(Reply())
         else:
-            self._explain(f"Enter is not an answer. {how_to_answer(self._question)}")
+            self._explain("Enter is not an answer.")
+        return False
 
-    def _enter(self, answer: str | Decision) -> None:
+    @property
+    def _is_yes(self) -> bool:
+        return any(key.is_yes for key in self._dialog.keys if key.letter == self._reply.letter)
+
+    def _enter(self, reply: Reply) -> None:
         """Accept an answer unless more text follows immediately, as in a paste."""
-        self.state, self._entered = "entered", answer
+        self.state, self._reply = "entered", reply
         self._wait(LAST_S)
 
     def _put_aside(self, *, is_word: bool) -> None:
         """Empty the input line, so that keys can count, and explain what happens to its text."""
-        buffer, again = self._prompt.buffer, how_to_answer(self._question)
+        buffer = self._prompt.buffer
         typed = f"“{one_line(buffer.text.strip(), 40)}”"
         if is_word:
-            note = f"You began typing {typed} before you could answer, so it does not count. {again}"
+            note = f"You began typing {typed} before you could answer, so it does not count."
         elif self._is_answer:
-            note = f"{typed} is not an answer and was not sent (↑ recalls it). {again}"
+            note = f"{typed} is not an answer and was not sent (↑ recalls it)."
         else:
-            note = f"You began typing {typed} before you could answer; it comes back afterward. {again}"
+            note = f"You began typing {typed} before you could answer; it comes back afterward."
             self._draft = "\n".join(filter(None, [self._draft, buffer.text]))
         buffer.reset(append_to_history=self._is_answer and not is_word)
         self.state, self._is_answer = "quiet", False
@@ -172,7 +172,7 @@ class Asking:
 
     def refuse(self) -> None:
         """Answer with a no."""
-        self._close(Decision("no"))
+        self._close(Reply())
 
     def end(self) -> None:
         """Restore the input line, and print the question and the answer above it."""
@@ -183,8 +183,8 @@ class Asking:
             self._prompt.buffer.reset()
         self._prompt.bring_back(self._draft)
         decided = self.answer.done() and not self.answer.cancelled()
-        ending = answer_line(self.answer.result(), self._question) if decided else line("  ", ("dim", "→ not answered"))
-        self._note, self._question, columns = "", transcript_form(self._question), self._prompt.columns
+        ending = self._dialog.ending(self.answer.result()) if decided else line("  ", ("dim", "→ not answered"))
+        self._note, self._dialog, columns = "", self._dialog.kept(), self._prompt.columns
         self._print([*self._question_rows(columns, len(self._below(columns, 1)))[0], *wrapped([ending], columns)])
 
     def draw(self, columns: int) -> StyleAndTextTuples:
@@ -202,36 +202,28 @@ class Asking:
         return drawn[:-1]
 
     def _below(self, columns: int, hidden_rows: int) -> list[Line]:
-        how = line(("dim", how_to_answer(self._question)))
-        below = [line(("warn", self._note))] if self._note else [how] if self.state == "armed" else []
-        return wrapped([self._keys(hidden_rows), *below], columns)
+        return wrapped([self._keys(hidden_rows), *([line(("warn", self._note))] if self._note else [])], columns)
 
     def _keys(self, hidden_rows: int) -> Line:
         if self.state == "word":
             return line(("strong", "Type the word for the model and press Enter."), ("dim", " Esc: no, without a word"))
         if self.state == "chosen":
-            chosen = next(says for key, says in keys_of(self._question) if key == self._pressed)
+            chosen = next(key.says for key in self._dialog.keys if key.letter == self._reply.letter)
             return line(("strong", "Enter"), f" answers {chosen} · ", ("strong", "Esc"), " no")
         if self.state in ("quiet", "entered") and self._prompt.buffer.text:
             return line(("strong", "Enter"), " " + (_ANSWERS if self._is_answer else _ASIDE))
         if self.state == "quiet":
             return line(("dim", "…"))
-        keys: list[Span] = []
-        for key, says in keys_of(self._question):
-            keys += [("strong", key), ("", f" {says} · ")]
-        return (
-            *keys,
-            *(
-                line(("strong", "d"), f" all of it (+{hidden_rows} rows)")
-                if hidden_rows
-                else line(("strong", "Esc"), " no")
-            ),
+        return line(
+            ("strong", self._dialog.how(by_keys=True)),
+            f" {_MORE_KEY}: all (+{hidden_rows} rows)." if hidden_rows else "",
         )
 
     def _question_rows(self, columns: int, below: int) -> tuple[list[Line], int, bool]:
         """Return the rows of the question, the number left out, and whether these include part of what a yes gives."""
-        lines, hidden_rows, is_cut = fitting_rows(self._question, columns, self._room(below))
-        more = [line(("dim", f"  … {more_rows(hidden_rows)}"))] if is_cut else []
+        lines, hidden_rows, is_cut = self._dialog.fitting_rows(columns, self._room(below))
+        least = "at least " if hidden_rows == MOST_COUNTED else ""
+        more = [line(("dim", f"  … {least}{hidden_rows} more rows"))] if is_cut else []
         return [*lines, *more], hidden_rows, is_cut
 
     def _room(self, below: int) -> int:
@@ -250,35 +242,35 @@ class Asking:
     def _on_quiet(self) -> None:
         if self.state == "quiet" and not self._prompt.buffer.text:
             self.state, self._note = "armed", "" if self._note == _TYPED else self._note
-        elif self.state == "pressed" and self._pressed in CONFIRMED:
+        elif self.state == "pressed" and self._is_yes:
             self.state = "chosen"
         elif self.state == "pressed":
-            self._take(self._pressed)
+            self._take(self._reply)
         elif self.state == "entered":
             self._prompt.buffer.reset()
-            self._close(self._entered) if isinstance(self._entered, Decision) else self._take(self._entered)
+            self._take(self._reply)
         self._prompt.app.invalidate()
 
-    def _take(self, key: str) -> None:
+    def _take(self, reply: Reply) -> None:
         self.state = "armed"
         columns = self._prompt.columns
         *_, is_cut = self._question_rows(columns, len(self._below(columns, 1)))
-        if key == "d":
+        if reply.letter == _MORE_KEY:
             room = max(self._room(0), _LEAST_PAGE)
-            self._pages = self._pages or pages(self._question, columns, room)
+            self._pages = self._pages or self._dialog.pages(columns, room)
             page, is_last = next(self._pages)
             self._seen = self._seen or is_last
             self._pages = None if is_last else self._pages
             self._print(page)
             self._explain(_ALL if is_last else _MORE)
-        elif key == "w":
+        elif reply == Reply(REASON.letter):
             self.state, self._note = "word", ""
             self._prompt.buffer.reset()
             self._prompt.app.layout.focus(self._prompt.buffer)
-        elif is_cut and not self._seen and key != "n":
-            self._explain(f"{UNSEEN} Press d.")
+        elif is_cut and not self._seen and self._is_yes:
+            self._explain(f"{UNSEEN} Press {_MORE_KEY}.")
         else:
-            self._close(decision_of(key, self._question) or Decision("no"))
+            self._close(reply)
 
     def _typing(self, text: str, *, is_answer: bool = False) -> None:
         self.state, self._is_answer = "quiet", is_answer
@@ -290,18 +282,18 @@ class Asking:
         self._note = one_line(note, 400)
         self._prompt.app.invalidate()
 
-    def _close(self, decision: Decision) -> None:
+    def _close(self, reply: Reply) -> None:
         if not self.answer.done():
-            self.answer.set_result(decision)
+            self.answer.set_result(reply)
 
     def _print(self, lines: list[Line]) -> None:
         self._prompt.print_above(painted(lines, sys.stdout))
 
 
 @asynccontextmanager
-async def open_question(question: Question, prompt: Prompt) -> AsyncIterator[Asking]:
+async def open_question(dialog: Dialog, prompt: Prompt) -> AsyncIterator[Asking]:
     """Show a question on the screen while the block runs."""
-    asking = prompt.asking = Asking(question, prompt)
+    asking = prompt.asking = Asking(dialog, prompt)
     prompt.app.invalidate()
     try:
         yield asking
@@ -561,7 +553,6 @@ class TerminalVoice(Voice):
     def __init__(self, prompt: Prompt) -> None:
         super().__init__()
         self._prompt = prompt
-        self._asked: asyncio.Future[str] | None = None
         self._one_at_a_time = asyncio.Lock()  # a question, or a stop of the debugger
         self.debugger: TerminalDebugger = TerminalDebugger(prompt, self.lines, self._one_at_a_time)
         self._theme = render.LIGHT if prompt.early_settings.is_light else render.DARK
@@ -645,56 +636,26 @@ class TerminalVoice(Voice):
         """Drop the typed lines, and reload those that are on disk."""
         self._prompt.drop_typed()
 
-    async def confirm(self, question: str, *, is_final: bool = False) -> bool:
-        """Ask above the input line; the next typed line is the answer. Restore a line begun earlier afterwards."""
-        agreement = Agreement.to(is_final=is_final, is_ahead=self._prompt.is_typed_in)
-        draft = self._prompt.put_aside()
-        answer = self._asked = asyncio.get_running_loop().create_future()
-        self._prompt.live.question = f"{question} {agreement.asks}"
-        self._prompt.app.invalidate()
-        try:
-            typed = await answer
-        finally:
-            self._asked = None
-            self._prompt.live.question = ""
-            self._prompt.bring_back(draft)
-        self.lines(agreement.note(typed))
-        return agreement.is_given(typed)
-
     @property
     def is_attended(self) -> bool:
         """True, because a user types."""
         return True
 
-    @property
-    def approver(self) -> Approver:
-        """The approver of grants: the user at the prompt."""
-        return self._decide
-
-    async def _decide(self, question: Question) -> Decision:
+    async def _ask(self, dialog: Dialog) -> Reply:
         self._prompt.ring()
-        async with self._one_at_a_time, open_question(question, self._prompt) as asking:
+        async with self._one_at_a_time, open_question(dialog, self._prompt) as asking:
             return await asking.answer
 
     @property
-    def asking(self) -> bool:
+    def is_asking(self) -> bool:
         """True if a question is open."""
-        return self._asked is not None or self._prompt.asking is not None
+        return self._prompt.asking is not None
 
     def refuse(self) -> bool:
         """Answer an open question with no. Return whether there was one."""
         if self._prompt.asking is not None:
             self._prompt.asking.refuse()
-            return True
-        return self.answers("no")
-
-    def answers(self, text: str) -> bool:
-        """Take a typed line as the answer if a question is open. A command counts as a no, and still has to run."""
-        if self._asked is None or self._asked.done():
-            return False
-        is_command = text.startswith("/")
-        self._asked.set_result("" if is_command else text)
-        return not is_command
+        return self.is_asking
 
 
 # The conversation, connected to the prompt.
@@ -716,7 +677,7 @@ class LoadedSession:
     @property
     def stoppable(self) -> bool:
         """True if there is something for Ctrl-C to end: a turn, a command, or an open question."""
-        return self._conversation.stoppable or self._voice.asking
+        return self._conversation.stoppable or self._voice.is_asking
 
     @property
     def left(self) -> bool:
@@ -736,10 +697,6 @@ class LoadedSession:
     async def opening(self, options: RunOptions) -> str:
         """Return the message to send before the user's first one, if any."""
         return await self._conversation.opening(options)
-
-    def answers(self, text: str) -> bool:
-        """Answer an open question with the line, if there is one, and return whether it did."""
-        return self._voice.answers(text)
 
     def can_run_beside(self, text: str) -> bool:
         """Return whether the line can run during the current command, like `/break` during a call."""
