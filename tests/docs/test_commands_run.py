@@ -35,7 +35,7 @@ DATA: Final[Mapping[str, Any]] = tomllib.loads((ROOT / "tests" / "data" / "comma
 INSTALLED: Final = {each.name: each.version for each in distributions()}
 GAP: Final = "\x1f"
 ANSWERS: Final = (
-    (re.compile(r"Type (y(?:es)?) and Enter"), "{}" + ENTER),
+    (re.compile(r"[Tt]ype (y(?:es)?)(?: \(yes\))? or n"), "{}" + ENTER),
     (re.compile(r"^The value of ", re.MULTILINE), "a-long-value" + ENTER),
     (re.compile(r"\]: *$", re.MULTILINE), ENTER),
     (re.compile(r"/help lists|^∙ ", re.MULTILINE), CTRL_D),

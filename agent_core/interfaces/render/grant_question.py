@@ -57,14 +57,13 @@ _DIFF_ROLES: dict[str, Role] = {"+": "ok", "-": "bad", "@": "dim"}
 class GrantDialog(Dialog):
     """The dialog about a grant."""
 
-    takes_enter = False
-
     def __init__(self, question: Question) -> None:
         super().__init__()
         self._question = question
         # What is done at once has no grant to keep and no next call. Nobody reads why the user grants nothing.
         yes = (YES,) if question.moment in BOUND else (_ONCE, _ALWAYS, *([_FOLDER] if question.folder else []))
-        self.keys = (YES, NO) if question.moment == "grant" else (*yes, NO, REASON)
+        self.takes_enter = question.moment == "grant"
+        self.keys = (YES, NO) if self.takes_enter else (*yes, NO, REASON)
 
     def decision(self, reply: Reply) -> Decision:
         """Return the decision that an answer makes."""
