@@ -33,10 +33,14 @@ class FunctionCall:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A doctest example in a copy of the module's namespace: `setup` runs first, then `expression` gives the value."""
+    """A doctest example in a copy of the module's namespace: `setup` runs first, then `expression` gives the value.
+
+    If it `asks`, it requests files from the handler, as calls do.
+    """
 
     setup: tuple[str, ...]
     expression: str
+    asks: bool = False
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -51,7 +55,7 @@ class Evaluation:
 
     def to_json(self) -> Message:
         """Return the message for the worker."""
-        return {"kind": "evaluate", "setup": list(self.setup), "expression": self.expression}
+        return {"kind": "evaluate", "setup": list(self.setup), "expression": self.expression, "asks": self.asks}
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,7 +195,7 @@ class WorkerJobs:
     def load(self, frame: Frame) -> ModuleType:
         """Import the job's module and return it."""
         install()
-        if frame["kind"] in _ASKING:
+        if frame["kind"] in _ASKING or frame.get("asks"):
             files.install(self._channel, self._scratch, self.own_paths)
         web.install(self._channel)
         self.finder.install()

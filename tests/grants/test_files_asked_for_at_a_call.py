@@ -497,6 +497,26 @@ async def test_an_example_that_lacks_a_file_names_the_grant_and_runs_with_it(her
     assert [example.agreed for example in tested.examples] == [True], tested
 
 
+async def test_examples_read_what_was_granted_and_write_nothing(here: Room, sales: Path) -> None:
+    text = NAMED.replace("        return", "        total =") + '    open(path, "w").close()\n    return total\n'
+    await here.save(text)
+    await here.shop.grants.grant("csv_sum", Grants(write=("data/",)))
+    (example,) = (await here.shop.test("csv_sum")).examples
+    coverage = (await here.shop.introspect("csv_sum")).coverage
+    assert (here.root / "data" / "sales.csv").read_text() == SALES
+    assert not example.agreed
+    assert coverage.missed == (text.splitlines().index("    return total") + 1,), coverage
+
+
+async def test_what_an_example_calls_reads_no_file_that_was_granted_to_its_function(here: Room, sales: Path) -> None:
+    docstring = '"""Add up a file twice.\n\n    >>> both("data/sales.csv")\n    13.0\n    """'
+    reader = f'def both(self, path: str) -> float:\n    {docstring}\n    return 2 * self.call("csv_sum", path=path)\n'
+    await here.save(f"{SUMS}\n\n{reader}")
+    await here.shop.grants.grant("both", Grants(read=("data/",)))
+    (example,) = (await here.shop.test("both")).examples
+    assert example.unrun == "`csv_sum` opens `data/sales.csv`, and what an example calls has no grants"
+
+
 CALLS = '''\
 def twice(self, number: int) -> int:
     """Double a number by another function.

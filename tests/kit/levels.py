@@ -127,11 +127,7 @@ NOT_THERE: Final = {  # why a test does not apply to level `portable` → its fi
         "test_what_the_gate_had_no_time_for_is_not_shown_as_passed",
     ),
     "its clock shows UTC": ("test_a_zone_that_the_environment_names_is_kept",),
-    "granted files come from the host's handler, which these calls have not": (
-        "test_files_within_reach.py", "test_a_function_cannot_write_the_file_whatever_it_has",
-        "test_an_example_that_lacks_a_file_names_the_grant_and_runs_with_it",
-        "test_the_examples_of_a_docstring_that_nobody_agreed_to_read_no_granted_file",
-    ),
+    "the host opens what was granted, not the kernel": ("test_files_within_reach.py",),
     "a host that opens each file takes longer than a call may": (
         "test_one_that_is_hidden_deep_or_among_many_is_found_after_the_call",
         "test_a_folder_that_a_call_made_too_large_is_given_again_by_a_human_alone",

@@ -85,9 +85,9 @@ class _OfTheSystem(RequestRefused):
 
 
 class FileRequests:
-    """Answers a call's requests for files."""
+    """Answers a call's requests for files. If nobody is asked (`want` is None), what is not granted is not there."""
 
-    def __init__(self, resolver: AccessResolver, function: str, permit: Permit, want: WantPath) -> None:
+    def __init__(self, resolver: AccessResolver, function: str, permit: Permit, want: WantPath | None) -> None:
         self._resolver = resolver
         self._function = function
         self._permit = permit
@@ -126,6 +126,8 @@ class FileRequests:
         try:
             return await self._answer(name, arguments)
         except RequestRefused as refusal:
+            if self._want is None:
+                return {"real": True}
             reads = name in _LOOKS or arguments.get("mode") == "r"
             # That a library made it is the worker's claim, and affects only the reporting.
             is_try = reads and (isinstance(refusal, _OfTheSystem) or arguments.get("is_try") is True)
@@ -281,7 +283,7 @@ class FileRequests:
     async def _ask(self, asked: _Asked, grants: Grants) -> None:
         if said := self._noes.get(grants):
             raise RequestRefused(said)
-        if self._questions >= MOST_ASKED:
+        if self._want is None or self._questions >= MOST_ASKED:
             raise RequestRefused(
                 f"{self._untold(asked, writes=bool(grants.write))} (One call asks {MOST_ASKED} times.)"
             )

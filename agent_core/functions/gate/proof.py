@@ -10,11 +10,12 @@ import json
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from agent_core.access.grants import NOTHING, Grants, Question
+from agent_core.access.grants import NOTHING, FileRequests, Grants, Question
 from agent_core.access.grants.items import written as grant_item
 from agent_core.base.problem import Evidence, Problem
 from agent_core.base.untrusted import fence
@@ -169,10 +170,14 @@ def can_be_called(tree: ast.Module, snapshot: Snapshot, guarded: frozenset[str])
 
 @dataclass(frozen=True, slots=True)
 class Callees:
-    """The handler of an example's requests: calls of other functions are made, all others refused and recorded."""
+    """The handler of an example's requests: granted files are read, and other functions called, but without grants.
+
+    All other requests are refused and recorded.
+    """
 
     snapshot: Snapshot
     trial: TrialTools
+    files: FileRequests | None = None
     depth: int = 1
     refused: list[str] = field(default_factory=list)
 
@@ -182,6 +187,8 @@ class Callees:
         Raises:
             RequestRefused: it cannot be called, or did not return.
         """
+        if self.files is not None and name.startswith("file_"):
+            return await self.files.answer(name, arguments)
         if name != "call":
             if name != "progress" and not name.startswith("file_"):
                 self.refused.append(f"`self.{name}` reaches what an example does not have")
@@ -196,7 +203,7 @@ class Callees:
         job = Job(
             self.snapshot.modules, function.module, FunctionCall(function.name, checked), self.trial.limits, NO_ACCESS
         )
-        outcome = await self.trial.sandbox.run(replace(job, handler=replace(self, depth=self.depth + 1)))
+        outcome = await self.trial.sandbox.run(replace(job, handler=replace(self, files=None, depth=self.depth + 1)))
         if isinstance(outcome, Returned):
             return outcome.value
         if path := _shut_path(outcome):
@@ -444,8 +451,10 @@ async def run(
     is_float = promises_floats(function.returns)
 
     async def tried(example: Example | GivenExample) -> ExampleResult:
-        callees, work = Callees(snapshot, trial), Evaluation(example.setup, example.call)
-        result = _result(example, await trial.run(snapshot.modules, function.module, work, callees), is_float)
+        work = Evaluation(example.setup, example.call, asks=trial.files is not None)
+        with closing(trial.files()) if trial.files else nullcontext() as files:
+            callees = Callees(snapshot, trial, files)
+            result = _result(example, await trial.run(snapshot.modules, function.module, work, callees), is_float)
         if result.agreed or grants is None:
             return result
         path, unrun = _shut_path(result.outcome), callees.refused[0] if callees.refused else ""

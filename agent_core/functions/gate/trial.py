@@ -5,11 +5,11 @@ The tools of all stages that use a worker are also here. What a worker reports i
 
 import asyncio
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from agent_core.access.grants import NOTHING, Grants
+from agent_core.access.grants import NOTHING, FileRequests, Grants
 from agent_core.access.grants.permit import raised
 from agent_core.access.packages.projects import project_of
 from agent_core.base.characters import FLAWS
@@ -74,13 +74,15 @@ class Workers(Protocol):
 class Granted:
     """The terms for judging a candidate: its grants, its package paths, and the functions that need a grant.
 
-    `approval_mode` is how the user is asked for missing grants.
+    `approval_mode` is how the user is asked for missing grants. `files` returns a handler of an example's requests for
+    granted files, where a worker cannot read them directly.
     """
 
     grants: Grants = NOTHING
     access: Access = NO_ACCESS
     guarded: frozenset[str] = frozenset()
     approval_mode: "Way" = "absent"
+    files: Callable[[], FileRequests] | None = None
 
 
 UNGRANTED: Final = Granted()
@@ -97,6 +99,7 @@ class TrialTools:
     reader: "DescriptionReader | None" = None
     finder: "FunctionSearch | None" = None
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # for work that must run alone
+    files: Callable[[], FileRequests] | None = None  # as in `Granted`
 
     def granted(self, granted: Granted) -> "TrialTools":
         """Return these tools with the granted packages, time and memory, but without access to the outside world."""
@@ -104,9 +107,8 @@ class TrialTools:
         return replace(self, access=access, limits=raised(self.limits, granted.grants))
 
     def reading(self, granted: Granted) -> "TrialTools":
-        """Return tools that can also read the granted files, but not write any, because tests must not."""
-        access = granted.access
-        return replace(self.granted(granted), access=replace(access, readable=access.paths, writable=()))
+        """Return tools that can also reach the granted files."""
+        return replace(self.granted(granted), access=granted.access, files=granted.files)
 
     async def run(
         self, modules: "Modules", module: str, work: Work, handler: "RequestHandler | None" = None

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -170,18 +171,20 @@ class CallService:
     async def _reached_lines(
         self, function: "Function", snapshot: "Snapshot", example: "Example"
     ) -> tuple[set[int], set[int]]:
-        permit = await self._grants.having(function, snapshot)
+        shows_files = await self._sandbox.shows_files()
+        granted = await self._grants.having(function, snapshot, shows_files=shows_files)
         nobody = DebuggerSlot()  # without a debugger, so no breakpoint stops the example
         watch = self.debugging.watch(trace="cover", covers=(function.module, function.name), slot=nobody)
 
         async def answer(name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross
             return await watch.answer(arguments, snapshot) if name == "debug" else None
 
-        with watch.over(function.name, snapshot) as around:
-            work = Evaluation(example.setup, example.call)
-            job = Job(snapshot.modules, function.module, work, self._sandbox.limits, permit.access, around=around)
-            secrets = CallSecrets(self._sandbox.secrets, function.name, permit.grants.secrets)
-            await self._sandbox.run(job, MaskedChannel(secrets, answer))
+        requests = closing(granted.files()) if granted.files else nullcontext()
+        with requests as files, watch.over(function.name, snapshot) as around:
+            work = Evaluation(example.setup, example.call, asks=granted.files is not None)
+            job = Job(snapshot.modules, function.module, work, self._sandbox.limits, granted.access, around=around)
+            secrets = CallSecrets(self._sandbox.secrets, function.name, granted.grants.secrets)
+            await self._sandbox.run(job, MaskedChannel(secrets, answer, files=files))
         own = range(function.line, function.end_line + 1)
         ran = {row.at.line for row in watch.lines if row.at.path == function.path and row.at.line in own}
         return ran, {line for line in watch.can_run if line in own}

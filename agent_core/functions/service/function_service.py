@@ -587,9 +587,9 @@ class FunctionService:
             report, _ = await self.calls.made(function, snapshot, arguments, author=author)
             return function_facts.FunctionTestReport(name, (), await self._mark_unproven(report, function, snapshot))
         snapshot = self.registry.snapshot()
-        results = await self._parts.gate().run_examples(
-            function, snapshot, await self.granting.having(function, snapshot)
-        )
+        shows_files = await self._parts.sandbox().shows_files()
+        granted = await self.granting.having(function, snapshot, shows_files=shows_files)
+        results = await self._parts.gate().run_examples(function, snapshot, granted)
         return function_facts.FunctionTestReport(name, tuple(results), None)
 
     def names(self) -> Sequence[str]:

@@ -129,10 +129,22 @@ class GrantService:
         spelled = self.reach.spelled(self.packages.known(grants))
         return replace(await self.ungranted(snapshot), grants=spelled, access=self.reach.access(grants, owner))
 
-    async def having(self, function: "Function", snapshot: "Snapshot") -> Granted:
-        """Return the same for an existing function."""
+    async def having(self, function: "Function", snapshot: "Snapshot", *, shows_files: bool) -> Granted:
+        """Return the same for the examples of an existing function, which read granted files and write none.
+
+        `shows_files` says whether a worker can read them directly.
+        """
         owner = f"{function.module}.{function.name}"
-        return await self.granted(await self.in_force(function, snapshot), snapshot, owner)
+        granted = await self.granted(await self.in_force(function, snapshot), snapshot, owner)
+        access = replace(granted.access, readable=granted.access.paths, writable=())
+
+        def files() -> FileRequests:
+            grants = Grants(read=granted.grants.read + granted.grants.write)
+            requests = FileRequests(self.reach, function.name, Permit({}, self._limits, grants, access), None)
+            requests.is_shown = False
+            return requests
+
+        return replace(granted, access=access, files=None if shows_files or not access.readable else files)
 
     async def in_force(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return what a function may reach now: by the user's approval, or by the file if the settings allow it."""
