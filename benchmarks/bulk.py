@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import agent_core
+from agent_core.base.machine import cores
 from agent_core.functions.service import CheckRequest
-from agent_core.functions.service.review_pool import cores
 
 from .measure import Row, in_turn, median_ms, ratio, show
 

@@ -58,6 +58,11 @@ _FAR: Final = 1 << 40  # beyond the locked files' data
 _PAUSE_S: Final = 0.05
 _LOCK_FILE: Final = ".lock"
 _OPEN_FILES: Final = Path("/proc/self/fd")
+_SOCKETS: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+_LISTENS: Final = "0A"
+# The local addresses at which a connection to 127.0.0.1 arrives: 127.0.0.1, any address, and both in a dual-stack
+# socket.
+_ADDRESSES: Final = frozenset({"0100007F", "00000000", "0" * 32, "0" * 16 + "FFFF0000" + "0100007F"})
 
 
 def open_folder(folder: Path, *, follows: bool = False) -> int:
@@ -119,6 +124,22 @@ def try_record_lock(descriptor: int) -> bool:
     return True
 
 
+def lock_holder(*paths: Path) -> str:
+    """Return a process that has locked one of these files, from Linux's list of locks; "" if there is none.
+
+    The files are not opened for this: closing one again would drop the locks of this process on it.
+    """
+    if sys.platform != "linux":
+        return ""
+    try:
+        held = [path.stat() for path in paths if path.exists()]
+        lines = [line.split() for line in Path("/proc/locks").read_text("ascii").split("\n")]
+    except OSError:
+        return ""
+    files = {f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}" for file in held}
+    return next((line[4] for line in lines if len(line) > 5 and line[5] in files), "")
+
+
 def user_id() -> int:
     """Return the user id of this process, comparable with `st_uid`; 0 on Windows, as for every file there."""
     if sys.platform == "win32":
@@ -135,6 +156,19 @@ def user_name(user: int) -> str:
         except KeyError:
             pass
     return f"user {user}"
+
+
+def is_own_port(port: int) -> bool:
+    """Return whether every listener on a port of 127.0.0.1 belongs to this user or to root; False if unknown."""
+    try:
+        rows = [
+            row.split() for table in _SOCKETS if table.exists() for row in table.read_text("ascii").splitlines()[1:]
+        ]
+        places = ((row[1].partition(":"), int(row[7])) for row in rows if row[3] == _LISTENS)
+        owners = {owner for (at, _, number), owner in places if at in _ADDRESSES and int(number, 16) == port}
+    except (OSError, ValueError, IndexError):
+        return False
+    return bool(owners) and owners <= {user_id(), 0}
 
 
 def grants_others(status: os.stat_result, rights: int) -> bool:
@@ -200,6 +234,11 @@ def bound(memory: int, files: int) -> None:
             except (OSError, ValueError):
                 if sys.platform == "linux":
                     raise
+
+
+def cores() -> int:
+    """Return the number of processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def kill_group(process: int) -> None:

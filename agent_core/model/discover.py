@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
@@ -24,24 +23,6 @@ from .failures import base_url_hint
 from .tokens import listed_window
 from .tour.script import LABEL as TOUR_LABEL
 from .tour.script import NAME as TOUR
-
-_TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-_LISTENS: Final = "0A"
-# The local addresses at which a connection to 127.0.0.1 arrives: 127.0.0.1, any address, and both in a dual-stack
-# socket.
-_ADDRESSES: Final = frozenset({"0100007F", "00000000", "0" * 32, "0" * 16 + "FFFF0000" + "0100007F"})
-
-
-def is_of_this_user(port: int) -> bool:
-    """Return whether every listener on a port of 127.0.0.1 belongs to this user or to root; False if unknown."""
-    try:
-        rows = [row.split() for table in _TABLES if table.exists() for row in table.read_text("ascii").splitlines()[1:]]
-        places = ((row[1].partition(":"), int(row[7])) for row in rows if row[3] == _LISTENS)
-        owners = {owner for (at, _, number), owner in places if at in _ADDRESSES and int(number, 16) == port}
-    except (OSError, ValueError, IndexError):
-        return False
-    return bool(owners) and owners <= {machine.user_id(), 0}
-
 
 Kind: TypeAlias = Literal["endpoint", "local", "tour"]
 _Entries: TypeAlias = list[dict[str, Any]]  # Any: foreign JSON
@@ -116,7 +97,7 @@ async def choose(
         return named
     chosen = await _on_this_machine(name, quirks().servers if servers is None else servers)
     for server in chosen:
-        if is_of_this_user(urlsplit(server.endpoint_url).port or 0) or confirmed(server.endpoint_url):
+        if machine.is_own_port(urlsplit(server.endpoint_url).port or 0) or confirmed(server.endpoint_url):
             return server
     stored = None if name else weights()
     if stored and engine():

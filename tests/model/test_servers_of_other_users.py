@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from agent_core.access.grants.addresses import confirm, is_confirmed
+from agent_core.base import machine
 from agent_core.base.settings import ModelSettings
-from agent_core.model import discover as listening
 from agent_core.model.dialect import ServerKind
 from agent_core.model.discover import UnconfirmedServer, choose
 from tests.kit import ScriptedModel
@@ -69,8 +69,8 @@ async def test_where_nobody_says_whose_a_port_is_it_is_asked(
     scripted: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = scripted([], models=["mine"])
-    monkeypatch.setattr(listening, "_TABLES", (tmp_path / "tcp",))
+    monkeypatch.setattr(machine, "_SOCKETS", (tmp_path / "tcp",))
     with pytest.raises(UnconfirmedServer):
         await choose(ModelSettings(), {}, servers=[here("Own", own)])
     (tmp_path / "tcp").write_text("odd\nodd odd\n")
-    assert not listening.is_of_this_user(here("Own", own).port)
+    assert not machine.is_own_port(here("Own", own).port)

@@ -7,7 +7,6 @@ with this process. They read and write JSON lines; the answer to a job has its n
 
 import asyncio
 import json
-import os
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections import deque
@@ -18,7 +17,7 @@ from functools import lru_cache
 from tempfile import TemporaryFile
 from typing import Any
 
-from agent_core.base import programs
+from agent_core.base import machine, programs
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.json_form import to_json
 from agent_core.base.problem import Place, Problem
@@ -205,17 +204,12 @@ class ReviewContext:
         return cls(new_rules, SandboxSettings(**data["sandbox"]), snapshot)
 
 
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @asynccontextmanager
 async def judges(
     context: ReviewContext, gate: Gate, jobs: int | None, *, processes: int | None = None
 ) -> AsyncIterator[Judge]:
     """Yield a judge of jobs: this process if there are few, otherwise one process per core."""
-    count = processes or (1 if jobs is not None and jobs <= _FEW else cores())
+    count = processes or (1 if jobs is not None and jobs <= _FEW else machine.cores())
     if count <= 1 and processes is None:
         slots = asyncio.Semaphore(AT_ONCE)
 

@@ -541,7 +541,7 @@ def _engine(weights: Weights, file: Path, settings: ModelSettings) -> Engine:
 
 def default_threads() -> int:
     """Return all cores but one: with all of them, the engine waits for other programs (measured: 10 times slower)."""
-    return max(len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 2) - 1, 1)
+    return max(machine.cores() - 1, 1)
 
 
 def check_processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:

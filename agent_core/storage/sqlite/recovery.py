@@ -7,7 +7,6 @@ import mmap
 import os
 import secrets
 import stat
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ import apsw
 from agent_core.base import machine
 from agent_core.base.errors import ForeignState, StorageError
 from agent_core.base.seal import Sealer
-from sandbox.wire.lines import bare_lines
 
 from ..folder import open_lock
 from ..subject import ANYTHING, Misfit, Shape, StoreClock, parse_row, sign
@@ -34,7 +32,6 @@ _PURPOSE = "state"
 _ID_BYTES = 24
 _LONGEST = 1_000
 _MAGIC = b"SQLite format 3\0"
-_LOCKS: Final = Path("/proc/locks")
 COMPANIONS = (*LOGS, "")  # the file itself last: a new file must never be used with the old one's log
 JOURNAL = "-journal"
 
@@ -161,27 +158,11 @@ def _without_foreign(place: StatePlace) -> Iterator[str]:
 
 
 def _check_unused(path: Path) -> None:
-    if holder := _holder(path):
+    if holder := machine.lock_holder(path, Path(f"{path}-shm")):
         raise StorageError(
             f"Process {holder} has the state file `{path}` open, so it was not moved.",
             fix="Be the same user with the same XDG_DATA_HOME as that process, or end it first.",
         )
-
-
-def _holder(path: Path) -> str:
-    """Return the process that has a state file open, from the kernel's list of locks; "" if there is none.
-
-    The file is not opened for this: closing it again would drop the locks of this process on it.
-    """
-    if sys.platform != "linux":  # no other system lists its locks
-        return ""
-    try:
-        held = [part.stat() for part in (path, Path(f"{path}-shm")) if part.exists()]
-        lines = [line.split() for line in bare_lines(_LOCKS.read_text("ascii"))]
-    except OSError:
-        return ""
-    files = {f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}" for file in held}
-    return next((line[4] for line in lines if len(line) > 5 and line[5] in files), "")
 
 
 def _replace_state(place: StatePlace, reason: str = "was damaged") -> str:
