@@ -188,6 +188,9 @@ def test_the_image_is_built_from_all_that_the_package_is_built_from() -> None:
     lines = (ROOT / "deploy" / "Containerfile").read_text().splitlines()
     copied = {name for line in lines if line.startswith("COPY ") for name in line.split()[1:-1]}
     assert needed - copied == set()
+    (extras,) = [line.removeprefix("ARG EXTRAS=").split(",") for line in lines if line.startswith("ARG EXTRAS=")]
+    assert "portable" in extras
+    assert {*extras} <= about["project"]["optional-dependencies"].keys()
 
 
 def test_a_value_of_the_compose_files_is_never_its_own_text() -> None:
