@@ -7,6 +7,7 @@ compared by device and inode, and all later operations use the descriptor.
 import os
 import re
 import stat
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ from ..access import Access, AccessRefused
 
 Identity: TypeAlias = tuple[int, int]  # device, inode
 
-_ONLY_NAME: Final = sum(getattr(os, name, 0) for name in ("O_PATH", "O_NOFOLLOW", "O_CLOEXEC"))  # macOS has no O_PATH
+_ONLY_NAME: Final = sum(getattr(os, f"O_{name}", 0) for name in ("PATH", "NOFOLLOW", "NONBLOCK", "CLOEXEC"))
+# macOS has no `O_PATH`, without which a pipe would block.
 _ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
 _OURS: Final = ("/scratch", "/.old")  # paths that the small root uses itself
 _OF_THE_KERNEL: Final = (
@@ -150,25 +152,10 @@ def _looked_at(opened: OpenedGrant, chain: list[Identity], guards: list[_Guard])
     return opened
 
 
-def require_rights(grants: Sequence[OpenedGrant]) -> None:
-    """Check that the current user of this process has the granted rights.
-
-    Raises:
-        AccessRefused: a right is missing; the message names the owner of the file.
-    """
-    for grant in grants:
-        mode = os.R_OK | (os.X_OK if grant.is_folder else 0) | (os.W_OK if grant.writable else 0)
-        if not os.access(grant.path, mode, follow_symlinks=False):
-            facts = os.fstat(grant.descriptor)
-            action = "read and written" if grant.writable else "read"
-            raise AccessRefused(
-                f"{grant.path} cannot be {action} by user {os.geteuid()}, as whom functions run that reach it: "
-                f"it belongs to user {facts.st_uid}, mode {stat.S_IMODE(facts.st_mode):o}"
-            )
-
-
 def _refuse_the_kernels(path: str) -> None:
     """Raise AccessRefused if the path is on a kernel file system, or one is mounted below it."""
+    if sys.platform != "linux":  # no other system has these, or lists its mounts there
+        return
     deepest, kind_there = "", ""
     for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
         before, _, after = line.partition(b" - ")

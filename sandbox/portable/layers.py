@@ -41,6 +41,8 @@ def _why_not_held(put_on: Callable[[], None]) -> str:
 
 
 def _limit() -> None:
+    if sys.platform == "win32":
+        return  # a job object takes their place
     import resource  # noqa: PLC0415 - Windows has none
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,8 +1,6 @@
 """The start of level `portable`: the component, a first child, and the self-test in it."""
 
 import asyncio
-import os
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -43,8 +41,7 @@ async def start_portable(folder: Path, slots: int, absent: tuple[str, ...], tell
         code = await asyncio.to_thread(find_or_build, folder, tell)
     except NoComponent as error:
         raise _unavailable(str(error)) from error
-    user = another_user() if sys.platform == "linux" and os.geteuid() == 0 else None
-    pools = ChildPools(ChildPlan(code, user, absent=absent), slots)
+    pools = ChildPools(ChildPlan(code, another_user(), absent=absent), slots)
     try:
         held = await pools.lean_pool.start_ahead()
         report = await examine(pools.lean, is_process=False)

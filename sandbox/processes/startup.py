@@ -6,6 +6,7 @@ flags of that worker. Each canary is an attempt to escape, and the host would se
 
 import asyncio
 import os
+import platform
 import socket
 import stat
 import sys
@@ -154,7 +155,7 @@ async def find_ground(
     """Start the strongest (or the chosen) level that passes its self-test. Raise SandboxUnavailable if none does."""
     _require_platform(override=override)
     plan = plan_for(packages, slots, scratch_folder)
-    missing = [_UNTRIED.format(machine)] if (machine := os.uname().machine) in NEVER_RUN else []
+    missing = [_UNTRIED.format(machine)] if (machine := platform.machine()) in NEVER_RUN else []
     for level in () if override else _in_order():
         if choice not in ("auto", level):
             continue
@@ -208,12 +209,14 @@ def plan_for(packages: dict[str, str], slots: int, scratch_folder: str) -> Zygot
         slots=slots,
         scratch=Limits().scratch,
         scratch_folder=scratch_folder,
-        user=another_user() if os.geteuid() == 0 else None,
+        user=another_user(),
     )
 
 
 def another_user() -> int | None:
-    """Return a user id without an account, or that of `nobody`; None if this system allows neither."""
+    """Return a user id without an account, or that of `nobody`; None if not root, or if this system allows neither."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return None
     users = Path("/proc/self/uid_map")
     lines = [line.split() for line in users.read_text().splitlines()] if users.exists() else []
     mapped = [range(int(first), int(first) + int(count)) for first, _outside, count in lines]
@@ -253,7 +256,7 @@ def without_root(plan: ZygotePlan) -> ZygotePlan:
 
 
 def _require_platform(*, override: bool) -> None:
-    machine = os.uname().machine if hasattr(os, "uname") else sys.platform
+    machine = platform.machine()
     if sys.platform != "linux" or machine not in TABLES:
         missing = (f"no sandbox for {sys.platform} on {machine} yet{_ADVICE.get(sys.platform, '')}",)
     elif not (hasattr(os, "fork") and Path("/proc/self").exists()):

@@ -55,7 +55,7 @@ class WorkerUsage:
     def of(cls, pid: int) -> "WorkerUsage":
         """Open the status of a process, which must not be reaped before this is closed."""
         with contextlib.suppress(OSError):
-            return cls(pid, os.open(f"/proc/{pid}/status", os.O_RDONLY | os.O_CLOEXEC)) if pid > 0 else cls()
+            return cls(pid, os.open(f"/proc/{pid}/status", os.O_RDONLY)) if pid > 0 else cls()
         return cls(pid)
 
     def close(self) -> None:
@@ -77,10 +77,10 @@ class WorkerUsage:
         The memory is the peak resident one of a living process, including pages shared with the zygote.
         """
         now = _processor_time(self.pid)
-        try:
-            status = os.pread(self.status, _MAX_TEXT, 0) if self.status >= 0 else b""
-        except OSError:
-            status = b""
+        status = b""
+        if sys.platform == "linux" and self.status >= 0:
+            with contextlib.suppress(OSError):
+                status = os.pread(self.status, _MAX_TEXT, 0)
         words = status.partition(b"\nVmHWM:")[2].split(maxsplit=1)
         return Used(None if now is None else max(0.0, now - since), int(words[0]) << 10 if words else None)
 
@@ -107,10 +107,10 @@ class ProcessorWait:
 
 
 def _processor_time(pid: int) -> float | None:
-    try:
-        return time.clock_gettime(~pid << 3 | _CLOCK_OF_A_PROCESS) if pid else None
-    except (OSError, AttributeError):  # Windows has no such clocks
-        return None
+    if sys.platform == "linux" and pid:
+        with contextlib.suppress(OSError):
+            return time.clock_gettime(~pid << 3 | _CLOCK_OF_A_PROCESS)
+    return None
 
 
 def _wait_seconds(path: str) -> float:
@@ -122,6 +122,8 @@ def _wait_seconds(path: str) -> float:
 
 def number_of(pidfd: int) -> int:
     """Return the same as `pid_of`, but faster. The descriptor must be a pidfd: others may misinterpret the ioctl."""
+    if sys.platform != "linux":
+        return 0
     import fcntl  # noqa: PLC0415 - Windows does not have it, and imports this module too
 
     buffer = bytearray(_ASKED)
@@ -158,15 +160,9 @@ def threads_of(pid: int) -> int:
         return 1
 
 
-def reaped(pid: int) -> tuple[int, Used]:
-    """Wait for the end of a child. Return its exit status and its total usage."""
-    _pid, status, spent = os.wait4(pid, 0)
-    return os.waitstatus_to_exitcode(status), Used(spent.ru_utime + spent.ru_stime, spent.ru_maxrss << 10)
-
-
 def _read(path: str) -> bytes:
     """Return the content of a file in `/proc`."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         return os.read(descriptor, _MAX_TEXT)
     finally:

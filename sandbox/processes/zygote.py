@@ -40,7 +40,6 @@ from ..inside.debugger import stand_by
 from ..inside.edge import attempt
 from ..inside.jobs import perform, serve_calls
 from ..inside.rehearsal import TIMES, rehearse
-from .usage import reaped
 
 
 def wipe(folder: Path) -> None:
@@ -142,7 +141,7 @@ class WarmProcess:
             self.attempt("privileges", limits.drop_privileges, user, group)
         if plan.has_outer:  # otherwise the parent is a thread of the host, which may end earlier
             limits.end_with_parent()  # after the change of user, which would reset it
-        opened_grants.require_rights(grants)
+        _require_rights(grants)
         self._rules = self._make_rules(grants)
         self._filter = self._make_filter()
 
@@ -249,18 +248,36 @@ class WarmProcess:
 
     def _reap(self, pid: int) -> None:
         """Reap a worker that the host has killed. Reuse its slot only if its scratch folder could be emptied."""
-        status, used = reaped(pid)
+        _pid, status, spent = os.wait4(pid, 0)
         slot = self._slot_of.pop(pid)
         try:
             wipe(self._slots[slot])
             self._free.append(slot)
         except OSError:
             self._slots[slot] = Path("/")
-        self._tell({"kind": "reaped", "status": status, "cpu_s": used.cpu_s, "memory": used.memory})
+        usage = {"cpu_s": spent.ru_utime + spent.ru_stime, "memory": spent.ru_maxrss << 10}
+        self._tell({"kind": "reaped", "status": os.waitstatus_to_exitcode(status), **usage})
 
     def _tell(self, message: dict[str, Any], *descriptors: int) -> None:  # JSON
         carried = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack(f"{len(descriptors)}i", *descriptors))]
         self._control.sendmsg([json.dumps(message).encode()], carried if descriptors else [])
+
+
+def _require_rights(grants: Sequence[opened_grants.OpenedGrant]) -> None:
+    """Check that the current user of this process has the granted rights.
+
+    Raises:
+        AccessRefused: a right is missing; the message names the owner of the file.
+    """
+    for grant in grants:
+        mode = os.R_OK | (os.X_OK if grant.is_folder else 0) | (os.W_OK if grant.writable else 0)
+        if not os.access(grant.path, mode, follow_symlinks=False):
+            facts = os.fstat(grant.descriptor)
+            action = "read and written" if grant.writable else "read"
+            raise AccessRefused(
+                f"{grant.path} cannot be {action} by user {os.geteuid()}, as whom functions run that reach it: "
+                f"it belongs to user {facts.st_uid}, mode {stat.S_IMODE(facts.st_mode):o}"
+            )
 
 
 def _make_slots(root: Path, count: int, user: int | None) -> list[Path]:

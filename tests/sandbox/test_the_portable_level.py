@@ -613,3 +613,53 @@ def test_where_there_is_one_wall_the_user_is_asked_once(tmp_path: Path, answer: 
     after = _doctor(data, tmp_path)
     assert after["level"] == level
     assert told in after["missing"][-1]
+
+
+_ON_MACOS = """
+import os, sys
+from tests.kit.elsewhere import leave_linux
+leave_linux()
+sys.platform = "darwin"
+from agent_core.base import machine
+from sandbox import Access
+from sandbox.access import AccessRefused
+from sandbox.confine.opened_grants import opened
+
+for path in sys.argv[1:]:
+    try:
+        with opened(Access(readable=(path,)), ()) as (grant,):
+            print(os.read(machine.reopen(grant.descriptor, grant.path, os.O_RDONLY), 99).decode())
+    except AccessRefused as refusal:
+        print(refusal)
+"""
+_ON_WINDOWS = """
+import os, sys, time
+from tests.kit.elsewhere import leave_linux
+leave_linux()
+del os.O_CLOEXEC, os.pread, time.clock_gettime
+sys.platform = "win32"
+from sandbox.processes.usage import ProcessorWait, WorkerUsage
+
+usage = WorkerUsage.of(os.getppid())
+print(usage.used().cpu_s, usage.waited(), ProcessorWait(usage).seconds())
+"""
+
+
+def _elsewhere(program: str, *arguments: str) -> str:
+    start = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(start, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="parts of Linux are taken away")
+def test_without_a_list_of_mounts_granted_files_are_opened_and_pipes_block_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("granted")
+    os.mkfifo(tmp_path / "pipe")
+    told = _elsewhere(_ON_MACOS, str(tmp_path / "file"), str(tmp_path / "pipe"))
+    assert told == f"granted\n{tmp_path / 'pipe'} is neither a file nor a folder\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="parts of Linux are taken away")
+def test_without_the_kernels_counters_the_usage_is_unknown() -> None:
+    assert _elsewhere(_ON_WINDOWS) == "None 0.0 0.0\n"
