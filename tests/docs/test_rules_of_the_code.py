@@ -39,7 +39,7 @@ ALLOWED = {
         workspace/reading_copy""",
     "a file of the system": """
         __main__ base/own_environment base/own_installation functions/mcp/confined functions/mcp/connection
-        interfaces/cli interfaces/repl/prompt model/discover model/local/engine
+        interfaces/cli interfaces/repl/prompt model/local/engine
         model/local/server""",
     "opened through no link and without waiting, for more than to read it whole": """
         access/broker/broker access/grants/files access/grants/permit access/grants/record access/packages/environment
