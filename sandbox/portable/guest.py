@@ -223,7 +223,7 @@ class _Output(io.FileIO):
 
 def _stream(number: int) -> io.TextIOWrapper:
     raw: Any = _Output(number, "wb", closefd=False)  # in place of a buffer
-    return io.TextIOWrapper(raw, "utf-8", "backslashreplace", newline="\n", line_buffering=True, write_through=True)
+    return io.TextIOWrapper(raw, "utf-8", "backslashreplace", newline="\n", line_buffering=True)
 
 
 def serve(plan: dict[str, Any]) -> None:

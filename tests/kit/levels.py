@@ -123,7 +123,7 @@ NOT_THERE: Final = {  # why a test does not apply to level `portable` → its fi
         "test_describe_gives_json_schema_of_what_syntax_cannot_decide",
         "test_a_package_of_the_list_can_be_imported_and_others_cannot",
         "test_a_package_that_is_named_only_at_run_time_is_found_too",
-        "test_a_check_that_is_gone_is_named_and_needs_a_reason_and_one_that_stays_needs_none",
+        "test_a_check_that_is_gone_is_named_and_needs_a_yes_to_its_reason",
         "test_what_the_gate_had_no_time_for_is_not_shown_as_passed",
     ),
     "its clock shows UTC": ("test_a_zone_that_the_environment_names_is_kept",),
@@ -143,6 +143,7 @@ NOT_THERE: Final = {  # why a test does not apply to level `portable` → its fi
     "the level is chosen by a variable": (
         "test_settings_of_a_wrong_shape_are_a_settings_error[no-section]",
         "test_a_verb_that_reads_loads_nothing_that_judges_calls_or_asks",
+        "test_a_verb_that_reads_the_state_alone_loads_no_workspace",
         "test_a_command_finds_all_that_it_imports_when_it_starts_from_nothing",
         "test_a_host_of_mcp_servers_starts_the_workspace_by_its_configuration",
         "test_a_function_is_listed_called_and_grown_in_a_turn",
