@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import agent_core
-from agent_core.functions.service.library import ImportedFunction, Taking
+from agent_core.functions.service.library import ImportedFunction, ImportRequest
 
 HALVES = ("shown", "held")
 _LONGEST_LINE = 240
@@ -44,8 +44,8 @@ async def taken(path: Path) -> Taken:
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         async with agent_core.Workspace.open(folder) as workspace:
-            request = Taking(path, dry_run=True)
-            report = await workspace.functions.batch.take_over(request, lambda _: None, lambda _: None)
+            request = ImportRequest(path, dry_run=True)
+            report = await workspace.functions.batch.import_library(request, lambda _: None, lambda _: None)
     unread = sum(file.code != "passed-over" for file in report.files)
     return Taken(path.name, tuple(report.functions), time.perf_counter() - began, unread)
 

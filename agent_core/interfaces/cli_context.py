@@ -31,7 +31,7 @@ from agent_core.base.user_folders import NoHome
 from agent_core.base.workspace_folder import current_workspace
 from sandbox.wire.strict_json import Malformed, read_toml
 
-from .spans import Line, line, write
+from .styled_lines import Line, line, write
 
 workspace_option = click.option(
     "--workspace",

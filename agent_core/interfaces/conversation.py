@@ -35,8 +35,8 @@ from .faults import crash_line, fault_lines, innermost, turn_fault
 from .options import RunOptions
 from .render.agent_view import behind_lines
 from .render.call_log import CallLog, changed_lines, is_own, is_speech
-from .spans import Line, line, warned
 from .spending import Spending
+from .styled_lines import Line, line, warned
 from .ui import Listener, Voice
 
 _QUIET_S: Final = 0.5  # time before a running command is shown

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 from agent_core.base import machine
 from agent_core.base.untrusted import one_line, visible
 
-from .spans import Line, folded, line, painted, screen_columns, write
+from .styled_lines import Line, folded, line, painted, screen_columns, write
 
 _QUIET_S, _MOST_PIECES = 0.15, 100
 UNSEEN: Final = "That cannot be an answer yet: not all of it has been shown."

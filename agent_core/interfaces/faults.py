@@ -16,7 +16,7 @@ from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import bare_lines
 
 from .cli_context import print_json, traced
-from .spans import Line, line, write
+from .styled_lines import Line, line, write
 
 REFUSED, USAGE = 1, 2
 

@@ -44,7 +44,7 @@ from .dialog import agreed, ask, ask_hidden, say
 from .faults import fault_lines
 from .options import TOUR, RunOptions
 from .progress import Download, StatusLine
-from .spans import Line, line, warned
+from .styled_lines import Line, line, warned
 
 _LEAVE = ("q", "quit", "exit", "/exit")
 _MOST_FILES: Final = 100  # files counted in an existing folder

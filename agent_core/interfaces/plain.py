@@ -21,7 +21,7 @@ from .dialog import forget_typed, show_mark
 from .options import RunOptions
 from .shell_door import decide, is_attended
 from .slash import is_command, take
-from .spans import line, warned, write
+from .styled_lines import line, warned, write
 from .ui import JsonLines, Listener, Voice
 
 MARK = "› "

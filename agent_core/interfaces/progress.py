@@ -13,7 +13,7 @@ from agent_core.base import events
 from agent_core.base.untrusted import one_line
 
 from .dialog import say
-from .spans import cut, duration, line, meter, screen_columns, takes_colour
+from .styled_lines import cut, duration, line, meter, screen_columns, takes_colour
 
 CELLS = 20
 

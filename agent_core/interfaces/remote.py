@@ -13,7 +13,6 @@ from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.own_environment import environment
 from agent_core.base.settings import TOKEN
 
-from .catalogue import BY_NAME, GROUPS, check_source, group, nearest
 from .cli_context import CliContext
 from .client.client import Client
 from .client.wire import HttpWire
@@ -25,8 +24,9 @@ from .render.call_log import CallLog
 from .server.command_operations import NEEDS_TEXT, NEEDS_YES
 from .server.failures import ApiRefusal
 from .shell_door import decide, is_attended, print_result
+from .slash_catalog import BY_NAME, GROUPS, check_source, group, nearest
 from .slash_shell import OF_SHELL, shell_words
-from .spans import explained, line, screen_columns, write
+from .styled_lines import explained, line, screen_columns, write
 from .ui import JsonLines, Listener, PlainText, Voice
 
 _OWN: Final = ("retry", "pop", "new", "help", "exit")

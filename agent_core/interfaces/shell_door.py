@@ -19,7 +19,7 @@ from .dialog import TerminalAnswers, agrees, answered, say, typed_line
 from .progress import SourceProgressBar, StatusLine
 from .render.function_view import source_lines
 from .render.grant_question import GrantDialog
-from .spans import write
+from .styled_lines import write
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Approver, Decision, Question
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from . import state, ui
     from .cli_context import CliContext
-    from .spans import Line
+    from .styled_lines import Line
 else:
     state = LateModule("agent_core.interfaces.state")
     ui = LateModule("agent_core.interfaces.ui")

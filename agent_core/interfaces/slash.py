@@ -1,4 +1,4 @@
-"""The slash commands, those of the debugger, and the shorthands; names, usage and help are in `catalogue`."""
+"""The slash commands, those of the debugger, and the shorthands; names, usage and help are in `slash_catalog`."""
 
 import ast
 import asyncio
@@ -32,7 +32,6 @@ from sandbox.wire.values import BODY, TAG
 
 from . import slash_shell, undo
 from .attachments import command_block, named_in, with_blocks
-from .catalogue import BY_NAME, CALL, GROUPS, NEAR, SHELL, TO_MODEL, check_source, group, nearest, needed
 from .commands.calls import stopping_first
 from .commands.functions import challenge_hint, ended, judged
 from .commands.verb import ALWAYS, CommandEntry
@@ -42,10 +41,11 @@ from .menu import address_lines
 from .render.agent_view import report_lines, waiting_lines
 from .render.call_log import laid_open
 from .render.verdicts import value_lines
+from .slash_catalog import BY_NAME, CALL, GROUPS, NEAR, SHELL, TO_MODEL, check_source, group, nearest, needed
 from .slash_shell import PromptDoor, run_shell, show
-from .spans import Choice, Line, columns, explained, line, plain, screen_columns, warned
 from .spending import Spending, describe_price, ever_line, spending_lines, spent_since_ever
 from .state import opened_state
+from .styled_lines import Choice, Line, columns, explained, line, plain, screen_columns, warned
 from .undo import pop_last_turn, removed_line
 
 # Shorthands at a terminal: `=NAME(…)`, `?NAME`, `!COMMAND`, and @FILE within a message. The first three also have slash

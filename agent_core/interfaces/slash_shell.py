@@ -21,14 +21,14 @@ from agent_core.storage import TurnStore
 from sandbox.wire.lines import bare_lines
 
 from .attachments import headline
-from .catalogue import BY_NAME, VERBS, needed, verb_of
 from .commands.functions import results_of, revoked
 from .commands.verb import Door, Result, SourceProgress
 from .conversation import Conversation
 from .manual_edits import write_section
 from .render.function_view import shown_line
-from .spans import Line, line
+from .slash_catalog import BY_NAME, VERBS, needed, verb_of
 from .state import WorkspaceState, opened_state
+from .styled_lines import Line, line
 
 _STOPPABLE: Final = ("call", "test", "trace", "audit", "memory search", "attach", "agents watch")
 

@@ -17,7 +17,7 @@ from agent_core.storage import USAGE, Entry, TurnStore
 from sandbox.wire.strict_json import read_toml
 
 from .attachments import headline
-from .spans import Line, columns, line, money
+from .styled_lines import Line, columns, line, money
 
 FILE = "prices.toml"
 _MOST_BYTES = 256 << 10

@@ -30,7 +30,7 @@ from .render.call_log import (
 )
 from .render.function_view import quarantine_lines, row_lines, source_lines
 from .render.grant_question import GrantDialog, denied_lines
-from .spans import Choice, Line, Table, line, screen_columns, takes_colour, write
+from .styled_lines import Choice, Line, Table, line, screen_columns, takes_colour, write
 
 # Listeners for turns outside the prompt: plain text for pipes and dumb terminals, JSON lines for scripts.
 

@@ -22,7 +22,7 @@ from .render.agent_view import text_of
 from .render.agent_view import verdict_lines as helper_lines
 from .render.memory_view import edit_says
 from .render.verdicts import folded_lines
-from .spans import Line, line
+from .styled_lines import Line, line
 
 _UNDONE = "undo"
 

@@ -16,7 +16,7 @@ from agent_core.base import syntax
 
 from . import docstring, typenames
 from .literals import enum_members, enumeration, json_literal, literal_value, written_value
-from .spans import callee
+from .source_lines import callee
 from .tree import Scope
 from .typenames import Impossible, Schema, Unresolved
 

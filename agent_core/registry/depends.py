@@ -22,7 +22,17 @@ from sandbox.wire.lines import bare_lines, lines_of
 from . import examples
 from .module_edits import remove_from_all
 from .source import FOLDER, ModuleSource, is_helper, parse, parse_accepted, tree_of
-from .spans import ParsedText, blocks, bound_names, callee, first_line, is_bare_value, is_blank, is_literal, last_line
+from .source_lines import (
+    ParsedText,
+    blocks,
+    bound_names,
+    callee,
+    first_line,
+    is_bare_value,
+    is_blank,
+    is_literal,
+    last_line,
+)
 from .tree import Definition, imported_module, survey
 
 if TYPE_CHECKING:

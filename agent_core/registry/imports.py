@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agent_core.base.problem import Place, Problem
 
-from .spans import LineEdit, ParsedText, bound_names, is_bare_value, is_blank, last_line, with_newline
+from .source_lines import LineEdit, ParsedText, bound_names, is_bare_value, is_blank, last_line, with_newline
 
 _Key = tuple[str, str, str]  # module with leading dots, name, local name
 

@@ -13,7 +13,7 @@ from agent_core.base.problem import Place, Problem
 
 from .schema import read_module
 from .source import ModuleSource, parse
-from .spans import callee
+from .source_lines import callee
 from .tree import Definition, survey
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from sandbox.wire.lines import bare_lines, lines_of
 from . import imports
 from .module_file import save
 from .source import ModuleSource, parse
-from .spans import LineEdit, ParsedText, applied, bound_names, column_of, is_bare_value, is_blank, with_newline
+from .source_lines import LineEdit, ParsedText, applied, bound_names, column_of, is_bare_value, is_blank, with_newline
 from .tree import Definition, survey
 
 _Exported = ast.List | ast.Tuple

@@ -16,7 +16,7 @@ from .function import Function, ModuleReading
 from .literals import json_literal
 from .loader_names import caller_of
 from .source import MODULE_LIMIT, ModuleSource, is_helper, parse
-from .spans import first_line
+from .source_lines import first_line
 from .tree import Definition, Neighbors, Scope, survey, workspace_imports
 from .typenames import Impossible, Schema, Unresolved
 

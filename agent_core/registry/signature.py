@@ -17,7 +17,7 @@ from agent_core.base.untrusted import one_line
 
 from .schema import read_module
 from .source import ModuleSource
-from .spans import is_literal
+from .source_lines import is_literal
 
 if TYPE_CHECKING:
     from .function import Function

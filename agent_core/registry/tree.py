@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from .source import FOLDER, ModuleSource, parse
-from .spans import blocks
+from .source_lines import blocks
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _BUILTINS = frozenset(dir(builtins))

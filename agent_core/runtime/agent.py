@@ -26,7 +26,7 @@ from .identity import OwnName
 from .message_protocol import is_readable
 from .programs import programs_like_the_last
 from .session import GO_ON, SENT, AgentSession, settle
-from .turn import AFTER, Company, Turn, messages_of, receipt_in
+from .turn import AFTER, Turn, TurnGroup, messages_of, receipt_in
 from .turn_runner import TurnLoop, TurnOptions, TurnRunner
 
 if TYPE_CHECKING:
@@ -164,11 +164,11 @@ class Agent:
         approver: "Approver | None" = None,
         debugger: "Debugger | None" = None,
         heard: Sequence[Post] = (),
-        company: Company | None = None,
+        group: TurnGroup | None = None,
     ) -> AsyncGenerator[events.Event, None]:
         """Run one turn and yield its events; with None as `message`, process the waiting events.
 
-        `heard` are events for the inbox that came before the message; this turn takes them up. `company` is the group
+        `heard` are events for the inbox that came before the message; this turn takes them up. `group` is the group
         that the turn belongs to. `approver` is asked about grants and `debugger` handles stops in this turn, instead of
         those of the workspace. Leaving the iteration early interrupts the turn.
 
@@ -181,7 +181,7 @@ class Agent:
         if message == GO_ON:  # the receipt continues, too
             for ended in await self._store.ended_turns(self.name, await self._store.last_seq(self.name) - 1):
                 posts[-1].payload[AFTER] = ended.id
-        options = TurnOptions(self, approver, debugger, company, self.allowance, self.on_behalf_of, self.restarts)
+        options = TurnOptions(self, approver, debugger, group, self.allowance, self.on_behalf_of, self.restarts)
         async with aclosing(self._turns.run(posts, options)) as turn:
             async for event in turn:
                 yield replace(event, agent=self.name) if self._loop.is_group and not event.agent else event

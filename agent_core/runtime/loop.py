@@ -119,16 +119,17 @@ class DirectReplyPolicy:
         kind = SendMessagePolicy if by_function else DirectReplyPolicy
         return self if type(self) is kind else kind(self.turn, self.max_steps)
 
-    # While the loop runs, only these three end an agent's turn. An exception that `broken_off` does not take ends it in
-    # `turn_runner.py`, an interrupted process in `settle`; the turn of a group ends in `groups/loop.py`.
+    # Three methods return `Ended`: `before_request`, `after` and `broken_off`. An exception that `broken_off` does not
+    # take ends a turn in `turn_runner.py`, an interrupted process in `settle`; the turn of a group ends in
+    # `groups/loop.py`.
 
     async def before_request(self) -> Ended | None:
         """Count a step, or return the end of a turn that may send no request: it was stopped, or a limit is reached."""
-        company, account = self.turn.origin.company, self.turn.origin.account
-        if company is not None:
-            if why := company.allowance.broken():
+        group, account = self.turn.origin.group, self.turn.origin.account
+        if group is not None:
+            if why := group.allowance.broken():
                 return Ended("limits", warning=why, advice=why)
-            company.allowance.spend(steps=1)
+            group.allowance.spend(steps=1)
         if account is not None:
             if why := await account.broken():
                 return Ended("limits", warning=why, advice=why)
@@ -518,7 +519,7 @@ class AgentLoop:
         return any(event.kind in ("message", HEARD) for event in waiting)
 
     async def _waiting(self, turn: Turn) -> list[Inbound]:
-        return turn.taken(await turn.store.waiting(turn.agent, None if turn.origin.company else turn.origin.thread))
+        return turn.taken(await turn.store.waiting(turn.agent, None if turn.origin.group else turn.origin.thread))
 
     async def _waits(self, turn: Turn) -> bool:
         """Return whether anything waits for the next step, and update the flag of the last append."""

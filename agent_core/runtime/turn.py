@@ -89,7 +89,7 @@ Emit = Callable[[events.Event], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Company:
+class TurnGroup:
     """The group that a turn belongs to: the names of its agents, and the allowance that its turns share."""
 
     names: Collection[str]
@@ -227,7 +227,7 @@ class TurnOrigin:
     restarts: bool = False  # whether it resumes at the next start even if the user began it
     continues: str = ""  # the interrupted turn that this one continues
     client: ClientFunctions = NO_CLIENT
-    company: Company | None = None
+    group: TurnGroup | None = None
     account: Account | None = None
 
 
@@ -323,7 +323,7 @@ class Turn:
         if ClientFunctions.of(inbound).is_client:
             return False  # it gets a turn to itself
         if inbound.kind in BETWEEN:
-            among = self.origin.company is not None and inbound.payload.get("from") in self.origin.company.names
+            among = self.origin.group is not None and inbound.payload.get("from") in self.origin.group.names
             in_thread = inbound.kind in ("note", "stop") and inbound.payload.get("thread") == self.origin.thread
             return in_thread or (among and inbound.kind in ("note", "handoff"))
         return inbound.kind != "message" or self.origin.is_users
@@ -445,8 +445,8 @@ class Turn:
         self._count(usage, model)
         if self.origin.account is not None:
             self.origin.account.spend(tokens=usage.prompt + usage.completion, cost=cost)
-        if self.origin.company is not None:
-            self.origin.company.allowance.spend(tokens=usage.prompt + usage.completion)
+        if self.origin.group is not None:
+            self.origin.group.allowance.spend(tokens=usage.prompt + usage.completion)
 
     def _count(self, usage: TokenUsage, model: str) -> None:
         used = {

@@ -39,9 +39,9 @@ from .turn import (
     HEARD,
     ONLY,
     Account,
-    Company,
     Emit,
     Turn,
+    TurnGroup,
     TurnJournal,
     TurnOrigin,
     TurnQuestions,
@@ -93,7 +93,7 @@ class TurnOptions:
     meta_self: object
     approver: "Approver | None" = None
     debugger: Debugger | None = None
-    company: Company | None = None
+    group: TurnGroup | None = None
     allowance: Allowance | None = None
     on_behalf_of: str = ""  # the calling agent if this agent is a helper
     restarts: bool = False  # whether an interrupted turn of the user resumes
@@ -200,7 +200,7 @@ class TurnRunner:
             restarts=options.restarts,
             continues=str(payload.get(AFTER) or ""),
             client=ClientFunctions.of(claimed.event),
-            company=options.company,
+            group=options.group,
             account=account,
         )
         questions = TurnQuestions(

@@ -165,7 +165,7 @@ class _FileReader:
             self.problems += function[: self.most - len(self.problems)]
             return None
         # The version is that of the file, so that a recorded call can be matched to it.
-        return replace(function, version=version_of(self.text), body_hash=version_of(self.text))
+        return replace(function, version=hash_of(self.text), body_hash=hash_of(self.text))
 
     def budget(self, table: Mapping[str, Any]) -> SpendingLimits:
         try:
@@ -191,11 +191,6 @@ class _FileReader:
 
     def add(self, code: str, message: str, fix: str, key: str = "") -> None:
         self.problems.append(Problem(code, message, self.place(key) if key else Place(self.path, 1), fix))
-
-
-def version_of(text: str) -> str:
-    """Return the version of a text: its SHA-256."""
-    return hash_of(text)
 
 
 def place_of(helper: Helper, key: str) -> Place:

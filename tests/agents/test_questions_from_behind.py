@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agent_core import Decision, Question
 from agent_core.interfaces.render.grant_question import grant_lines
-from agent_core.interfaces.spans import plain
+from agent_core.interfaces.styled_lines import plain
 from tests.grants.support import READS
 
 from .team import team

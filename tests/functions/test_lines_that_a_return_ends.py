@@ -9,7 +9,7 @@ from agent_core.functions.service.grant_service import _granting_lines
 from agent_core.functions.service.history import diff
 from agent_core.interfaces.render.function_view import source_lines
 from agent_core.interfaces.repl import render
-from agent_core.interfaces.spans import plain
+from agent_core.interfaces.styled_lines import plain
 from agent_core.registry.source import ModuleSource
 from tests.functions.support import Room
 from tests.kit.desk import VOWELS

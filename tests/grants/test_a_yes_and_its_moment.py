@@ -8,7 +8,7 @@ from agent_core.access.grants import Decision, Grants, Question
 from agent_core.access.grants.content import differences
 from agent_core.base.errors import WorkspaceError
 from agent_core.interfaces.render.grant_question import question_rows
-from agent_core.interfaces.spans import plain
+from agent_core.interfaces.styled_lines import plain
 from agent_core.registry.source import ModuleSource
 from tests.functions.support import Room
 

@@ -4,7 +4,7 @@ from itertools import product
 from pathlib import Path
 
 from agent_core.interfaces.repl.prompt import StatusBar
-from agent_core.interfaces.spans import width
+from agent_core.interfaces.styled_lines import width
 from agent_core.runtime.agent import AgentStatus
 from tests.kit import scripted
 from tests.kit.levels import IS_PORTABLE, level_here

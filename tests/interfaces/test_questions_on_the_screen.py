@@ -20,7 +20,7 @@ from agent_core.interfaces.render.grant_question import (
     question_rows,
     transcript_form,
 )
-from agent_core.interfaces.spans import Line, plain, width
+from agent_core.interfaces.styled_lines import Line, plain, width
 from tests.interfaces.asking import DONE, REFUSED, asked, ended, made, press, shown_whole, weather
 from tests.interfaces.support import create
 from tests.kit import Ask, Say, Script

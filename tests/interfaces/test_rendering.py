@@ -16,7 +16,7 @@ from agent_core.interfaces.render.call_log import CallLog, call_line, ended_line
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.live import Live
 from agent_core.interfaces.repl.prompt import gauge
-from agent_core.interfaces.spans import columns, cut, line, meter, plain, quoted, width, wrapped
+from agent_core.interfaces.styled_lines import columns, cut, line, meter, plain, quoted, width, wrapped
 
 
 def log_of(arguments: str, **given: Any) -> CallLog:

@@ -18,7 +18,7 @@ from agent_core.base.untrusted import visible
 from agent_core.interfaces.render.grant_question import question_rows
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.live import Live
-from agent_core.interfaces.spans import cut, cut_middle, explained, line, plain, quoted, width, wrapped
+from agent_core.interfaces.styled_lines import cut, cut_middle, explained, line, plain, quoted, width, wrapped
 from tests.kit.drawing import crossed
 from tests.kit.terminal import Terminal, terminal
 

@@ -9,7 +9,7 @@ import pytest
 from agent_core import Workspace
 from agent_core.access.grants import Question
 from agent_core.base.errors import UsageError
-from agent_core.functions.service import Taking
+from agent_core.functions.service import ImportRequest
 from agent_core.functions.service.library import ImportReport
 from agent_core.functions.service.package_wrappers import wrap
 from tests.kit.levels import IS_PORTABLE
@@ -81,8 +81,8 @@ def words(root: Path) -> Path:
 
 async def wrapped(root: Path, *names: str, agrees: bool = True, dry_run: bool = False) -> ImportReport | None:
     async with Workspace.open(root) as workspace:
-        taking = Taking(Path("my-words"), dry_run=dry_run)
-        return await wrap(workspace.functions, taking, names, None if agrees else refused, lambda _: None)
+        request = ImportRequest(Path("my-words"), dry_run=dry_run)
+        return await wrap(workspace.functions, request, names, None if agrees else refused, lambda _: None)
 
 
 async def refused(_: Question) -> bool:
@@ -135,7 +135,7 @@ async def test_what_is_not_there_or_names_what_is_no_name_is_a_wrong_use(words: 
     async with Workspace.open(words) as workspace:
         for name in ("words.text.nothing", "words.text.x y", "nowhere.f", "slug", "hostile.renamed"):
             with pytest.raises(UsageError, match=r"cannot be told how|is no name"):
-                await wrap(workspace.functions, Taking(Path("my-words")), (name,), None, lambda _: None)
+                await wrap(workspace.functions, ImportRequest(Path("my-words")), (name,), None, lambda _: None)
     assert not list((words / "functions").glob("*.py"))
 
 

@@ -5,7 +5,7 @@ import json
 from agent_core import Decision
 from agent_core.base.events import Event
 from agent_core.interfaces.render.grant_question import grant_lines
-from agent_core.interfaces.spans import plain
+from agent_core.interfaces.styled_lines import plain
 from tests.broker.servers import serving
 from tests.conftest import OpenDesk
 from tests.kit.desk import answers, ended

@@ -14,7 +14,7 @@ NO_SOURCES = {
     "agent_core/interfaces/client/client.py": "HTTP",
     "agent_core/interfaces/commands/memory.py": "a transcript",
     "agent_core/interfaces/dialog.py": "what was typed at a terminal",
-    "agent_core/interfaces/spans.py": "a warning of the program",
+    "agent_core/interfaces/styled_lines.py": "a warning of the program",
     "agent_core/interfaces/slash.py": "what a command printed",
     "agent_core/model/client.py": "rows of a .jsonl file",
     "agent_core/workspace/forgetting.py": "logs, and what was typed",

@@ -12,10 +12,10 @@ from typing import TypeAlias
 import click
 import pytest
 
-from agent_core.interfaces.catalogue import NOUNS, verb_of
 from agent_core.interfaces.commands.verb import Verb
 from agent_core.interfaces.server.catalog import OPERATIONS
 from agent_core.interfaces.server.operations import API, Operation
+from agent_core.interfaces.slash_catalog import NOUNS, verb_of
 from tests.kit import Ask, Say, Script, Wanted
 from tests.kit.desk import SHIPPING, VOWELS
 from tests.kit.program import knapper

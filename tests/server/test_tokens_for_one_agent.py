@@ -21,7 +21,6 @@ import pytest
 from starlette.routing import Route
 
 from agent_core import Workspace
-from agent_core.interfaces.catalogue import NOUNS, verb_of
 from agent_core.interfaces.commands.verb import Verb
 from agent_core.interfaces.server.agent_host import opened_rooms
 from agent_core.interfaces.server.app import HttpDoor, LoginDoor, application
@@ -30,6 +29,7 @@ from agent_core.interfaces.server.command_operations import _OF_ALL_AGENTS
 from agent_core.interfaces.server.identity import SCOPES, Sessions
 from agent_core.interfaces.server.operations import API, Operation
 from agent_core.interfaces.server.parts import Nothing, Part
+from agent_core.interfaces.slash_catalog import NOUNS, verb_of
 from sandbox import Sandbox
 from tests.agents.groups import group_file
 from tests.kit import Ask, Repeat, Say, Script, Wanted

@@ -1,4 +1,4 @@
-"""The user's statements for one workspace, stored with the key of the seals and not in the workspace.
+"""Revocations and confirmed addresses of one workspace, stored with the key of the seals, outside the workspace.
 
 An older state of the folder may be restored, but not these statements: how often a function's approvals were revoked,
 which addresses were confirmed, and which folders could be checked when they were approved.

@@ -284,7 +284,9 @@ STAGES: tuple[Stage[Draft], ...] = (
     Stage("robust", robust, parallel=True, deferred=True),
     Stage("neighbours", neighbours),
 )
-"""The stages of a candidate. The `deferred` ones also judge each function of a saved file, later."""
+"""The stages of a candidate. The `deferred` ones also judge each function of a saved file, later; any other needs its
+own place in `FILE_STAGES` or `look` to judge one. What only warns is in `rules.py`.
+"""
 
 READER: Stage[Draft] = Stage("reader", judge_meaning)
 """The last stage, used if the author can answer or a reader is asked."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final, TypeAlias
 
-from agent_core.registry.spans import first_line
+from agent_core.registry.source_lines import first_line
 
 from .tree import FunctionNode, body, find, parameters, parse
 

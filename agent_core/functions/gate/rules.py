@@ -22,8 +22,9 @@ CHALLENGED = frozenset({"doubt-examples", "doubt-parameter"})
 WEAK = TOO_FEW | {"contradictory-examples", "unproven"}
 UNPROVEN = WEAK | GRANTABLE | {"needs-terminal"}
 
-# The stages that only warn; all others refuse. A human's file is refused only for what cannot be called. A library is
-# not refused for missing words, but its functions must do something and have examples.
+# The stages that only warn; all others refuse, also one whose name is not known here. A human's file is refused only
+# for what cannot be called. A library is not refused for missing words, but its functions must do something and have
+# examples.
 _ADVICE: Mapping[Policy, str] = {
     "agent": "",
     "human": "conform substance duplicate capability examples fitted mutation robust neighbours reader",

@@ -139,7 +139,10 @@ class ForeignLibrary:
 
 
 class JoinedFunctions:
-    """The functions of a workspace and the foreign ones in one snapshot, for code that searches both."""
+    """The functions of a workspace and the foreign ones in one snapshot, for code that searches both.
+
+    What a model is shown is joined in `runtime/model_session.py`.
+    """
 
     def __init__(self, own: Callable[[], "Snapshot"], library: Callable[[], ForeignLibrary | None]) -> None:
         self._own = own

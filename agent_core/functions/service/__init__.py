@@ -9,9 +9,9 @@ __getattr__ = late_names(
     __name__,
     {
         "call_records": "noted",
-        "export": "Handing",
+        "export": "ExportRequest",
         "file_checks": "CheckRequest count",
-        "library": "Taking",
+        "library": "ImportRequest",
         "plan": "Author PlannedChange StaleView",
         "function_service": "FunctionService",
     },

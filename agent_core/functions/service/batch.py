@@ -13,10 +13,10 @@ from ..gate import CONTEXT, Gate
 from ..gate.trial import UNGRANTED
 from ..sandbox_client import SandboxClient
 from . import file_checks
-from .export import ExportReport, Handing, export
+from .export import ExportReport, ExportRequest, export
 from .file_checks import CheckRequest
 from .judgment import Judgment
-from .library import ImportedFunction, Importer, ImportReport, Taking
+from .library import ImportedFunction, Importer, ImportReport, ImportRequest
 from .package_grants import PackageGrants
 from .plan import PlannedChange
 from .review_pool import ReviewContext, ReviewJob, judges
@@ -58,30 +58,30 @@ class BatchOperations:
 
             await file_checks.check(jobs, judge_granted, tell)
 
-    async def take_over(
-        self, taking: Taking, tell: Callable[[ImportedFunction], None], begin: Callable[[int], None]
+    async def import_library(
+        self, request: ImportRequest, tell: Callable[[ImportedFunction], None], begin: Callable[[int], None]
     ) -> ImportReport:
         """Import a library and return the report. `tell` is called with each function, `begin` with their number.
 
         Raises:
             UsageError: nothing can be read, or the reader is requested and there is none.
         """
-        taking = replace(taking, maps=self.gate.rules.makes(CONTEXT), hosted=self.hosted)
-        work = await asyncio.to_thread(Importer.read, taking, self.registry.snapshot(), tell)
+        request = replace(request, maps=self.gate.rules.makes(CONTEXT), hosted=self.hosted)
+        work = await asyncio.to_thread(Importer.read, request, self.registry.snapshot(), tell)
         await work.leave_out_packages(self.gate)
         begin(work.count)
         context = replace(self.context(), snapshot=work.ground)
-        async with judges(context, self.gate, self._count(work.count, is_read=taking.is_read)) as judge:
+        async with judges(context, self.gate, self._count(work.count, is_read=request.is_read)) as judge:
             await work.run(self.store, self.gate, judge, self.carry)
         return work.report
 
-    async def hand_out(self, handing: Handing) -> ExportReport:
+    async def export(self, request: ExportRequest) -> ExportReport:
         """Export functions as a package that works without Knapper. Return the report.
 
         Raises:
             UsageError: the folder is not empty, or a name is unknown.
         """
-        return await asyncio.to_thread(export, handing, self.registry.snapshot())
+        return await asyncio.to_thread(export, request, self.registry.snapshot())
 
     def _count(self, jobs: int, *, is_read: bool) -> int:
         """Return the number of jobs that other processes may share; 0 if a reader is asked, which only happens here."""

@@ -118,7 +118,7 @@ class CallService:
         seen = self._seen_results.note(function, outcome, author.agent if author else "")
         return replace(report, lacks=missing, debugged=watch.note(snapshot)), (*writes, *kept, *seen)
 
-    async def made_abroad(
+    async def call_foreign(
         self, foreign: "ForeignFunction", arguments: str | Mapping[str, Any], on_progress: OnProgress | None = None
     ) -> CallReport:
         """Call a function of another program and return the report.

@@ -29,7 +29,7 @@ from .library_files import ImportMover, fitting
 
 
 @dataclass(frozen=True, slots=True)
-class Handing:
+class ExportRequest:
     """An export request: functions, folder and package. Without names, everything is exported."""
 
     folder: Path
@@ -95,26 +95,26 @@ class _Chosen:
                 self.take(self.snapshot.functions[name].module, [name])
 
 
-def export(handing: Handing, snapshot: Snapshot) -> ExportReport:
+def export(request: ExportRequest, snapshot: Snapshot) -> ExportReport:
     """Write the package and return a description of its contents.
 
     Raises:
         UsageError: the folder is not empty, a name is unknown, or the package name is invalid.
     """
-    package = handing.package or fitting(handing.folder.resolve().name).lower()
+    package = request.package or fitting(request.folder.resolve().name).lower()
     if not package.isidentifier() or package in sys.stdlib_module_names or package == FOLDER:
         raise UsageError(f"A package cannot be called {package!r} here.", fix="Give another name with --package.")
-    folder = handing.folder
+    folder = request.folder
     if is_behind_link(folder):
         raise UsageError(f"{folder} is not written: {folder.parent} is a link.", fix="Name the target itself.")
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise UsageError(f"{folder} is not empty, and nothing is written over.", fix="Name a folder that is not there.")
     chosen = _Chosen(snapshot)
-    for name in handing.names:
+    for name in request.names:
         if name not in snapshot.functions:
             raise unknown_function(name, snapshot.functions)
         chosen.take(snapshot.functions[name].module, [name])
-    for module in () if handing.names else snapshot.modules:
+    for module in () if request.names else snapshot.modules:
         chosen.take(module, None)
     texts, notes = _texts(chosen, snapshot, package)
     functions = [
@@ -125,9 +125,9 @@ def export(handing: Handing, snapshot: Snapshot) -> ExportReport:
     if not functions:
         raise UsageError("There is no function to export.", fix="Next: knapper functions list")
     files = {f"{package}/{path}": text for path, text in texts.items()} | _frame(package, functions, texts)
-    _write(handing.folder, files)
+    _write(request.folder, files)
     exported = tuple(function.name for function in functions)
-    return ExportReport(str(handing.folder), package, exported, tuple(sorted(files)), tuple(notes))
+    return ExportReport(str(request.folder), package, exported, tuple(sorted(files)), tuple(notes))
 
 
 def _texts(chosen: _Chosen, snapshot: Snapshot, package: str) -> tuple[dict[str, str], list[ExportNote]]:

@@ -515,7 +515,7 @@ class FunctionService:
             UsageError: there is no such function, or the arguments do not fit.
         """
         if (foreign := self.foreign().get(name)) is not None:
-            return await self.calls.made_abroad(foreign, arguments, on_progress)
+            return await self.calls.call_foreign(foreign, arguments, on_progress)
         function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
         # A call that reaches nothing but its state is made again if another one changed that meanwhile.
         is_repeatable = function_facts.reach_of_function(function, snapshot) == (capability.KEEPS_STATE,)
@@ -580,7 +580,7 @@ class FunctionService:
         if (foreign := self.foreign().get(name)) is not None:
             if arguments is None:
                 raise UsageError(f"`{name}` has no examples: it is a tool of an MCP server.", fix="Give its arguments.")
-            return function_facts.FunctionTestReport(name, (), await self.calls.made_abroad(foreign, arguments))
+            return function_facts.FunctionTestReport(name, (), await self.calls.call_foreign(foreign, arguments))
         function = self._function(name, self.foreign())
         if arguments is not None:
             snapshot = self.registry.snapshot()

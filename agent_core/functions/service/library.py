@@ -39,7 +39,7 @@ _HOLLOW = frozenset({"placeholder", "not-implemented", "todo", "hard-coded"})
 
 
 @dataclass(frozen=True, slots=True)
-class Taking:
+class ImportRequest:
     """An import request; if `is_read`, the reader is asked about each function.
 
     `hosted` are the agent's own functions with their parameters. `maps` says whether to translate code that was written
@@ -119,7 +119,7 @@ class Importer:
     earlier import is recognized.
     """
 
-    taking: Taking
+    request: ImportRequest
     snapshot: Snapshot
     parts: dict[str, LibraryFile]
     ground: Snapshot
@@ -129,17 +129,17 @@ class Importer:
     verdicts: dict[str, dict[str, Judgment]] = field(default_factory=dict)  # admitted functions, by module and function
 
     @classmethod
-    def read(cls, taking: Taking, snapshot: Snapshot, tell: Callable[[ImportedFunction], None]) -> "Importer":
+    def read(cls, request: ImportRequest, snapshot: Snapshot, tell: Callable[[ImportedFunction], None]) -> "Importer":
         """Return the import with its files read.
 
         Raises:
             UsageError: nothing can be read.
         """
-        report = ImportReport(taking.path.name, taking.dry_run)
+        report = ImportReport(request.path.name, request.dry_run)
         held = {name: function.module for name, function in snapshot.functions.items()}
         parts: dict[str, LibraryFile] = {}
         ground, library = snapshot.draft(), Snapshot.empty(snapshot.reserved).draft()
-        for part in read_files(taking.path, taking.prefix, taking.text, maps=taking.maps, held=held):
+        for part in read_files(request.path, request.prefix, request.text, maps=request.maps, held=held):
             if isinstance(part, Problem):
                 report.files.append(part)
                 continue
@@ -148,7 +148,7 @@ class Importer:
             report.files += left_behind(part, reading.functions)
             library = library.with_module(reading)
             ground = ground.with_module(reading) if part.module not in snapshot.modules else ground
-        return cls(taking, snapshot, parts, ground.finished(), library.finished(), report, tell)
+        return cls(request, snapshot, parts, ground.finished(), library.finished(), report, tell)
 
     async def leave_out_packages(self, gate: Gate) -> None:
         """Leave out each `__init__.py` without functions that fails to import: all modules below it would fail."""
@@ -197,7 +197,7 @@ class Importer:
             self._report_function(file, name, "skipped")
             return
         candidate, shown = await aside(len(file.source.text), self._candidate, file, name)
-        (verdict,) = await judge(ReviewJob(file.file, self.taking.policy, candidate, is_read=self.taking.is_read))
+        (verdict,) = await judge(ReviewJob(file.file, self.request.policy, candidate, is_read=self.request.is_read))
         troubles = [problem for problem in file.problems if problem.where.line in shown]
         lines = {problem.where.line for problem in troubles}
         # A grant would not help foreign code.
@@ -225,7 +225,7 @@ class Importer:
     async def _why_known(self, file: LibraryFile, name: str, mark: str, store: FunctionStore) -> Problem | None:
         """Return why a function is not judged: it is already here, or its name is taken."""
         where = Place(file.file, file.parts.definition(name).lineno)
-        if hosted := here_already(file.parts.definition(name), self.taking.hosted):
+        if hosted := here_already(file.parts.definition(name), self.request.hosted):
             return Problem("here-already", hosted, where, None, "warns")
         holder = self.snapshot.functions.get(name)
         if holder is None:
@@ -275,7 +275,7 @@ class Importer:
             reading = read_module(source)
             if not self.verdicts.get(file.module):
                 return reading
-            verdict = await gate.judge_module(source, ground, self.taking.policy, previous_reading=reading)
+            verdict = await gate.judge_module(source, ground, self.request.policy, previous_reading=reading)
             for problem in verdict.problems:
                 if problem.severity == "refuses" and problem.code.startswith("import"):
                     self._report_failure(file, problem)
@@ -288,7 +288,7 @@ class Importer:
 
     def _modules_to_write(self) -> list[str]:
         """Return the modules of each package or single file with an admitted function, and those that they import."""
-        depth = self.taking.prefix.count(".") + 1 if self.taking.prefix else 0
+        depth = self.request.prefix.count(".") + 1 if self.request.prefix else 0
         tops = {module: tuple(module.split(".")[: depth + 1]) for module in self.parts}
         wanted = {tops[module] for module, verdicts in self.verdicts.items() if verdicts}
         while True:
@@ -329,7 +329,7 @@ class Importer:
         self, file: LibraryFile, reading: ModuleReading, carry: Callable[[PlannedChange], Awaitable[PlannedChange]]
     ) -> None:
         verdicts, source = self.verdicts.get(file.module, {}), reading.source
-        if not self.taking.dry_run:
+        if not self.request.dry_run:
             done = await carry(_plan(reading, verdicts, self.snapshot, self.report.from_))
             if done.outcome == "refused":
                 fix = "look at that file, and import again"
@@ -340,7 +340,7 @@ class Importer:
         rows = diff_lines(old, new, (file.file, source.path), 0)
         diff = "".join(row if row.endswith("\n") else f"{row}\n" for row in rows)
         self.report.modules.append(
-            ImportedModule(file.module, source.path, source.version, not self.taking.dry_run, diff)
+            ImportedModule(file.module, source.path, source.version, not self.request.dry_run, diff)
         )
         for name, verdict in verdicts.items():
             self._report_function(file, name, "fixed" if verdict.fixes else "joined", verdict.problems, verdict)

@@ -31,7 +31,7 @@ from agent_core.registry.depends import ModuleParts
 from agent_core.registry.function import Function
 from agent_core.registry.module_edits import adding
 from agent_core.registry.source import FOLDER, ModuleSource, check_module_name, module_of
-from agent_core.registry.spans import ParsedText, applied, bound_names, column_of, is_literal
+from agent_core.registry.source_lines import ParsedText, applied, bound_names, column_of, is_literal
 from agent_core.registry.tree import Definition, imported_module
 from sandbox.wire.lines import lines_of
 

@@ -19,12 +19,12 @@ from agent_core.base import syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
 from agent_core.registry.source import ModuleSource
-from agent_core.registry.spans import is_literal
+from agent_core.registry.source_lines import is_literal
 from sandbox import FunctionCall, Job, Raised, Returned
 from sandbox.wire.lines import bare_lines
 
 from .file_sync import require_same
-from .library import ImportedFunction, ImportReport, Taking
+from .library import ImportedFunction, ImportReport, ImportRequest
 from .library_files import fitting
 
 if TYPE_CHECKING:
@@ -64,33 +64,34 @@ _PARSED: Final = (ast.Name, ast.Constant, ast.Subscript, ast.Tuple, ast.List, as
 
 async def wrap(
     service: "FunctionService",
-    taking: Taking,
+    request: ImportRequest,
     names: Sequence[str],
     agrees: Callable[[Question], Awaitable[bool]] | None,
     tell: Callable[[ImportedFunction], None],
 ) -> ImportReport | None:
-    """Grant the package in `taking.path`, and import a wrapper of each `module.function`; None if `agrees` said no.
+    """Grant the package in `request.path`, and import a wrapper of each `module.function`; None if `agrees` said no.
 
     Raises:
         UsageError: a function does not exist, or its signature is not available.
         WorkspaceError: the package cannot be granted or installed.
     """
-    requirement = str(taking.path)
+    requirement = str(request.path)
     grants, packages = service.grants.wanted({"packages": (requirement,)}), service.granting.packages
     shown = ", ".join(name.rpartition(".")[2] for name in names)
-    if taking.dry_run and packages.needs_install(grants):
+    if request.dry_run and packages.needs_install(grants):
         raise UsageError(f"{requirement} is not installed, and before it is nothing can be told.", fix=_DRY)
-    if not taking.dry_run:
+    if not request.dry_run:
         question = await service.granting.explained(Question(shown, grants, moment="grant"), grants)
         if agrees is not None and not await agrees(question):
             return None
         await packages.install(grants)
     text = await _text(service, grants, names)
     module = fitting(re.split(r"[^\w.-]", requirement)[0].lower())
-    report = await service.batch.take_over(replace(taking, path=Path(f"{module}.py"), text=text), tell, lambda _: None)
+    module_request = replace(request, path=Path(f"{module}.py"), text=text)
+    report = await service.batch.import_library(module_request, tell, lambda _: None)
     snapshot, written = service.registry.snapshot(), {module.module: module.version for module in report.modules}
     for function in report.functions:
-        if function.outcome in ("joined", "fixed") and not taking.dry_run:
+        if function.outcome in ("joined", "fixed") and not request.dry_run:
             require_same(function.name, written[function.module], snapshot.modules[function.module].version)
             await service.grants.grant(function.name, grants, version=snapshot.functions[function.name].version)
     return report

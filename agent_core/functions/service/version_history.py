@@ -19,7 +19,7 @@ from agent_core.registry.depends import ModuleParts
 from agent_core.registry.imports import is_import
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
-from agent_core.registry.spans import LineEdit, applied, bound_names, with_newline
+from agent_core.registry.source_lines import LineEdit, applied, bound_names, with_newline
 from sandbox.wire.lines import lines_of
 
 from ..gate import Candidate, Policy

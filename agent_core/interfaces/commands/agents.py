@@ -14,7 +14,7 @@ from agent_core.base import machine
 
 from ..cli_context import CliContext, must_have, workspace_command
 from ..faults import turn_fault
-from ..spans import Line, line
+from ..styled_lines import Line, line
 from .verb import AgentName, Door, Opens, Result, slash, verb
 
 if TYPE_CHECKING:  # slow to import
@@ -194,7 +194,7 @@ async def _event_listeners(
             hearers.append(counted.hear)
         if spans:
             must_have("otel", "opentelemetry.sdk", "opentelemetry.exporter")
-            from agent_core.workspace.spans import Spans
+            from agent_core.workspace.tracing import Spans
 
             made = await stack.enter_async_context(aclosing(Spans()))
             hearers.append(made.hear)
@@ -205,7 +205,7 @@ async def _work(
     context: CliContext, workspace: "Workspace", slots: int, grace: float, hearers: Sequence[Callable[["Event"], None]]
 ) -> None:
     from ..render.agent_view import behind_lines
-    from ..spans import write
+    from ..styled_lines import write
     from .serve import stopping
 
     def show(shown: Sequence[Line]) -> None:

@@ -37,7 +37,7 @@ from ..render.verdicts import (
     verdict_line,
     verdict_lines,
 )
-from ..spans import line, write
+from ..styled_lines import line, write
 from .verb import Door, Opens, Result, slash, verb
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
@@ -183,25 +183,25 @@ def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the
     With --wrap, PATH is a package of the index, such as "python-slugify>=8", which is not copied: it is installed and
     granted, and the functions that are named get thin wrappers.
     """
-    from agent_core.functions.service import Taking
+    from agent_core.functions.service import ImportRequest
     from agent_core.functions.service.package_wrappers import wrap
 
     from ..shell_door import with_workspace
     from .functions import agrees
 
-    taking = Taking(path, options["policy"], options["prefix"], options["dry_run"], is_read=options["reader"])
+    request = ImportRequest(path, options["policy"], options["prefix"], options["dry_run"], is_read=options["reader"])
     with ProgressBar(None, "judged") as progress:
 
         def tell(function: "ImportedFunction") -> None:
             progress.clear()
             if not context.as_json:
-                write(function_lines(function, is_tried=taking.dry_run), sys.stdout)
+                write(function_lines(function, is_tried=request.dry_run), sys.stdout)
             progress.take(refused=function.outcome == "refused")
 
         async def take(functions: "FunctionService") -> "ImportReport | None":
             if not options["names"]:
-                return await functions.batch.take_over(taking, tell, progress.expect)
-            return await wrap(functions, taking, options["names"], None if options["is_sure"] else agrees, tell)
+                return await functions.batch.import_library(request, tell, progress.expect)
+            return await wrap(functions, request, options["names"], None if options["is_sure"] else agrees, tell)
 
         report = with_workspace(context, lambda workspace: take(workspace.functions))
     if report is None:
@@ -219,9 +219,9 @@ def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the
 @click.option("--package", default="", help="The package's name; by default, the folder's.")
 async def export(door: Door, folder: Path, names: tuple[str, ...], package: str) -> Result:
     """Write a package that works without Knapper: all functions, or NAMES and what they need, with their tests."""
-    from agent_core.functions.service import Handing
+    from agent_core.functions.service import ExportRequest
 
-    report = await door.functions.batch.hand_out(Handing(folder, names, package))
+    report = await door.functions.batch.export(ExportRequest(folder, names, package))
     return Result(report, export_lines(report), f"Next: cd {folder} && python -m unittest")
 
 

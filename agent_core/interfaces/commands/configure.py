@@ -13,7 +13,7 @@ import click
 from agent_core.base.errors import SettingsError, UsageError
 
 from ..cli_context import AGENT, MODEL, CliContext, workspace_command
-from ..spans import Line, line
+from ..styled_lines import Line, line
 
 
 @dataclass(frozen=True, slots=True)

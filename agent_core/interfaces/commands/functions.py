@@ -47,7 +47,7 @@ from ..render.verdicts import (
     value_lines,
     verdict_lines,
 )
-from ..spans import Line, Span, line, plain
+from ..styled_lines import Line, Span, line, plain
 from .checking import audit, check, export, import_, tend
 from .verb import ALWAYS, CandidateName, Door, FunctionName, Opens, Reason, Result, VersionRef, slash, verb
 

@@ -8,7 +8,7 @@ import click
 from agent_core.base.errors import UsageError
 
 from ..render.verdicts import problem_lines
-from ..spans import Span, line
+from ..styled_lines import Span, line
 from .verb import Door, Opens, Reason, Result, verb
 
 if TYPE_CHECKING:  # `knapper --help` must not load a workspace

@@ -17,7 +17,7 @@ from sandbox.wire.lines import bare_lines
 
 from ..cli_context import CliContext, must_have, workspace_command
 from ..render.verdicts import counted
-from ..spans import line
+from ..styled_lines import line
 from .serve import stopping
 from .verb import Door, Opens, Result, verb
 

@@ -10,7 +10,7 @@ import click
 from agent_core.base.errors import UsageError
 from agent_core.base.late import LateModule
 
-from ..spans import line
+from ..styled_lines import line
 from .verb import BlockLabel, Door, OfAgent, Opens, Result, slash, verb
 
 if TYPE_CHECKING:

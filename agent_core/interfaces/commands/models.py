@@ -7,7 +7,7 @@ import click
 from agent_core.base.errors import UsageError
 
 from ..cli_context import CliContext, workspace_command
-from ..spans import columns, line
+from ..styled_lines import columns, line
 
 
 @click.group()

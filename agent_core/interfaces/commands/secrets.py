@@ -10,7 +10,7 @@ from agent_core.base.errors import NoWorkspace, UsageError, WorkspaceError
 
 from ..cli_context import CliContext, workspace_command
 from ..faults import fault_lines
-from ..spans import columns, line
+from ..styled_lines import columns, line
 
 
 @click.group()

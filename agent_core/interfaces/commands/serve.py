@@ -15,7 +15,7 @@ from agent_core.base import machine
 from agent_core.base.errors import UsageError
 
 from ..cli_context import CliContext, must_have, print_json, workspace_command
-from ..spans import line, write
+from ..styled_lines import line, write
 from .verb import Door, Opens, Result, verb
 
 if TYPE_CHECKING:

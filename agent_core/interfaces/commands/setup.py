@@ -10,7 +10,7 @@ from sandbox.wire.lines import bare_lines
 
 from ..cli_context import CliContext, workspace_command
 from ..render.verdicts import problem_lines
-from ..spans import Line, Span, indented, line, warned
+from ..styled_lines import Line, Span, indented, line, warned
 from .verb import Door, Opens, Result, verb
 
 _LATE_S = 60.0  # an event that is overdue for longer means that there are too few workers

@@ -10,7 +10,7 @@ import click
 
 from agent_core.base.clock import shown_time
 
-from ..spans import Line, columns, line
+from ..styled_lines import Line, columns, line
 from .verb import Door, OfAgent, Opens, Result, SourcePlace, slash, verb
 
 if TYPE_CHECKING:

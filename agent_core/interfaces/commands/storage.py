@@ -8,7 +8,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
 
 from ..cli_context import CliContext, workspace_command
-from ..spans import line
+from ..styled_lines import line
 from .verb import Door, Opens, Result, verb
 
 

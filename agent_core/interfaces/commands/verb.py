@@ -32,8 +32,8 @@ if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.workspace.workspace import Workspace
 
     from ..server.identity import Scope
-    from ..spans import Line, Table
     from ..state import WorkspaceState
+    from ..styled_lines import Line, Table
 
 SourceProgress: TypeAlias = Callable[[int, int, str], None]
 

@@ -12,7 +12,7 @@ from agent_core.storage.agent_store import HELPER_RUN, PASSING
 from agent_core.workspace.portable import AgentReport, waiting_of
 from sandbox.wire.lines import bare_lines
 
-from ..spans import Line, Role, Span, columns, indented, line, money
+from ..styled_lines import Line, Role, Span, columns, indented, line, money
 from .verdicts import counted, problem_lines
 
 if TYPE_CHECKING:  # for annotations

@@ -22,7 +22,7 @@ from agent_core.functions.service.judgment import Judgment
 from agent_core.registry.function import reach_words
 from sandbox.wire.lines import bare_lines, lines_of
 
-from ..spans import Line, Role, Span, cut, duration, indented, line, money, quoted, width
+from ..styled_lines import Line, Role, Span, cut, duration, indented, line, money, quoted, width
 from .function_view import SourceRow
 from .verdicts import (
     changes_line,

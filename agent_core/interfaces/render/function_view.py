@@ -13,7 +13,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.function import reach_words
 from sandbox.wire.lines import bare_lines
 
-from ..spans import Choice, Line, Span, Table, columns, cut, duration, indented, line
+from ..styled_lines import Choice, Line, Span, Table, columns, cut, duration, indented, line
 from .verdicts import COMMAND, coloured, counted, problem_lines, stage_lines, verdict_lines
 
 if TYPE_CHECKING:

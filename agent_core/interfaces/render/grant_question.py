@@ -16,7 +16,7 @@ from agent_core.base.untrusted import one_line, visible, whole_line
 from sandbox.wire.lines import bare_lines, first_lines
 
 from ..dialog import MOST_COUNTED, NO, REASON, YES, Dialog, Key, Reply, cut_to
-from ..spans import Line, Role, Span, certain, folded, indented, line
+from ..styled_lines import Line, Role, Span, certain, folded, indented, line
 from .verdicts import problem_lines
 
 if TYPE_CHECKING:

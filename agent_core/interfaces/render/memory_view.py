@@ -23,7 +23,7 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, read_json
 
 from ..commands.verb import Result
-from ..spans import Line, columns, indented, line
+from ..styled_lines import Line, columns, indented, line
 from .agent_view import day, text_of
 from .verdicts import compact_call
 

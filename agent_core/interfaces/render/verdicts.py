@@ -18,7 +18,7 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 from sandbox.wire.values import TAG, read
 
-from ..spans import Line, Role, Span, columns, duration, indented, line, quoted
+from ..styled_lines import Line, Role, Span, columns, duration, indented, line, quoted
 
 if TYPE_CHECKING:  # for annotations
     from agent_core.base.events import FunctionsChanged

@@ -24,7 +24,7 @@ from agent_core.base import machine
 from agent_core.base.errors import KnapperError
 
 from ..options import RunOptions
-from ..spans import line, painted
+from ..styled_lines import line, painted
 from .completion import PromptCompleter, shortened
 from .debug import DebugLine
 from .prompt import ANSWERABLE, MARK, OpenQuestion, OpenTable, Prompt, read_early_settings

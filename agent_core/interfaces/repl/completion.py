@@ -23,13 +23,13 @@ from agent_core.base.plain_files import add_to, read_end
 from agent_core.base.untrusted import one_line, visible
 
 from ..attachments import path_being_typed
-from ..spans import certain, fitting
+from ..styled_lines import certain, fitting
 
 if TYPE_CHECKING:
-    from .. import catalogue
+    from .. import slash_catalog
     from ..commands.verb import CommandEntry
 else:
-    catalogue = LateModule("agent_core.interfaces.catalogue")
+    slash_catalog = LateModule("agent_core.interfaces.slash_catalog")
 
 
 _LEAST_OF_HELP = 3
@@ -115,14 +115,14 @@ class PromptCompleter(Completer):
 
 def _split_words(name: str, arguments: str) -> tuple[list[str], str]:
     """Return the words before the word at the cursor, and the typed part of that word. A path is one word."""
-    if name in catalogue.BY_NAME and catalogue.BY_NAME[name].takes == "<path>":
+    if name in slash_catalog.BY_NAME and slash_catalog.BY_NAME[name].takes == "<path>":
         return [], arguments
     *before, typed = arguments.split(" ")
     return before, typed
 
 
 def _offers(name: str, before: Sequence[str]) -> Sequence[str]:
-    return catalogue.BY_NAME[name].offers(before) if name in catalogue.BY_NAME else ()
+    return slash_catalog.BY_NAME[name].offers(before) if name in slash_catalog.BY_NAME else ()
 
 
 def _commands(typed: str, entries: Iterable["CommandEntry"]) -> Iterable[Completion]:
@@ -138,11 +138,11 @@ def _fitting(typed: str) -> list["CommandEntry"]:
     if not _LEAST_OF_HELP <= len(typed) <= _MOST_OF_HELP:
         return named
     begins = re.compile(rf"\b{re.escape(typed)}", re.IGNORECASE)
-    return named + [entry for entry in catalogue.ENTRIES if entry not in named and begins.search(entry.says)]
+    return named + [entry for entry in slash_catalog.ENTRIES if entry not in named and begins.search(entry.says)]
 
 
 def _matching_entries(typed: str) -> list["CommandEntry"]:
-    return fitting(typed, catalogue.ENTRIES, lambda entry: entry.name)
+    return fitting(typed, slash_catalog.ENTRIES, lambda entry: entry.name)
 
 
 def _paths(typed: str) -> Iterable[Completion]:

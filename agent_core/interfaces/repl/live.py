@@ -9,7 +9,7 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from agent_core.base.untrusted import one_line, visible
 
 from ..render.verdicts import compact_call
-from ..spans import cut, duration, folded, line, meter
+from ..styled_lines import cut, duration, folded, line, meter
 
 # A Markdown stream split at the ends of blocks, so that finished parts can be drawn permanently. Code is drawn line by
 # line as it is written, because it never reflows; blocks longer than a screen are drawn in parts.

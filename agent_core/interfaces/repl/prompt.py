@@ -47,7 +47,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.base.workspace_folder import SETTINGS
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
-from ..spans import cut, cut_middle, width
+from ..styled_lines import cut, cut_middle, width
 from .completion import Escaped, KeptHistory, completes_while_typing
 from .debug import MARK as DEBUG_MARK
 from .debug import DebugLine

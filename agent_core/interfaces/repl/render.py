@@ -36,7 +36,7 @@ from ..render.call_log import CallLog, call_line, call_lines, ended_lines, verdi
 from ..render.function_view import MARK, SourceRow, quarantine_lines
 from ..render.grant_question import denied_lines
 from ..render.verdicts import SLASH, coloured, hints, printed_lines
-from ..spans import Line, cut, folded, indented, line, pieces, plain, width
+from ..styled_lines import Line, cut, folded, indented, line, pieces, plain, width
 from .live import MOST_CHARS, MOST_SPANS, DrawnBlock, Live, RunningCall, WrittenCall, spans
 from .prompt import Made
 

@@ -29,7 +29,9 @@ from ..faults import fault_lines
 from ..options import RunOptions
 from ..render.call_log import ENDING, CallLog, command_words, stop_parts, typed_command
 from ..slash import command, during, take
-from ..spans import (
+from ..spending import describe_price, short
+from ..state import opened_state
+from ..styled_lines import (
     Choice,
     Line,
     Role,
@@ -44,8 +46,6 @@ from ..spans import (
     width,
     wrapped,
 )
-from ..spending import describe_price, short
-from ..state import opened_state
 from ..ui import Listener, Voice
 from . import render
 from .debug import MARK, DebugLine

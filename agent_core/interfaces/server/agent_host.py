@@ -24,8 +24,8 @@ from agent_core.workspace.workspace import Workspace
 
 from ..faults import keep_traceback
 from ..render.call_log import changed_lines, is_own
-from ..spans import plain
 from ..state import WorkspaceState, state_of
+from ..styled_lines import plain
 from .failures import ApiRefusal, NotThere
 from .identity import CONVERSATION, OWNER, Identity
 from .journal_events import JournalReader, JournalTail, NumberedEvent, is_on_disk

@@ -12,10 +12,10 @@ from agent_core.storage import ENDED, BlockRow
 from agent_core.storage.turn_store import SAID
 from agent_core.workspace.portable import ImportOptions
 
-from ..catalogue import check_message
 from ..manual_edits import set_up_block, undo_block, write_block
 from ..render.agent_view import agent_facts, agents_listing
 from ..render.memory_view import best_hits, found_document, history_document, memory_document, search_all
+from ..slash_catalog import check_message
 from .agent_host import event_stream
 from .chat_threads import ChatThreads
 from .failures import ApiRefusal, NotThere

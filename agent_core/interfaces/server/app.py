@@ -230,7 +230,7 @@ async def opened_doors(workspace: Workspace, options: ServeOptions, port: int) -
         async with AsyncExitStack() as stack:
             hearers: list[Callable[[Event], None]] = []
             if options.spans:
-                from agent_core.workspace.spans import Spans  # noqa: PLC0415 - an optional dependency
+                from agent_core.workspace.tracing import Spans  # noqa: PLC0415 - an optional dependency
 
                 hearers.append((await stack.enter_async_context(aclosing(Spans()))).hear)
             rooms = await stack.enter_async_context(opened_rooms(workspace, _GRACE_S))

@@ -21,7 +21,7 @@ from agent_core.workspace.runner import ring
 from agent_core.workspace.supervision import Supervision
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
-from ..catalogue import ENTRIES
+from ..slash_catalog import ENTRIES
 from ..spending import Spending, costs_document, spent_since_ever
 from .failures import NotThere
 from .function_operations import Arguments, ThereFunction, VersionChoice, by_hand

@@ -24,7 +24,7 @@ from agent_core.storage import Entry, Post, Store
 from ..agent import Agent
 from ..loop import Ended
 from ..session import GO_ON
-from ..turn import HEARD, ONLY, Company, Turn
+from ..turn import HEARD, ONLY, Turn, TurnGroup
 from .floor import USER, Floor, Speech, marked, tail
 from .plan import GroupEnd, GroupPlan, ended
 from .speaker import FUNCTION, TASK, NoAdvice, SpeakerQuestion, choose
@@ -113,7 +113,7 @@ class GroupLoop:
 
     async def _rounds(self, turn: Turn, plan: GroupPlan) -> Ended:
         journal, called = GroupJournal(turn.agent, self._store), set[str]()
-        turn.origin.company, clock = Company(plan.members, Allowance(plan.limits)), turn.clock
+        turn.origin.group, clock = TurnGroup(plan.members, Allowance(plan.limits)), turn.clock
         began = clock.monotonic()
         while True:
             # Add the messages that the user sent meanwhile; those that are not for all members get a separate turn.
@@ -121,8 +121,8 @@ class GroupLoop:
             waiting = [event for event in waiting if _is_for(event.payload.get(ONLY) or (), plan)]
             if waiting:
                 await turn.append([turn.taken_up(event) for event in waiting], takes=[event.id for event in waiting])
-            turn.origin.company.allowance.spent["seconds"] = clock.monotonic() - began
-            if why := turn.origin.company.allowance.broken("messages", *FOR_A_REQUEST):
+            turn.origin.group.allowance.spent["seconds"] = clock.monotonic() - began
+            if why := turn.origin.group.allowance.broken("messages", *FOR_A_REQUEST):
                 return Ended("limits", warning=why)
             floor = await journal.floor(plan)
             if end := ended(plan, floor, called) or await self._ask_whether_over(turn, plan, floor):
@@ -143,7 +143,7 @@ class GroupLoop:
                     return Ended("failed", warning=warning, fix="Go on when it is there: say “go on”.")
                 warning = f"{choice.name} gave no answer: its turn ended with `{said.reason}`."
                 return Ended("failed", warning=warning, fix="Ask again; at the prompt: /retry.")
-            turn.origin.company.allowance.spend(messages=1)
+            turn.origin.group.allowance.spend(messages=1)
             called = said.called
             text, to = said.reply or f"I hand over to {said.to}.", {"to": said.to} if said.to else {}
             speech = {"text": text, "thought": "", "calls": [], "speaker": choice.name, **to}
@@ -179,7 +179,7 @@ class GroupLoop:
             heard = [*posts, Post(name, "system", {"text": plan.introduction(name)})]
             try:
                 async with aclosing(
-                    member.turn(None, approver=turn.questions.queue.approver, heard=heard, company=turn.origin.company)
+                    member.turn(None, approver=turn.questions.queue.approver, heard=heard, group=turn.origin.group)
                 ) as its_turn:
                     return await _result_of_turn(name, its_turn, turn)
             finally:  # also after an interruption

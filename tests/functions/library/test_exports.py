@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.errors import UsageError
-from agent_core.functions.service import Handing
+from agent_core.functions.service import ExportRequest
 from agent_core.functions.service.library_files import ImportMover
 from tests.functions.support import Room
 from tests.kit.desk import VOWELS
@@ -74,7 +74,7 @@ RUN = "import unittest; unittest.main(module=None, argv=['x', 'discover'])"
 
 async def test_an_exported_package_works_without_us_and_its_tests_pass_or_fail(here: Room, tmp_path: Path) -> None:
     await a_workspace(here)
-    report = await here.shop.batch.hand_out(Handing(tmp_path / "my-package"))
+    report = await here.shop.batch.export(ExportRequest(tmp_path / "my-package"))
     assert report.functions == ("count_vowels", "ratio", "told")
     ran = alone(tmp_path / "my-package", RUN)
     assert (ran.returncode, "Ran 1 test" in ran.stderr) == (0, True), ran.stderr
@@ -93,10 +93,10 @@ async def test_an_exported_package_works_without_us_and_its_tests_pass_or_fail(h
 
 async def test_named_functions_come_with_what_they_need_and_nothing_else(here: Room, tmp_path: Path) -> None:
     await a_workspace(here)
-    report = await here.shop.batch.hand_out(Handing(tmp_path / "one", ("ratio",)))
+    report = await here.shop.batch.export(ExportRequest(tmp_path / "one", ("ratio",)))
     assert report.functions == ("ratio",)
     assert "count_vowels" not in (tmp_path / "one" / "one" / "letters.py").read_text()
-    await here.shop.batch.hand_out(Handing(tmp_path / "two", ("told",)))
+    await here.shop.batch.export(ExportRequest(tmp_path / "two", ("told",)))
     assert alone(tmp_path / "two", RUN).returncode == 0
     for number, (names, package, held, said) in enumerate(
         (
@@ -110,7 +110,7 @@ async def test_named_functions_come_with_what_they_need_and_nothing_else(here: R
         if held:
             (folder / held).write_text("mine")
         with pytest.raises(UsageError, match=said):
-            await here.shop.batch.hand_out(Handing(folder, names, package))
+            await here.shop.batch.export(ExportRequest(folder, names, package))
         assert [path.name for path in folder.iterdir()] == ([held] if held else [])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.functions.service.library import ImportedFunction, Taking
+from agent_core.functions.service.library import ImportedFunction, ImportRequest
 from agent_core.functions.service.memgpt_functions import adapt, here_already
 from tests.functions.support import Room
 
@@ -120,7 +120,7 @@ async def test_the_documentation_says_what_becomes_of_each_of_the_ten(here: Room
         row
         for name in ("base", "extras")
         for row in (
-            await here.shop.batch.take_over(Taking(tmp_path / f"{name}.py"), lambda _: None, lambda _: None)
+            await here.shop.batch.import_library(ImportRequest(tmp_path / f"{name}.py"), lambda _: None, lambda _: None)
         ).functions
     ]
     outcome, documented = {row.name: became(row) for row in results}, told()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.functions.service import Taking
+from agent_core.functions.service import ImportRequest
 from agent_core.functions.service.library import ImportedFunction, ImportReport
 from agent_core.workspace.workspace import Workspace
 from benchmarks.bulk import made
@@ -69,7 +69,7 @@ USER = "from helpers.text import slug\nfrom helpers import _shared\n\n\n" + func
 
 async def taken(here: Room, path: Path, **options: Any) -> ImportReport:
     rows: list[ImportedFunction] = []
-    report = await here.shop.batch.take_over(Taking(path, **options), rows.append, lambda _: None)
+    report = await here.shop.batch.import_library(ImportRequest(path, **options), rows.append, lambda _: None)
     assert sorted(row.name for row in rows) == sorted(row.name for row in report.functions)
     return report
 
@@ -333,7 +333,7 @@ async def test_what_is_mapped_for_another_agents_self_is_shown_and_can_be_switch
     library = a_library(tmp_path, {"a.py": THINKS})
     (tmp_path / "here").mkdir()
     async with Workspace.open(tmp_path / "here", flags={"gate.fixes_off": off}) as workspace:
-        report = await workspace.functions.batch.take_over(Taking(library), lambda _: None, lambda _: None)
+        report = await workspace.functions.batch.import_library(ImportRequest(library), lambda _: None, lambda _: None)
     (row,) = report.functions
     assert (row.outcome, [one.diff for one in row.fixes if one.code == "context"]) == (outcome, diffs)
     assert ("foreign-context" in codes(report, "clamp")) is bool(off)

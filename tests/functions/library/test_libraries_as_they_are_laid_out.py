@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.functions.service import Handing, Taking
+from agent_core.functions.service import ExportRequest, ImportRequest
 from agent_core.functions.service.library import ImportReport
 from tests.functions.support import Room
 from tests.kit.sources import function_text
@@ -179,7 +179,7 @@ async def taken(here: Room, root: Path, name: str, files: dict[str, str]) -> Imp
         path = root / name / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return await here.shop.batch.take_over(Taking(root / name), lambda _: None, lambda _: None)
+    return await here.shop.batch.import_library(ImportRequest(root / name), lambda _: None, lambda _: None)
 
 
 def outcomes(report: ImportReport) -> dict[str, str]:
@@ -315,7 +315,7 @@ async def test_functions_of_a_package_are_changed_deleted_brought_back_and_expor
     assert (await here.shop.call("step", {"n": 3})).value == 10
     await here.save((folder / "moon.py").read_text().replace("Do it", "Step"), folder / "moon.py")
     assert here.shop.registry.snapshot().functions["step"].description.startswith("Step")
-    report = await here.shop.batch.hand_out(Handing(tmp_path / "out", ("pace",), "handed"))
+    report = await here.shop.batch.export(ExportRequest(tmp_path / "out", ("pace",), "handed"))
     assert report.functions == ("pace",)
     assert printed(tmp_path / "out", "import handed; print(handed.pace(2))") == "14\n"
 

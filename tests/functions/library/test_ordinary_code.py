@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.functions.service import Taking
+from agent_core.functions.service import ImportRequest
 from agent_core.functions.service.library import ImportedFunction, ImportReport
 from tests.functions.support import Room
 from tests.kit.sources import function_text
@@ -16,7 +16,7 @@ async def taken(here: Room, root: Path, **files: str) -> ImportReport:
     (root / "lib").mkdir()
     for name, text in files.items():
         (root / "lib" / f"{name}.py").write_text(text)
-    return await here.shop.batch.take_over(Taking(root / "lib"), lambda _: None, lambda _: None)
+    return await here.shop.batch.import_library(ImportRequest(root / "lib"), lambda _: None, lambda _: None)
 
 
 def only(report: ImportReport, name: str) -> ImportedFunction:

@@ -13,7 +13,7 @@ from textwrap import dedent
 from typing import Final
 
 from agent_core.base.problem import Place, Problem
-from agent_core.registry.spans import first_line
+from agent_core.registry.source_lines import first_line
 from sandbox.wire.lines import bare_lines, lines_of
 
 from ..candidate import Candidate, GivenExample
