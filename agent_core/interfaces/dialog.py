@@ -191,7 +191,10 @@ class TerminalAnswers:
         """Return the next line after showing the mark, or None at the end of input."""
         show_mark(mark)
         await machine.wait_for_input(sys.stdin.fileno())
-        return sys.stdin.readline() or None
+        if typed := sys.stdin.readline():
+            return typed
+        say([line()])  # the terminal shows nothing for Ctrl-D
+        return None
 
 
 def ask_hidden(question: str) -> str | None:

@@ -8,7 +8,7 @@ from tests.interfaces.asking import agree
 from tests.interfaces.support import leave
 from tests.kit import Say, scripted
 from tests.kit.program import knapper
-from tests.kit.terminal import Terminal, terminal
+from tests.kit.terminal import CTRL_D, Terminal, terminal
 
 CHOICE = "Type 1, 2 or 3 and Enter"
 SECRET = "sk-never-shown-12345"  # pragma: allowlist secret
@@ -70,9 +70,12 @@ def test_an_address_may_be_given_where_the_choice_is_asked_for_and_without_its_s
                     screen.do(model.base_url.removeprefix("http://"), "Is it an address, without http://?")
                     agree(screen)
                     screen.wait_for(f"The address is {model.base_url}")
-                for question in ("Its key", "The model's name", "Keep the address"):
+                for question in ("Its key", "The model's name"):
                     screen.wait_for(question)
                     screen.line("")
+                screen.wait_for("Keep the address")
+                screen.wait_count("Enter alone: no.", 1 if is_whole else 2)  # a line before it is set aside
+                screen.line("")
                 screen.wait_for("/help lists")
                 assert leave(screen) == 0
             assert (tmp_path / "knapper.toml").read_text() == ""  # nothing is stored without approval
@@ -148,3 +151,15 @@ def test_a_folder_stays_as_it_is_without_a_yes_and_what_was_typed_ahead_is_not_s
         screen.do("", "Next: knapper init")
         assert screen.exit_code() == 0
     assert list(bare.iterdir()) == []
+
+
+def test_the_end_of_input_is_a_no_and_what_follows_is_in_a_row_of_its_own(tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    (tmp_path / "knapper.toml").unlink()
+    bare.mkdir()
+    with terminal("run", cwd=bare, environment={"HOME": str(tmp_path)}, columns=110) as screen:
+        screen.wait_for("then Enter.")
+        screen.type(CTRL_D)
+        screen.wait_for("Nothing was changed.")
+        assert any(row.startswith("Nothing was changed.") for row in screen.screen())
+        assert screen.exit_code() == 0
