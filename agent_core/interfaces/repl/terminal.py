@@ -142,7 +142,8 @@ class Asking:
             self._pressed = ""
             self._enter(Reply())
         else:
-            self._explain("Enter is not an answer.")
+            is_early = self._dialog.takes_enter
+            self._explain("You pressed Enter before you could answer." if is_early else "Enter is not an answer.")
         return False
 
     @property
