@@ -207,10 +207,11 @@ def ask_hidden(question: str) -> str | None:
 
 async def answered(dialog: Dialog, show: Callable[[Iterable[Line]], None], answers: Answers) -> Reply:
     """Show a question in pages and return the answer, a line. A no is accepted below each page."""
+    is_ahead = answers.set_aside()  # listed above the question; and again below it, in case of more
     for page, is_last in dialog.pages(screen_columns(), max(shutil.get_terminal_size().lines - 2, 8)):
         show(page)
         while True:
-            is_ahead = answers.set_aside()
+            is_ahead |= answers.set_aside()
             typed = await answers.answer(dialog.how(is_ahead=is_ahead) if is_last else _PAGED)
             if typed is None:
                 return Reply()
@@ -220,6 +221,7 @@ async def answered(dialog: Dialog, show: Callable[[Iterable[Line]], None], answe
             if reply is not None and (is_last or reply.letter in (NO.letter, REASON.letter)):
                 return reply
             show([line(("warn", "That is not an answer." if is_last else UNSEEN))])
+            is_ahead = False
     return Reply()
 
 
