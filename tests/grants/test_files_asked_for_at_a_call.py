@@ -12,6 +12,7 @@ from agent_core.access.grants import Decision, Grants, Question
 from agent_core.functions.answers import CallReport
 from tests.functions.support import Room
 from tests.grants.support import AGENT, PLAIN, Human, human
+from tests.kit.levels import IS_PORTABLE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -506,6 +507,29 @@ async def test_examples_read_what_was_granted_and_write_nothing(here: Room, sale
     assert (here.root / "data" / "sales.csv").read_text() == SALES
     assert not example.agreed
     assert coverage.missed == (text.splitlines().index("    return total") + 1,), coverage
+
+
+ENTERS = '''\
+import os
+
+
+def names(folder: str) -> list[str]:
+    """List a folder.
+
+    >>> names("data/")
+    ['1', '2', '3', 'sales.csv']
+    """
+    os.chdir(folder)
+    return sorted(os.listdir("."))
+'''
+
+
+async def test_an_example_that_may_not_enter_a_granted_folder_says_so(here: Room, sales: Path) -> None:
+    await here.save(ENTERS)
+    await here.shop.grants.grant("names", Grants(read=("data/",)))
+    (example,) = (await here.shop.test("names")).examples
+    assert example.agreed != IS_PORTABLE
+    assert ("not enter them: name the file by its whole path" in str(example)) == IS_PORTABLE
 
 
 async def test_what_an_example_calls_reads_no_file_that_was_granted_to_its_function(here: Room, sales: Path) -> None:

@@ -119,7 +119,7 @@ def test_one_message_at_a_terminal_asks_there_unless_told_not_to(
         terminal(*arguments, *flags(model), cwd=tmp_path, environment=home(tmp_path), columns=120) as screen,
     ):
         if asks:
-            screen.wait_for("then Enter.")
+            screen.wait_for("then Enter")
             screen.type("n\n")
         assert screen.exit_code() == 0
         assert ("nobody can be asked" in screen.scrolled()) is not asks
@@ -165,6 +165,7 @@ def test_a_user_is_asked_before_a_state_of_another_key_is_set_aside(tmp_path: Pa
         for answer, shows, many in (("n", "Nothing was changed.", 0), ("y", "/help lists", 1)):
             with terminal("run", *flags(model), cwd=tmp_path, environment=elsewhere, columns=120) as screen:
                 screen.wait_for("Set it aside, and begin a new one")
+                screen.wait_for("then Enter")
                 assert set_aside(tmp_path) == []
                 screen.line(answer)
                 screen.wait_for(shows)

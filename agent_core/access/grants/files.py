@@ -80,7 +80,11 @@ class _Stream:
     item: str
 
 
-class _OfTheSystem(RequestRefused):
+class _NotGranted(RequestRefused):
+    """A refusal for lack of a grant. If nobody is asked, what it is about is simply not there."""
+
+
+class _OfTheSystem(_NotGranted):
     """A refusal for a path of the system, of Python or of a package, for which nobody is asked."""
 
 
@@ -126,7 +130,7 @@ class FileRequests:
         try:
             return await self._answer(name, arguments)
         except RequestRefused as refusal:
-            if self._want is None:
+            if self._want is None and isinstance(refusal, _NotGranted):
                 return {"real": True}
             reads = name in _LOOKS or arguments.get("mode") == "r"
             # That a library made it is the worker's claim, and affects only the reporting.
@@ -185,7 +189,7 @@ class FileRequests:
             return {"real": True}
         has = (self._permit.grants | self._given).covers(asked.grants(writes=False))
         if is_try and not has and not await asyncio.to_thread(self._is_named, path, asked):
-            raise RequestRefused(self._untold(asked, writes=False))
+            raise _NotGranted(self._untold(asked, writes=False))
         if not await self._require_grant(asked, writes=False):
             return {"real": True}
         return {"value": await asyncio.to_thread(self._list_folder if lists else self._facts, asked)}
@@ -204,7 +208,7 @@ class FileRequests:
                 if self.is_shown:
                     return {"real": True}
                 raise RequestRefused(_NOT_ENTERED)
-            raise RequestRefused(self._untold(asked, writes=False))
+            raise _NotGranted(self._untold(asked, writes=False))
         name = asked.item.rstrip("/")
         above = name.rpartition("/")[0] or ("/" if name.startswith("/") else ".")
         place = asked if kind == "marks" else replace(asked, item=f"{name if kind == 'folder' else above}/")
@@ -223,7 +227,7 @@ class FileRequests:
             await asyncio.to_thread(make_path, str(asked.real), is_folder=True)
             self.did.note("wrote", place.item)
         elif kind != "marks" or not self._given.covers(grants):
-            raise RequestRefused(self._untold(place, writes=True))
+            raise _NotGranted(self._untold(place, writes=True))
         return {"value": 0}
 
     def _locate(self, path: str) -> _Asked:
@@ -233,18 +237,18 @@ class FileRequests:
             RequestRefused: no grant can name it.
         """
         if len(path) > _LONGEST_PATH or "\0" in path:
-            raise RequestRefused("this is no path that can be granted")
+            raise _NotGranted("this is no path that can be granted")
         named = Path(os.path.normpath(self._root / path))
         real = Path(os.path.realpath(self._root / path))
         is_inside = real == self._root or real.is_relative_to(self._root)
         if not is_inside and (named == self._root or named.is_relative_to(self._root)):
-            raise RequestRefused(f"{fence(path, 200)} can never be granted: it leads out of the workspace")
+            raise _NotGranted(f"{fence(path, 200)} can never be granted: it leads out of the workspace")
         text = str(real.relative_to(self._root)) if is_inside else str(real)
         is_folder = text != "/" and not self._resolver.is_kept(real) and real.is_dir()
         item = written("read", f"{text}/" if is_folder else text)
         if item is None or item == UNSAID or (item.rstrip("/") != text.rstrip("/") and item != "./"):
             why = oddity("read", text) or (_TILDE if path.startswith("~") else _UNREADABLE)
-            raise RequestRefused(f"the path {fence(text, 200)} cannot be granted: {why}")
+            raise _NotGranted(f"the path {fence(text, 200)} cannot be granted: {why}")
         return _Asked(real, item, is_inside)
 
     def _is_named(self, path: str, asked: _Asked) -> bool:
@@ -284,9 +288,7 @@ class FileRequests:
         if said := self._noes.get(grants):
             raise RequestRefused(said)
         if self._want is None or self._questions >= MOST_ASKED:
-            raise RequestRefused(
-                f"{self._untold(asked, writes=bool(grants.write))} (One call asks {MOST_ASKED} times.)"
-            )
+            raise _NotGranted(f"{self._untold(asked, writes=bool(grants.write))} (One call asks {MOST_ASKED} times.)")
         self._questions += 1
         # The folder of a file, in the form of a grant, if it can be granted.
         folder = "" if asked.item.endswith("/") else asked.item.rpartition("/")[0]
