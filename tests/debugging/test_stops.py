@@ -243,12 +243,8 @@ class Thinking(Typist):
 
 async def at_sums(at_desk: OpenDesk, *calls: Wanted, pause_s: float = 0.5) -> Desk:
     desk = await at_desk([Ask(*calls), Say("Done.")])
-    desk.put(
-        "sums.py",
-        SUMMING.replace("import random", "import time").replace(
-            "result = 0", f"result = 0 * bool(time.sleep({pause_s}))", 1
-        ),
-    )
+    slow = SUMMING.replace("import random", "import time")
+    desk.put("sums.py", slow.replace("result = 0", f"result = 0 * bool(time.sleep({pause_s}))", 1))
     await desk.workspace.functions.reload()
     arm(desk.workspace, line=15)  # a line that all calls pass
     return desk
