@@ -28,7 +28,7 @@ MOST_COUNTED: Final = 200  # rows beyond the screen; counting all of them would 
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class AnswerKey:
     """A key that answers, its meaning, and the word that answers the same. A yes needs Enter, too."""
 
     letter: str
@@ -37,11 +37,12 @@ class Key:
     is_yes: bool = False
 
 
-YES, NO, REASON = Key("y", "yes", "yes", is_yes=True), Key("n", "no", "no"), Key("w", "no, with a reason")
+YES, NO = AnswerKey("y", "yes", "yes", is_yes=True), AnswerKey("n", "no", "no")
+REASON = AnswerKey("w", "no, with a reason")
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class DialogAnswer:
     """The letter of the key that answered, and the reason if one was typed."""
 
     letter: str = NO.letter
@@ -54,7 +55,7 @@ class Dialog:
     This one takes yes or no; subclasses have other keys, and more to show.
     """
 
-    keys: tuple[Key, ...] = (YES, NO)
+    keys: tuple[AnswerKey, ...] = (YES, NO)
     takes_enter = True
 
     def __init__(self, text: str = "", *, is_final: bool = False) -> None:
@@ -73,23 +74,23 @@ class Dialog:
             how = f"{why or 'Type'} {_listed([*yes, *no])}, then Enter."
         return f"{how} Enter alone: no." if self.takes_enter else how
 
-    def reply(self, typed: str, *, is_ahead: bool = False) -> Reply | None:
+    def reply(self, typed: str, *, is_ahead: bool = False) -> DialogAnswer | None:
         """Return the answer in a typed line or key, if it is one."""
         letter, _, reason = typed.strip().partition(" ")
         if letter.lower() == REASON.letter and reason.strip() and REASON in self.keys:
-            return Reply(REASON.letter, reason.strip())
+            return DialogAnswer(REASON.letter, reason.strip())
         in_full = is_ahead or self._is_final
         # The end of a pasted line may be this word after leading blanks.
         text = (typed.rstrip() if in_full else typed.strip()).lower()
         for key in self.keys:
             if text and (text == key.word or (text == key.letter and not (key.is_yes and in_full))) and key != REASON:
-                return Reply(key.letter)
-        return Reply() if self.takes_enter and not text else None
+                return DialogAnswer(key.letter)
+        return DialogAnswer() if self.takes_enter and not text else None
 
-    def pressed(self, key: str) -> Reply | None:
+    def pressed(self, key: str) -> DialogAnswer | None:
         """Return the answer of a single key, if it is one; for a no with a reason, the reason follows."""
         is_reason = key == REASON.letter and REASON in self.keys
-        return Reply(key) if is_reason else self.reply(key) if key.strip() else None
+        return DialogAnswer(key) if is_reason else self.reply(key) if key.strip() else None
 
     def rows(self, columns: int) -> Iterator[Line]:
         """Yield everything to show, wrapped."""
@@ -112,7 +113,7 @@ class Dialog:
         """Return the form that stays on the screen after the answer."""
         return self
 
-    def ending(self, reply: Reply) -> Line:
+    def ending(self, reply: DialogAnswer) -> Line:
         """Return the answer as a line below the question."""
         return line("  ", ("dim", "→ "), ("ok", "yes") if reply.letter == YES.letter else ("warn", "no"))
 
@@ -205,7 +206,7 @@ def ask_hidden(question: str) -> str | None:
         return None
 
 
-async def answered(dialog: Dialog, show: Callable[[Iterable[Line]], None], answers: Answers) -> Reply:
+async def answered(dialog: Dialog, show: Callable[[Iterable[Line]], None], answers: Answers) -> DialogAnswer:
     """Show a question in pages and return the answer, a line. A no is accepted below each page."""
     is_ahead = answers.set_aside()  # listed above the question; and again below it, in case of more
     for page, is_last in dialog.pages(screen_columns(), max(shutil.get_terminal_size().lines - 2, 8)):
@@ -214,7 +215,7 @@ async def answered(dialog: Dialog, show: Callable[[Iterable[Line]], None], answe
             is_ahead |= answers.set_aside()
             typed = await answers.answer(dialog.how(is_ahead=is_ahead) if is_last else _PAGED)
             if typed is None:
-                return Reply()
+                return DialogAnswer()
             if not is_last and not typed.strip():
                 break
             reply = dialog.reply(typed, is_ahead=is_ahead)
@@ -222,7 +223,7 @@ async def answered(dialog: Dialog, show: Callable[[Iterable[Line]], None], answe
                 return reply
             show([line(("warn", "That is not an answer." if is_last else UNSEEN))])
             is_ahead = False
-    return Reply()
+    return DialogAnswer()
 
 
 async def agrees(question: str, *, is_final: bool = False) -> bool:

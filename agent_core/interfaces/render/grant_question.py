@@ -15,15 +15,15 @@ from agent_core.access.grants.approval import BOUND
 from agent_core.base.untrusted import one_line, visible, whole_line
 from sandbox.wire.lines import bare_lines, first_lines
 
-from ..dialog import MOST_COUNTED, NO, REASON, YES, Dialog, Key, Reply, cut_to
+from ..dialog import MOST_COUNTED, NO, REASON, YES, AnswerKey, Dialog, DialogAnswer, cut_to
 from ..styled_lines import Line, Role, Span, certain, folded, indented, line
 from .verdicts import problem_lines
 
 if TYPE_CHECKING:
     from agent_core.base.events import GrantAnswered
 
-_ONCE, _ALWAYS = Key("o", "once", "once", is_yes=True), Key("y", "always", "yes", is_yes=True)
-_FOLDER = Key("f", "always, for its folder", "folder", is_yes=True)
+_ONCE, _ALWAYS = AnswerKey("o", "once", "once", is_yes=True), AnswerKey("y", "always", "yes", is_yes=True)
+_FOLDER = AnswerKey("f", "always, for its folder", "folder", is_yes=True)
 _ANSWERS: dict[str, Answer] = {_ONCE.letter: "once", _ALWAYS.letter: "yes", _FOLDER.letter: "yes"}
 _TITLES = {
     "join": (" asks to join, and to", " asks to join"),
@@ -65,7 +65,7 @@ class GrantDialog(Dialog):
         self.takes_enter = question.moment == "grant"
         self.keys = (YES, NO) if self.takes_enter else (*yes, NO, REASON)
 
-    def decision(self, reply: Reply) -> Decision:
+    def decision(self, reply: DialogAnswer) -> Decision:
         """Return the decision that an answer makes."""
         return Decision(_ANSWERS.get(reply.letter, "no"), reply.reason, is_wide=reply.letter == _FOLDER.letter)
 
@@ -81,7 +81,7 @@ class GrantDialog(Dialog):
         """Return the form without the source of a new function, which follows with its verdict."""
         return GrantDialog(transcript_form(self._question))
 
-    def ending(self, reply: Reply) -> Line:
+    def ending(self, reply: DialogAnswer) -> Line:
         """Return the answer as a line, with where it is kept."""
         decision = self.decision(reply)
         is_kept = decision.answer != "yes" or self._question.moment not in BOUND
