@@ -42,7 +42,7 @@ REASON = AnswerKey("w", "no, with a reason")
 
 
 @dataclass(frozen=True, slots=True)
-class DialogAnswer:
+class DialogReply:
     """The letter of the key that answered, and the reason if one was typed."""
 
     letter: str = NO.letter
@@ -74,23 +74,23 @@ class Dialog:
             how = f"{why or 'Type'} {_listed([*yes, *no])}, then Enter."
         return f"{how} Enter alone: no." if self.takes_enter else how
 
-    def reply(self, typed: str, *, is_ahead: bool = False) -> DialogAnswer | None:
+    def reply(self, typed: str, *, is_ahead: bool = False) -> DialogReply | None:
         """Return the answer in a typed line or key, if it is one."""
         letter, _, reason = typed.strip().partition(" ")
         if letter.lower() == REASON.letter and reason.strip() and REASON in self.keys:
-            return DialogAnswer(REASON.letter, reason.strip())
+            return DialogReply(REASON.letter, reason.strip())
         in_full = is_ahead or self._is_final
         # The end of a pasted line may be this word after leading blanks.
         text = (typed.rstrip() if in_full else typed.strip()).lower()
         for key in self.keys:
             if text and (text == key.word or (text == key.letter and not (key.is_yes and in_full))) and key != REASON:
-                return DialogAnswer(key.letter)
-        return DialogAnswer() if self.takes_enter and not text else None
+                return DialogReply(key.letter)
+        return DialogReply() if self.takes_enter and not text else None
 
-    def pressed(self, key: str) -> DialogAnswer | None:
+    def pressed(self, key: str) -> DialogReply | None:
         """Return the answer of a single key, if it is one; for a no with a reason, the reason follows."""
         is_reason = key == REASON.letter and REASON in self.keys
-        return DialogAnswer(key) if is_reason else self.reply(key) if key.strip() else None
+        return DialogReply(key) if is_reason else self.reply(key) if key.strip() else None
 
     def rows(self, columns: int) -> Iterator[Line]:
         """Yield everything to show, wrapped."""
@@ -113,7 +113,7 @@ class Dialog:
         """Return the form that stays on the screen after the answer."""
         return self
 
-    def ending(self, reply: DialogAnswer) -> Line:
+    def ending(self, reply: DialogReply) -> Line:
         """Return the answer as a line below the question."""
         return line("  ", ("dim", "→ "), ("ok", "yes") if reply.letter == YES.letter else ("warn", "no"))
 
@@ -206,7 +206,7 @@ def ask_hidden(question: str) -> str | None:
         return None
 
 
-async def answered(dialog: Dialog, show: Callable[[Iterable[Line]], None], answers: Answers) -> DialogAnswer:
+async def answered(dialog: Dialog, show: Callable[[Iterable[Line]], None], answers: Answers) -> DialogReply:
     """Show a question in pages and return the answer, a line. A no is accepted below each page."""
     is_ahead = answers.set_aside()  # listed above the question; and again below it, in case of more
     for page, is_last in dialog.pages(screen_columns(), max(shutil.get_terminal_size().lines - 2, 8)):
@@ -215,7 +215,7 @@ async def answered(dialog: Dialog, show: Callable[[Iterable[Line]], None], answe
             is_ahead |= answers.set_aside()
             typed = await answers.answer(dialog.how(is_ahead=is_ahead) if is_last else _PAGED)
             if typed is None:
-                return DialogAnswer()
+                return DialogReply()
             if not is_last and not typed.strip():
                 break
             reply = dialog.reply(typed, is_ahead=is_ahead)
@@ -223,7 +223,7 @@ async def answered(dialog: Dialog, show: Callable[[Iterable[Line]], None], answe
                 return reply
             show([line(("warn", "That is not an answer." if is_last else UNSEEN))])
             is_ahead = False
-    return DialogAnswer()
+    return DialogReply()
 
 
 async def agrees(question: str, *, is_final: bool = False) -> bool:

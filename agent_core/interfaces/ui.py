@@ -15,7 +15,7 @@ from agent_core.functions.debug import Command, Debugger, DebugStop
 from agent_core.runtime.groups.floor import USER
 
 from .cli_context import print_json
-from .dialog import YES, Answers, Dialog, DialogAnswer, answered
+from .dialog import YES, Answers, Dialog, DialogReply, answered
 from .faults import fault_lines, with_options
 from .progress import StatusLine, status_text
 from .render.call_log import (
@@ -230,7 +230,7 @@ class Voice:
         dialog = GrantDialog(question)
         return dialog.decision(await self._ask(dialog))
 
-    async def _ask(self, dialog: Dialog) -> DialogAnswer:
+    async def _ask(self, dialog: Dialog) -> DialogReply:
         assert self._answers is not None
         return await answered(dialog, self.aloud, self._answers)
 

@@ -120,7 +120,7 @@ async def test_a_row_that_is_written_past_the_host_is_no_yes(here: Room, code: s
     wider = f'["{host}", "evil.example.org"]'
     entries(here).write_text(entries(here).read_text().replace(f'["{host}"]', wider))
     db = apsw.Connection(str(here.root / ".knapper" / "state.db"))
-    list(db.execute("update yes set grants = ?", (f'{{"network": {wider}}}',)))
+    list(db.execute("update approval set grants = ?", (f'{{"network": {wider}}}',)))
     db.close()
     here.shop.granting.book.forget()
     assert await now(here) == NOTHING

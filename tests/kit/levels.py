@@ -220,7 +220,7 @@ def require_root(sandbox: Sandbox, why: str) -> None:
         skip_here(why, sandbox.level)
 
 
-def require_imports_ahead() -> None:
-    """Skip the test if each call imports its own packages."""
-    if level_here() == "apart":
-        skip_here("each call imports its packages")
+def require_imports_ahead(sandbox: Sandbox | None = None) -> None:
+    """Skip the test if each call imports its own packages, in this sandbox or at the level of this machine."""
+    if (sandbox.level if sandbox else level_here()) == "apart":
+        skip_here("each call imports its packages", "apart")

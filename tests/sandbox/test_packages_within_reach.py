@@ -53,7 +53,7 @@ def value(outcome: Outcome) -> Any:
 
 
 async def test_a_granted_package_is_imported_ahead_and_once(there: Sandbox, folder: Path) -> None:
-    require_imports_ahead()
+    require_imports_ahead(there)
     text = "import os, slow\nreturn [slow.PID, slow.PID != os.getpid(), slow.__version__]"
     found = [value(await run(there, access(folder, "slow"), text)) for _time in range(2)]
     assert found[0][1:] == [True, "1.2"]
@@ -81,7 +81,7 @@ async def test_no_more_than_the_package_is_read_and_that_only_with_the_grant(the
 
 
 async def test_a_package_that_cannot_be_imported_ahead_is_said(there: Sandbox, tmp_path: Path) -> None:
-    require_imports_ahead()
+    require_imports_ahead(there)
     for number, (text, says) in enumerate(
         (
             ("raise ValueError('too old')", "packages: broken0 cannot be imported: ValueError: too old"),
@@ -99,7 +99,7 @@ async def test_a_package_that_cannot_be_imported_ahead_is_said(there: Sandbox, t
 async def test_a_package_whose_import_has_no_end_refuses_the_call(
     there: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    require_imports_ahead()
+    require_imports_ahead(there)
     tmp_path.joinpath("endless.py").write_text("while True:\n    pass\n")
     monkeypatch.setattr(pool, "START_S", 1.0)
     outcome = await run(there, access(tmp_path, "endless"), "return 1")
@@ -177,7 +177,7 @@ SPOKEN = [
 async def test_a_package_that_speaks_for_the_process_that_imported_it_ahead_harms_nobody(
     there: Sandbox, tmp_path: Path, text: str
 ) -> None:
-    require_imports_ahead()
+    require_imports_ahead(there)
     victim = await asyncio.create_subprocess_exec("sleep", "60")
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "__init__.py").write_text(f"import os\nVICTIM = {victim.pid}\n{text}\n")

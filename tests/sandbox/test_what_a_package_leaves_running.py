@@ -143,7 +143,7 @@ async def test_a_package_that_forks_finds_what_a_function_finds(there: Sandbox, 
 
 
 async def test_a_package_that_tries_to_fork_again_and_again_is_ended(there: Sandbox, tmp_path: Path) -> None:
-    require_imports_ahead()
+    require_imports_ahead(there)
     text = (
         "for _time in range(3000):\n    try:\n        os.fork() or os._exit(0)\n    except OSError:\n        continue\n"
     )
@@ -166,7 +166,7 @@ async def test_what_a_package_leaves_in_scratch_is_gone_before_its_first_call(th
 
 
 async def test_a_package_has_the_memory_of_a_call_and_no_more(there: Sandbox, tmp_path: Path) -> None:
-    require_imports_ahead()
+    require_imports_ahead(there)
     outcome = await called(there, package(tmp_path, "SAID = len(bytearray(1 << 30))"))
     assert isinstance(outcome, Refused), outcome
     assert "noisy cannot be imported: MemoryError" in outcome.reason

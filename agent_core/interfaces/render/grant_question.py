@@ -15,7 +15,7 @@ from agent_core.access.grants.approval import BOUND
 from agent_core.base.untrusted import one_line, visible, whole_line
 from sandbox.wire.lines import bare_lines, first_lines
 
-from ..dialog import MOST_COUNTED, NO, REASON, YES, AnswerKey, Dialog, DialogAnswer, cut_to
+from ..dialog import MOST_COUNTED, NO, REASON, YES, AnswerKey, Dialog, DialogReply, cut_to
 from ..styled_lines import Line, Role, Span, certain, folded, indented, line
 from .verdicts import problem_lines
 
@@ -65,7 +65,7 @@ class GrantDialog(Dialog):
         self.takes_enter = question.moment == "grant"
         self.keys = (YES, NO) if self.takes_enter else (*yes, NO, REASON)
 
-    def decision(self, reply: DialogAnswer) -> Decision:
+    def decision(self, reply: DialogReply) -> Decision:
         """Return the decision that an answer makes."""
         return Decision(_ANSWERS.get(reply.letter, "no"), reply.reason, is_wide=reply.letter == _FOLDER.letter)
 
@@ -81,7 +81,7 @@ class GrantDialog(Dialog):
         """Return the form without the source of a new function, which follows with its verdict."""
         return GrantDialog(transcript_form(self._question))
 
-    def ending(self, reply: DialogAnswer) -> Line:
+    def ending(self, reply: DialogReply) -> Line:
         """Return the answer as a line, with where it is kept."""
         decision = self.decision(reply)
         is_kept = decision.answer != "yes" or self._question.moment not in BOUND

@@ -24,7 +24,7 @@ from agent_core.workspace.group_file import group_names
 from agent_core.workspace.local_models import installed_models
 
 from ..conversation import Conversation, opened
-from ..dialog import MOST_COUNTED, REASON, UNSEEN, Dialog, DialogAnswer
+from ..dialog import MOST_COUNTED, REASON, UNSEEN, Dialog, DialogReply
 from ..faults import fault_lines
 from ..options import RunOptions
 from ..render.call_log import ENDING, CallLog, command_words, stop_parts, typed_command
@@ -87,13 +87,13 @@ class Asking:
     """An open question; `answer` is set when the user has answered."""
 
     def __init__(self, dialog: Dialog, prompt: Prompt) -> None:
-        self.answer: asyncio.Future[DialogAnswer] = asyncio.get_running_loop().create_future()
+        self.answer: asyncio.Future[DialogReply] = asyncio.get_running_loop().create_future()
         self.state: State = "quiet"
         self._dialog = dialog
         self._prompt = prompt
         self._note = ""
         self._pressed = ""
-        self._reply = DialogAnswer()  # the answer, if no more text follows
+        self._reply = DialogReply()  # the answer, if no more text follows
         self._pages: Iterator[tuple[list[Line], bool]] | None = None
         self._seen = False
         self._draft = ""
@@ -110,7 +110,7 @@ class Asking:
         elif not key or not key.isprintable():
             self.state = "armed"
             self._explain("That is not an answer.")
-        elif self.state == "armed" and (reply := DialogAnswer(key) if key == _MORE_KEY else self._dialog.pressed(key)):
+        elif self.state == "armed" and (reply := DialogReply(key) if key == _MORE_KEY else self._dialog.pressed(key)):
             self.state, self._pressed, self._reply = "pressed", key, reply
             self._wait(CHOSEN_S if self._is_yes else ALONE_S)
         elif self.state == "pressed" and key == self._pressed == _MORE_KEY:
@@ -124,7 +124,7 @@ class Asking:
         """
         text = self._prompt.buffer.text
         if self.state == "word":
-            self._close(DialogAnswer(REASON.letter, text.strip()[:_LONGEST_WORD]))
+            self._close(DialogReply(REASON.letter, text.strip()[:_LONGEST_WORD]))
         elif self.state in ("pressed", "chosen"):
             self._enter(self._reply)
         elif self.state == "entered":
@@ -140,7 +140,7 @@ class Asking:
                 self._put_aside(is_word=reply is not None)
         elif self.state == "armed" and self._dialog.takes_enter:
             self._pressed = ""
-            self._enter(DialogAnswer())
+            self._enter(DialogReply())
         else:
             is_early = self._dialog.takes_enter
             self._explain("You pressed Enter before you could answer." if is_early else "Enter is not an answer.")
@@ -150,7 +150,7 @@ class Asking:
     def _is_yes(self) -> bool:
         return any(key.is_yes for key in self._dialog.keys if key.letter == self._reply.letter)
 
-    def _enter(self, reply: DialogAnswer) -> None:
+    def _enter(self, reply: DialogReply) -> None:
         """Accept an answer unless more text follows immediately, as in a paste."""
         self.state, self._reply = "entered", reply
         self._wait(LAST_S)
@@ -173,7 +173,7 @@ class Asking:
 
     def refuse(self) -> None:
         """Answer with a no."""
-        self._close(DialogAnswer())
+        self._close(DialogReply())
 
     def end(self) -> None:
         """Restore the input line, and print the question and the answer above it."""
@@ -252,7 +252,7 @@ class Asking:
             self._take(self._reply)
         self._prompt.app.invalidate()
 
-    def _take(self, reply: DialogAnswer) -> None:
+    def _take(self, reply: DialogReply) -> None:
         self.state = "armed"
         columns = self._prompt.columns
         *_, is_cut = self._question_rows(columns, len(self._below(columns, 1)))
@@ -264,7 +264,7 @@ class Asking:
             self._pages = None if is_last else self._pages
             self._print(page)
             self._explain(_ALL if is_last else _MORE)
-        elif reply == DialogAnswer(REASON.letter):
+        elif reply == DialogReply(REASON.letter):
             self.state, self._note = "word", ""
             self._prompt.buffer.reset()
             self._prompt.app.layout.focus(self._prompt.buffer)
@@ -283,7 +283,7 @@ class Asking:
         self._note = one_line(note, 400)
         self._prompt.app.invalidate()
 
-    def _close(self, reply: DialogAnswer) -> None:
+    def _close(self, reply: DialogReply) -> None:
         if not self.answer.done():
             self.answer.set_result(reply)
 
@@ -642,7 +642,7 @@ class TerminalVoice(Voice):
         """True, because a user types."""
         return True
 
-    async def _ask(self, dialog: Dialog) -> DialogAnswer:
+    async def _ask(self, dialog: Dialog) -> DialogReply:
         self._prompt.ring()
         async with self._one_at_a_time, open_question(dialog, self._prompt) as asking:
             return await asking.answer
