@@ -43,8 +43,9 @@ async def test_a_file_of_an_earlier_version_is_indexed_anew(tmp_path: Path) -> N
     db.execute("alter table turn drop column streamed")
     db.execute("drop index change_kept_out")
     db.execute("alter table change drop column kept_out")
-    db.execute((MIGRATIONS / "0003_sketch.sql").read_text("utf-8"))  # a later version dropped this table
-    db.execute("alter table approval rename to yes")
+    db.execute("drop table approval")
+    for name in ("0003_sketch.sql", "0004_grants.sql"):  # later versions dropped or renamed these tables
+        db.execute((MIGRATIONS / name).read_text("utf-8"))
     db.execute("pragma user_version = 10")
     db.close()
     async with Workspace.open(tmp_path, settings=settings) as workspace:
