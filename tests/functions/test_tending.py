@@ -153,7 +153,7 @@ async def with_copies(at_desk: OpenDesk, **settings: Any) -> Desk:
 
 def tend(root: Path, *words: str) -> Any:
     done = knapper("functions", "tend", *words, "--json", cwd=root)
-    assert done.stdout, done.stderr
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
     return json.loads(done.stdout)
 
 
