@@ -62,7 +62,7 @@ class Dialog:
         self._text = text
         self._is_final = is_final
 
-    def how(self, *, is_ahead: bool = False, by_keys: bool = False) -> str:
+    def instructions(self, *, is_ahead: bool = False, by_keys: bool = False) -> str:
         """Return the sentence about what answers. If input preceded the question, only the whole word is a yes."""
         why = _FINAL if self._is_final else _AHEAD if is_ahead else ""
         yes = [_meaning(key.word if why else key.letter, key.says) for key in self.keys if key.is_yes]
@@ -87,7 +87,7 @@ class Dialog:
                 return DialogReply(key.letter)
         return DialogReply() if self.takes_enter and not text else None
 
-    def pressed(self, key: str) -> DialogReply | None:
+    def reply_to_key(self, key: str) -> DialogReply | None:
         """Return the answer of a single key, if it is one; for a no with a reason, the reason follows."""
         is_reason = key == REASON.letter and REASON in self.keys
         return DialogReply(key) if is_reason else self.reply(key) if key.strip() else None
@@ -109,7 +109,7 @@ class Dialog:
             yield page, not following
             page = following
 
-    def kept(self) -> "Dialog":
+    def for_transcript(self) -> "Dialog":
         """Return the form that stays on the screen after the answer."""
         return self
 
@@ -206,14 +206,14 @@ def ask_hidden(question: str) -> str | None:
         return None
 
 
-async def answered(dialog: Dialog, show: Callable[[Iterable[Line]], None], answers: Answers) -> DialogReply:
+async def ask_in_lines(dialog: Dialog, show: Callable[[Iterable[Line]], None], answers: Answers) -> DialogReply:
     """Show a question in pages and return the answer, a line. A no is accepted below each page."""
     is_ahead = answers.set_aside()  # listed above the question; and again below it, in case of more
     for page, is_last in dialog.pages(screen_columns(), max(shutil.get_terminal_size().lines - 2, 8)):
         show(page)
         while True:
             is_ahead |= answers.set_aside()
-            typed = await answers.answer(dialog.how(is_ahead=is_ahead) if is_last else _PAGED)
+            typed = await answers.answer(dialog.instructions(is_ahead=is_ahead) if is_last else _PAGED)
             if typed is None:
                 return DialogReply()
             if not is_last and not typed.strip():
@@ -228,7 +228,7 @@ async def answered(dialog: Dialog, show: Callable[[Iterable[Line]], None], answe
 
 async def agrees(question: str, *, is_final: bool = False) -> bool:
     """Ask a yes-or-no question at this terminal and return the answer."""
-    return (await answered(Dialog(question, is_final=is_final), say, TerminalAnswers())).letter == YES.letter
+    return (await ask_in_lines(Dialog(question, is_final=is_final), say, TerminalAnswers())).letter == YES.letter
 
 
 async def typed_line(question: str) -> str | None:

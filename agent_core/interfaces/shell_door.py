@@ -15,7 +15,7 @@ from agent_core.workspace.scaffold import existing
 
 from .cli_context import loading
 from .commands.verb import Door, Opens, Result, SourceProgress
-from .dialog import TerminalAnswers, agrees, answered, say, typed_line
+from .dialog import TerminalAnswers, agrees, ask_in_lines, say, typed_line
 from .progress import SourceProgressBar, StatusLine
 from .render.function_view import source_lines
 from .render.grant_question import GrantDialog
@@ -48,7 +48,7 @@ def is_attended() -> bool:
 async def decide(question: "Question") -> "Decision":
     """Ask the user about grants, one line each. Ctrl-C ends the command; the end of input means no."""
     dialog = GrantDialog(question)
-    reply = await answered(dialog, say, TerminalAnswers())
+    reply = await ask_in_lines(dialog, say, TerminalAnswers())
     say([dialog.ending(reply)])
     return dialog.decision(reply)
 

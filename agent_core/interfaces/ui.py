@@ -15,7 +15,7 @@ from agent_core.functions.debug import Command, Debugger, DebugStop
 from agent_core.runtime.groups.floor import USER
 
 from .cli_context import print_json
-from .dialog import YES, Answers, Dialog, DialogReply, answered
+from .dialog import YES, Answers, Dialog, DialogReply, ask_in_lines
 from .faults import fault_lines, with_options
 from .progress import StatusLine, status_text
 from .render.call_log import (
@@ -232,7 +232,7 @@ class Voice:
 
     async def _ask(self, dialog: Dialog) -> DialogReply:
         assert self._answers is not None
-        return await answered(dialog, self.aloud, self._answers)
+        return await ask_in_lines(dialog, self.aloud, self._answers)
 
 
 class LineDebugger:

@@ -519,7 +519,10 @@ class Blocks:
 
     async def commit(self, plan: Plan) -> Plan:
         """Commit an edit outside of a turn; return its final form."""
-        refusal = lambda _, error: Plan(str(error), "refused")  # noqa: E731 - it is given once
+
+        def refusal(_: Plan, error: KnapperError) -> Plan:
+            return Plan(str(error), "refused")
+
         return await commit(plan, lambda plan: self._store.apply(plan.writes), self._clock.random, refusal)
 
     def applied(self, changed: Sequence[BlockDifference], by: str) -> None:

@@ -151,7 +151,10 @@ class CallRecord:
             return replace(answer, replan=again, done=plan.done)
 
         plan = with_edits(self.memory.held if self.memory else Plan(""))
-        refusal = lambda _, error: with_edits(Plan(str(error)))  # noqa: E731 - it is given once
+
+        def refusal(_: Plan, error: KnapperError) -> Plan:
+            return with_edits(Plan(str(error)))
+
         return self.report(await commit(plan, self.record, self._clock.random, refusal))
 
     async def commit(self, plan: Plan) -> Done:

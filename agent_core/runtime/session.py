@@ -133,10 +133,9 @@ class AgentSession:
         if not self.style.packs or (self._is_here and not is_first):
             return [began]
         self._is_here = True
-        said = await self._store.history(self._agent, kinds=("user",))
-        login_entry = login(said[-1].at if said else None, self.style, self.clock.now())
         if inbound.kind == "login":
-            return [login_entry]
+            return [began]
+        login_entry = login(await self._last_message_at(), self.style, self.clock.now())
         # The login comes first: some endpoints require a user message before an assistant message.
         if not is_first:
             return [login_entry, began]
@@ -152,9 +151,12 @@ class AgentSession:
         """
         payload: dict[str, Any] = {"reason": text} if kind == "heartbeat" else {"text": text}
         if kind == "login":
-            said = await self._store.history(self._agent, kinds=("user",))
-            payload = {"last": said[-1].at if said else None}
+            payload = {"last": await self._last_message_at()}
         await self._store.post(Post(self._agent, kind, payload))
+
+    async def _last_message_at(self) -> float | None:
+        said = await self._store.history(self._agent, kinds=("user",))
+        return said[-1].at if said else None
 
     async def heartbeats(self, is_busy: Callable[[], bool]) -> AsyncIterator[None]:
         """Yield each time that a heartbeat is due, after queuing it; yield nothing if heartbeats are off."""

@@ -19,7 +19,6 @@ from agent_core.base.seal import Sealer
 from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, Malformed, read_json
 
 _LONGEST_ROW: Final = 1 << 30  # characters; a limit like SQLite's
-_TRIES: Final = 100  # each failed attempt means that someone else made a change
 _LONGEST_PAUSE_S: Final = 0.2
 ANYTHING: Final = object
 Shape: TypeAlias = Any  # Any: a type, a tuple of shapes, a list of one shape, or a dict of shapes; no type expresses it
@@ -256,13 +255,16 @@ async def commit(
     record: Callable[[AnyPlan], Awaitable[object]],
     random: Random,
     refusal: Callable[[AnyPlan, KnapperError], AnyPlan],
+    *,
+    tries: int = 100,
 ) -> AnyPlan:
     """Commit a plan by `record`, in one transaction. Return the plan that is on disk.
 
-    Where someone else was first, it is planned again. If it cannot be carried out, its `refusal` is recorded instead.
+    Where someone else was first, it is planned again, until `tries` failed. If it cannot be carried out, its `refusal`
+    is recorded instead.
     """
     try:
-        for tries_left in reversed(range(_TRIES)):
+        for tries_left in reversed(range(tries)):
             try:
                 await record(plan)
                 break
@@ -270,7 +272,7 @@ async def commit(
                 if plan.replan is None or not tries_left:
                     raise
             # Wait for a random time; otherwise the other writer would win each time.
-            await asyncio.sleep(random.uniform(0, min(0.002 * (_TRIES - tries_left), _LONGEST_PAUSE_S)))
+            await asyncio.sleep(random.uniform(0, min(0.002 * (tries - tries_left), _LONGEST_PAUSE_S)))
             plan = await plan.replan()
     except (ManifestConflict, WorkspaceError, UsageError, InboxFull) as error:
         plan = refusal(plan, error)

@@ -34,8 +34,8 @@ class Candidate:
 
     `file` is the file that its text is from, if any; `exact` means that its text must not be fixed. `asked` are calls
     whose results its author was asked to predict. `helpers` are functions that it contains under their own names and
-    that are not offered. `around` is the new text of its whole module, written with it, if more
-    changes than the function; the plan then has to compute it again when it is replanned. `answer` is an earlier
+    that are not offered. `around` is the new text of its whole module, if more than the function changes: it is written
+    with it, and the plan has to compute it again when it is planned again. `answer` is an earlier
     reader's answer about its description; an author who `insists` holds on to a promise of the description that the
     code does not fulfill. `apart` are functions from which the author distinguished the previous version.
     """

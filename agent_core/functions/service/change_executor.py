@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .folder_copy import FolderCopy
 
 Record = Callable[[PlannedChange], Awaitable[object]]
+_TRIES = 20  # each runs the gate again
 
 
 class ChangeExecutor:
@@ -62,7 +63,7 @@ class ChangeExecutor:
 
     async def carry_out(self, plan: PlannedChange, record: Record, by: str) -> PlannedChange:
         """Carry out the planned change and record it. Return the resulting plan, which may be a refusal."""
-        plan = await commit(plan, partial(self._commit, record=record, by=by), self._random, _refusal)
+        plan = await commit(plan, partial(self._commit, record=record, by=by), self._random, _refusal, tries=_TRIES)
         # Now the user's decisions about the plan come into force.
         if plan.new_grant is not None:
             self._grant_store.forget()

@@ -572,7 +572,7 @@ class Tending:
             return await self.plans.create(candidate, author), ""
 
         plan = await self._attempt("function", "", facts, judge)
-        made = "".join(plan.did.names("created"))
+        made = next(iter(plan.did.names("created")), "")
         evidence = (f"it returns what {len(results)} of the runs returned",)
         step = replace(step, function=made, evidence=evidence, diff=_diff(self.snapshot(), plan, made))
         return _Proven(step, (_Change(made, partial(_same, plan)),))

@@ -18,7 +18,7 @@ from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
-from ..dialog import YES, TerminalAnswers, answered, say
+from ..dialog import YES, TerminalAnswers, ask_in_lines, say
 from ..render.function_view import (
     blame_lines,
     brief_lines,
@@ -579,7 +579,7 @@ async def agrees(question: "Question") -> bool:
 
     if not sys.stdin.isatty():
         raise UsageError("There is no terminal for the question.", fix="Look at what it would get, then give -y.")
-    return (await answered(GrantDialog(question), say, TerminalAnswers())).letter == YES.letter
+    return (await ask_in_lines(GrantDialog(question), say, TerminalAnswers())).letter == YES.letter
 
 
 @verb(functions)

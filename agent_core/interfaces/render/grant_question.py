@@ -77,7 +77,7 @@ class GrantDialog(Dialog):
         """Return the question in few rows."""
         return fitting_rows(self._question, columns, rows)
 
-    def kept(self) -> "GrantDialog":
+    def for_transcript(self) -> "GrantDialog":
         """Return the form without the source of a new function, which follows with its verdict."""
         return GrantDialog(transcript_form(self._question))
 

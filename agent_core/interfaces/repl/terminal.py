@@ -110,7 +110,9 @@ class Asking:
         elif not key or not key.isprintable():
             self.state = "armed"
             self._explain("That is not an answer.")
-        elif self.state == "armed" and (reply := DialogReply(key) if key == _MORE_KEY else self._dialog.pressed(key)):
+        elif self.state == "armed" and (
+            reply := DialogReply(key) if key == _MORE_KEY else self._dialog.reply_to_key(key)
+        ):
             self.state, self._pressed, self._reply = "pressed", key, reply
             self._wait(CHOSEN_S if self._is_yes else ALONE_S)
         elif self.state == "pressed" and key == self._pressed == _MORE_KEY:
@@ -185,7 +187,7 @@ class Asking:
         self._prompt.bring_back(self._draft)
         decided = self.answer.done() and not self.answer.cancelled()
         ending = self._dialog.ending(self.answer.result()) if decided else line("  ", ("dim", "→ not answered"))
-        self._note, self._dialog, columns = "", self._dialog.kept(), self._prompt.columns
+        self._note, self._dialog, columns = "", self._dialog.for_transcript(), self._prompt.columns
         self._print([*self._question_rows(columns, len(self._below(columns, 1)))[0], *wrapped([ending], columns)])
 
     def draw(self, columns: int) -> StyleAndTextTuples:
@@ -216,7 +218,7 @@ class Asking:
         if self.state == "quiet":
             return line(("dim", "…"))
         return line(
-            ("strong", self._dialog.how(by_keys=True)),
+            ("strong", self._dialog.instructions(by_keys=True)),
             f" {_MORE_KEY}: all (+{hidden_rows} rows)." if hidden_rows else "",
         )
 
