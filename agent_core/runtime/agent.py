@@ -5,7 +5,7 @@ answered or handed to a client. However a turn ends, its history is valid and on
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, aclosing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -288,14 +288,6 @@ class Agent:
         """Return the messages that no turn has picked up yet, oldest first."""
         waiting = await self._store.waiting(self.name)
         return [str(message.payload.get("text", "")) for message in waiting if message.kind == "message"]
-
-    async def heartbeats(self) -> AsyncIterator[None]:
-        """Yield each time a timed heartbeat is due: `turn(None)` handles it. End at once if there are none.
-
-        A long-running host iterates over it in a separate task.
-        """
-        async for _ in self.session.heartbeats(self._turns.one_at_a_time.locked):
-            yield
 
     async def model_line(self) -> str:
         """Return one line that says which model answers and why it was chosen.

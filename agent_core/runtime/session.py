@@ -3,10 +3,9 @@
 It also settles interrupted turns, of this process or another: each unanswered call gets an answer, and none runs again.
 """
 
-import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -16,7 +15,6 @@ from agent_core.base.settings import HeartbeatSettings
 from agent_core.functions.answers import Skipped, Unknown, answer, word
 from agent_core.memory.blocks import Alias
 from agent_core.storage import (
-    BEAT,
     BETWEEN,
     SUMMARY,
     AnswerAsk,
@@ -124,7 +122,6 @@ class AgentSession:
         self._store = store
         self._settings = heartbeat or HeartbeatSettings()
         self._is_here = False
-        self._woken = self.clock.now()
         self._paused_until = 0.0
 
     async def opening(self, inbound: Inbound, *, is_first: bool) -> list[Entry]:
@@ -158,24 +155,6 @@ class AgentSession:
         said = await self._store.history(self._agent, kinds=("user",))
         return said[-1].at if said else None
 
-    async def heartbeats(self, is_busy: Callable[[], bool]) -> AsyncIterator[None]:
-        """Yield each time that a heartbeat is due, after queuing it; yield nothing if heartbeats are off."""
-        every = self._settings.every_minutes * 60
-        if not (every and self.style.packs):
-            return
-        await self.load_pause()
-        self.touch()
-        while True:
-            wait = max(self._woken + every, self._paused_until) - self.clock.now()
-            if wait > 0:
-                await asyncio.sleep(wait)
-                continue  # meanwhile someone spoke, or the agent paused itself
-            self.touch()
-            if not is_busy():
-                if not any(event.kind == BEAT for event in await self._store.waiting(self._agent)):
-                    await self.post("heartbeat", TIMED)
-                yield
-
     async def load_pause(self) -> None:
         """Load the time until which the agent has paused its heartbeats."""
         self._paused_until = float((await self._agent_settings()).get("paused_until") or 0)
@@ -201,10 +180,6 @@ class AgentSession:
         await self._store.apply([SaveAgent(self._agent, settings)])
         capped = f", which is the longest that may be ({minutes:g} were asked for)" if minutes > most else ""
         return f"No timed heartbeat for {for_minutes:g} minutes{capped}."
-
-    def touch(self) -> None:
-        """Restart the heartbeat interval, because something happened."""
-        self._woken = self.clock.now()
 
     async def _agent_settings(self) -> dict[str, Any]:  # Any: JSON
         return await self._store.agent_settings(self._agent) or {}

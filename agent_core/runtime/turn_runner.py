@@ -255,7 +255,6 @@ class TurnRunner:
             ended = await self._steps(turn)
         finally:
             self.turn = None
-            self.session.touch()
         if ended.warning:
             turn.warn(ended.warning, ended.fix)
         # An agent that sees only some functions always sees those that it made.
