@@ -151,8 +151,9 @@ async def with_copies(at_desk: OpenDesk, **settings: Any) -> Desk:
     return desk
 
 
-def tend(root: Path, *words: str) -> Any:
-    done = knapper("functions", "tend", *words, "--json", cwd=root)
+async def tend(root: Path, *words: str) -> Any:
+    """What the command answers; the desk goes on meanwhile, so that it can end its own changes."""
+    done = await asyncio.to_thread(knapper, "functions", "tend", *words, "--json", cwd=root)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
     return json.loads(done.stdout)
 
@@ -161,22 +162,22 @@ async def test_a_copy_becomes_one_with_what_calls_it_and_one_command_undoes_it(a
     desk = await with_copies(at_desk)
     root = desk.workspace.root
     before = {file.name: file.read_text() for file in desk.functions.glob("*.py")}
-    proposed = [step for step in tend(root)["steps"] if not step["why_not"]]
+    proposed = [step for step in (await tend(root))["steps"] if not step["why_not"]]
     assert [(step["kind"], step["function"], step["done"]) for step in proposed] == [("merge", "vowel_count", False)]
     assert {file.name: file.read_text() for file in desk.functions.glob("*.py")} == before
-    (step,) = [step for step in tend(root, "--apply")["steps"] if step["done"]]
+    (step,) = [step for step in (await tend(root, "--apply"))["steps"] if step["done"]]
     assert "recorded calls of `vowel_count`" in step["evidence"][0]
     assert "for 2 recorded calls" in step["evidence"][1]
     await desk.workspace.functions.reload()
     assert "vowel_count" not in desk.workspace.functions.names()
     assert (await desk.workspace.functions.call("vowels_twice", {"text": "queue"})).value == 8
-    assert [row["undone"] for row in tend(root, "--undo")] == [True, True]
+    assert [row["undone"] for row in await tend(root, "--undo")] == [True, True]
     await desk.workspace.functions.reload()
     after = {file.name: file.read_text() for file in desk.functions.glob("*.py")}
     assert {line for text in after.values() for line in text.splitlines()} == {
         line for text in before.values() for line in text.splitlines()
     }
-    assert tend(root, "--undo") == []
+    assert await tend(root, "--undo") == []
 
 
 async def test_one_function_is_undone_with_all_changes_of_its_step_and_no_others(
@@ -190,12 +191,12 @@ async def test_one_function_is_undone_with_all_changes_of_its_step_and_no_others
     await desk.say("Make them, and call them.")
     steps = [(step["kind"], step["function"]) for step in await tended(desk) if step["done"]]
     assert sorted(steps) == [("mend", "share"), ("merge", "vowel_count")]
-    undone = tend(root, "--undo", "vowels_twice")
+    undone = await tend(root, "--undo", "vowels_twice")
     assert [(row["function"], row["undone"]) for row in undone] == [("vowel_count", True), ("vowels_twice", True)]
     await desk.workspace.functions.reload()
     assert "vowel_count" in desk.workspace.functions.names()
     assert "if people else 0" in desk.workspace.functions.plans.source("share")
-    assert [row["function"] for row in tend(root, "--undo")] == ["share"]
+    assert [row["function"] for row in await tend(root, "--undo")] == ["share"]
     refused = knapper("functions", "tend", "--undo", "share", cwd=root)
     assert "Tending changed no `share`" in refused.stderr
 
@@ -205,7 +206,7 @@ async def test_what_a_person_changed_or_keeps_at_hand_is_left_alone(at_desk: Ope
     workshop = desk.workspace.functions
     await workshop.edit("vowel_count", '"rhythm"', '"rhythms"')
     await desk.agent.keep("count_vowels")
-    steps = tend(desk.workspace.root, "--apply")["steps"]
+    steps = (await tend(desk.workspace.root, "--apply"))["steps"]
     assert [step["done"] for step in steps if step["kind"] == "merge"] in ([False], [])
     await workshop.reload()
     assert {"count_vowels", "vowel_count"} <= set(workshop.names())
