@@ -9,9 +9,11 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache, partial
+from typing import Annotated, Any, Final, TypeAlias
+
+from pydantic import Field
 
 from agent_core.access.grants import ApprovalQueue, Approvals, Decision, Question
 from agent_core.base import syntax
@@ -25,6 +27,7 @@ from agent_core.functions.service.grant_service import GrantService
 from agent_core.functions.worker_api import OnProgress
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.function import Function, reach_words
+from agent_core.registry.methods import read_methods
 from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.validation import validator_for
 from agent_core.workspace.workspace import Workspace
@@ -37,7 +40,8 @@ Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
 FIND: Final = "find_functions"
 DESCRIBE: Final = "describe_function"
 CALL: Final = "call_function"
-PROGRAM: Final = "run_program"
+LOOKING: Final = (FIND, DESCRIBE, CALL)
+GROWING: Final = ("create_function", "edit_function", "run_program", "test_function")
 LONGEST_DESCRIPTION: Final = 2_000  # characters
 _PLAIN: Final = {"str": "string", "int": "integer", "bool": "boolean"}
 _DEEPEST: Final = 8  # nesting levels of an annotation
@@ -54,84 +58,16 @@ class Tool:
     reads_only: bool = False
 
 
-def _object(required: tuple[str, ...], **properties: Schema) -> Schema:
-    return {"type": "object", "properties": properties, "required": [*required], "additionalProperties": False}
-
-
-def _text(description: str) -> Schema:
-    return {"type": "string", "description": description}
-
-
-_NAME: Final = _text("The name of the function.")
-_ARGUMENTS: Final = {"type": "object", "description": "Its arguments, by name."}
-_REASON: Final = _text("Why, in a few words.")
-
-LOOKING: Final[Mapping[str, Tool]] = {
-    tool.name: tool
-    for tool in (
-        Tool(
-            FIND,
-            "Find functions of this workspace by what is to be done. New ones may appear at any time.",
-            _object(
-                ("need",),
-                need=_text("What is to be done, in a few words."),
-                count={"type": "integer", "minimum": 1, "maximum": 50, "default": 5, "description": "At most so many."},
-            ),
-            reads_only=True,
-        ),
-        Tool(
-            DESCRIBE,
-            "Describe a function: what it does, its arguments as JSON Schema, its examples.",
-            _object(("function_name",), function_name=_NAME),
-            reads_only=True,
-        ),
-        Tool(
-            CALL,
-            "Call any function of this workspace by name, also one that is no tool of its own.",
-            _object(("function_name",), function_name=_NAME, arguments=_ARGUMENTS),
-        ),
-    )
-}
-
-GROWING: Final[Mapping[str, Tool]] = {
-    tool.name: tool
-    for tool in (
-        Tool(
-            "create_function",
-            "Make a new Python function. It is tested in a sandbox, and can be called at once if it passes. It needs"
-            " type hints, and a docstring with a description, `Args:` and two examples with different results.",
-            _object(
-                ("function_name", "function_code_with_docstring"),
-                function_name=_NAME,
-                function_code_with_docstring=_text("The whole source: imports it needs, then one function."),
-                module_name=_text("The module it joins, such as `text`."),
-                reason=_REASON,
-            ),
-        ),
-        Tool(
-            "edit_function",
-            "Change one place in the source of a function, or of a candidate that was rejected.",
-            _object(
-                ("function_name", "old_text", "new_text"),
-                function_name=_NAME,
-                old_text=_text("The exact text to replace; it must occur exactly once."),
-                new_text=_text("The text in its place."),
-                reason=_REASON,
-            ),
-        ),
-        Tool(
-            PROGRAM,
-            "Run Python that calls functions of this workspace by name: many calls, loops, sums in one step."
-            " Its last value is returned; each(f, rows) calls f for each row.",
-            _object(("code",), code=_text("Lines of Python.")),
-        ),
-        Tool(
-            "test_function",
-            "Run a function's examples or, with arguments, one call of it, off the record.",
-            _object(("function_name",), function_name=_NAME, arguments=_ARGUMENTS),
-        ),
-    )
-}
+@cache
+def fixed_tools() -> Mapping[str, Tool]:
+    """Return the tools that are no functions of the workspace, by name: the methods of `FixedTools`."""
+    functions, _ = read_methods(FixedTools)
+    return {
+        function.name: Tool(
+            function.name, function.description, function.parameters, reads_only=function.name in (FIND, DESCRIBE)
+        )
+        for function in functions
+    }
 
 
 def function_tool(function: Function, ending: str) -> Tool:
@@ -187,14 +123,11 @@ class ToolAnswer:
     value: Mapping[str, Any] | None = None  # Any: JSON
 
 
-Handler: TypeAlias = Callable[[dict[str, Any], Identity, OnProgress | None], Awaitable[ToolAnswer]]
-
-
 class Offer:
     """The tools that a workspace offers."""
 
     def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
+        self.workspace = workspace
         self._settings = workspace.settings.mcp
         self._chosen: list[str] = []  # the functions listed as tools, of one snapshot
         self._chosen_of: Snapshot | None = None
@@ -204,14 +137,11 @@ class Offer:
         self.listings = 0
         """The number of times that clients loaded the list."""
         self._loaded = asyncio.Event()
-        self._handlers: dict[str, Handler] = {FIND: self._find, DESCRIBE: self._describe, CALL: self._call}
-        self._handlers |= {"create_function": self._create, "edit_function": self._edit, "test_function": self._test}
-        self._handlers[PROGRAM] = self._run
 
     @property
     def functions(self) -> FunctionService:
         """The functions of the workspace."""
-        return self._workspace.functions
+        return self.workspace.functions
 
     async def tools(self, identity: Identity) -> list[Tool]:
         """Return the tools that an identity sees: the fixed ones, and the most used functions by name.
@@ -220,12 +150,12 @@ class Offer:
             NotAllowed: the identity may not see tools.
         """
         identity.needs(*_SEEN)
-        growing = GROWING.values() if self._grows(identity) else ()
+        fixed, growing = fixed_tools(), GROWING if self._grows(identity) else ()
         self.listings += 1
         self._loaded.set()
-        functions = self.functions.registry.snapshot().functions
-        own = [functions[name] for name in await self._names() if name in functions and name not in self.hidden]
-        return [*LOOKING.values(), *growing, *(function_tool(one, self.functions.ending(one)) for one in own)]
+        own = [function for function in await self._listed() if function.name not in self.hidden]
+        tools = [function_tool(function, self.functions.ending(function)) for function in own]
+        return [*(fixed[name] for name in (*LOOKING, *growing)), *tools]
 
     async def listed(self, times: int, limit_s: float) -> None:
         """Wait until the list was loaded this many times in total, up to a time limit."""
@@ -242,131 +172,62 @@ class Offer:
             NotAllowed: the identity may not see tools.
         """
         identity.needs(*_SEEN)
-        functions = self.functions.registry.snapshot().functions
-        return [functions[name] for name in await self._names() if name in functions]
+        return await self._listed()
 
     async def call(
         self, name: str, arguments: dict[str, Any], identity: Identity, on_progress: OnProgress | None = None
     ) -> ToolAnswer:
         """Call a tool. Errors become answers that say what to do."""
+        tools = FixedTools(self, identity, on_progress)
         try:
-            fixed = LOOKING.get(name) or (GROWING.get(name) if self._grows(identity) else None)
             identity.needs(*_NEEDS.get(name, _CALLS))
-            if fixed is None:
-                return await self._call_function(name, arguments, identity, on_progress)
-            checked = read_arguments(json.dumps(arguments), dict(fixed.parameters))
+            if name not in LOOKING and not (name in GROWING and self._grows(identity)):
+                return await tools._answer(name, arguments)
+            checked = read_arguments(json.dumps(arguments), dict(fixed_tools()[name].parameters))
             if not isinstance(checked, dict):
                 return ToolAnswer(bad_arguments(name, checked), is_error=True)
-            return await self._handlers[name](checked, identity, on_progress)
+            handler: Callable[..., Awaitable[ToolAnswer]] = getattr(tools, name)
+            return await handler(**checked)
         except KnapperError as error:
             return ToolAnswer(visible(f"{error.message} {error.fix}".strip()), is_error=True)
 
     def _grows(self, identity: Identity) -> bool:
         return self._settings.grow and "edit" in identity.scopes
 
-    async def _names(self) -> list[str]:
-        """Return the names of the functions listed as tools: the most used ones with an allowed standing, sorted."""
+    async def _listed(self) -> list[Function]:
+        """Return the functions listed as tools: the most used ones with an allowed standing, sorted by name."""
         snapshot = self.functions.registry.snapshot()
         if self._chosen_of is not snapshot:
-            listed, taken = (await self.functions.list()).functions, {*LOOKING, *GROWING}
-            rows = [row for row in listed if row.standing in self._settings.standings and row.name not in taken]
+            listed = (await self.functions.list()).functions
+            rows = [row for row in listed if row.standing in self._settings.standings and row.name not in fixed_tools()]
             most_used = sorted(rows, key=lambda row: (-row.calls, row.name))[: self._settings.shown]
             self._chosen, self._chosen_of = sorted(row.name for row in most_used), snapshot
-        return self._chosen
+        functions = self.functions.registry.snapshot().functions
+        return [functions[name] for name in self._chosen if name in functions]
 
-    async def _find(self, arguments: dict[str, Any], *_: object) -> ToolAnswer:
-        # Do not pass on tools of other servers: a client would use them under the approval given to our agents.
-        foreign = self.functions.foreign().keys()
-        report = await self.functions.search(arguments["need"], arguments.get("count", 5), foreign)
-        lines = [
-            f"- {match.function.name}: {fence(match.function.description.partition(chr(10))[0], 200)}"
-            for match in report.results
-        ]
-        end = f"Read one with {DESCRIBE}, run it with {CALL}."
-        return ToolAnswer("\n".join([*lines, end]) if lines else "No function serves this need.")
-
-    async def _describe(self, arguments: dict[str, Any], *_: object) -> ToolAnswer:
-        function = await self._function(arguments["function_name"])
-        rows = (await self.functions.list(function.name)).functions
-        row = next((row for row in rows if row.name == function.name), None)
-        standing = row.standing if row else "draft"
-        examples = [f"{example.call} → {example.expected or example.raises}" for example in function.examples[:5]]
-        lines = [
-            f"{function.name} ({standing}), in {function.path}",
-            block(function.description, LONGEST_DESCRIPTION),
-            f"Arguments, as JSON Schema: {json.dumps(function.parameters, ensure_ascii=False)}",
-            f"Returns: {function.returns or 'anything'}",
-            *([f"Reaches: {one_line(reach_words(row.reach))}"] if row else []),
-            *(f"Example: {fence(example)}" for example in examples),
-        ]
-        return ToolAnswer("\n".join(lines))
-
-    async def _call(self, arguments: dict[str, Any], identity: Identity, on_progress: OnProgress | None) -> ToolAnswer:
-        name, given = arguments["function_name"], arguments.get("arguments") or {}
-        answer = await self._call_function(name, given, identity, on_progress)
-        return ToolAnswer(answer.text, answer.is_error)
-
-    async def _create(self, arguments: dict[str, Any], *_: object) -> ToolAnswer:
-        author, module = Author("agent"), arguments.get("module_name", "grown")
-        code, reason = arguments["function_code_with_docstring"], arguments.get("reason", "")
-        return await self._grown(
-            await self.functions.plan_create(arguments["function_name"], code, module, reason, author), author
-        )
-
-    async def _edit(self, arguments: dict[str, Any], *_: object) -> ToolAnswer:
-        author, texts = Author("agent"), (arguments["old_text"], arguments["new_text"])
-        plans, reason = self.functions.plans, arguments.get("reason", "")
-        return await self._grown(await plans.edit(arguments["function_name"], *texts, reason, author), author)
-
-    async def _grown(self, plan: PlannedChange, author: Author) -> ToolAnswer:
-        done = await self.functions.finish(plan, author)
-        return ToolAnswer(done.text, is_error=done.outcome == "refused")
-
-    async def _test(self, arguments: dict[str, Any], *_: object) -> ToolAnswer:
-        report = await self.functions.test(arguments["function_name"], arguments.get("arguments"), Author("agent"))
-        return ToolAnswer(presentation.tested(report))
-
-    async def _run(self, arguments: dict[str, Any], identity: Identity, _: object) -> ToolAnswer:
-        async def call(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-            try:
-                report = await self._report(await self._function(name), given, identity, None)
-            except KnapperError as error:
-                return {"failed": f"{error.message} {error.fix}".strip()}
-            return {"value": read(report.value)} if report.outcome == "returned" else {"failed": _failure(report)}
-
-        text, is_whole = await self._workspace.run_program(arguments["code"], call)
-        return ToolAnswer(shorten(visible(text), _MOST_TEXT), is_error=not is_whole)
-
-    async def _call_function(
-        self, name: str, arguments: str | Mapping[str, Any], identity: Identity, on_progress: OnProgress | None
-    ) -> ToolAnswer:
-        function = await self._function(name)
-        report = await self._report(function, arguments, identity, on_progress)
-        return await aside(bulk(report.value), _answer, function, report)
-
-    async def _report(
-        self, function: Function, arguments: str | Mapping[str, Any], identity: Identity, on_progress: OnProgress | None
-    ) -> CallReport:
-        """Call a function and return the report.
+    async def report(
+        self, name: str, arguments: Mapping[str, Any], identity: Identity, on_progress: OnProgress | None = None
+    ) -> tuple[Function, CallReport]:
+        """Call a function, and return it with the report.
 
         Raises:
             UsageError: the function is quarantined.
         """
-        name = function.name
+        function = await self.function(name)
         if self.functions.quarantine.holds(function):
             owners = identity.agents or None  # not conversations: those have their own interfaces
             raise UsageError(await self.functions.quarantine.refusal(function, owners))
         author = None  # only the grants file decides
-        if self._workspace.settings.grants.unattended != "file":
+        if self.workspace.settings.grants.unattended != "file":
             author = Author(approvals=self.questions.approvals(self.functions.registry.snapshot()))
         report = await self.functions.call(name, arguments, on_progress, author)
         if report.outcome != "refused":
             await self.questions.settle(name)
         if report.quarantined is not None:
             self._chosen_of = None
-        return report
+        return function, report
 
-    async def _function(self, name: str) -> Function:
+    async def function(self, name: str) -> Function:
         """Return a function by name.
 
         Raises:
@@ -390,6 +251,130 @@ class Offer:
         best = next((f"`{match.function.name}`" for match in report.results), "")
         fix = f"Use {best} in its place: read it with {DESCRIBE}." if best else f"Look for another: {FIND}."
         return UsageError(f"The function `{name}` was deleted.", fix=fix)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedTools:
+    """The tools that are no functions of the workspace, for one call: each public method is one, with a schema from its
+    text.
+    """
+
+    _offer: Offer
+    _identity: Identity
+    _on_progress: OnProgress | None
+
+    async def find_functions(self, need: str, count: Annotated[int, Field(ge=1, le=50)] = 5) -> ToolAnswer:
+        """Find functions of this workspace by what is to be done. New ones may appear at any time.
+
+        Args:
+            need: What is to be done, in a few words.
+            count: At most so many.
+        """
+        # Do not pass on tools of other servers: a client would use them under the approval given to our agents.
+        foreign = self._offer.functions.foreign().keys()
+        report = await self._offer.functions.search(need, count, foreign)
+        lines = [
+            f"- {match.function.name}: {fence(match.function.description.partition(chr(10))[0], 200)}"
+            for match in report.results
+        ]
+        end = f"Read one with {DESCRIBE}, run it with {CALL}."
+        return ToolAnswer("\n".join([*lines, end]) if lines else "No function serves this need.")
+
+    async def describe_function(self, function_name: str) -> ToolAnswer:
+        """Describe a function: what it does, its arguments as JSON Schema, its examples.
+
+        Args:
+            function_name: The name of the function.
+        """
+        function = await self._offer.function(function_name)
+        rows = (await self._offer.functions.list(function.name)).functions
+        row = next((row for row in rows if row.name == function.name), None)
+        standing = row.standing if row else "draft"
+        examples = [f"{example.call} → {example.expected or example.raises}" for example in function.examples[:5]]
+        lines = [
+            f"{function.name} ({standing}), in {function.path}",
+            block(function.description, LONGEST_DESCRIPTION),
+            f"Arguments, as JSON Schema: {json.dumps(function.parameters, ensure_ascii=False)}",
+            f"Returns: {function.returns or 'anything'}",
+            *([f"Reaches: {one_line(reach_words(row.reach))}"] if row else []),
+            *(f"Example: {fence(example)}" for example in examples),
+        ]
+        return ToolAnswer("\n".join(lines))
+
+    async def call_function(self, function_name: str, arguments: dict[str, Any] | None = None) -> ToolAnswer:
+        """Call any function of this workspace by name, also one that is no tool of its own.
+
+        Args:
+            function_name: The name of the function.
+            arguments: Its arguments, by name.
+        """
+        return replace(await self._answer(function_name, arguments or {}), value=None)
+
+    async def create_function(
+        self, function_name: str, function_code_with_docstring: str, module_name: str = "grown", reason: str = ""
+    ) -> ToolAnswer:
+        """Make a new Python function. It is tested in a sandbox, and can be called at once if it passes. It needs
+        type hints, and a docstring with a description, `Args:` and two examples with different results.
+
+        Args:
+            function_name: The name of the function.
+            function_code_with_docstring: The whole source: imports it needs, then one function.
+            module_name: The module it joins, such as `text`.
+            reason: Why, in a few words.
+        """
+        author, code = Author("agent"), function_code_with_docstring
+        plan = await self._offer.functions.plan_create(function_name, code, module_name, reason, author)
+        return await self._grown(plan, author)
+
+    async def edit_function(self, function_name: str, old_text: str, new_text: str, reason: str = "") -> ToolAnswer:
+        """Change one place in the source of a function, or of a candidate that was rejected.
+
+        Args:
+            function_name: The name of the function.
+            old_text: The exact text to replace; it must occur exactly once.
+            new_text: The text in its place.
+            reason: Why, in a few words.
+        """
+        author = Author("agent")
+        plan = await self._offer.functions.plans.edit(function_name, old_text, new_text, reason, author)
+        return await self._grown(plan, author)
+
+    async def run_program(self, code: str) -> ToolAnswer:
+        """Run Python that calls functions of this workspace by name: many calls, loops, sums in one step. Its last
+        value is returned; each(f, rows) calls f for each row.
+
+        Args:
+            code: Lines of Python.
+        """
+
+        async def call(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+            try:
+                _, report = await self._offer.report(name, given, self._identity)
+            except KnapperError as error:
+                return {"failed": f"{error.message} {error.fix}".strip()}
+            return {"value": read(report.value)} if report.outcome == "returned" else {"failed": _failure(report)}
+
+        text, is_whole = await self._offer.workspace.run_program(code, call)
+        return ToolAnswer(shorten(visible(text), _MOST_TEXT), is_error=not is_whole)
+
+    async def test_function(self, function_name: str, arguments: dict[str, Any] | None = None) -> ToolAnswer:
+        """Run a function's examples or, with arguments, one call of it, off the record.
+
+        Args:
+            function_name: The name of the function.
+            arguments: Its arguments, by name.
+        """
+        report = await self._offer.functions.test(function_name, arguments, Author("agent"))
+        return ToolAnswer(presentation.tested(report))
+
+    async def _grown(self, plan: PlannedChange, author: Author) -> ToolAnswer:
+        done = await self._offer.functions.finish(plan, author)
+        return ToolAnswer(done.text, is_error=done.outcome == "refused")
+
+    async def _answer(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer:
+        """Call a function of the workspace."""
+        function, report = await self._offer.report(name, arguments, self._identity, self._on_progress)
+        return await aside(bulk(report.value), _answer, function, report)
 
 
 def _purpose(source: str) -> str:
