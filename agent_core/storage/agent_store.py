@@ -208,6 +208,13 @@ class AgentStore(Tables):
         return parse_row(row[0], SETTINGS) if row else None
 
     @query
+    def agents_with(self, session: SqlSession, prefix: str, text: str) -> dict[str, dict[str, Any]]:  # Any: JSON
+        """Return the settings of the agents whose names begin with a prefix, if the settings contain a text."""
+        found = "select name, settings from agent where substr(name, 1, ?) = ? and settings like ?"
+        rows = session.all(found, len(prefix), prefix, f"%{text}%")
+        return {name: parse_row(settings, SETTINGS) for name, settings in rows}
+
+    @query
     def agents(self, session: SqlSession) -> list[AgentRow]:
         """Return the agents that have had a turn, by name."""
         rows = session.all(

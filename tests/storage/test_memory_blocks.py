@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -125,6 +126,14 @@ async def test_what_an_agent_is_comes_back_as_it_was_saved(store: Store) -> None
     for settings in ({"preset": "direct"}, {"preset": "memgpt", "first": [1, None]}):
         await store.apply([SaveAgent("main", settings)])
         assert await store.agent_settings("main") == settings
+
+
+async def test_agents_are_found_by_the_beginning_of_their_name_and_a_text_in_their_settings(store: Store) -> None:
+    conversations: dict[str, dict[str, Any]] = {"main--a": {"sent": ["3f"]}, "main--b": {"sent": []}}
+    settings = {**conversations, "main": {"sent": ["3f"]}, "other--a": {"sent": ["3f"]}}
+    await store.apply([SaveAgent(name, values) for name, values in settings.items()])
+    assert await store.agents_with("main--", "3f") == {"main--a": {"sent": ["3f"]}}
+    assert await store.agents_with("main--", "") == conversations
 
 
 async def test_a_deleted_agent_is_gone_but_for_what_it_shared_and_can_begin_again(store: Store) -> None:

@@ -28,7 +28,7 @@ from ..state import WorkspaceState, state_of
 from ..styled_lines import plain
 from .failures import ApiRefusal, NotThere
 from .identity import CONVERSATION, OWNER, Identity
-from .journal_events import JournalReader, JournalTail, NumberedEvent, is_on_disk
+from .journal_events import JournalReader, NumberedEvent, is_on_disk
 
 _log = logging.getLogger(__name__)
 _AGAIN_S: Final = 1.0  # pause after an internal error, doubled each time
@@ -116,7 +116,6 @@ class AgentHost:
         self._report = report
         self._agents: dict[str, Agent] = {}
         self._listening: dict[str, list[Listening]] = {}
-        self._tails: dict[str, JournalTail] = {}  # of agents that have listeners
         self._opening = asyncio.Lock()
         self._pieces: dict[str, list[Event]] = {}  # live pieces of the running step, by agent
         slots = workspace.settings.runner.slots
@@ -312,17 +311,6 @@ class AgentHost:
             yield listening
         finally:
             self._listening[name].remove(listening)
-            if not self._listening[name]:
-                self._tails.pop(name, None)
-
-    async def news(self, name: str, last: int, *, must_look: bool) -> list[NumberedEvent]:
-        """Return the events of an agent's journal after a number.
-
-        The journal is read once for all listeners, if this process knows of new events or with `must_look`.
-        """
-        tail = self._tails.setdefault(name, JournalTail(self._store, name, last))
-        found = await tail.after(last, self.ends, must_look=must_look)
-        return await JournalReader(self._store, name, last).read(self.ends) if found is None else found
 
     def begin_at_now(self, name: str, listening: Listening) -> None:
         """Restart a listener that has read the journal at the live pieces of the running step."""
@@ -398,8 +386,6 @@ class AgentHost:
         self._tell(name, event)
 
     def _tell(self, name: str, event: Event) -> None:
-        if name in self._tails and is_on_disk(event):
-            self._tails[name].news += 1
         for listening in self._listening.get(name, ()):
             listening.hear(event)
 
@@ -430,7 +416,7 @@ async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int
             yield _frame(events.MessageAdded(turn="", message=text, message_id=row.id))
         for asked in (asked for asked in questions if asked.agent == agent):
             yield _frame(asking(asked.question, asked.turn))
-        last = reader.last
+        known, news = frozenset(reader.replies), list[NumberedEvent]()
         while not listening.is_over:
             heard = await listening.next(KEEP_ALIVE_S)
             if heard is None and not listening.is_over:
@@ -439,15 +425,17 @@ async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int
             if is_behind:
                 yield _frame(events.Warned(turn="", message=_BEHIND))
             if heard is not None and not is_behind and not is_on_disk(heard):
-                if not (isinstance(heard, _PIECES) and (heard.turn, heard.step) in reader.replies):
+                if not (isinstance(heard, _PIECES) and (heard.turn, heard.step) in known):
                     yield _frame(heard)
                 continue
-            is_whole = heard is None or is_behind
-            news = await host.news(agent, last, must_look=is_whole)
-            for numbered in news if heard is None or is_behind else _up_to(heard, news):
-                last = numbered.seq or last
-                is_known = isinstance(numbered.event, _PIECES) and not is_whole  # the reader got its text in pieces
-                yield _frame(None if is_known else numbered.event, numbered.seq)
+            is_whole, ready = heard is None or is_behind, _up_to(heard, news)
+            if is_whole or not ready:
+                news += await reader.read(host.ends)
+                ready = news if is_whole else _up_to(heard, news) or news
+            news = news[len(ready) :]
+            for numbered in ready:
+                has_pieces = isinstance(numbered.event, _PIECES) and not is_whole  # its text was sent in pieces
+                yield _frame(None if has_pieces else numbered.event, numbered.seq)
 
 
 def _on_disk(host: AgentHost, numbered: NumberedEvent) -> bytes:
@@ -457,10 +445,10 @@ def _on_disk(host: AgentHost, numbered: NumberedEvent) -> bytes:
     return b"".join([*warnings, _frame(numbered.event, numbered.seq)])
 
 
-def _up_to(heard: Event, news: list[NumberedEvent]) -> list[NumberedEvent]:
-    """Return the news up to the event just received: live pieces of the later ones are still in the queue."""
-    at = next((at for at, numbered in enumerate(news) if _which(numbered.event) == _which(heard)), len(news))
-    return news[: at + 1]
+def _up_to(heard: Event | None, news: list[NumberedEvent]) -> list[NumberedEvent]:
+    """Return the news up to the event just received, if it is among them: pieces of later ones are in the queue."""
+    at = next((at for at, numbered in enumerate(news, 1) if _which(numbered.event) == _which(heard)), 0)
+    return news[:at]
 
 
 def _which(event: Event | None) -> tuple[object, ...]:

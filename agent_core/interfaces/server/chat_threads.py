@@ -8,7 +8,6 @@ import asyncio
 import hashlib
 import json
 import re
-from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -30,7 +29,6 @@ from agent_core.runtime.client_calls import ClientFunctions, answered
 from agent_core.runtime.turn import assistant, user
 from agent_core.storage import (
     AGENT,
-    AgentStore,
     AttachBlock,
     Entry,
     SaveAgent,
@@ -228,23 +226,12 @@ class ToolFunction(Open):
     strict: bool | None = None
 
 
-class ClientTool(Open):
+class ClientTool(ToolFunction):
     """A tool of a client. Chat completions nest the function in `function`; responses put its fields at this level."""
 
     type: str
-    function: ToolFunction | None = None
     name: Annotated[str, Field(max_length=200)] = ""
-    description: Annotated[str | None, Field(max_length=8_000)] = None
-    parameters: Json | None = None
-    strict: bool | None = None
-
-    @property
-    def described(self) -> ToolFunction:
-        """The function."""
-        if self.function is not None:
-            return self.function
-        name, about, schema = self.name, self.description, self.parameters
-        return ToolFunction(name=name, description=about, parameters=schema, strict=self.strict)
+    function: ToolFunction | None = None
 
 
 Tools: TypeAlias = Annotated[list[ClientTool], Field(max_length=MOST_TOOLS, fail_fast=True)]
@@ -271,11 +258,9 @@ class AllowedTools(Open):
     tools: NamedTools = Field(default_factory=list)
 
 
-class ToolChoice(NamedTool):
+class ToolChoice(NamedTool, AllowedTools):
     """A choice of one tool, or of those that are allowed."""
 
-    mode: Literal["auto", "required"] = "auto"
-    tools: NamedTools = Field(default_factory=list)
     allowed_tools: AllowedTools | None = None
 
     @property
@@ -283,7 +268,7 @@ class ToolChoice(NamedTool):
         """The names of those that may be called, and whether one must be."""
         if self.type == "function":
             return [self.named], True
-        allowed = self.allowed_tools or AllowedTools(mode=self.mode, tools=self.tools)
+        allowed = self.allowed_tools or self
         return [tool.named for tool in allowed.tools], allowed.mode == "required"
 
 
@@ -298,7 +283,7 @@ def offered(
     Raises:
         Unsupported: a function cannot be passed on, or the chosen one is not among them.
     """
-    rows = [_row(tool.described) for tool in tools or ()]
+    rows = [_row(tool.function or tool) for tool in tools or ()]
     names = [row["name"] for row in rows]
     for place, name in enumerate(names):
         if name in names[:place]:
@@ -361,90 +346,9 @@ def _depth(value: object) -> int:
     return 0 if parts is None else 1 + max(map(_depth, parts), default=0)
 
 
-# Find the conversation that a request continues, by key, without reading all conversations.
-
 Settings = dict[str, Any]  # Any: JSON
 MARK: Final = f"{CONVERSATION}chat-"
 """Follows the agent's name in the generated names of unnamed conversations."""
-
-
-class ThreadIndex:
-    """An index of client conversations by agent, by history key and by last response id.
-
-    It is loaded from the store once, because only this process writes the settings that it indexes. A conversation
-    that was deleted elsewhere is dropped at its next lookup.
-    """
-
-    def __init__(self, store: AgentStore) -> None:
-        self._store = store
-        self._is_loaded = False
-        self._keys: dict[str, list[tuple[str, str]]] = {}  # name → its keys in `_names`
-        self._names: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-        self._numbers: dict[str, int] = {}  # order of creation; a clock may go backward
-
-    async def load(self) -> None:
-        """Load the index, if it is not loaded yet."""
-        if self._is_loaded:
-            return
-        for name in await self._store.agent_names():
-            if CONVERSATION in name and (settings := await self._store.agent_settings(name)):
-                self._note(name, settings)
-        self._is_loaded = True
-
-    async def settings(self, name: str) -> Settings | None:
-        """Return the settings of a conversation, or None if it does not exist."""
-        settings = await self._store.agent_settings(name)
-        if settings is None:
-            self.drop(name)
-        return settings
-
-    async def save(self, name: str, settings: Mapping[str, Any], **more: Any) -> None:  # Any: JSON
-        """Store the settings of a conversation, updated with `more`."""
-        changed = {**settings, **more}
-        await self._store.apply([SaveAgent(name, changed)])
-        self._note(name, changed)
-
-    def known(self, agent: str, sent: str) -> list[str]:
-        """Return the conversations that a history may continue, newest first."""
-        return sorted(self._names.get((agent, sent), ()), key=self._began, reverse=True)
-
-    def of_response(self, agent: str, id: str) -> str:
-        """Return the conversation that ended with the response of this id, or "" if there is none."""
-        return next(iter(self._names.get((agent, f"response {id}"), ())), "")
-
-    def unnamed(self, agent: str) -> list[str]:
-        """Return the unnamed conversations of an agent, newest first."""
-        return sorted(self._names.get((agent, ""), ()), key=self._began, reverse=True)
-
-    def next_number(self) -> int:
-        """Return the number of the next conversation."""
-        return max(self._numbers.values(), default=0) + 1
-
-    def drop(self, name: str) -> None:
-        """Forget a conversation."""
-        self._numbers.pop(name, None)
-        for key in self._keys.pop(name, ()):
-            self._names[key].discard(name)
-            if not self._names[key]:
-                del self._names[key]
-
-    def _note(self, name: str, settings: Settings) -> None:
-        self.drop(name)
-        agent, sent = str(settings.get("chat_of") or ""), settings.get("chat_sent")
-        if not agent:
-            return
-        keys = [(agent, str(digest)) for digest in sent] if isinstance(sent, list) else []
-        keys += [(agent, f"response {id}")] if (id := settings.get("chat_response")) else []
-        keys += [(agent, "")] if name.startswith(f"{agent}{MARK}") else []
-        self._keys[name] = keys
-        self._numbers[name] = int(settings.get("chat_number") or 0)
-        for key in keys:
-            self._names[key].add(name)
-
-    def _began(self, name: str) -> tuple[int, str]:
-        return self._numbers.get(name, 0), name  # older ones have no number, but a time in their name
-
-
 _KEPT: Final = 100  # unnamed conversations of one agent; beyond that, the oldest are deleted
 _SECTION: Final = "client"
 _NOTHING_SAID: Final = ClientHistory("", (), (), "", "")
@@ -575,7 +479,7 @@ class ChatThreads:
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
-        self._index = ThreadIndex(rooms.state.store)
+        self._store = rooms.state.store
         self._one_at_a_time = asyncio.Lock()
 
     async def take_up(
@@ -598,14 +502,13 @@ class ChatThreads:
         """
         agent, _, conversation = model.partition("@")
         async with self._one_at_a_time:
-            await self._index.load()
             if is_group(self._rooms.workspace.root, agent):
                 if conversation:
                     raise UsageError("A group has one conversation.", fix="Leave out the @ and what follows.")
                 name, history = agent, await _read(messages, owner, is_known=True)
             else:
                 name, history = await self._find_conversation(owner, model, messages, response)
-            settings = await self._index.settings(name) or {}
+            settings = await self._store.agent_settings(name) or {}
             for row in () if history.before else history.answers:
                 if row.answers not in (settings.get("chat_open") or ()):
                     what = f"The conversation waits for no answer to `{row.answers[:80]}`."
@@ -614,7 +517,7 @@ class ChatThreads:
             is_again = bool(key)  # a retry that has no response yet
             if not is_again:
                 key = Clock().new_id()
-                await self._index.save(name, settings, chat_asked=history.asked, chat_key=key)
+                await self._save(name, settings, chat_asked=history.asked, chat_key=key)
         sections = (await self._rooms.host.agent(name)).memory.sections
         has = {section.name: section.text for section in await sections.list()}
         if history.system and has.get(_SECTION) != history.system:
@@ -657,7 +560,7 @@ class ChatThreads:
 
         If the request was posted before, follow its turn, or replay the turn's events if it has ended.
         """
-        host, store = self._rooms.host, self._rooms.state.store
+        host, store = self._rooms.host, self._store
         with host.listen(thread.name) as listening:
             if thread.is_again:
                 host.begin_at_now(thread.name, listening)
@@ -682,12 +585,12 @@ class ChatThreads:
             return
         history, texts = thread.history, (reply.text, reply.ended.reply)
         sent = await aside(len(history.before) * PER_MESSAGE, forms, history, texts, reply.calls)
-        settings = await self._index.settings(thread.name)
+        settings = await self._store.agent_settings(thread.name)
         if settings is not None:
             asked = "" if settings.get("chat_asked") == thread.history.asked else settings.get("chat_asked", "")
             opened = [call.id for call in reply.calls]
             noted = {"chat_sent": sent, "chat_asked": asked, "chat_open": opened, "chat_response": response}
-            await self._index.save(thread.name, settings, chat_of=thread.agent, **noted)
+            await self._save(thread.name, settings, chat_of=thread.agent, **noted)
 
     async def _find_conversation(
         self, by: str, model: str, messages: Sequence[ClientMessage], response: str
@@ -695,20 +598,21 @@ class ChatThreads:
         """Return the conversation that a request belongs to, created if necessary, and the parsed messages."""
         agent, _, conversation = model.partition("@")
         if response:
-            name = self._index.of_response(agent, response)
+            known = await self._known(agent, response)
+            name = next((name for name, had in known if had.get("chat_response") == response), "")
             if not name:
                 fix = "Only the last response of a conversation can be continued; or send its messages as `input`."
                 what = f"names no response to go on from: `{response[:80]}`."
                 raise Unsupported("previous_response_id", what, fix)
         else:
             name = self.name_of(agent, conversation) if conversation else ""
-        settings = await self._index.settings(name) if name else None
+        settings = await self._store.agent_settings(name) if name else None
         history = await _read(messages, by, is_known=settings is not None)
         if not name:
-            for known in self._index.known(agent, history.sent) if history.before else ():
-                had = await self._index.settings(known)
-                if had is not None and had.get("chat_asked", "") in ("", history.asked):  # no other message since
-                    return known, history
+            for known_name, had in await self._known(agent, history.sent) if history.before else ():
+                is_last = had.get("chat_asked", "") in ("", history.asked)  # no other message since
+                if is_last and history.sent in (had.get("chat_sent") or ()):
+                    return known_name, history
             return await self._new(agent, history), history
         await self._make_sure(agent, conversation, name, history)
         return name, history
@@ -719,7 +623,7 @@ class ChatThreads:
         Raises:
             UsageError: the name is that of another agent, or is reserved for unnamed conversations.
         """
-        settings = await self._index.settings(name)
+        settings = await self._store.agent_settings(name)
         if settings is not None and settings.get("chat_of") == agent:
             return
         is_reserved = f"{CONVERSATION}{conversation}".startswith(MARK)
@@ -734,7 +638,7 @@ class ChatThreads:
         If the request was posted before and answered, return the events of its turn, too. If its turn failed, remove
         that turn and post the messages again.
         """
-        store, name = self._rooms.state.store, thread.name
+        store, name = self._store, thread.name
         event = await self._post_message(thread, thread.key)
         turn, ended = await store.turn_of(event, name), await store.ended_turns(name, 0)
         state = next((row.state for row in ended if row.id == turn), "")
@@ -745,12 +649,12 @@ class ChatThreads:
         if ended[-1].id == turn:
             await (await self._rooms.host.idle(name)).pop()
         key = Clock().new_id()
-        await self._index.save(name, await self._index.settings(name) or {}, chat_key=key)
+        await self._save(name, await store.agent_settings(name) or {}, chat_key=key)
         return await self._post_message(thread, key), []
 
     async def _past(self, name: str, event: str) -> list[events.Event]:
         """Return the events of the turn that took a message, from the journal; empty until the turn has ended."""
-        store = self._rooms.state.store
+        store = self._store
         turn = await store.turn_of(event, name)
         if all(row.id != turn for row in await store.ended_turns(name, 0)):
             return []
@@ -764,19 +668,19 @@ class ChatThreads:
 
     async def _new(self, agent: str, history: ClientHistory) -> str:
         host, moves = self._rooms.host, self._rooms.state.moves
-        for old in self._index.unnamed(agent)[_KEPT - 1 :]:
+        unnamed = [name for name, _ in await self._known(agent) if name.startswith(f"{agent}{MARK}")]
+        for old in unnamed[_KEPT - 1 :]:
             if not host.is_running(old):
                 await host.close_idle(old)
                 await moves.delete(old)
-                self._index.drop(old)
         name = f"{agent}{MARK}{Clock().new_id().replace('-', '')[:20]}"
         await self._begin(agent, name, history)
         return name
 
     async def _begin(self, agent: str, name: str, history: ClientHistory) -> None:
         """Create the agent of a new conversation, with the earlier messages and the memory blocks of its owner."""
-        store, owner = self._rooms.state.store, await self._rooms.host.agent(agent)
-        number = self._index.next_number()
+        store, owner = self._store, await self._rooms.host.agent(agent)
+        number = max([_number(had) for _, had in await self._known(agent)], default=0) + 1
         settings = {**(await store.agent_settings(agent) or {}), "chat_of": agent, "chat_number": number}
         blocks = owner.memory.blocks
         for row in [row for row in blocks.rows if not row.shared]:
@@ -784,12 +688,26 @@ class ChatThreads:
         turns = await aside(len(history.before) * PER_MESSAGE, history.turns)
         await store.write_agent(WholeAgent(name, settings, turns=turns))
         await store.apply([AttachBlock(name, row.id, row.position) for row in blocks.rows])
-        await self._index.save(name, settings)
+        await self._save(name, settings)
+
+    async def _save(self, name: str, settings: Settings, **more: Any) -> None:  # Any: JSON
+        await self._store.apply([SaveAgent(name, {**settings, **more})])
+
+    async def _known(self, agent: str, text: str = "") -> list[tuple[str, Settings]]:
+        """Return the conversations of an agent whose settings contain a text, newest first."""
+        rows = await self._store.agents_with(f"{agent}{CONVERSATION}", text)
+        own = [(name, settings) for name, settings in rows.items() if settings.get("chat_of") == agent]
+        # By number, since a clock may go backward. Older ones have none, but a time in their name.
+        return sorted(own, key=lambda row: (_number(row[1]), row[0]), reverse=True)
 
 
 async def _read(messages: Sequence[ClientMessage], by: str, *, is_known: bool) -> ClientHistory:
     read = partial(ClientHistory.read, messages, by, is_known=is_known)
     return await aside(len(messages) * PER_MESSAGE, read)
+
+
+def _number(settings: Settings) -> int:
+    return int(settings.get("chat_number") or 0)
 
 
 def _bare(text: str) -> str:

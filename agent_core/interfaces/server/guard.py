@@ -11,7 +11,7 @@ import logging.handlers
 import time
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -61,38 +61,22 @@ _SAFE_HEADERS: Final = {
 }
 
 
-@dataclass(slots=True)
-class Bucket:
-    """A token bucket for rate limiting: it fills up with time, and each request takes one."""
-
-    level: float
-    at: float
-
-    def take(self, now: float, per_second: float, most: float) -> bool:
-        """Take one and return whether there was one."""
-        self.level = min(most, self.level + (now - self.at) * per_second)
-        self.at = now
-        if self.level < 1:
-            return False
-        self.level -= 1
-        return True
-
-
 class Buckets:
-    """A bucket for each of the most recent names."""
+    """A token bucket for each of the most recent names: it fills up with time, and each request takes one."""
 
     def __init__(self, per_second: float, most: float) -> None:
         self._per_second, self._most = per_second, most
-        self._buckets: OrderedDict[str, Bucket] = OrderedDict()
+        self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()  # with the time of each
 
     def take(self, name: str) -> bool:
         """Take one from the bucket of a name and return whether there was one."""
         now = time.monotonic()
-        bucket = self._buckets.setdefault(name, Bucket(self._most, now))
-        self._buckets.move_to_end(name)
-        if len(self._buckets) > _MOST_ADDRESSES:
-            self._buckets.popitem(last=False)
-        return bucket.take(now, self._per_second, self._most)
+        level, at = self._levels.pop(name, (self._most, now))
+        level = min(self._most, level + (now - at) * self._per_second)
+        self._levels[name] = level - (level >= 1), now
+        if len(self._levels) > _MOST_ADDRESSES:
+            self._levels.popitem(last=False)
+        return level >= 1
 
 
 @dataclass(slots=True)
@@ -118,20 +102,18 @@ class Shares:
 
         The function raises ApiRefusal if the client has reached the limit.
         """
-        is_taken = False
+        with ExitStack() as taken:
 
-        def take() -> None:
-            nonlocal is_taken
-            if self._had[name] >= self._most:
-                raise ApiRefusal(429, "too-many", f"A token may have {self._most} {self._what} at once.")
-            self._had[name] += 1
-            is_taken = True
+            def take() -> None:
+                if self._had[name] >= self._most:
+                    raise ApiRefusal(429, "too-many", f"A token may have {self._most} {self._what} at once.")
+                self._had[name] += 1
+                taken.callback(self._give_back, name)
 
-        try:
             yield take
-        finally:
-            if is_taken:
-                self._had -= Counter([name])
+
+    def _give_back(self, name: str) -> None:
+        self._had -= Counter([name])  # drops a name that has none
 
 
 class LargeBodies:
@@ -150,18 +132,9 @@ class LargeBodies:
             return
         slot = self._slots.setdefault(name, asyncio.Semaphore(_LARGE_AT_ONCE))
         await slot.acquire()
-        is_held = True
-
-        def leave() -> None:
-            nonlocal is_held
-            if is_held:
-                is_held = False
-                slot.release()
-
-        try:
-            yield leave
-        finally:
-            leave()
+        with ExitStack() as held:
+            held.callback(slot.release)
+            yield held.close
 
 
 class Guard:

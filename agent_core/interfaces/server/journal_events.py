@@ -1,6 +1,5 @@
 """The journal of an agent as numbered events, so that a disconnected reader can resume exactly where it stopped."""
 
-import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 _KINDS: Final = ("user", "notice", "assistant", "call", "result", RECEIPT, CLIENT)
 DONE: Final = "done"
-_MOST_EVENTS: Final = 200  # events kept for all readers
 _NEWEST: Final = 64  # replies with pieces that may still arrive
 _ON_DISK: Final = (events.TurnStarted, events.MessageAdded, events.CallStarted, events.CallAnswered, events.TurnEnded)
 _WITH_REPLY: Final = ("client_calls", "length")
@@ -155,39 +153,6 @@ def is_on_disk(event: Event) -> bool:
     """Return whether the agent's journal contains an event. Events of group members are in the members' journals."""
     is_of_member = bool(event.agent) and not isinstance(event, events.TurnStarted)
     return isinstance(event, _ON_DISK) and bool(event.turn) and not is_of_member
-
-
-class JournalTail:
-    """The newest events of one agent's journal, read once for all readers.
-
-    It begins at the position of the first reader; readers that are further behind read the journal themselves.
-    """
-
-    def __init__(self, store: TurnStore, agent: str, after: int) -> None:
-        self._reader = JournalReader(store, agent, after)
-        self._events: deque[tuple[int, NumberedEvent]] = deque()
-        self._begins = after
-        self._reading = asyncio.Lock()
-        self._read_at = -1
-        self.news = 0
-        """The number of writes to the journal that this process knows about."""
-
-    async def after(
-        self, last: int, ends: Iterable[events.TurnEnded], *, must_look: bool
-    ) -> list[NumberedEvent] | None:
-        """Return the events after a number, or None if the tail begins later. Read the journal if there is news or with
-        `must_look`.
-        """
-        async with self._reading:
-            if must_look or self._read_at != self.news:
-                news, fresh = self.news, await self._reader.read(ends)
-                self._read_at = news  # only afterwards: a canceled read must not count
-                self._events.extend((numbered.seq or 0, numbered) for numbered in fresh)
-            while len(self._events) > _MOST_EVENTS:
-                self._begins, _ = self._events.popleft()
-            if last < self._begins:
-                return None
-            return [numbered for seq, numbered in self._events if seq > last]
 
 
 def _message(arguments: str) -> str:
