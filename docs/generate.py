@@ -31,8 +31,7 @@ from agent_core.base import events  # noqa: E402
 from agent_core.base.settings import PREFIX, Settings  # noqa: E402
 from agent_core.functions.debug import COMMANDS  # noqa: E402
 from agent_core.interfaces.cli import LazyGroup  # noqa: E402
-from agent_core.interfaces.server.app import openapi  # noqa: E402
-from agent_core.interfaces.server.catalog import OPERATIONS  # noqa: E402
+from agent_core.interfaces.server.app import OPERATIONS, openapi  # noqa: E402
 from agent_core.interfaces.server.openai_parameters import CHAT, RESPONSES, Acts, Effect, Kinds, NotOffered  # noqa: E402
 from agent_core.interfaces.slash_catalog import ENTRIES  # noqa: E402
 from agent_core.workspace.portable.document import AgentFile  # noqa: E402

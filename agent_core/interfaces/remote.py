@@ -14,8 +14,7 @@ from agent_core.base.own_environment import environment
 from agent_core.base.settings import TOKEN
 
 from .cli_context import CliContext
-from .client.client import Client
-from .client.wire import HttpWire
+from .client import Client, HttpWire
 from .commands.verb import Result, read_here
 from .faults import fault_lines
 from .options import RunOptions

@@ -44,7 +44,7 @@ ALLOWED = {
     "opened through no link and without waiting, for more than to read it whole": """
         access/broker/broker access/grants/files access/grants/permit access/grants/record access/packages/environment
         base/old_name base/seal storage/folder
-        interfaces/client/wire storage/sqlite/recovery workspace/forgetting""",
+        interfaces/client storage/sqlite/recovery workspace/forgetting""",
     "the one place": "base/plain_files",
 }
 

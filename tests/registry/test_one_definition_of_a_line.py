@@ -11,7 +11,7 @@ THE_PLACE = "sandbox/wire/lines.py"
 NO_SOURCES = {
     "agent_core/base/matching/mention.py": "texts of the record",
     "agent_core/functions/mcp/http_wire.py": "HTTP",
-    "agent_core/interfaces/client/client.py": "HTTP",
+    "agent_core/interfaces/client.py": "HTTP",
     "agent_core/interfaces/commands/memory.py": "a transcript",
     "agent_core/interfaces/dialog.py": "what was typed at a terminal",
     "agent_core/interfaces/styled_lines.py": "a warning of the program",

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from agent_core.interfaces.commands.verb import Verb
-from agent_core.interfaces.server.catalog import OPERATIONS
+from agent_core.interfaces.server.app import OPERATIONS
 from agent_core.interfaces.server.operations import API, Operation
 from agent_core.interfaces.slash_catalog import NOUNS, verb_of
 from tests.kit import Ask, Say, Script, Wanted

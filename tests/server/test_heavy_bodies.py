@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 from pydantic import BaseModel
 
-from agent_core.interfaces.server.catalog import OPERATIONS
+from agent_core.interfaces.server.app import OPERATIONS
 from agent_core.interfaces.server.guard import MOST_VALUES
-from agent_core.interfaces.server.parts import MOST_KEYS, MOST_PROBLEMS, Open, Part
+from agent_core.interfaces.server.operations import MOST_KEYS, MOST_PROBLEMS, Open, Part
 from sandbox import Sandbox
 from tests.kit import Repeat, Say, scripted
 from tests.kit.drawing import sampled

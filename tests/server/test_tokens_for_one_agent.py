@@ -23,12 +23,10 @@ from starlette.routing import Route
 from agent_core import Workspace
 from agent_core.interfaces.commands.verb import Verb
 from agent_core.interfaces.server.agent_host import opened_rooms
-from agent_core.interfaces.server.app import HttpDoor, LoginDoor, application
-from agent_core.interfaces.server.catalog import OPERATIONS
+from agent_core.interfaces.server.app import OPERATIONS, HttpDoor, LoginDoor, application
 from agent_core.interfaces.server.command_operations import _OF_ALL_AGENTS
 from agent_core.interfaces.server.identity import SCOPES, Sessions
-from agent_core.interfaces.server.operations import API, Operation
-from agent_core.interfaces.server.parts import Nothing, Part
+from agent_core.interfaces.server.operations import API, Nothing, Operation, Part
 from agent_core.interfaces.slash_catalog import NOUNS, verb_of
 from sandbox import Sandbox
 from tests.agents.groups import group_file

@@ -13,7 +13,7 @@ import pytest
 
 from agent_core.base.errors import UsageError
 from agent_core.interfaces.server import app, guard
-from agent_core.interfaces.server.catalog import OPERATIONS
+from agent_core.interfaces.server.app import OPERATIONS
 from agent_core.interfaces.server.guard import LINKS, MOST_BODY
 from agent_core.interfaces.server.identity import SCOPES, Scope, Sessions
 from tests.kit import Ask, Say, Wanted

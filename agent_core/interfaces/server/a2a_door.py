@@ -27,7 +27,7 @@ from .agent_host import Listening, Rooms
 from .chat_threads import ChatThreads, no_reply
 from .identity import Identity
 from .journal_events import JournalReader
-from .parts import InvalidBody, Open, read_part
+from .operations import InvalidBody, Open, read_part
 from .responses import STREAM, failure, json_response
 
 # The A2A wire format, in the two versions that clients use: 1.0 (`SendMessage`) and 0.3 (`message/send`).
@@ -449,13 +449,14 @@ class A2aDoor:
     ) -> AsyncGenerator[TaskView | ReplyPiece | None, None]:
         """Yield the task whenever its state changes, and pieces of its reply, until it has ended or needs input.
 
-        Yield None while nothing happens. If no pieces were yielded, the ended task has the whole reply.
+        Yield None while nothing happens. A reply that was not streamed is one piece, before the task that has ended.
         """
         view, event, streamed = None, None, ""
         while True:
             if event is None or isinstance(event, _BORDERS):
                 now = await self._view(place)
-                if now.state is TaskState.COMPLETED and streamed and not streamed.endswith(now.reply):
+                has_more = not streamed.endswith(now.reply) if streamed else bool(now.reply)
+                if now.state is TaskState.COMPLETED and view is not None and has_more:
                     yield ReplyPiece(now.reply, is_whole=True)
                 if view is None or now.state is not view.state:
                     view = now
@@ -472,7 +473,7 @@ class A2aDoor:
     async def _frames(
         self, place: _TaskPlace, request: RpcRequest, dialect: TaskDialect
     ) -> AsyncGenerator[bytes, None]:
-        is_first, has_pieces = True, False
+        is_first = True
         with self._rooms.host.listen(place.agent) as listening:
             async with aclosing(self._news(place, listening)) as news:
                 async for part in news:
@@ -480,15 +481,10 @@ class A2aDoor:
                         yield b": keep-alive\n\n"
                         continue
                     if isinstance(part, ReplyPiece):
-                        has_pieces = True
                         result = dialect.piece(TaskView(place.task, place.context, TaskState.WORKING), part)
-                    elif is_first:
-                        result, is_first = dialect.result(part), False
                     else:
-                        if part.reply and not has_pieces:
-                            whole = dialect.piece(part, ReplyPiece(part.reply, is_whole=True))
-                            yield _frame(_response(request, whole))
-                        result = dialect.update(part)
+                        result = dialect.result(part) if is_first else dialect.update(part)
+                        is_first = False
                     yield _frame(_response(request, result))
 
 

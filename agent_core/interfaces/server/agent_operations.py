@@ -21,8 +21,7 @@ from .chat_threads import ChatThreads
 from .failures import ApiRefusal, NotThere
 from .identity import OWNER
 from .journal_events import DONE
-from .operations import Asked, Stream, operation
-from .parts import Part
+from .operations import Asked, Part, Stream, operation
 
 MOST_TEXT: Final = 1_000_000
 _MOST_SEQ: Final = (1 << 63) - 1

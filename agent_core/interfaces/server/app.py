@@ -34,17 +34,15 @@ from agent_core.storage import prepare_state_dir
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
 
-from ..client.wire import announced
-from ..state import opened_state
+from ..client import announced
+from . import agent_operations, command_operations, function_operations, page_operations, source_operations
 from .a2a_door import A2aDoor
 from .agent_host import AgentHost, Rooms, opened_rooms
-from .catalog import OPERATIONS
 from .chat_completions import ChatDoor
 from .chat_threads import ChatThreads
 from .guard import LINKS, MOST_REQUESTS, Guard, access_log, network
 from .identity import NotAllowed, Sessions, TokenBook
-from .operations import Operation
-from .parts import Nothing
+from .operations import Nothing, Operation
 from .responses import answered, error_response, failure, json_response
 
 if TYPE_CHECKING:
@@ -162,6 +160,9 @@ async def _code(request: Request) -> str:
     return code if isinstance(code, str) else ""
 
 
+_SUBJECTS: Final = (agent_operations, page_operations, function_operations, source_operations, command_operations)
+OPERATIONS: Final = [each for module in _SUBJECTS for each in vars(module).values() if isinstance(each, Operation)]
+"""All operations, in the order of the OpenAPI document."""
 _GRACE_S: Final = 10.0
 _PAGES: Final = Path(__file__).with_name("page")
 _PAGE: Final = {"/": "index.html", "/login": "index.html"} | {
@@ -456,10 +457,9 @@ async def must_be_safe(workspace: Workspace, options: ServeOptions) -> str:
     """
     if options.is_local:
         return ""
-    async with opened_state(workspace.root) as state:
-        if not await state.store.tokens():
-            fix = "Make one first: knapper tokens add NAME --scope chat --scope read"
-            raise UsageError(f"{options.host} can be reached by others, and there is no token.", fix=fix)
+    if not await workspace.store.tokens():
+        fix = "Make one first: knapper tokens add NAME --scope chat --scope read"
+        raise UsageError(f"{options.host} can be reached by others, and there is no token.", fix=fix)
     if options.certificate or options.is_behind_proxy:
         return ""
     return "Tokens travel in clear text: give --tls-cert and --tls-key, or --behind-proxy if a proxy adds TLS."

@@ -22,7 +22,7 @@ from .chat_threads import MOST_TOOLS, ChatThreads, ClientMessage, ClientReply, J
 from .failures import status_of
 from .identity import CONVERSATION, Identity
 from .openai_parameters import CHAT, RESPONSES, Effort, ResponseFormat, Shared, Tokens, Verbosity, sent_on
-from .parts import InvalidBody, Open, read_part
+from .operations import InvalidBody, Open, read_part
 from .responses import STREAM, json_response
 
 R = TypeVar("R", bound=Shared)
@@ -39,6 +39,10 @@ class TextPart(Open):
 
 
 Parts: TypeAlias = Annotated[list[TextPart], Field(max_length=_MOST_PARTS, fail_fast=True)]
+
+
+def _joined(parts: str | list[TextPart]) -> str:
+    return parts if isinstance(parts, str) else "".join(part.text for part in parts)
 
 
 class CalledFunction(Open):
@@ -75,8 +79,7 @@ class ChatMessage(Open):
     @property
     def text(self) -> str:
         """The text of the message."""
-        parts = self.content or ""
-        return parts if isinstance(parts, str) else "".join(part.text for part in parts)
+        return _joined(self.content or "")
 
     def read(self, agent: str = "") -> ClientMessage:
         """Return the message in our form, for a conversation with this agent.
@@ -339,13 +342,11 @@ _Key: TypeAlias = Annotated[str, Field(max_length=64)]
 _Value: TypeAlias = Annotated[str, Field(max_length=512)]
 
 
-class CallItem(Open):
+class CallItem(CalledFunction):
     """A call of a client's function, as the client sends it back."""
 
     type: Literal["function_call"]
     call_id: Annotated[str, Field(min_length=1, max_length=200)]
-    name: Annotated[str, Field(max_length=200)]
-    arguments: str = "{}"
 
     def read(self) -> ClientMessage:
         """Return the item as a message in our form."""
@@ -362,8 +363,7 @@ class OutputItem(Open):
 
     def read(self) -> ClientMessage:
         """Return the item as a message in our form."""
-        text = self.output if isinstance(self.output, str) else "".join(part.text for part in self.output)
-        return ClientMessage("tool", text, answers=self.call_id, name=self.name or "")
+        return ClientMessage("tool", _joined(self.output), answers=self.call_id, name=self.name or "")
 
 
 class ItemMessage(ChatMessage):

@@ -43,7 +43,7 @@ from ..manual_edits import HUMAN, done
 from .agent_host import Rooms
 from .identity import CONVERSATION, Identity
 from .journal_events import JournalReader
-from .parts import Open
+from .operations import Open
 
 # Split the history of a request into old and new messages, and recognize the old ones. Texts are compared without
 # whitespace; the text of a message with calls is ignored. Clients trim texts, join those of several steps, split them
@@ -668,8 +668,7 @@ class ChatThreads:
 
     async def _new(self, agent: str, history: ClientHistory) -> str:
         host, moves = self._rooms.host, self._rooms.state.moves
-        unnamed = [name for name, _ in await self._known(agent) if name.startswith(f"{agent}{MARK}")]
-        for old in unnamed[_KEPT - 1 :]:
+        for old, _ in (await self._known(agent, mark=MARK))[_KEPT - 1 :]:
             if not host.is_running(old):
                 await host.close_idle(old)
                 await moves.delete(old)
@@ -680,7 +679,7 @@ class ChatThreads:
     async def _begin(self, agent: str, name: str, history: ClientHistory) -> None:
         """Create the agent of a new conversation, with the earlier messages and the memory blocks of its owner."""
         store, owner = self._store, await self._rooms.host.agent(agent)
-        number = max([_number(had) for _, had in await self._known(agent)], default=0) + 1
+        number = max([_number(had) for _, had in await self._known(agent, mark=MARK)], default=0) + 1
         settings = {**(await store.agent_settings(agent) or {}), "chat_of": agent, "chat_number": number}
         blocks = owner.memory.blocks
         for row in [row for row in blocks.rows if not row.shared]:
@@ -693,9 +692,9 @@ class ChatThreads:
     async def _save(self, name: str, settings: Settings, **more: Any) -> None:  # Any: JSON
         await self._store.apply([SaveAgent(name, {**settings, **more})])
 
-    async def _known(self, agent: str, text: str = "") -> list[tuple[str, Settings]]:
-        """Return the conversations of an agent whose settings contain a text, newest first."""
-        rows = await self._store.agents_with(f"{agent}{CONVERSATION}", text)
+    async def _known(self, agent: str, text: str = "", mark: str = CONVERSATION) -> list[tuple[str, Settings]]:
+        """Return the conversations of an agent whose settings contain a text, newest first; by `mark`, the unnamed."""
+        rows = await self._store.agents_with(f"{agent}{mark}", text)
         own = [(name, settings) for name, settings in rows.items() if settings.get("chat_of") == agent]
         # By number, since a clock may go backward. Older ones have none, but a time in their name.
         return sorted(own, key=lambda row: (_number(row[1]), row[0]), reverse=True)
@@ -707,7 +706,7 @@ async def _read(messages: Sequence[ClientMessage], by: str, *, is_known: bool) -
 
 
 def _number(settings: Settings) -> int:
-    return int(settings.get("chat_number") or 0)
+    return int(settings.get("chat_number") or 0)  # unnamed conversations count; a named one has that of the next
 
 
 def _bare(text: str) -> str:

@@ -18,8 +18,7 @@ from ..state import WorkspaceState
 from ..styled_lines import Line, plain
 from .failures import ApiRefusal, NotThere
 from .identity import SCOPES
-from .operations import Asked, operation
-from .parts import Part
+from .operations import Asked, Part, operation
 
 _OF_ALL_AGENTS: Final = ("functions", "calls")  # the others show agents that a token may not see
 _HELP: Final = ("-h", "--help")

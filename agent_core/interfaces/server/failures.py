@@ -1,9 +1,11 @@
 """API errors in their common format, `{"error": {"code", "message", "fix", "problems"}}`, and their HTTP status."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from agent_core.base.errors import AgentBusy, KnapperError, ModelError, StaleFile, StorageError, UnknownName, UsageError
+from agent_core.base.json_form import to_json
+from agent_core.base.problem import Problem
 from agent_core.storage import InboxFull
 
 from .identity import NotAllowed
@@ -57,17 +59,11 @@ class ApiRefusal(KnapperError):
         """Return the refusal in a response, even if its content is invalid."""
         besides = dict(document) if isinstance(document, dict) else {}
         error = besides.pop("error", None)
-        error = error if isinstance(error, dict) else {}
-        message = str(error.get("message") or f"The server answered {status}.")
-        problems = error.get("problems")
-        return cls(
-            status,
-            str(error.get("code") or "error"),
-            message,
-            str(error.get("fix") or ""),
-            problems if isinstance(problems, list) else (),
-            **{str(key): value for key, value in besides.items()},
-        )
+        given = error if isinstance(error, dict) else {}
+        usual = {"code": "error", "message": f"The server answered {status}.", "fix": ""}
+        code, message, fix = (str(given.get(name) or text) for name, text in usual.items())
+        problems = given.get("problems")
+        return cls(status, code, message, fix, problems if isinstance(problems, list) else (), **besides)
 
     @property
     def document(self) -> Json:
@@ -85,3 +81,10 @@ def misfits(problems: Sequence[Mapping[str, Any]]) -> ApiRefusal:  # Any: JSON
     """Return the refusal of a request with invalid parts."""
     fix = "See /openapi.json for what each operation takes."
     return ApiRefusal(422, "invalid", "The request is not as it must be.", fix, [dict(row) for row in problems])
+
+
+def rejected(verdict: object, problems: Iterable[Problem], message: str) -> ApiRefusal:
+    """Return the refusal of what a gate does not admit; without a `message`, it says the first of the problems."""
+    rows = [to_json(problem) for problem in problems]
+    first = rows[0] if rows else {"message": "The gate does not admit it.", "fix": ""}
+    return ApiRefusal(422, "rejected", message or first["message"], first["fix"], rows, verdict=to_json(verdict))

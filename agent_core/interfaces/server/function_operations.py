@@ -8,16 +8,14 @@ from pydantic import Field
 
 from agent_core.access.grants import Approvals, Decision, PendingQuestion
 from agent_core.base.errors import UsageError
-from agent_core.base.json_form import to_json
 from agent_core.functions.service import CheckRequest
 from agent_core.functions.service.judgment import Judgment
 from agent_core.functions.service.plan import Author
 
 from ..render.grant_question import title_of
-from .failures import ApiRefusal, NotThere
+from .failures import NotThere, rejected
 from .identity import OWNER
-from .operations import Asked, operation
-from .parts import Part
+from .operations import Asked, Part, operation
 
 _MOST_SOURCE: Final = 200_000
 _Source = Annotated[str, Field(min_length=1, max_length=_MOST_SOURCE)]
@@ -266,7 +264,4 @@ def _require_admitted(judgment: Judgment) -> object:
     """Return the verdict if it admits the function; otherwise raise an error with the gate's problems."""
     if judgment.admitted:
         return judgment
-    problems = [to_json(problem) for problem in judgment.refusals]
-    message = judgment.error or next((problem["message"] for problem in problems), "The gate does not admit it.")
-    fix = next((problem["fix"] for problem in problems), "")
-    raise ApiRefusal(422, "rejected", message, fix, problems, verdict=to_json(judgment))
+    raise rejected(judgment, judgment.refusals, judgment.error)

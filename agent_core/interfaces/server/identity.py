@@ -6,7 +6,7 @@ import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, TypeVar, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.untrusted import one_line
@@ -26,7 +26,8 @@ CONVERSATION: Final = "--"
 _PREFIX: Final = "tw"
 _COOKIE: Final = "knapper_session"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-V = TypeVar("V")
+_Lasting: TypeAlias = dict[str, tuple[float, str]]  # digests, with the time when each expires
+_NO_MORE: Final = (float("-inf"), 64 * "0")
 _UNITS: Final = {"m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -125,14 +126,6 @@ class TokenBook:
         return Identity(row.name, frozenset(row.scopes), frozenset(row.agents))
 
 
-@dataclass(frozen=True, slots=True)
-class _Session:
-    """A logged-in browser: the digest of its page's key, and the time when the session expires."""
-
-    key: str
-    until: float
-
-
 class Sessions:
     """The logged-in browsers and the login links, kept in memory only.
 
@@ -142,44 +135,42 @@ class Sessions:
 
     def __init__(self, now: Callable[[], float], port: int) -> None:
         self._now = now
-        self._links: dict[str, float] = {}
-        self._sessions: dict[str, _Session] = {}
+        self._links: _Lasting = {}
+        self._sessions: _Lasting = {}  # with the digest of the key of each page
         self.cookie = f"{_COOKIE}_{port}"  # a browser may log in to two servers on one host
         self.token = secrets.token_urlsafe(32)
         """A token that can only request login links; every process that can read the workspace's state has it."""
 
     def link(self) -> str:
         """Return the secret of a new login link, which is valid once and for ten minutes."""
-        self._links = _lasting(self._links, lambda until: until > self._now())
         secret = secrets.token_urlsafe(32)
-        self._links[_digest(secret)] = self._now() + LINK_S
+        self._links = {**self._lasting(self._links), _digest(secret): (self._now() + LINK_S, "")}
         return secret
 
     def log_in(self, secret: str) -> tuple[str, str] | None:
         """Return a cookie and its key for the secret of a login link, or None if the link is not valid."""
-        if self._links.pop(_digest(secret), 0.0) <= self._now():
+        if self._links.pop(_digest(secret), _NO_MORE)[0] <= self._now():
             return None
-        self._sessions = _lasting(self._sessions, lambda session: session.until > self._now())
         cookie, key = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
-        self._sessions[_digest(cookie)] = _Session(_digest(key), self._now() + _SESSION_S)
+        session = self._now() + _SESSION_S, _digest(key)
+        self._sessions = {**self._lasting(self._sessions), _digest(cookie): session}
         return cookie, key
 
     def identify(self, cookie: str, key: str) -> Identity | None:
         """Return the owner of the workspace if the cookie and the key belong together and are still valid."""
-        session = self._sessions.get(_digest(cookie))
         # Compare even if there is no such cookie, so that the timing reveals nothing.
-        is_right = hmac.compare_digest(_digest(key), session.key if session else _digest(""))
-        return OWNER if session is not None and is_right and session.until > self._now() else None
+        until, digest = self._sessions.get(_digest(cookie), _NO_MORE)
+        is_right = hmac.compare_digest(_digest(key), digest)
+        return OWNER if is_right and until > self._now() else None
 
     def asks_for_links(self, token: str) -> Identity | None:
         """Return the identity that can only request login links, if this is its token."""
         return LINKER if hmac.compare_digest(_digest(token), _digest(self.token)) else None
 
-
-def _lasting(kept: dict[str, V], is_good: Callable[[V], bool]) -> dict[str, V]:
-    """Return the valid entries, limited to the newest so that one more can be added."""
-    good = [(name, value) for name, value in kept.items() if is_good(value)]
-    return dict(good[-(_MOST_SESSIONS - 1) :])
+    def _lasting(self, kept: _Lasting) -> _Lasting:
+        """Return the valid entries, limited to the newest so that one more can be added."""
+        good = [(name, entry) for name, entry in kept.items() if entry[0] > self._now()]
+        return dict(good[-(_MOST_SESSIONS - 1) :])
 
 
 def _digest(secret: str) -> str:

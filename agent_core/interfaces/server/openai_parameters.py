@@ -15,7 +15,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.validation import check_schema, schemas_in
 
 from .chat_threads import Choice, ClientMessage, Tools, Unsupported
-from .parts import Open
+from .operations import Open
 
 Json: TypeAlias = dict[str, Any]  # Any: JSON
 
@@ -42,13 +42,6 @@ class Acts:
 
 
 @dataclass(frozen=True, slots=True)
-class SentBack:
-    """A parameter from this server's responses that clients send back with them; it has no effect."""
-
-    does: str = "taken as it was returned from here: it asks for nothing"
-
-
-@dataclass(frozen=True, slots=True)
 class SentOn:
     """A parameter that is passed on with every request to the model in this turn, under the same name."""
 
@@ -63,7 +56,8 @@ class NotOffered:
     usual: tuple[Any, ...] = ()  # Any: JSON
 
 
-Effect: TypeAlias = Acts | SentOn | SentBack | NotOffered
+Effect: TypeAlias = Acts | SentOn | NotOffered
+_SENT_BACK: Final = Acts("taken as it was returned from here: it asks for nothing")
 _NO_SERVICE: Final = "is a service of OpenAI's own, which is not offered here."
 _SEVERAL_STEPS: Final = "is not possible: a reply is the work of several requests to a model."
 _OWNER: Final = "is the choice of who runs this server."
@@ -110,7 +104,7 @@ _MESSAGES: Final = Kinds(
                         "function": {
                             "id": Acts("by which its answer is known"),
                             "function": Acts("the function that is called", _CALLED),
-                            "index": SentBack(),
+                            "index": _SENT_BACK,
                         }
                     },
                     "is no function, and tools of other kinds are not offered here.",
@@ -125,7 +119,7 @@ _MESSAGES: Final = Kinds(
     },
     "is not known here; that of an answer to a call is `tool`.",
 )
-_ITEM: Final[Mapping[str, Effect]] = {"id": SentBack(), "status": SentBack()}
+_ITEM: Final[Mapping[str, Effect]] = {"id": _SENT_BACK, "status": _SENT_BACK}
 _PHASE: Final[Mapping[str, Effect]] = {"phase": NotOffered(_OF_OPENAI)}
 _CALL: Final[Mapping[str, Effect]] = {
     **_ITEM,

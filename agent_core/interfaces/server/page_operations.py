@@ -25,8 +25,7 @@ from ..slash_catalog import ENTRIES
 from ..spending import Spending, costs_document, spent_since_ever
 from .failures import NotThere
 from .function_operations import Arguments, ThereFunction, VersionChoice, by_hand
-from .operations import API, Asked, operation
-from .parts import Part
+from .operations import API, Asked, Part, operation
 
 _MOST_TURNS: Final = 500
 

@@ -29,10 +29,9 @@ from agent_core.workspace.helper_changes import HelperVerdict
 
 from ..commands.sources import report_json, source_json
 from ..render.agent_view import helper_document, helpers_document
-from .failures import ApiRefusal, NotThere
+from .failures import ApiRefusal, NotThere, rejected
 from .identity import NotAllowed
-from .operations import Asked, operation
-from .parts import Part
+from .operations import Asked, Part, operation
 
 MOST_BYTES: Final = 32 << 20
 _MOST_PART: Final = 1_400_000  # characters of base64
@@ -302,9 +301,7 @@ async def delete_group(asked: Asked, name: str) -> object:
 def _require_admitted(verdict: HelperVerdict) -> object:
     if verdict.admitted:
         return verdict
-    problems = [to_json(problem) for problem in verdict.problems]
-    message = verdict.denied or next((row["message"] for row in problems), "It was rejected.")
-    raise ApiRefusal(422, "rejected", message, "", problems, verdict=to_json(verdict))
+    raise rejected(verdict, verdict.problems, verdict.denied)
 
 
 async def _group_file(asked: Asked, name: str) -> GroupFile:

@@ -1,47 +1,141 @@
-"""The client of a workspace for people and programs, with the same interface in this process and over HTTP.
+"""The client of a workspace for people and programs, the same in this process and over HTTP, and its connections.
 
 Results are the published JSON, as printed by `knapper … --json`; events are those of `agent_core.events`.
 """
 
 import asyncio
 import json
-import re
+import os
+import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, get_args
-from urllib.parse import quote, unquote, urlsplit
+from typing import Any, Final, Protocol, get_args
+from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
 import httpx2
 from pydantic import TypeAdapter, ValidationError
 
-from agent_core.base import events
-from agent_core.base.errors import KnapperError
+from agent_core.base import events, machine
+from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.json_form import to_json
+from agent_core.base.untrusted import one_line
+from agent_core.storage import open_lock
 from agent_core.workspace.portable import text_of
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
-from ..server import agent_operations as on_agents
-from ..server import command_operations as on_commands
-from ..server import function_operations as on_functions
-from ..server import page_operations as on_page
-from ..server import source_operations as on_records
-from ..server.agent_host import Rooms, opened_rooms
-from ..server.catalog import OPERATIONS
-from ..server.failures import ApiRefusal
-from ..server.identity import SCOPES, Identity
-from ..server.journal_events import NumberedEvent
-from ..server.operations import Handler, Operation, Sent, Stream
-from ..server.parts import Nothing
-from .wire import ConnectionLost, HttpWire, Query, Wire
+from .server import agent_operations as on_agents
+from .server import command_operations as on_commands
+from .server import function_operations as on_functions
+from .server import page_operations as on_page
+from .server import source_operations as on_records
+from .server.agent_host import Rooms, opened_rooms
+from .server.failures import ApiRefusal
+from .server.identity import SCOPES, Identity
+from .server.journal_events import NumberedEvent
+from .server.operations import Nothing, Operation, Sent, Stream
 
 Json = dict[str, Any]  # Any: JSON
-_OF_HANDLER: Final = {row.handler: row for row in OPERATIONS}
+Names = Mapping[str, str]
+Query = Mapping[str, str | int | bool]
+_TIMEOUT: Final = httpx2.Timeout(600.0, connect=10.0)
+_SILENCE: Final = httpx2.Timeout(60.0)  # on a stream with a comment every 15 s
+
+
+class ConnectionLost(KnapperError):
+    """The server cannot be reached, or the connection broke."""
+
+    code = "connection"
+
+
+class Wire(Protocol):
+    """A connection from a client to the operations."""
+
+    async def ask(self, operation: Operation, names: Names, query: Query, body: object) -> Any:  # Any: JSON
+        """Request an operation and return the response; `names` are for the parameters in its path.
+
+        Raises:
+            ApiRefusal: the request was refused or failed; the error says why.
+            ConnectionLost: there was no response.
+        """
+
+    def stream(self, operation: Operation, names: Names, after: int) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes of an event stream, beginning after a number.
+
+        Raises:
+            ApiRefusal: the request was refused; the error says why.
+            ConnectionLost: the stream broke.
+        """
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+
+
+class HttpWire:
+    """A `Wire` that sends requests to a server over HTTP."""
+
+    def __init__(self, url: str, token: str, transport: httpx2.AsyncBaseTransport | None = None) -> None:
+        self._url = url.rstrip("/")
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._client = httpx2.AsyncClient(
+            base_url=self._url, headers=headers, timeout=_TIMEOUT, transport=transport, follow_redirects=False
+        )
+
+    async def ask(self, operation: Operation, names: Names, query: Query, body: object) -> Any:  # Any: JSON
+        """Request an operation and return the response."""
+        return await self.request(operation.method, _path(operation, names), query, body)
+
+    async def request(self, method: str, path: str, query: Query, body: object) -> Any:  # Any: JSON
+        """Send a request and return the response."""
+        params = {key: str(value) for key, value in query.items()}
+        content = None if body is None else json.dumps(body).encode("utf-8", "replace")
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        try:
+            answer = await self._client.request(method, path, params=params, content=content, headers=headers)
+        except httpx2.HTTPError as error:
+            raise self._lost(error) from error
+        return _result(answer.status_code, answer.content)
+
+    async def stream(self, operation: Operation, names: Names, after: int) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes of an event stream."""
+        path, given = _path(operation, names), {"after": str(after)}
+        try:
+            async with self._client.stream(operation.method, path, params=given, timeout=_SILENCE) as answer:
+                if answer.status_code != 200:
+                    _result(answer.status_code, await answer.aread())
+                async with aclosing(answer.aiter_raw()) as parts:
+                    async for part in parts:
+                        yield part
+        except httpx2.HTTPError as error:
+            raise self._lost(error) from error
+        raise ConnectionLost(f"{self._url} has ended the stream.", fix="Is the server running?")
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    def _lost(self, error: httpx2.HTTPError) -> ConnectionLost:
+        reason = one_line(str(error)) or type(error).__name__
+        return ConnectionLost(f"{self._url} cannot be reached: {reason.rstrip('.')}.", fix="Is the server running?")
+
+
+def _path(operation: Operation, names: Names) -> str:
+    return operation.path.format(**{name: quote(value, safe="") for name, value in names.items()})
+
+
+def _result(status: int, content: bytes) -> Any:  # Any: JSON
+    try:
+        document = read_json(content, LOOSE)
+    except Malformed:
+        document = None
+    if 200 <= status < 300 and document is not None:
+        return document
+    raise ApiRefusal.read(status, document)
 
 
 class Resource:
@@ -51,19 +145,18 @@ class Resource:
         self._wire = wire
         self._names = names
 
-    async def _call(self, handler: Handler, **values: Any) -> Json:  # Any: JSON
+    async def _call(self, operation: Operation, **values: Any) -> Json:  # Any: JSON
         """Call an operation and return its result. The values fill its path parameters, its query, or its body.
 
         For a function that the gate rejects, the result is also its verdict.
         """
-        operation = _OF_HANDLER[handler]
         values = {**self._names, **values}
-        path = operation.path.format(**{name: quote(str(values.pop(name)), safe="") for name in operation.names})
+        names = {name: str(values.pop(name)) for name in operation.names}
         is_query = operation.method in ("GET", "DELETE")
         query = {name: value for name, value in values.items() if value not in ("", False)} if is_query else {}
         body = None if is_query or operation.body is Nothing else values
         try:
-            return dict(await self._wire.ask(operation.method, path, query, body))
+            return dict(await self._wire.ask(operation, names, query, body))
         except ApiRefusal as refused:
             verdict = refused.besides.get("verdict")
             if refused.code != "rejected" or not isinstance(verdict, dict):
@@ -314,11 +407,10 @@ class Client(Resource):
         Raises:
             ConnectionLost: the server remains unreachable.
         """
-        path = _OF_HANDLER[on_agents.events].path.format(agent=quote(await self._name(agent), safe=""))
-        reader, tries = FrameReader(after), 0
+        name, reader, tries = await self._name(agent), FrameReader(after), 0
         while True:
             try:
-                async with aclosing(self._wire.stream(path, reader.last)) as parts:
+                async with aclosing(self._wire.stream(on_agents.events, {"agent": name}, reader.last)) as parts:
                     async for part in parts:
                         tries = 0
                         for numbered in reader.feed(part):
@@ -386,9 +478,9 @@ class Client(Resource):
             self._usual = agent = self._usual or str((await self.status())["agent"])
         return agent
 
-    async def _of(self, agent: str, handler: Handler, **values: Any) -> Json:  # Any: JSON
+    async def _of(self, agent: str, operation: Operation, **values: Any) -> Json:  # Any: JSON
         """Call an operation on an agent and return its result."""
-        return await self._call(handler, agent=await self._name(agent), **values)
+        return await self._call(operation, agent=await self._name(agent), **values)
 
 
 async def connect(
@@ -495,7 +587,6 @@ def _fields(frame: bytes) -> tuple[int | None, dict[str, Any] | None]:  # Any: J
 
 _GRACE_S: Final = 0.0  # a caller that closes the client needs no more events
 _OWNER: Final = Identity("in-process", frozenset(SCOPES))
-_PATHS: Final = [(re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", row.path)), row) for row in OPERATIONS]
 
 
 @asynccontextmanager
@@ -511,15 +602,15 @@ class LocalWire:
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
 
-    async def ask(self, method: str, path: str, query: Query, body: object) -> Any:  # Any: JSON
-        """Return the answer to a request."""
+    async def ask(self, operation: Operation, names: Names, query: Query, body: object) -> Any:  # Any: JSON
+        """Return the result of an operation."""
         content = b"" if body is None else json.dumps(body).encode("utf-8", "replace")
-        result = await self._run(method, path, query, content)
+        result = await self._run(operation, names, query, content)
         return read_json(json.dumps(to_json(result), default=str), LOOSE)
 
-    async def stream(self, path: str, after: int) -> AsyncGenerator[bytes, None]:
+    async def stream(self, operation: Operation, names: Names, after: int) -> AsyncGenerator[bytes, None]:
         """Yield the frames of an event stream."""
-        result = await self._run("GET", path, {"after": after}, b"")
+        result = await self._run(operation, names, {"after": after}, b"")
         assert isinstance(result, Stream)
         async with aclosing(result.frames) as frames:
             async for frame in frames:
@@ -528,8 +619,7 @@ class LocalWire:
     async def aclose(self) -> None:
         """Do nothing: the code that opened the workspace closes it."""
 
-    async def _run(self, method: str, path: str, query: Query, body: bytes) -> object:
-        operation, names = _operation(method, path)
+    async def _run(self, operation: Operation, names: Names, query: Query, body: bytes) -> object:
         sent = Sent(names, {key: str(value) for key, value in query.items()}, body)
         try:
             return await operation.run(self._rooms, _OWNER, sent)
@@ -537,8 +627,71 @@ class LocalWire:
             raise ApiRefusal.of(error) from error
 
 
-def _operation(method: str, path: str) -> tuple[Operation, dict[str, str]]:
-    for pattern, operation in _PATHS:
-        if operation.method == method and (match := pattern.fullmatch(path)):
-            return operation, {name: unquote(value) for name, value in match.groupdict().items()}
-    raise ApiRefusal(404, "no-route", "There is nothing at this address.")
+# The address of a workspace's server, in a file in the state folder, so that `knapper login` finds it. Only the user
+# can read the file. It is locked while the server runs; the kernel releases the lock however the server ends.
+
+_NAMES: Final = ("serving.json", *(f"serving-{number}.json" for number in range(2, 9)))
+"""One file for each server of the workspace; further servers are not announced."""
+_MOST_FILE: Final = 16 << 10
+
+
+@contextmanager
+def announced(state: Path, url: str, token: str, certificate: str) -> Iterator[None]:
+    """Announce the server while the block runs, in the first file that no other server of the workspace uses."""
+    for name in _NAMES:
+        descriptor = open_lock(state / name)
+        if machine.try_lock(descriptor):
+            break
+        os.close(descriptor)
+    else:
+        yield
+        return
+    told = {"url": url, "token": token, "certificate": str(Path(certificate).resolve()) if certificate else ""}
+    machine.change_mode(descriptor, 0o600)
+    os.truncate(descriptor, 0)
+    os.write(descriptor, json.dumps(told).encode())
+    try:
+        yield
+    finally:
+        os.truncate(descriptor, 0)  # not deleted: a process that opened it meanwhile would lock a different file
+        os.close(descriptor)
+
+
+def running_servers(root: Path) -> list[tuple[str, str, httpx2.AsyncHTTPTransport | None]]:
+    """Return the address of each running server of a workspace, its token for requesting login links, and a transport
+    that trusts only its certificate, or None if it has no certificate.
+
+    Raises:
+        UsageError: no server is running.
+    """
+    told = [server for name in _NAMES if (server := _read_server_file(root / ".knapper" / name))]
+    if not told:
+        fix = "Start one: knapper serve. Or ask one elsewhere, with a token of all scopes: knapper --server URL login"
+        raise UsageError(f"No server of {root.resolve()} runs on this machine.", fix=fix)
+    return [(url, token, _trusting(certificate)) for url, token, certificate in told]
+
+
+def _read_server_file(path: Path) -> tuple[str, str, str] | None:
+    """Return the address, token and certificate from a server's file, or None if no running server holds it."""
+    try:
+        descriptor = os.open(path, machine.LOOKING)
+    except OSError:
+        return None
+    try:
+        if machine.try_lock(descriptor, shared=True):
+            return None
+        told: Any = read_json(os.read(descriptor, _MOST_FILE), LOOSE)
+        return str(told["url"]), str(told["token"]), str(told["certificate"])
+    except (Malformed, TypeError, KeyError):
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _trusting(certificate: str) -> httpx2.AsyncHTTPTransport | None:
+    if not certificate:
+        return None
+    trusted = ssl.create_default_context(cafile=certificate)
+    trusted.check_hostname = False  # trust the certificate itself, whatever host name it is for
+    trusted.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return httpx2.AsyncHTTPTransport(verify=trusted)
