@@ -34,10 +34,9 @@ from .server import command_operations as on_commands
 from .server import function_operations as on_functions
 from .server import page_operations as on_page
 from .server import source_operations as on_records
-from .server.agent_host import Rooms, opened_rooms
+from .server.agent_host import NumberedEvent, Rooms, opened_rooms
 from .server.failures import ApiRefusal
 from .server.identity import SCOPES, Identity
-from .server.journal_events import NumberedEvent
 from .server.operations import Nothing, Operation, Sent, Stream
 
 Json = dict[str, Any]  # Any: JSON

@@ -305,9 +305,8 @@ class Announcer:
         self._offer = offer
         self._notify = notify
         self._changed: set[str] = set()
-        self._altered: set[str] = set()
         self._comes = asyncio.Event()
-        self._signatures = self._now()
+        self._known = registry.snapshot().functions  # at the last notice
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
@@ -322,16 +321,9 @@ class Announcer:
             await asyncio.gather(work, return_exceptions=True)
 
     def _hear(self, change: RegistryChange) -> None:
-        signatures = self._now()
-        known = self._signatures.keys() & signatures.keys()
-        self._altered |= {name for name in known if self._signatures[name] != signatures[name]}
         self._changed |= {*change.loaded, *change.changed, *change.removed}
-        self._signatures = signatures
         if self._changed:
             self._comes.set()
-
-    def _now(self) -> dict[str, object]:
-        return {name: function.parameters for name, function in self._registry.snapshot().functions.items()}
 
     async def _announce(self) -> None:
         async with asyncio.TaskGroup() as returning:
@@ -339,8 +331,10 @@ class Announcer:
                 await self._comes.wait()
                 await asyncio.sleep(_SETTLING_S)
                 self._comes.clear()
-                changed, altered = sorted(self._changed), frozenset(self._altered)
-                self._changed, self._altered = set(), set()
+                changed, self._changed = sorted(self._changed), set()
+                old, self._known = self._known, self._registry.snapshot().functions
+                both = old.keys() & self._known.keys()
+                altered = frozenset(name for name in both if old[name].parameters != self._known[name].parameters)
                 self._offer.hidden |= altered
                 if altered:
                     returning.create_task(self._return(altered, self._offer.listings))

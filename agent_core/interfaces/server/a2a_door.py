@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, get_args
 
 from pydantic import Field
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from agent_core import __version__
 from agent_core.access.grants import Answer, Decision, PendingQuestion
@@ -23,12 +23,11 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.storage import AGAIN
 
-from .agent_host import Listening, Rooms
+from .agent_host import JournalReader, Listening, Rooms
 from .chat_threads import ChatThreads, no_reply
 from .identity import Identity
-from .journal_events import JournalReader
 from .operations import InvalidBody, Open, read_part
-from .responses import STREAM, failure, json_response
+from .responses import failure, json_response, stream_response
 
 # The A2A wire format, in the two versions that clients use: 1.0 (`SendMessage`) and 0.3 (`message/send`).
 # Pure functions: requests are parsed into values, and values rendered as JSON.
@@ -322,8 +321,7 @@ class A2aDoor:
             request.scope["body_done"]()
             dialect = TaskDialect(is_v1=asked.is_v1)
             if asked.verb in ("stream", "follow"):
-                frames = self._frames(place, asked, dialect)
-                return StreamingResponse(frames, media_type="text/event-stream", headers=STREAM)
+                return stream_response(self._frames(place, asked, dialect))
             if asked.verb == "send":
                 view = await (self._wait_until_settled(place) if asked.waits else self._view(place))
                 result = dialect.result(view)
@@ -331,13 +329,9 @@ class A2aDoor:
                 view = await (self._cancel(place) if asked.verb == "cancel" else self._view(place))
                 result = dialect.task(view)
             return json_response(_response(asked, result))
-        except RpcError as error:
-            return json_response(
-                {"jsonrpc": "2.0", "id": id, "error": {"code": error.number, "message": error.message}}
-            )
-        except UsageError as error:
-            message = f"{error.message} {error.fix}".strip()
-            return json_response({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": message}})
+        except (RpcError, UsageError) as error:
+            about = {"code": getattr(error, "number", -32602), "message": f"{error.message} {error.fix}".strip()}
+            return json_response({"jsonrpc": "2.0", "id": id, "error": about})
         except KnapperError as error:
             return failure(error)
 

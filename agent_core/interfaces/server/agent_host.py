@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, I
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from agent_core.access.grants.desk import asking
 from agent_core.base import events
@@ -16,11 +16,26 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.json_form import to_json
+from agent_core.base.messages import SEND, Call
 from agent_core.runtime.agent import Agent
-from agent_core.runtime.turn import ONLY
-from agent_core.storage import BETWEEN, FROM_USER, SUMMARY, WORK, CallOwners, Post, Posted, TurnStore, prepare_state_dir
+from agent_core.runtime.client_calls import CLIENT
+from agent_core.runtime.turn import ONLY, RECEIPT, receipt_in, unwrapped
+from agent_core.storage import (
+    BETWEEN,
+    FROM_USER,
+    SUMMARY,
+    WORK,
+    CallOwners,
+    EndedTurn,
+    Entry,
+    Post,
+    Posted,
+    TurnStore,
+    prepare_state_dir,
+)
 from agent_core.workspace.runner import Runner, bell
 from agent_core.workspace.workspace import Workspace
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..faults import keep_traceback
 from ..render.call_log import changed_lines, is_own
@@ -28,7 +43,6 @@ from ..state import WorkspaceState, state_of
 from ..styled_lines import plain
 from .failures import ApiRefusal, NotThere
 from .identity import CONVERSATION, OWNER, Identity
-from .journal_events import JournalReader, NumberedEvent, is_on_disk
 
 _log = logging.getLogger(__name__)
 _AGAIN_S: Final = 1.0  # pause after an internal error, doubled each time
@@ -388,6 +402,158 @@ class AgentHost:
     def _tell(self, name: str, event: Event) -> None:
         for listening in self._listening.get(name, ()):
             listening.hear(event)
+
+
+# The journal of an agent as numbered events, so that a disconnected reader can resume exactly where it stopped.
+
+_KINDS: Final = ("user", "notice", "assistant", "call", "result", RECEIPT, CLIENT)
+DONE: Final = "done"
+_NEWEST: Final = 64  # replies with pieces that may still arrive
+_ON_DISK: Final = (events.TurnStarted, events.MessageAdded, events.CallStarted, events.CallAnswered, events.TurnEnded)
+_WITH_REPLY: Final = ("client_calls", "length")
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedEvent:
+    """An event with its number in the journal. A number without an event marks an entry that readers do not get or have
+    already received in pieces; the pieces have no number.
+    """
+
+    seq: int | None
+    event: Event | None
+
+
+class JournalReader:
+    """A reader of one agent's journal that starts after a number."""
+
+    def __init__(self, store: TurnStore, agent: str, after: int) -> None:
+        self._store = store
+        self._agent = agent
+        self.last = after
+        self._arguments: dict[str, str] = {}  # arguments of calls, by id
+        self._step = 0
+        self._turn = ""
+        self._reply = ""
+        self._receipt: Entry | None = None
+        self.replies: deque[tuple[str, int]] = deque(maxlen=_NEWEST)
+        """The newest replies on disk, by turn and step. Pieces of them that still arrive are already known."""
+
+    async def read(self, ends: Iterable[events.TurnEnded] = ()) -> list[NumberedEvent]:
+        """Return the events since the last read; `ends` are known ends of turns, with more detail than the journal.
+
+        Another process may end a turn and begin the next one between the two queries; the next read returns that one.
+        """
+        ended = await self._store.ended_turns(self._agent, self.last)
+        # A new reader starts at the beginning of its turn: entries refer back to it.
+        since = self.last if self._turn else max((self.last >> 20 << 20) - 1, 0)
+        entries = await self._store.history(self._agent, since=since, kinds=_KINDS, with_removed=True)
+        closed, known = {row.id for row in ended}, {event.turn: event for event in ends}
+        ends_of_open = (_end(row) for row in entries if row.turn not in closed and _end(row) > self.last)
+        upto = next(ends_of_open, None)
+        entries = entries if upto is None else [row for row in entries if row.seq <= upto]
+        rows: list[Entry | EndedTurn] = sorted([*entries, *ended], key=lambda row: row.seq)
+        numbered = [(row.seq, event) for row in rows for event in self._of(row, known)]
+        fresh = [NumberedEvent(seq, event) for seq, event in numbered if seq > self.last]
+        self.last = max([self.last, *(row.seq for row in rows)])
+        return fresh
+
+    def _of(self, row: Entry | EndedTurn, known: dict[str, events.TurnEnded]) -> Iterator[Event | None]:
+        if isinstance(row, EndedTurn):
+            yield known.get(row.id) or self._replay_end(row)
+            return
+        if row.turn != self._turn:
+            self._turn, self._step, self._reply, self._receipt = row.turn, 0, "", None
+            self._arguments.clear()
+            text = str(row.payload.get("text", "")) if row.kind in ("user", "notice", CLIENT) else ""
+            is_message = row.kind == "user" or row.payload.get("event") == "message"
+            kind = "message" if is_message else "notice"
+            yield events.TurnStarted(turn=row.turn, agent=self._agent, message=text, event=kind)
+            if row.kind in ("user", "notice", CLIENT):
+                return
+        yield self._entry(row)
+
+    def _entry(self, entry: Entry) -> Event | None:
+        payload = entry.payload
+        match entry.kind:
+            case "user" if not payload.get("speaker"):
+                text = str(payload.get("text", ""))
+                return events.MessageAdded(turn=entry.turn, step=self._step, message=text)
+            case "assistant":
+                return self._replay_reply(entry)
+            case "call":
+                id, name = str(payload.get("id", "")), str(payload.get("name", ""))
+                arguments = self._arguments.get(id, "{}")
+                return events.CallStarted(turn=entry.turn, step=self._step, call_id=id, name=name, arguments=arguments)
+            case "result":
+                return self._replay_answer(entry)
+            case kind if kind == RECEIPT:
+                self._receipt = entry
+                return None
+            case _:
+                return None
+
+    def _replay_reply(self, entry: Entry) -> Event | None:
+        self._step += 1
+        self.replies.append((entry.turn, self._step))
+        calls = entry.payload.get("calls", [])
+        meant = [unwrapped(Call(call["id"], call["name"], call["arguments"])) for call in calls]
+        self._arguments |= {call.id: call.arguments for call in meant}
+        text = str(entry.payload.get("text", ""))
+        if not text:
+            return None
+        if any(call["name"] == SEND for call in calls):  # text next to a sent message is a thought
+            return events.Thought(turn=entry.turn, step=self._step, text=text)
+        self._reply = text
+        return events.Text(turn=entry.turn, step=self._step, text=text)
+
+    def _replay_answer(self, entry: Entry) -> Event:
+        payload = entry.payload
+        id, name = str(payload.get("call_id", "")), str(payload.get("name", ""))
+        if name == SEND:
+            self._reply = _message(self._arguments.get(id, "")) or self._reply
+        return events.CallAnswered(
+            turn=entry.turn,
+            step=self._step,
+            call_id=id,
+            name=name,
+            text=str(payload.get("text", "")),
+            outcome=str(payload.get("outcome", "")),
+            seconds=float(payload.get("seconds", 0.0)),
+            detail=payload.get("detail") or {},
+        )
+
+    def _replay_end(self, turn: EndedTurn) -> Event:
+        is_replied, entry = turn.state == DONE, self._receipt
+        receipt = receipt_in([entry]) if entry is not None and entry.turn == turn.id else None
+        return events.TurnEnded(
+            turn=turn.id,
+            step=self._step,
+            reason="replied" if is_replied else turn.state,
+            reply=self._reply if is_replied or turn.state in _WITH_REPLY else "",
+            steps=self._step,
+            usage={},
+            made=receipt.to_json() if receipt is not None else {},
+            receipt=receipt.text if receipt is not None else "",
+        )
+
+
+def _end(entry: Entry) -> int:
+    """Return the number that ends the turn of an entry."""
+    return ((entry.seq >> 20) + 1 << 20) - 1
+
+
+def is_on_disk(event: Event) -> bool:
+    """Return whether the agent's journal contains an event. Events of group members are in the members' journals."""
+    is_of_member = bool(event.agent) and not isinstance(event, events.TurnStarted)
+    return isinstance(event, _ON_DISK) and bool(event.turn) and not is_of_member
+
+
+def _message(arguments: str) -> str:
+    try:
+        value: Any = read_json(arguments, LOOSE)
+    except Malformed:
+        return ""
+    return str(value.get("message", "")) if isinstance(value, dict) else ""
 
 
 # Server-sent events of one agent: journal events with a number, live pieces without one.

@@ -16,11 +16,10 @@ from ..manual_edits import set_up_block, undo_block, write_block
 from ..render.agent_view import agent_facts, agents_listing
 from ..render.memory_view import best_hits, found_document, history_document, memory_document, search_all
 from ..slash_catalog import check_message
-from .agent_host import event_stream
+from .agent_host import DONE, event_stream
 from .chat_threads import ChatThreads
 from .failures import ApiRefusal, NotThere
 from .identity import OWNER
-from .journal_events import DONE
 from .operations import Asked, Part, Stream, operation
 
 MOST_TEXT: Final = 1_000_000

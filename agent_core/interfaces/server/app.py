@@ -7,6 +7,7 @@ import importlib.util
 import ipaddress
 import socket
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -350,22 +351,19 @@ class Crowd:
 
     def __init__(self, most: int, of_one: int) -> None:
         self._most, self._of_one = most, of_one
-        self._by_owner: dict[str, dict[_PatientProtocol, None]] = {}
+        self._owners: dict[_PatientProtocol, str] = {}  # the oldest connection first
 
     def add(self, owner: str, connection: "_PatientProtocol") -> None:
         """Add a connection, and end the oldest one if a limit is exceeded."""
-        own = self._by_owner.setdefault(owner, {})
-        own[connection] = None
-        if len(own) > self._of_one or sum(map(len, self._by_owner.values())) > self._most:
-            crowd = own if len(own) > self._of_one else max(self._by_owner.values(), key=len)
-            next(iter(crowd)).end()
+        self._owners[connection] = owner
+        counts = Counter(self._owners.values())
+        if counts[owner] > self._of_one or len(self._owners) > self._most:
+            crowd = owner if counts[owner] > self._of_one else counts.most_common(1)[0][0]
+            next(each for each, name in self._owners.items() if name == crowd).end()
 
-    def drop(self, owner: str, connection: "_PatientProtocol") -> None:
+    def drop(self, connection: "_PatientProtocol") -> None:
         """Remove a connection that has ended or changed its owner."""
-        own = self._by_owner.get(owner, {})
-        own.pop(connection, None)
-        if not own:
-            self._by_owner.pop(owner, None)
+        self._owners.pop(connection, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,8 +431,7 @@ class _PatientProtocol(H11Protocol):
 
     def _leave(self) -> None:
         if self._place is not None:
-            crowd, owner = self._place
-            crowd.drop(owner, self)
+            self._place[0].drop(self)
             self._place = None
 
     def _watch(self) -> None:

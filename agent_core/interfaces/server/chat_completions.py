@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from pydantic import Discriminator, Field, Tag
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError
@@ -23,7 +23,7 @@ from .failures import status_of
 from .identity import CONVERSATION, Identity
 from .openai_parameters import CHAT, RESPONSES, Effort, ResponseFormat, Shared, Tokens, Verbosity, sent_on
 from .operations import InvalidBody, Open, read_part
-from .responses import STREAM, json_response
+from .responses import json_response, stream_response
 
 R = TypeVar("R", bound=Shared)
 MOST_MESSAGES: Final = 10_000
@@ -166,16 +166,15 @@ class ChatDoor:
         try:
             body = await request.body()
             asked = await read_part(kind, body)
-        except InvalidBody as error:
-            return misfit(error)
-        try:
             if asked.stream:
                 request.scope["open_stream"]()
             turn = answer(self._threads, await self._thread(asked, request.scope["identity"], len(body)), asked)
             request.scope["body_done"]()
             if asked.stream:
-                return StreamingResponse(turn.stream(), media_type="text/event-stream", headers=STREAM)
+                return stream_response(turn.stream())
             return await turn.whole()
+        except InvalidBody as error:
+            return misfit(error)
         except KnapperError as error:
             return refusal(error)
         except Exception as error:  # noqa: BLE001  (the endpoint's edge: the traceback is stored, and the server continues)

@@ -40,9 +40,8 @@ from agent_core.storage import (
 from agent_core.workspace.group_file import is_group
 
 from ..manual_edits import HUMAN, done
-from .agent_host import Rooms
+from .agent_host import JournalReader, Rooms
 from .identity import CONVERSATION, Identity
-from .journal_events import JournalReader
 from .operations import Open
 
 # Split the history of a request into old and new messages, and recognize the old ones. Texts are compared without

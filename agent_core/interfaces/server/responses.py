@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import AsyncGenerator
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -14,13 +15,17 @@ from .failures import ApiRefusal
 from .operations import Operation, Sent, Stream
 
 _TRACE = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
-STREAM = {"X-Accel-Buffering": "no"}
 
 
 def json_response(value: object, status: int = 200) -> Response:
     """Return a response with the published JSON of a result."""
     text = json.dumps(to_json(value), ensure_ascii=False, default=str)
     return Response(text.encode("utf-8", "replace"), status, media_type="application/json")
+
+
+def stream_response(frames: AsyncGenerator[bytes, None]) -> Response:
+    """Return a response of server-sent events, which proxies pass on at once."""
+    return StreamingResponse(frames, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
 def error_response(status: int, code: str, message: str, fix: str = "") -> Response:
@@ -51,5 +56,5 @@ async def answered(operation: Operation, rooms: Rooms, request: Request) -> Resp
     except Exception as error:  # noqa: BLE001  (top of the interface: keep the traceback and continue)
         return error_response(500, "internal", "Knapper failed.", rooms.crash(error))
     if isinstance(result, Stream):
-        return StreamingResponse(result.frames, media_type="text/event-stream", headers=STREAM)
+        return stream_response(result.frames)
     return json_response(result, operation.status)
