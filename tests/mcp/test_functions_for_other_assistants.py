@@ -18,7 +18,7 @@ from agent_core import Workspace
 from agent_core.access.grants import Decision
 from agent_core.functions.mcp.line_wire import MOST_LINE
 from agent_core.functions.service import Author
-from agent_core.interfaces.mcp.server import serve_streams
+from agent_core.interfaces.server.mcp_door import serve_streams
 from sandbox import Sandbox
 from tests.kit.desk import VOWELS
 from tests.kit.drawing import crossed

@@ -40,7 +40,7 @@ def mcp(context: CliContext, *, grow: bool) -> int | None:
     must_have("mcp", "mcp")
     from agent_core.workspace.workspace import Workspace
 
-    from ..mcp.server import serve_pipe
+    from ..server.mcp_door import serve_pipe
 
     async def run() -> None:
         flags = {"mcp.grow": True} if grow else {}

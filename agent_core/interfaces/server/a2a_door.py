@@ -23,6 +23,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.storage import AGAIN
 
+from ..render.call_log import was_told
 from .agent_host import JournalReader, Listening, Rooms
 from .chat_threads import ChatThreads, no_reply
 from .identity import Identity
@@ -449,8 +450,8 @@ class A2aDoor:
         while True:
             if event is None or isinstance(event, _BORDERS):
                 now = await self._view(place)
-                has_more = not streamed.endswith(now.reply) if streamed else bool(now.reply)
-                if now.state is TaskState.COMPLETED and view is not None and has_more:
+                is_news = view is not None and not was_told(now.reply, streamed)
+                if now.state is TaskState.COMPLETED and is_news:
                     yield ReplyPiece(now.reply, is_whole=True)
                 if view is None or now.state is not view.state:
                     view = now

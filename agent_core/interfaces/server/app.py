@@ -100,8 +100,8 @@ class HttpDoor:
         self._stopping.set()
 
     async def _serve(self, ready: asyncio.Future[ASGIApp]) -> None:
-        await asyncio.to_thread(import_module, "agent_core.interfaces.mcp.server")
-        from ..mcp.server import McpDoor, SessionManager  # noqa: PLC0415 - see above
+        await asyncio.to_thread(import_module, "agent_core.interfaces.server.mcp_door")
+        from .mcp_door import McpDoor, SessionManager  # noqa: PLC0415 - see above
 
         gc.freeze()  # loaded modules stay: scanning them in every collection would block the event loop
 

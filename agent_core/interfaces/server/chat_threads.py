@@ -40,6 +40,7 @@ from agent_core.storage import (
 from agent_core.workspace.group_file import is_group
 
 from ..manual_edits import HUMAN, done
+from ..render.call_log import was_told
 from .agent_host import JournalReader, Rooms
 from .identity import CONVERSATION, Identity
 from .operations import Open
@@ -415,7 +416,7 @@ class ClientReply:
                     reply = shaped if isinstance(shaped, str) else event.reply
                     self.ended = replace(event, reply=reply)
                     return self._add(reply, apart=False)
-                if event.reason in _WELL and _bare(event.reply) not in _bare(self.text):
+                if event.reason in _WELL and not was_told(event.reply, self.text):
                     return self._add(event.reply, apart=bool(self.text.strip()))
             case _:
                 pass
@@ -706,7 +707,3 @@ async def _read(messages: Sequence[ClientMessage], by: str, *, is_known: bool) -
 
 def _number(settings: Settings) -> int:
     return int(settings.get("chat_number") or 0)  # unnamed conversations count; a named one has that of the next
-
-
-def _bare(text: str) -> str:
-    return "".join(text.split())

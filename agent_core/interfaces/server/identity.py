@@ -26,8 +26,8 @@ CONVERSATION: Final = "--"
 _PREFIX: Final = "tw"
 _COOKIE: Final = "knapper_session"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_Lasting: TypeAlias = dict[str, tuple[float, str]]  # digests, with the time when each expires
-_NO_MORE: Final = (float("-inf"), 64 * "0")
+_Entries: TypeAlias = dict[str, tuple[float, str]]  # digests, with the time when each expires
+_NO_ENTRY: Final = (float("-inf"), 64 * "0")
 _UNITS: Final = {"m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -135,8 +135,8 @@ class Sessions:
 
     def __init__(self, now: Callable[[], float], port: int) -> None:
         self._now = now
-        self._links: _Lasting = {}
-        self._sessions: _Lasting = {}  # with the digest of the key of each page
+        self._links: _Entries = {}
+        self._sessions: _Entries = {}  # with the digest of the key of each page
         self.cookie = f"{_COOKIE}_{port}"  # a browser may log in to two servers on one host
         self.token = secrets.token_urlsafe(32)
         """A token that can only request login links; every process that can read the workspace's state has it."""
@@ -149,7 +149,7 @@ class Sessions:
 
     def log_in(self, secret: str) -> tuple[str, str] | None:
         """Return a cookie and its key for the secret of a login link, or None if the link is not valid."""
-        if self._links.pop(_digest(secret), _NO_MORE)[0] <= self._now():
+        if self._links.pop(_digest(secret), _NO_ENTRY)[0] <= self._now():
             return None
         cookie, key = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         session = self._now() + _SESSION_S, _digest(key)
@@ -159,7 +159,7 @@ class Sessions:
     def identify(self, cookie: str, key: str) -> Identity | None:
         """Return the owner of the workspace if the cookie and the key belong together and are still valid."""
         # Compare even if there is no such cookie, so that the timing reveals nothing.
-        until, digest = self._sessions.get(_digest(cookie), _NO_MORE)
+        until, digest = self._sessions.get(_digest(cookie), _NO_ENTRY)
         is_right = hmac.compare_digest(_digest(key), digest)
         return OWNER if is_right and until > self._now() else None
 
@@ -167,7 +167,7 @@ class Sessions:
         """Return the identity that can only request login links, if this is its token."""
         return LINKER if hmac.compare_digest(_digest(token), _digest(self.token)) else None
 
-    def _lasting(self, kept: _Lasting) -> _Lasting:
+    def _lasting(self, kept: _Entries) -> _Entries:
         """Return the valid entries, limited to the newest so that one more can be added."""
         good = [(name, entry) for name, entry in kept.items() if entry[0] > self._now()]
         return dict(good[-(_MOST_SESSIONS - 1) :])

@@ -1,4 +1,4 @@
-"""The tools that MCP clients are offered and the handling of calls, independent of the protocol (see `server.py`).
+"""The tools that MCP clients are offered and the handling of calls, independent of the protocol (see `mcp_door.py`).
 
 Three tools are always present, because many clients never reload the list: they find, describe and call any function
 that is not quarantined. Calls are processed like all others, except that questions about grants wait elsewhere.
@@ -33,7 +33,7 @@ from agent_core.registry.validation import validator_for
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.values import decode, read
 
-from ..server.identity import Identity, Scope
+from .identity import Identity, Scope
 
 Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
 

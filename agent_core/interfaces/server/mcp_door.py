@@ -1,4 +1,4 @@
-"""The MCP server of a workspace, for old and new protocol versions. The only module here that imports `mcp`.
+"""The MCP server of a workspace, for old and new protocol versions. It is imported when a client comes: `mcp` is slow.
 
 Clients of the versions with a handshake are notified on their connection, those of 2026 on the streams that they
 opened. Each call runs in a separate task: when a client cancels or leaves, the call is canceled like one of a user,
@@ -41,8 +41,8 @@ from agent_core.functions.mcp.line_wire import MOST_LINE, connect_pipes
 from agent_core.registry.registry import Registry, RegistryChange
 from agent_core.workspace.workspace import Workspace
 
-from ..server.identity import OWNER, Identity
-from .offer import Offer, Tool, ToolAnswer
+from .identity import OWNER, Identity
+from .mcp_offer import Offer, Tool, ToolAnswer
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]  # Any: types of the transport
