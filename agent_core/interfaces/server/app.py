@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import gc
-import importlib.util
 import ipaddress
 import socket
 import time
@@ -68,7 +67,7 @@ class HttpDoor:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        if importlib.util.find_spec("mcp") is None:
+        if find_spec("mcp") is None:
             fix = f"Type: {add_extra('mcp')}"
             refused = error_response(404, "no-mcp", "This server has no MCP: the package mcp is missing.", fix)
             await refused(scope, receive, send)
