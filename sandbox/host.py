@@ -17,7 +17,7 @@ from .code import SourceText
 from .confine import mounts
 from .confine.plan import ZygotePlan
 from .errors import ProtocolError, SandboxError, SandboxUnavailable
-from .job import Attempt, Attempts, Evaluation, Job, ProgramJob, SchemaRequest, Work
+from .job import Attempt, Attempts, Evaluation, Job, ProgramJob, Work
 from .outcome import Killed, Outcome, Refused, TimedOut
 from .policy import Limits
 from .portable.component import Tell, lacks
@@ -214,8 +214,7 @@ class Sandbox:
         call = CallServer(modules, self._compiled, self._places, job.handler or without_handler)
         for dependency in closure:
             call.show(modules[dependency].path, modules[dependency].text)
-        describes = isinstance(job.work, SchemaRequest)
-        ahead = self._pools.ahead_for(closure, " ".join(job.texts), describes=describes)
+        ahead = self._pools.ahead_for(closure, " ".join(job.texts))
         return _Ready(call, message | {"module": name, "modules": _sent_along(name, closure)}, ahead, closure.keys())
 
     async def _compile(self, message: Message) -> Message | Killed | TimedOut:

@@ -99,7 +99,7 @@ class ProgramJob:
 
 @dataclass(frozen=True, slots=True)
 class SchemaRequest:
-    """A request for the schemas of functions: {function: {parameter or "return": JSON Schema}}, as the worker claims.
+    """A request for the schemas of functions: {function: {parameter: JSON Schema}}, as the worker claims.
 
     A schema that cannot be made, or all those of a function, is replaced by a text with the reason.
     """

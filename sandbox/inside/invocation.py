@@ -123,7 +123,7 @@ def call(function: Callable[..., Any], arguments: Mapping[str, Any], context: Co
     for name in names[len(leading) : plain.__code__.co_argcount if rest else plain.__code__.co_posonlyargcount]:
         if name not in named and not rest:
             break
-        leading.append(named.pop(name) if name in named else _defaults(plain)[name])
+        leading.append(named.pop(name) if name in named else defaults(plain)[name])
     value = function(*leading, *rest, **named)
     if isinstance(value, types.AsyncGeneratorType):
         return run(lambda: value)
@@ -193,12 +193,12 @@ def _declared_defaults(
 ) -> dict[str, Any]:
     """Return the defaults that `Field(…)` declares for omitted parameters."""
     info = sys.modules["pydantic.fields"].FieldInfo
-    defaults = _defaults(function)
+    given = defaults(function)
     declared = {}
     for name in names:
         if name in arguments:
             continue
-        own = defaults.get(name, Ellipsis)
+        own = given.get(name, Ellipsis)
         if own is not Ellipsis and not isinstance(own, info):
             continue  # Python applies a plain default
         fields = [own, *reversed(getattr(hints.get(name), "__metadata__", ()))]
@@ -210,7 +210,7 @@ def _declared_defaults(
     return declared
 
 
-def _defaults(function: types.FunctionType) -> dict[str, Any]:
+def defaults(function: types.FunctionType) -> dict[str, Any]:
     """Return the default of each parameter that has one."""
     names, given = function.__code__.co_varnames[: function.__code__.co_argcount], function.__defaults__ or ()
     return {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(function.__kwdefaults__ or {})}

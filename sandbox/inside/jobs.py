@@ -2,8 +2,7 @@
 
 Each takes the host's frame and returns the reply. An error in function code is a reply of kind `raised`; a job that
 does not match the code is `refused`. A compile-only worker runs no line of the module, so its reply can be cached.
-Types are described by pydantic; if it cannot be imported, the schemas of the types that `build` converts are written
-here, in pydantic's form.
+The schemas of the types that `build` converts are written here; pydantic makes those of all other types.
 """
 
 import ast
@@ -16,6 +15,7 @@ import decimal
 import enum
 import functools
 import importlib
+import inspect
 import io
 import marshal
 import os
@@ -28,7 +28,7 @@ import types
 import typing
 import uuid
 from binascii import b2a_base64
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -50,7 +50,6 @@ from .hints import (
     NOTHING_TO_CHECK,
     Hint,
     alternatives,
-    is_union,
     of_class,
     of_function,
     origin_of,
@@ -58,8 +57,10 @@ from .hints import (
     required_keys,
     words,
 )
-from .invocation import call, is_bare, run
+from .invocation import call, defaults, is_bare, run
 from .simplification import bounded, is_iterator, simplify
+
+Schema = dict[str, Any]
 
 
 def install() -> None:
@@ -77,41 +78,53 @@ def with_context(function: Callable[..., Any], context: Context) -> Callable[...
 
 
 def of(function: object, name: str) -> dict[str, Any]:
-    """Return parameter → JSON Schema, or the reason why it has none; `return` is the result, if that has a schema.
-
-    Raise Unfit if the types cannot be resolved.
-    """
+    """Return parameter → JSON Schema, or the reason why it has none. Raise Unfit if the types cannot be resolved."""
     if not isinstance(function, types.FunctionType):
         raise Unfit(f"{name}: there is no such function")
     try:
         hints = of_function(function)
     except (NameError, TypeError, AttributeError, SyntaxError) as error:
         raise Unfit(f"{name}: its types cannot be resolved: {error}") from error
-    try:
-        pydantic: ModuleType | None = importlib.import_module("pydantic")
-    except ImportError:
-        pydantic = None
-    claims = {parameter: _schema(pydantic, hint, parameter) for parameter, hint in hints.items()}
-    return {parameter: claim for parameter, claim in claims.items() if parameter != "return" or isinstance(claim, dict)}
+    hints.pop("return", None)
+    given = defaults(function)
+    return {parameter: _claim(hint, given.get(parameter, Ellipsis)) for parameter, hint in hints.items()}
 
 
-def _schema(pydantic: ModuleType | None, hint: Hint, parameter: str) -> dict[str, Any] | str:
+def _claim(hint: Hint, default: Any) -> Schema | str:
+    """Return the schema of a parameter with this default, or the reason why there is none."""
+    if _is_pydantic(default):  # a `Field(…)`, which may limit and describe it
+        return _schema(typing.Annotated[hint, default])
+    schema = _schema(hint)
+    return schema | _shown(default) if isinstance(schema, dict) else schema
+
+
+def _schema(hint: Hint) -> Schema | str:
     """Return the schema of a hint (for a union, of the members that have one), or the reason why there is none."""
-    if pydantic is None:
-        try:
-            return schema_without_pydantic(hint, is_result=parameter == "return")
-        except (Unfit, NameError, TypeError, AttributeError) as error:
-            return str(error).partition("\n")[0]
-    mode = "serialization" if parameter == "return" else "validation"
     try:
-        schema: dict[str, Any] = pydantic.TypeAdapter(hint).json_schema(mode=mode)
-    except (pydantic.errors.PydanticUserError, TypeError, AttributeError) as error:
-        members = [_schema(pydantic, member, parameter) for member in alternatives(hint)]
+        return _inlined(schema_of(hint))
+    except (Unfit, NameError, TypeError, AttributeError) as error:
+        reason = str(error).partition("\n")[0]
+    try:
+        pydantic = importlib.import_module("pydantic")
+        maker = importlib.import_module("pydantic.json_schema").GenerateJsonSchema
+        maker = type("Schemas", (maker,), {"field_title_should_be_set": _no_title})
+        return _inlined(pydantic.TypeAdapter(hint).json_schema(schema_generator=maker))
+    except ImportError:
+        return reason
+    except (pydantic.errors.PydanticUserError, NameError, TypeError, AttributeError) as error:
+        members = [_schema(member) for member in alternatives(hint)]
         written = [member for member in members if isinstance(member, dict)]
         definitions = {name: each for schema in written for name, each in schema.pop("$defs", {}).items()}
         any_of = {"anyOf": written, **({"$defs": definitions} if definitions else {})}
         return any_of if written else str(error).partition("\n")[0]
-    return schema
+
+
+def _no_title(_maker: object, _schema: object) -> bool:
+    return False  # it would repeat the name of the field
+
+
+def _is_pydantic(value: object) -> bool:
+    return type(value).__module__.partition(".")[0] == "pydantic"
 
 
 def compile_module(text: str, path: str, module: str) -> Frame:
@@ -320,15 +333,14 @@ class _StatefulModule:
         return call_in(self._module, self._jobs, frame)
 
 
-Schema = dict[str, Any]
-
 _SCALARS: Final[dict[Any, Schema]] = {
     bool: {"type": "boolean"},
     int: {"type": "integer"},
     float: {"type": "number"},
     str: {"type": "string"},
     complex: {"type": "string"},
-    bytes: {"type": "string", "format": "binary"},
+    bytes: {"type": "string", "contentEncoding": "base64"},
+    decimal.Decimal: {"type": ["string", "number"], "format": "decimal"},
     type(None): {"type": "null"},
     datetime.datetime: {"type": "string", "format": "date-time"},
     datetime.date: {"type": "string", "format": "date"},
@@ -349,41 +361,60 @@ _OBJECTS: Final = frozenset({
     dict, collections.abc.Mapping, collections.abc.MutableMapping, collections.defaultdict, collections.OrderedDict,
     collections.Counter,
 })  # fmt: skip
-_BOUNDS: Final = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
+_BOUNDS: Final = {
+    "gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum", "multiple_of": "multipleOf",
+}  # fmt: skip
+_MOST_PARTS, _MOST_TEXT, _LARGEST = 1_000, 4_000, 10**40  # parts of an inlined schema; size of a shown default
 
 
-def schema_without_pydantic(hint: Hint, *, is_result: bool = False) -> Schema:
-    """Return the schema of a parameter, or of a result in its sent form. Raise Unfit if there is none."""
-    writer = _Writer(is_result=is_result)
+def schema_of(hint: Hint) -> Schema:
+    """Return the schema of a hint. Raise Unfit if it has a type that `build` leaves to pydantic."""
+    writer = _Writer()
     written = writer.of(hint)
     return written | ({"$defs": writer.definitions} if writer.definitions else {})
 
 
+class _Inexpressible(Unfit):
+    """A type without a JSON form, which a union can do without."""
+
+
 class _Writer:
-    def __init__(self, *, is_result: bool) -> None:
-        self._is_result = is_result
+    def __init__(self) -> None:
         self.definitions: dict[str, Schema] = {}
+        self._names: dict[type, str] = {}
 
     def of(self, hint: Hint) -> Schema:
         """Return the schema of one annotation."""
         if origin_of(hint) is typing.Annotated:
-            inner, *marks = typing.get_args(hint)
-            return self.of(inner) | _mark_schema(marks)
+            annotated, *marks = typing.get_args(hint)
+            return _marked(self.of(annotated), marks)
+        if origin_of(hint) in (typing.Required, typing.NotRequired):
+            return self.of(typing.get_args(hint)[0])
+        if members := alternatives(hint):
+            return self._union(members)
         hint = peel(hint)
         if hint in NOTHING_TO_CHECK:
             return {}
-        if hint is decimal.Decimal:
-            text = {"type": "string"}
-            return text if self._is_result else {"anyOf": [{"type": "number"}, text]}
         origin, inner = origin_of(hint), typing.get_args(hint)
-        if is_union(origin):
-            return {"anyOf": [self.of(member) for member in inner]}
         if origin is typing.Literal:
             return _enum_schema([each.value if isinstance(each, enum.Enum) else each for each in inner])
+        if origin in (collections.abc.Callable, type):
+            raise _Inexpressible(f"{words(hint)} cannot be written as JSON")
         try:
             return dict(_SCALARS[hint]) if hint in _SCALARS else self._container(origin, inner, hint)
         except TypeError as error:  # not hashable
             raise Unfit(f"{words(hint)} has no schema") from error
+
+    def _union(self, members: tuple[Hint, ...]) -> Schema:
+        written: list[Schema] = []
+        for member in members:
+            try:
+                written.append(self.of(member))
+            except _Inexpressible:
+                continue
+        if not written or all(schema == {"type": "null"} for schema in written):
+            raise _Inexpressible(f"none of {', '.join(map(words, members))} can be written as JSON")
+        return {"anyOf": written} if len(written) > 1 else written[0]
 
     def _container(self, origin: Any, inner: tuple[Hint, ...], hint: Hint) -> Schema:
         if origin in _SETS:
@@ -396,63 +427,112 @@ class _Writer:
             items = [self.of(member) for member in inner]
             return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
         if origin in _OBJECTS:
-            value = int if origin is collections.Counter else inner[1] if len(inner) > 1 else Any
-            values = self.of(value)
-            return {"type": "object", "additionalProperties": values or True}
+            key, value = (inner[0], int) if origin is collections.Counter and inner else inner or (str, Any)
+            names, values = self.of(key), self.of(value)
+            rule: Schema = {"pattern": "^-?[0-9]+$"} if names == {"type": "integer"} else {}
+            rule = {"enum": [str(name) for name in names["enum"]]} if "enum" in names else rule
+            return {"type": "object", **({"propertyNames": rule} if rule else {}), "additionalProperties": values}
         if isinstance(origin, type):
             return self._class(origin)
         raise Unfit(f"{words(hint)} has no schema")
 
     def _class(self, kind: type) -> Schema:
         if issubclass(kind, enum.Enum):
-            return self._define(
-                kind, lambda: _enum_schema([member.value for member in kind]) | {"title": kind.__name__}
-            )
-        if dataclasses.is_dataclass(kind):
-            fields = [field for field in dataclasses.fields(kind) if field.init or self._is_result]
+            values = [member.value if _shown(member) else member.name for member in kind]
+            return _enum_schema(values) | _summary(kind)
+        if dataclasses.is_dataclass(kind) and not hasattr(kind, "__pydantic_validator__"):
             absent = dataclasses.MISSING
-            needed = [field.name for field in fields if field.default is absent and field.default_factory is absent]
-            return self._define(kind, lambda: self._object(kind, [field.name for field in fields], needed))
+            fields = [field for field in dataclasses.fields(kind) if field.init]
+            needed = {field.name for field in fields if field.default is absent and field.default_factory is absent}
+            return self._define(kind, {field.name: field.default for field in fields}, needed)
         if typing.is_typeddict(kind):
-            return self._define(kind, lambda: self._object(kind, [*of_class(kind)], required_keys(kind)))
+            return self._define(kind, dict.fromkeys(of_class(kind), Ellipsis), {*required_keys(kind)})
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-            hints = of_class(kind)
-            items = [self.of(hints.get(name, Any)) for name in kind._fields]
-            least = len(items) - len(getattr(kind, "_field_defaults", ()))
-            return {"type": "array", "prefixItems": items, "minItems": least, "maxItems": len(items)}
+            given: dict[str, Any] = getattr(kind, "_field_defaults", {})
+            return self._define(kind, dict.fromkeys(kind._fields, Ellipsis) | given, {*kind._fields} - given.keys())
         raise Unfit(f"{kind.__qualname__} has no schema without pydantic, which functions cannot import here")
 
-    def _object(self, kind: type, names: list[str], needed: list[str]) -> Schema:
-        hints = of_class(kind)
-        properties = {name: self.of(hints[name]) for name in names}
-        required = {"required": [name for name in names if name in needed]} if needed else {}
-        return {"type": "object", "title": kind.__name__, "properties": properties} | required
-
-    def _define(self, kind: type, write: Callable[[], Schema]) -> Schema:
-        """Return a reference to the schema of a class, which may be recursive."""
-        name = re.sub(r"\W", "_", kind.__name__)
-        if name not in self.definitions:
-            self.definitions[name] = {}
-            self.definitions[name] = write()
+    def _define(self, kind: type, fields: dict[str, Any], needed: Set[str]) -> Schema:
+        """Return a reference to the schema of a class with these fields and defaults; it may be recursive."""
+        name = self._names.get(kind, "")
+        if not name:
+            name = re.sub(r"\W", "_", kind.__name__)
+            name = self._names[kind] = f"{name}_{len(self._names)}" if name in self._names.values() else name
+            hints = of_class(kind)
+            properties = {field: self.of(hints.get(field, Any)) | _shown(fields[field]) for field in fields}
+            required = [field for field in fields if field in needed]
+            closed = {"properties": properties, "required": required, "additionalProperties": False}
+            self.definitions[name] = {"type": "object", **_summary(kind), **closed}
         return {"$ref": f"#/$defs/{name}"}
+
+
+def _summary(kind: type) -> Schema:
+    """Return the docstring of a class as its description, unless Python made it."""
+    text = kind.__dict__.get("__doc__") or ""
+    return {} if not text or text.startswith(f"{kind.__name__}(") else {"description": inspect.cleandoc(text)}
+
+
+def _shown(default: object) -> Schema:
+    """Return a default in the form of a schema, if it is a short scalar of JSON or a member with such a value."""
+    value = default.value if isinstance(default, enum.Enum) else default
+    is_short = isinstance(value, str) and len(value) <= _MOST_TEXT
+    is_number = isinstance(value, int | float) and abs(value) < _LARGEST  # neither infinite nor too long to be written
+    return {"default": value} if value is None or is_short or is_number else {}
+
+
+def _inlined(schema: Schema) -> Schema:
+    """Return a schema with its definitions in place of the references, unless one is recursive or it grows too large.
+
+    Models and programs that show it read it more easily.
+    """
+    definitions = schema.get("$defs", {})
+    parts = 0
+
+    def put(node: Any, around: tuple[str, ...]) -> Any:
+        nonlocal parts
+        if isinstance(node, list):
+            return [put(part, around) for part in node]
+        if not isinstance(node, dict):
+            return node
+        parts += 1
+        name = str(node.get("$ref")).removeprefix("#/$defs/")
+        if name in around or parts > _MOST_PARTS:
+            raise RecursionError
+        is_union = "oneOf" in node  # whose `discriminator` names definitions
+        own = {key: put(part, around) for key, part in node.items() if not (is_union and key == "discriminator")}
+        if name not in definitions:
+            return own
+        own.pop("$ref")
+        return {**put(definitions[name], (*around, name)), **own}
+
+    try:
+        inlined: Schema = put({key: part for key, part in schema.items() if key != "$defs"}, ())
+    except RecursionError:
+        return schema
+    return inlined
 
 
 def _enum_schema(values: list[Any]) -> Schema:
     kinds = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
-    if len(values) == 1:
-        return {"const": values[0]} | ({"type": kinds[type(values[0])]} if type(values[0]) in kinds else {})
-    found = {kinds.get(type(value)) for value in values}
+    found = {kinds.get(next((kind for kind in kinds if isinstance(value, kind)), object)) for value in values}
     only = found.pop() if len(found) == 1 else None
-    return {"enum": values} | ({"type": only} if only else {})
+    listed: Schema = {"const": values[0]} if len(values) == 1 else {"enum": values}
+    return ({"type": only} if only else {}) | listed
 
 
-def _mark_schema(marks: list[Any]) -> Schema:
-    """Return the schema keywords of an annotation's metadata: a description, or bounds as in `annotated_types`."""
-    schema: Schema = {}
+def _marked(schema: Schema, marks: list[Any]) -> Schema:
+    """Return a schema with a type's metadata: a description, or limits as in `annotated_types`.
+
+    Raise Unfit for the metadata of pydantic.
+    """
+    sizes = {"array": "Items", "object": "Properties"}.get(str(schema.get("type")), "Length")
     for mark in marks:
-        if isinstance(mark, str):
-            schema["description"] = mark
-        schema |= {
-            key: value for name, key in _BOUNDS.items() if isinstance(value := getattr(mark, name, None), int | float)
-        }
+        if _is_pydantic(mark):
+            raise Unfit("pydantic's limits have no schema without pydantic, which functions cannot import here")
+        text = mark if isinstance(mark, str) else getattr(mark, "documentation", None)
+        if isinstance(text, str):
+            schema = {"description": text.strip(), **schema}
+        for name, key in {**_BOUNDS, "min_length": f"min{sizes}", "max_length": f"max{sizes}"}.items():
+            if isinstance(value := getattr(mark, name, None), int | float):
+                schema[key] = value
     return schema

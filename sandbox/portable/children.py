@@ -534,7 +534,7 @@ class ChildPools:
         self._pools.move_to_end(access.packages)
         return PoolPortion(self._pools[access.packages], limits.scratch)
 
-    def ahead_for(self, closure: Mapping[str, Compiled], text: str, *, describes: bool) -> tuple[str, ...]:
+    def ahead_for(self, closure: Mapping[str, Compiled], text: str) -> tuple[str, ...]:
         """Return no names: the component contains everything that can be preloaded."""
         return ()
 

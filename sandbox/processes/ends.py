@@ -72,7 +72,7 @@ class PoolChoice(Protocol):
     ) -> WorkerPool:
         """Return the pool for a call."""
 
-    def ahead_for(self, closure: "Mapping[str, Compiled]", text: str, *, describes: bool) -> tuple[str, ...]:
+    def ahead_for(self, closure: "Mapping[str, Compiled]", text: str) -> tuple[str, ...]:
         """Return the names to preload for this code."""
 
     def resources(self) -> dict[str, str]:

@@ -98,11 +98,11 @@ class Pools:
             owner=_owner(access, plan) if plan.user is not None else None,
         )
 
-    def ahead_for(self, closure: Mapping[str, Compiled], text: str, *, describes: bool) -> tuple[str, ...]:
+    def ahead_for(self, closure: Mapping[str, Compiled], text: str) -> tuple[str, ...]:
         """Return the names to preload for this code. `text` is code that runs in addition to the module."""
         names = {name.split(".", 1)[0] for name in imported_names(closure)}
         packages = self._plan.packages
-        heavy = describes or any(name in names or name in text for name in packages)
+        heavy = any(name in names or name in text for name in packages)
         return ((_SLOW_TO_IMPORT,) if _SLOW_TO_IMPORT in names else ()) + (tuple(packages) if heavy else ())
 
     def resources(self) -> dict[str, str]:

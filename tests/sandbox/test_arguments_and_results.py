@@ -196,9 +196,20 @@ async def test_pydantic_models_are_built_and_taken_apart(sandbox: Sandbox) -> No
 async def test_describe_gives_json_schema_of_what_syntax_cannot_decide(sandbox: Sandbox) -> None:
     outcome = await sandbox.run(Job(_MODELS, "models", SchemaRequest(["total", "odd"])))
     assert isinstance(outcome, Returned), outcome
-    assert outcome.value["total"]["items"]["items"] == {"$ref": "#/$defs/Item"}
-    assert set(outcome.value["total"]) == {"items", "share", "return"}
+    assert outcome.value["total"]["items"]["items"]["properties"]["price"] == {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "description": "what it costs",
+    }
+    assert set(outcome.value["total"]) == {"items", "share"}
     assert "odd: its types cannot be resolved: name 'Missing'" in outcome.value["odd"]
+
+
+async def test_a_type_that_only_pydantic_knows_is_described_in_a_module_without_it(sandbox: Sandbox) -> None:
+    world = modules(shares="from ipaddress import IPv4Address\ndef share(part: IPv4Address) -> int:\n    return 1\n")
+    outcome = await sandbox.run(Job(world, "shares", SchemaRequest(["share"])))
+    assert isinstance(outcome, Returned), outcome
+    assert outcome.value["share"]["part"] == {"type": "string", "format": "ipv4"}
 
 
 _FIELDS = modules(
