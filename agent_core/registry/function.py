@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Increase this whenever reading changes, so that caches of older readers are dropped. The Python version is part of it,
 # because a text may parse on one version but not on another.
-CACHE_FORMAT = f"4/{sys.version_info.major}.{sys.version_info.minor}"
+CACHE_FORMAT = f"5/{sys.version_info.major}.{sys.version_info.minor}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,8 @@ class ModuleReading:
     """The functions that a module offers, every problem found, and the workspace modules that it may import.
 
     `parsed` is false if the whole module is rejected; its last good version must then stay in force. `leans` are the
-    other modules that determined a schema by their text, with their versions.
+    other modules that determined a schema when a worker imported the module, with their versions, or without one if no
+    worker has.
     """
 
     source: "ModuleSource"
@@ -103,7 +104,7 @@ class ModuleReading:
         return next((function for function in self.functions if function.name == name), None)
 
     def is_outdated(self, modules: Mapping[str, "ModuleSource"]) -> bool:
-        """Check whether a module that determined a schema has another text among these modules."""
+        """Check whether a module that determines a schema has another text among these modules."""
         return any(module in modules and modules[module].version != version for module, version in self.leans)
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON

@@ -110,7 +110,7 @@ def _as_json(value: Any) -> Any:  # Any: a literal in, JSON out
 
 
 def written_value(node: ast.expr, scope: "Scope", depth: int = _DEEPEST) -> Literal | None:
-    """Return the JSON value of an expression if the text of the workspace determines it, otherwise None."""
+    """Return the JSON value of an expression if the text of its module determines it, otherwise None."""
     literal = json_literal(node)
     if literal is not None or depth <= 0:
         return literal
@@ -130,20 +130,19 @@ def written_value(node: ast.expr, scope: "Scope", depth: int = _DEEPEST) -> Lite
 def _named_value(node: ast.Name | ast.Attribute, scope: "Scope", depth: int) -> Literal | None:
     """Return the value of an enumeration member, or of a constant that the module assigns only once."""
     if isinstance(node, ast.Attribute):
-        home, origin = scope.resolve(node.value)
-        owner = home.classes.get(origin.removeprefix("."))
+        owner = scope.classes.get(scope.origin(node.value).removeprefix("."))
         try:
-            members = enum_members(owner, home) if owner else None
+            members = enum_members(owner, scope) if owner else None
         except Unresolved:
             return None
         if members and node.attr in members:
             return Literal(members[node.attr])
-    home, origin = scope.resolve(node)
+    origin = scope.origin(node)
     name = origin.removeprefix(".")
-    value = home.values.get(name) if origin.startswith(".") and name not in home.reassigned else None
+    value = scope.values.get(name) if origin.startswith(".") and name not in scope.reassigned else None
     if value is None or not (depth == _DEEPEST or isinstance(value, ast.Constant | ast.UnaryOp | ast.BinOp)):
         return None  # collections nested through names could grow without bound
-    return written_value(value, home, depth - _HOP)
+    return written_value(value, scope, depth - _HOP)
 
 
 def _result(node: ast.BinOp, scope: "Scope", depth: int) -> Literal | None:

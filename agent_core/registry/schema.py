@@ -3,51 +3,39 @@
 import ast
 import hashlib
 import re
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent_core.base.problem import Place, Problem
 from sandbox.wire.lines import lines_of
 
 from . import docstring, examples
-from .annotation import Converter, TypeBudget, annotated_default, default_of, field_default, limit
+from .annotation import Converter, TypeBudget, annotated_default, default_of, field_default, limit, texts
 from .function import Function, ModuleReading
 from .literals import json_literal
 from .loader_names import caller_of
-from .source import MODULE_LIMIT, ModuleSource, is_helper, parse
+from .source import FOLDER, MODULE_LIMIT, ModuleSource, is_helper, parse
 from .source_lines import first_line
-from .tree import Definition, Neighbors, Scope, survey, workspace_imports
+from .tree import Definition, Scope, survey, workspace_imports
 from .typenames import Impossible, Schema, Unresolved
 
 if TYPE_CHECKING:
     from .docstring import Described
 
 _NAME = re.compile(r"^[a-zA-Z0-9_]{1,64}$")
+_WORD = re.compile(r"\w+")
 _PLAIN = frozenset({"bool", "int", "float", "str"})
 _REST: Schema = {"type": "array", "description": "Further values, each of which becomes an argument of its own."}
 _UNPASSABLE: Schema = {}  # for a parameter with a default that cannot be offered
 _EXTRA: Schema = {"type": "object", "description": "Further arguments by their names."}
 
 
-def read_module(
-    source: ModuleSource,
-    limit: int = MODULE_LIMIT,
-    *,
-    tree: ast.Module | None = None,
-    modules: Mapping[str, ModuleSource] | None = None,
-) -> ModuleReading:
-    """Return a module's functions, and every problem that excludes others; a given `tree` saves parsing.
-
-    Types of other workspace `modules` are read from their text as well.
-    """
+def read_module(source: ModuleSource, limit: int = MODULE_LIMIT, *, tree: ast.Module | None = None) -> ModuleReading:
+    """Return a module's functions, and every problem that excludes others; a given `tree` saves parsing."""
     parsed = tree or parse(source, limit)
     if isinstance(parsed, Problem):
         return ModuleReading(source, (), (parsed,), (), parsed=False)
     try:
-        neighbors = Neighbors(modules) if modules else None
-        reading = _Reader(source, survey(parsed, source, neighbors)).read(parsed)
-        return replace(reading, leans=tuple(neighbors.used.items())) if neighbors and neighbors.used else reading
+        return _Reader(source, survey(parsed, source)).read(parsed)
     except RecursionError:
         message = "the code is nested too deeply to be read"
         problem = Problem("too-deep", message, Place(source.path), "split long expressions and nested types")
@@ -63,6 +51,7 @@ class _Reader:
         self.problems: list[Problem] = []
         self.refusals = 0
         self.budget = TypeBudget()
+        self.open: list[ast.expr] = []  # annotations and defaults that only an import can resolve
 
     def read(self, tree: ast.Module) -> ModuleReading:
         for earlier, later in self.scope.redefined:
@@ -72,7 +61,24 @@ class _Reader:
         functions = tuple(function for node in nodes if (function := self.function(node)) is not None)
         is_package = self.source.path.endswith("/__init__.py")
         imports = workspace_imports(tree, self.source.text, self.source.module, is_package=is_package)
-        return ModuleReading(self.source, functions, tuple(self.problems), imports)
+        leans = tuple((module, "") for module in imports) if self.open and self.borrows_types() else ()
+        return ModuleReading(self.source, functions, tuple(self.problems), imports, leans=leans)
+
+    def borrows_types(self) -> bool:
+        """Check whether open types may come from other modules of the workspace, directly or in a class or alias."""
+        words: set[str] = set()
+        for node in (*self.open, *self.scope.classes.values(), *self.scope.values.values()):
+            for part in ast.walk(node):
+                match part:
+                    case ast.Name(id=name):
+                        words.add(name)
+                    case ast.Constant(value=str(text)):  # a quoted annotation
+                        words.update(_WORD.findall(text))
+        return any(self.is_borrowed(ast.Name(word)) for word in words)
+
+    def is_borrowed(self, node: ast.expr) -> bool:
+        """Check whether a name or attribute comes from another module of the workspace."""
+        return f"{self.scope.origin(node)}.".startswith(f"{FOLDER}.")
 
     def function(self, node: Definition) -> Function | None:
         """Return one function, or None if it cannot be offered; the problems then have the reason."""
@@ -146,11 +152,9 @@ class _Reader:
                 continue
             if schema is None:
                 unresolved.append(argument.arg)
-                schema = {}
-            if isinstance(default, ast.Call) and field_default(default, self.scope):
-                schema = limit(schema, default, self.scope)
+                schema = texts(argument.annotation, default, self.scope)
             properties[argument.arg] = {**self.described(name, argument, schema, described), **settled.shown}
-        properties = self.variadic(node, properties, described, converter)
+        properties = self.variadic(node, properties, described, converter, unresolved)
         self.check_documented(name, properties, described, arguments)
         parameters: Schema = {
             "type": "object",
@@ -162,7 +166,14 @@ class _Reader:
             parameters["$defs"] = converter.definitions
         return parameters, tuple(unresolved)
 
-    def variadic(self, node: Definition, properties: Schema, described: "Described", converter: Converter) -> Schema:
+    def variadic(
+        self,
+        node: Definition,
+        properties: Schema,
+        described: "Described",
+        converter: Converter,
+        unresolved: list[str],
+    ) -> Schema:
         """Return the properties with `*args` inserted before the keyword-only ones, and `**kwargs` at the end."""
         schemas: Schema = {}
         for argument, schema, part in (
@@ -172,23 +183,29 @@ class _Reader:
             typed = self.typed(node.name, argument, converter, ast.Constant(None)) if argument else _UNPASSABLE
             if argument is not None and typed is not _UNPASSABLE:
                 words = described.parameters.get(argument.arg) or schema["description"]
-                schemas[argument.arg] = {**schema, part: typed or {}, "description": words}
+                schemas[argument.arg] = {**schema, "description": words}
+                if typed is None:
+                    unresolved.append(argument.arg)
+                else:
+                    schemas[argument.arg][part] = typed
         own = {argument.arg for argument in node.args.kwonlyargs} if schemas else set[str]()
         before = {name: schema for name, schema in properties.items() if name not in own}
         rest = {name: schema for name, schema in schemas.items() if node.args.vararg and name == node.args.vararg.arg}
         return {**before, **rest, **properties, **schemas}
 
     def typed(self, name: str, argument: ast.arg, converter: Converter, default: ast.expr | None) -> Schema | None:
-        if argument.annotation is None:
+        """Return the schema of a parameter, limited by a `Field(…)` default; None if only an import can resolve it."""
+        annotation = argument.annotation
+        if annotation is None:
             message = f"parameter `{argument.arg}` of `{name}` has no type, so the model may pass anything"
             shown = json_literal(default) if default is not None else None
             kind = type(shown.value).__name__ if shown is not None else ""
             suggested = f"`{argument.arg}: {kind}`, as its default is" if kind in _PLAIN else f"`{argument.arg}: …`"
             self.warn("no-type", message, argument, f"write its type: {suggested}")
-            return {}
         try:
-            return dict(converter.convert(argument.annotation))
+            return self.limited(annotation, default, converter)
         except Unresolved:
+            self.open += [node for node in (annotation, default) if node is not None]
             return None
         except Impossible as error:
             message = f"parameter `{argument.arg}` of `{name}`: {error}, so no model can pass it"
@@ -198,6 +215,14 @@ class _Reader:
                 return _UNPASSABLE
             self.refuse("inexpressible-type", message, argument, "take text, numbers, lists or dictionaries")
             return {}
+
+    def limited(self, annotation: ast.expr | None, default: ast.expr | None, converter: Converter) -> Schema:
+        schema = dict(converter.convert(annotation)) if annotation is not None else {}
+        if isinstance(default, ast.Call) and field_default(default, self.scope):
+            return limit(schema, default, self.scope)
+        if annotation is not None and default is not None and self.is_borrowed(default):
+            raise Unresolved("the default is a value of another module")
+        return schema
 
     def described(self, name: str, argument: ast.arg, schema: Schema, described: "Described") -> Schema:
         text = described.parameters.get(argument.arg) or schema.get("description")

@@ -5,42 +5,22 @@ import builtins
 import dataclasses
 import datetime
 import typing
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
-from .source import FOLDER, ModuleSource, parse
+from .source import FOLDER, ModuleSource
 from .source_lines import blocks
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _BUILTINS = frozenset(dir(builtins))
 _ALL = "__all__"
-_MOST_HOPS = 8  # from a name to the module that defines it, through re-exports
 # The names that `from … import *` binds, for the standard library modules whose types we read.
 _STARS = {"typing": typing.__all__, "datetime": datetime.__all__, "dataclasses": dataclasses.__all__}
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbors:
-    """The other modules of a workspace, and the versions of those whose text affected a result."""
-
-    modules: Mapping[str, ModuleSource] = field(default_factory=dict)
-    used: dict[str, str] = field(default_factory=dict)
-
-    def scope(self, module: str) -> "Scope | None":
-        """Return the scope of a module; None if it cannot be parsed."""
-        source = self.modules[module]
-        self.used[module] = source.version
-        scope = _scope_of(source)
-        return replace(scope, neighbors=self) if scope else None
-
-
 @dataclass(slots=True)
 class Scope:
-    """The names that a module's top level binds, as far as syntax shows; filled once by `survey`, then only read.
-
-    `neighbors` are set if types of other modules are read as well.
-    """
+    """The names that a module's top level binds, as far as syntax shows; filled once by `survey`, then only read."""
 
     module: str = ""
     is_package: bool = False
@@ -51,31 +31,6 @@ class Scope:
     definitions: dict[str, Definition] = field(default_factory=dict)
     redefined: list[tuple[Definition, Definition]] = field(default_factory=list)  # (earlier, later)
     exported: frozenset[str] | None = None
-    neighbors: Neighbors | None = None
-
-    def resolve(self, node: ast.expr) -> "tuple[Scope, str]":
-        """Return the dotted origin of a name or attribute, and the scope that defines it if the origin is ".Name"."""
-        scope, origin = self, self.origin(node)
-        for _ in range(_MOST_HOPS):
-            home = scope._home(origin)
-            if home is None:
-                break
-            scope, name = home
-            if name not in scope.imports:
-                return scope, f".{name}"
-            origin = scope.imports[name]
-        return scope, origin
-
-    def _home(self, origin: str) -> "tuple[Scope, str] | None":
-        """Return the workspace module that an origin leads to, and the name in it."""
-        if self.neighbors is None or not origin.startswith(f"{FOLDER}."):
-            return None
-        module, _, name = origin.removeprefix(f"{FOLDER}.").rpartition(".")
-        if module not in self.neighbors.modules:
-            return None
-        scope = self if module == self.module else self.neighbors.scope(module)
-        has_name = scope is not None and (name in scope.classes or name in scope.values or name in scope.imports)
-        return (scope, name) if scope is not None and has_name else None
 
     def origin(self, node: ast.expr) -> str:
         """Return the dotted origin of a name or attribute; "" if it is unknown, ".Name" for the module's own."""
@@ -100,18 +55,12 @@ class Scope:
         return sorted(definitions, key=lambda node: node.lineno)
 
 
-@lru_cache(maxsize=64)
-def _scope_of(source: ModuleSource) -> Scope | None:
-    tree = parse(source)
-    return survey(tree, source) if isinstance(tree, ast.Module) else None
-
-
-def survey(tree: ast.Module, source: ModuleSource | None = None, neighbors: Neighbors | None = None) -> Scope:
+def survey(tree: ast.Module, source: ModuleSource | None = None) -> Scope:
     """Return what the top level of a module binds, including inside `if` and `try`.
 
     With a source, relative imports are resolved.
     """
-    scope = Scope(neighbors=neighbors)
+    scope = Scope()
     if source is not None:
         scope.module, scope.is_package = source.module, source.path.endswith("/__init__.py")
     for node, is_conditional in _top_level(tree.body):

@@ -92,33 +92,6 @@ SIMPLE: dict[str, Schema] = {
     **{f"pathlib.{name}": _PATH for name in ("Path", "PurePath", "PosixPath", "PurePosixPath")},
 }
 
-_SIGNS: dict[str, Schema] = {
-    "Positive": {"exclusiveMinimum": 0},
-    "Negative": {"exclusiveMaximum": 0},
-    "NonNegative": {"minimum": 0},
-    "NonPositive": {"maximum": 0},
-    "Strict": {},
-}
-_URI = {"type": "string", "format": "uri", "minLength": 1}
-# Types of pydantic; a module that imports them has pydantic installed, so a worker can build them.
-PYDANTIC: dict[str, Schema] = {
-    **{f"{sign}Int": {"type": "integer", **limit} for sign, limit in _SIGNS.items()},
-    **{f"{sign}Float": {"type": "number", **limit} for sign, limit in _SIGNS.items()},
-    **{f"{when}Date": {"type": "string", "format": "date"} for when in ("Past", "Future")},
-    **{f"{kind}Datetime": {"type": "string", "format": "date-time"} for kind in ("Past", "Future", "Aware", "Naive")},
-    **dict.fromkeys(("AnyUrl", "AnyHttpUrl", "FileUrl"), _URI),
-    **{f"UUID{number}": {"type": "string", "format": f"uuid{number}"} for number in (1, 3, 4, 5)},
-    "HttpUrl": {**_URI, "maxLength": 2083},
-    "FiniteFloat": {"type": "number"},
-    "StrictStr": _STRING,
-    "StrictBool": {"type": "boolean"},
-    "SecretStr": {"type": "string", "format": "password", "writeOnly": True},
-    "FilePath": {"type": "string", "format": "file-path"},
-    "DirectoryPath": {"type": "string", "format": "directory-path"},
-    "JsonValue": {},
-}
-SIMPLE |= {f"pydantic.{name}": schema for name, schema in PYDANTIC.items()}
-
 IMPOSSIBLE = frozenset(
     {
         *(name for name, kind in GENERIC.items() if kind == "impossible"),
@@ -127,46 +100,7 @@ IMPOSSIBLE = frozenset(
 )
 
 ENUMS = frozenset(f"enum.{name}" for name in ("Enum", "IntEnum", "StrEnum", "ReprEnum"))
-DATACLASS = frozenset({"dataclasses.dataclass", "pydantic.dataclasses.dataclass"})
-TYPED_DICT = frozenset({"typing.TypedDict", "typing_extensions.TypedDict"})
-NAMED_TUPLE = frozenset({"typing.NamedTuple", "typing_extensions.NamedTuple", "collections.namedtuple"})
-
-MODEL = frozenset({"pydantic.BaseModel", "pydantic.main.BaseModel"})
-ROOT_MODEL = frozenset({"pydantic.RootModel", "pydantic.root_model.RootModel"})
 FIELD = frozenset({"pydantic.Field", "pydantic.fields.Field"})
-# Settings of a model that do not change its schema, and two that are read.
-MODEL_SETTINGS = frozenset(
-    {
-        *(
-            "extra",
-            "title",
-            "frozen",
-            "populate_by_name",
-            "validate_by_name",
-            "validate_by_alias",
-            "str_strip_whitespace",
-        ),
-        *("validate_assignment", "validate_default", "arbitrary_types_allowed", "from_attributes", "strict"),
-        *(
-            "use_enum_values",
-            "coerce_numbers_to_str",
-            "str_to_lower",
-            "str_to_upper",
-            "revalidate_instances",
-            "hide_input_in_errors",
-            "protected_namespaces",
-        ),
-    }
-)
-ALIASES = frozenset({"alias", "validation_alias"})
-ALIAS_GENERATORS = frozenset({f"pydantic.alias_generators.to_{case}" for case in ("camel", "pascal", "snake")})
-# Keywords of a model's `Field(…)` that do not change its schema.
-FIELD_SETTINGS = frozenset(
-    {
-        *("default", "default_factory", "frozen", "repr", "exclude", "serialization_alias", "strict", "kw_only"),
-        *("validate_default", "allow_inf_nan", "coerce_numbers_to_str", "fail_fast"),
-    }
-)
 
 # Keywords of `Field(…)`, and classes of `annotated_types`, with a JSON Schema equivalent.
 CONSTRAINTS = {
@@ -194,17 +128,4 @@ CONSTRAINT_CLASSES: dict[str, tuple[str, ...]] = {
     "annotated_types.MinLen": ("min_length",),
     "annotated_types.MaxLen": ("max_length",),
     "typing_extensions.Doc": ("description",),
-}
-# Parts of `Annotated[…]` that replace the schema of the type.
-SCHEMA_MAKERS = frozenset({"pydantic.WithJsonSchema", "pydantic.GetPydanticSchema"})
-
-# `conint(ge=1)` and similar: the type that they limit. Collections also take the type of their items.
-LIMITED_TYPES: dict[str, Schema] = {
-    "pydantic.conint": {"type": "integer"},
-    "pydantic.confloat": {"type": "number"},
-    "pydantic.constr": _STRING,
-    "pydantic.condate": {"type": "string", "format": "date"},
-    "pydantic.conlist": _ARRAY,
-    "pydantic.conset": {"type": "array", "uniqueItems": True},
-    "pydantic.confrozenset": {"type": "array", "uniqueItems": True},
 }

@@ -153,3 +153,21 @@ async def test_a_field_that_is_added_is_shown_at_the_next_start_and_a_type_that_
     for _ in range(2):
         async with Workspace.open(tmp_path) as workspace:
             assert fields(workspace, "send", "order") == ["count", "note"]
+
+
+async def test_values_of_another_module_are_shown_as_defaults_and_follow_it(tmp_path: Path) -> None:
+    shop = "from enum import Enum\n\nMOST = 3\n\n\nclass Color(Enum):\n    RED = 'red'\n    BLUE = 'blue'\n"
+    paint = "from functions.shop import MOST, Color\n\n\n" + function_text(
+        "paint(color: Color = Color.BLUE, times: int = MOST) -> str",
+        "Paint.\n\nArgs:\n    color: Which.\n    times: How often.",
+        "return color.value * times",
+        "paint(Color.RED, 1) → 'red'",
+    )
+    write(tmp_path, shop=shop, paint=paint)
+    async with Workspace.open(tmp_path) as workspace:
+        for most in (3, 4):
+            await workspace.functions.saved(write(tmp_path, shop=shop.replace("3", str(most))))
+            assert workspace.functions.registry.snapshot().functions["paint"].parameters["properties"] == {
+                "color": {"type": "string", "enum": ["red", "blue"], "default": "blue", "description": "Which."},
+                "times": {"type": "integer", "default": most, "description": "How often."},
+            }

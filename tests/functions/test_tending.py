@@ -401,6 +401,8 @@ def book_{word}(title: str) -> str:
 DUE = fee("above_fourteen", "", 14, 3).replace(
     "Say what a book costs that is given back late .", "Multiply by three what is above fourteen."
 )
+DUE = DUE.replace("days: int", "days: Days")
+DAYS = 'from typing import NewType\n\nDays = NewType("Days", int)\n\n\n'  # a type that a worker describes
 
 
 async def test_a_description_that_its_requests_miss_is_reworded_and_nothing_else_of_it(
@@ -410,7 +412,7 @@ async def test_a_description_that_its_requests_miss_is_reworded_and_nothing_else
         "Multiply by three what is above fourteen.", "Say what is owed for a late book of the library, by days."
     )
     written = [
-        DUE,
+        DAYS + DUE,
         DUE.replace("by three what", "by 3 whatever"),
         helpful.replace("    >>> above_fourteen(3)\n    0\n", ""),
         helpful.replace("days - 14", "days - 15"),

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from agent_core.functions.gate.call_arguments import Arguments, edge_calls, read_calls, recombine, unseen, write_call
 from agent_core.registry.function import Function
-from agent_core.registry.schema import read_module
-from agent_core.registry.source import ModuleSource
 from tests.kit.drawing import drawn
+from tests.kit.schemas import described
 
 HINTS = (
     *("int", "float", "str", "bool", "None", "bytes", "object", "list", "dict", "tuple", "set"),
@@ -52,9 +51,7 @@ class Colour(enum.Enum):
 
 def function_of(*parameters: str, default: str = "") -> Function:
     signature = ", ".join(f"p{at}: {hint}{default}" for at, hint in enumerate(parameters))
-    (function,) = read_module(ModuleSource.of("m", f"{WORLD}\ndef f({signature}):\n    return 1\n")).functions
-    assert not function.unresolved
-    return function
+    return described(f"{WORLD}\ndef f({signature}):\n    return 1\n")
 
 
 def schema_of(*parameters: str, default: str = "") -> dict[str, Any]:

@@ -156,6 +156,22 @@ async def test_a_package_that_comes_to_the_top_of_the_module_is_asked_for_with_w
     assert (await asked_by_a_call(ready))[:2] == ("y", [])
 
 
+async def test_a_file_whose_package_is_not_there_is_taken_and_described_once_it_is(ready: Path) -> None:
+    text = f"from dataclasses import dataclass\n\n{IMPORT}\n\n@dataclass\nclass Word:\n    letters: str\n"
+    saved(ready, SHOUT.format(top=text).replace("text: str", "text: Word").replace("text.upper", "text.letters.upper"))
+
+    def properties(workspace: Workspace) -> object:
+        schema = workspace.functions.registry.snapshot().functions["shout"].parameters["properties"]["text"]
+        return schema.get("properties")
+
+    async with Workspace.open(ready, approver=human("yes")) as workspace:
+        assert (workspace.functions.rejected(), properties(workspace)) == ((), None)
+        result = await workspace.functions.call("shout", {"text": {"letters": "a"}})
+        assert (result.value, properties(workspace)) == ("A", {"letters": {"type": "string"}})
+    async with Workspace.open(ready) as workspace:
+        assert properties(workspace) == {"letters": {"type": "string"}}
+
+
 async def test_a_candidate_is_asked_for_what_the_module_that_it_joins_imports(ready: Path) -> None:
     saved(ready, SHOUT.format(top=IMPORT))
     asked = human("yes")

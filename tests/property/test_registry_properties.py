@@ -19,6 +19,7 @@ from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, read_file
 from agent_core.registry.validation import check_schema, read_object
 from tests.kit.drawing import drawn
+from tests.kit.schemas import described
 
 MODULE = '''"""Module."""
 from __future__ import annotations
@@ -172,9 +173,7 @@ JSON = st.recursive(
 
 def parameters_of(annotation: str) -> dict[str, Any]:
     """Return the schema of one parameter `v` of a type."""
-    (function,) = read_module(ModuleSource.of("probe", f"{PRELUDE}\ndef probe(v: {annotation}): ...\n")).functions
-    assert function.unresolved == ()
-    return function.parameters
+    return described(f"{PRELUDE}\ndef probe(v: {annotation}): ...\n").parameters
 
 
 def identical(one: Any, other: Any) -> bool:

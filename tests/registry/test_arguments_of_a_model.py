@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from agent_core.registry import arguments
-from tests.registry.support import only
+from tests.kit.schemas import described
 
 PRELUDE = """
 from __future__ import annotations
@@ -24,7 +24,7 @@ BOMB = "a" * 60 + "!"
 
 
 def parameters(signature: str) -> dict[str, Any]:  # Any: JSON Schema
-    return only(f"{PRELUDE}\ndef probe({signature}): ...\n").parameters
+    return described(f"{PRELUDE}\ndef probe({signature}): ...\n").parameters
 
 
 def value_of(annotation: str, raw: str) -> Any:  # Any: JSON
@@ -238,7 +238,7 @@ def test_null_is_kept_where_the_type_admits_it() -> None:
 
 
 def test_a_nest_of_unions_ends_in_time() -> None:
-    schema = only(f"{PRELUDE}\nTree = list['Tree'] | set['Tree'] | int\ndef probe(v: Tree): ...\n").parameters
+    schema = described(f"{PRELUDE}\nTree = list['Tree'] | set['Tree'] | int\ndef probe(v: Tree): ...\n").parameters
     raw = json.dumps({"v": json.loads("[" * 50 + '"x"' + "]" * 50)})
     assert "too nested" in complaints_of(arguments.read(raw, schema))[0]
 
@@ -263,7 +263,7 @@ SIGNATURE = "file_name: str, size: Literal['small', 'extra large'] = 'small', ho
 
 def order() -> dict[str, Any]:  # Any: JSON Schema
     prelude = f"from typing import *\n{ORDER}"
-    return only(f"{prelude}\ndef probe({SIGNATURE}, tags: list[str] = [], on: bool = False): ...\n").parameters
+    return described(f"{prelude}\ndef probe({SIGNATURE}, tags: list[str] = [], on: bool = False): ...\n").parameters
 
 
 def test_a_models_mistake_with_one_reading_is_repaired_and_noted() -> None:
@@ -315,7 +315,7 @@ def test_an_object_that_is_part_of_something_is_not_taken_for_the_arguments() ->
 
 def test_a_key_that_two_properties_can_mean_is_reported() -> None:
     for signature in ["street: Street, home: Address", "streetname: str, street: Street"]:
-        schema = only(f"from typing import *\n{ORDER}\ndef probe({signature}): ...\n").parameters
+        schema = described(f"from typing import *\n{ORDER}\ndef probe({signature}): ...\n").parameters
         problems = arguments.read('{"StreetName": "x"}', schema)
         assert any(message.startswith("StreetName: expected no such key") for message in complaints_of(problems)), (
             signature

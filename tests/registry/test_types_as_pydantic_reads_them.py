@@ -1,4 +1,4 @@
-"""Schemas from source match those that pydantic makes from the imported function, for generated signatures."""
+"""Schemas from source and from a worker match those that pydantic makes of the function, for generated signatures."""
 
 import inspect
 import typing
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kit.drawing import drawn
-from tests.registry.support import only
+from tests.kit.schemas import described
 
 LIBRARIES = """
 from dataclasses import dataclass, field
@@ -104,15 +104,6 @@ class Names(RootModel[list[str]]):
     """Some names."""
 '''
 PRELUDE = LIBRARIES + SHAPES + PARTS_OF
-# The same across several workspace modules; one passes on what another defines.
-MODULES = {
-    "shapes.plain": LIBRARIES + SHAPES,
-    "shapes": "from .plain import *\nfrom .plain import Color, Number as Counted, Point, Row\n",
-    "parts": f"{LIBRARIES}from functions.shapes import Color, Counted as Number, Point, Row\n"
-    f"from functions.shapes.plain import Spot\n{PARTS_OF}",
-}
-IMPORTS = f"{LIBRARIES}from functions.parts import Box, Camel, Named, Names, Open, Part\nfrom . import shapes as own\n"
-IMPORTS += "from .shapes.plain import MOST, Color, Labels, Level, Long, Number, Point, Row, Short, Spot, Weight\n"
 # An annotation, a fitting default, and fitting limits.
 PARTS = [
     ("int", "3", ["ge=1", "lt=9, gt=-1", "multiple_of=3"]),
@@ -228,17 +219,16 @@ def even(schema: Any, definitions: dict[str, Any]) -> Any:
     return result
 
 
-@given(st.lists(parameters(), min_size=1, max_size=6), st.sampled_from([PRELUDE, IMPORTS]))
+@given(st.lists(parameters(), min_size=1, max_size=6))
 @settings(max_examples=drawn(200), deadline=None)
-def test_a_signature_gives_the_schema_that_pydantic_makes_of_it(written: list[str], prelude: str) -> None:
+def test_a_signature_gives_the_schema_that_pydantic_makes_of_it(written: list[str]) -> None:
     signature = f"\ndef probe(*, {', '.join(f'p{at}: {part}' for at, part in enumerate(written))}): ...\n"
-    function = only(prelude + signature, MODULES)
-    assert function.unresolved == ()
+    function = described(PRELUDE + signature)
     expected = reference(signature)
     ours = even(function.parameters, function.parameters.get("$defs", {}))
     assert ours == even(expected, expected.get("$defs", {}))
 
 
 def test_a_model_is_as_open_as_its_settings_say() -> None:
-    parameters = only(f"{PRELUDE}\ndef probe(part: Part, box: Box, open: Open): ...\n").parameters["properties"]
+    parameters = described(f"{PRELUDE}\ndef probe(part: Part, box: Box, open: Open): ...\n").parameters["properties"]
     assert [parameters[name]["additionalProperties"] for name in ("part", "box", "open")] == [False, False, True]

@@ -73,9 +73,6 @@ def test_names_are_followed_to_what_they_stand_for() -> None:
             "Ids",
             {"type": "array", "items": INTEGER},
         ),
-        ("new-type", "from typing import NewType\nId = NewType('Id', int)", "Id", INTEGER),
-        ("type-variable", "from typing import TypeVar\nT = TypeVar('T')", "list[T]", {"type": "array", "items": {}}),
-        ("bound-type-variable", "from typing import TypeVar\nT = TypeVar('T', bound=int)", "T", INTEGER),
         (
             "postponed",
             "from __future__ import annotations\nfrom typing import Optional",
@@ -115,7 +112,6 @@ def test_constraints_that_are_written_out_join_the_schema() -> None:
         ("text", 'Annotated[str, Field(min_length=2, pattern="^a")]', {"minLength": 2, "pattern": "^a"}),
         ("list", "Annotated[list[int], Field(max_length=2)]", {"maxItems": 2}),
         ("annotated-types", "Annotated[int, Ge(3)]", {"minimum": 3}),
-        ("computed", "Annotated[int, Field(ge=LIMIT)]", {}),
         ("nonsense", 'Annotated[int, Field(ge="a", description=3)]', {}),
     ]
     for case, annotation, added in rows:
@@ -152,73 +148,21 @@ def test_an_enumeration_lists_its_members_values() -> None:
         ), case
 
 
-OBJECTS = {
-    "dataclass": "@dataclass\nclass Point:\n    x: int\n    y: int = 0\n",
-    "frozen dataclass": "@dataclasses.dataclass(frozen=True, slots=True)\nclass Point:\n"
-    "    x: int\n    y: int = field(default=0)\n",
-    "named tuple": "class Point(NamedTuple):\n    x: int\n    y: int = 0\n",
-    "inheritance": "@dataclass\nclass Base:\n    x: int\n@dataclass\nclass Point(Base):\n    y: int = 0\n",
-    "class variables": "@dataclass\nclass Point:\n    count: ClassVar[int] = 3\n"
-    "    x: int\n    _: KW_ONLY\n    y: int = 0\n    z: int = field(init=False)\n",
-}
-IMPORTS = (
-    "import dataclasses\nfrom dataclasses import KW_ONLY, dataclass, field\n"
-    "from typing import ClassVar, NamedTuple, NotRequired, Required, TypedDict\n"
-)
-
-
-def test_a_class_with_fields_becomes_a_nested_object() -> None:
-    for case, text in OBJECTS.items():
-        assert schema_of("Point", IMPORTS + text) == {
-            "type": "object",
-            "properties": {"x": INTEGER, "y": {"type": "integer", "default": 0}},
-            "required": ["x"],
-            "additionalProperties": False,
-        }, case
-
-
-def test_a_typed_dictionary_requires_what_it_says() -> None:
-    rows: list[tuple[str, str, list[str]]] = [
-        ("total", "class Film(TypedDict):\n    name: str\n    year: int\n", ["name", "year"]),
-        ("partial", "class Film(TypedDict, total=False):\n    name: str\n    year: Required[int]\n", ["year"]),
-        ("not-required", "class Film(TypedDict):\n    name: str\n    year: NotRequired[int]\n", ["name"]),
-        ("mixed", "class A(TypedDict, total=False):\n    name: str\nclass Film(A):\n    year: int\n", ["year"]),
-    ]
-    for case, text, required in rows:
-        schema = schema_of("Film", IMPORTS + text)
-        assert (schema["required"], schema["properties"]["year"]) == (required, INTEGER), case
-
-
-def test_fields_are_described_by_their_class() -> None:
-    text = (
-        '@dataclass\nclass Point:\n    """A point.\n\n    Attributes:\n        x: How far right.\n    """\n    x: int\n'
-    )
-    schema = schema_of("Point | None", IMPORTS + text)["anyOf"][0]
-    assert (schema["description"], schema["properties"]["x"]["description"]) == ("A point.", "How far right.")
-
-
-def test_a_recursive_type_is_a_local_definition() -> None:
-    for text in [
-        "@dataclass\nclass Node:\n    next: 'Node | None' = None\n",
-        "Node = dict[str, 'Node'] | int\n",
-        "@dataclass\nclass Leaf:\n    up: 'Node'\n@dataclass\nclass Node:\n    down: Leaf\n",
-    ]:
-        schema = schema_of("Node", IMPORTS + text)
-        assert schema["$ref"] == "#/$defs/Node", text
-        assert "#/$defs/Node" in str(schema["$defs"]["Node"]), text
-        jsonschema.Draft202012Validator.check_schema(schema)
+def test_a_recursive_alias_is_a_local_definition() -> None:
+    schema = schema_of("Node", "Node = dict[str, 'Node'] | int\n")
+    assert schema["$ref"] == "#/$defs/Node"
+    assert "#/$defs/Node" in str(schema["$defs"]["Node"])
+    jsonschema.Draft202012Validator.check_schema(schema)
 
 
 UNRESOLVED = {
-    "model with computed names": "from pydantic import BaseModel, ConfigDict\nfrom names import to_camel\n"
-    "class T(BaseModel):\n    model_config = ConfigDict(alias_generator=to_camel)\n    x: int\n",
-    "model with a computed limit": "from pydantic import BaseModel, Field\n"
-    "class T(BaseModel):\n    x: int = Field(ge=LIMIT)\n",
-    "model with a computed default": "from pydantic import BaseModel\nclass T(BaseModel):\n    x: int = LIMIT\n",
-    "model that makes its schema": "from pydantic import BaseModel\nclass T(BaseModel):\n    x: int\n"
-    "    def __get_pydantic_json_schema__(self, *rest): ...\n",
-    "model with a foreign base": "from pydantic import BaseModel\nfrom elsewhere import Mixin\n"
-    "class T(Mixin, BaseModel):\n    x: int\n",
+    "model": "from pydantic import BaseModel\nclass T(BaseModel):\n    x: int\n",
+    "dataclass": "from dataclasses import dataclass\n@dataclass\nclass T:\n    x: int\n",
+    "enumeration of another module": "from functions.shapes import Color\nT = Color\n",
+    "computed limit": "from typing import Annotated\nfrom pydantic import Field\nT = Annotated[int, Field(ge=LIMIT)]\n",
+    "metadata of pydantic": "from typing import Annotated\nfrom pydantic import StringConstraints\n"
+    "T = Annotated[str, StringConstraints(min_length=2)]\n",
+    "new type": "from typing import NewType\nT = NewType('T', int)\n",
     "foreign": "from elsewhere import T\n",
     "unknown": "",
     "plain class": "class T:\n    pass\n",
@@ -234,6 +178,41 @@ def test_what_syntax_cannot_decide_is_left_to_a_worker() -> None:
         function = only(f"{prelude}def probe(value: T, list_of: list[T], count: int = 1): ...\n")
         assert function.unresolved == ("value", "list_of"), case
         assert function.parameters["required"] == ["value", "list_of"], case
+
+
+def test_a_parameter_whose_type_is_left_to_a_worker_keeps_what_its_text_says_of_it() -> None:
+    prelude = "from typing import Annotated\nfrom pydantic import Field\nfrom elsewhere import T\n"
+    prelude += 'from functions.limits import MOST\nclass Own:\n    """An own one."""\n'
+    rows: list[tuple[str, str, dict[str, Any]]] = [
+        ("a: Annotated[T, 'A text. ']", "A text.", {}),
+        ("a: Annotated[T, Field(description='A text.', ge=LIMIT)]", "A text.", {}),
+        ("a: T = Field(3, description='A text.', min_length=2)", "A text.", {"default": 3}),
+        ("a: Own", "An own one.", {}),
+        ("a: Annotated[Own, 'A text.']", "A text.", {}),
+        ("*a: T", "Further values, each of which becomes an argument of its own.", {"type": "array"}),
+        ("a: int = MOST", "", {}),
+    ]
+    for parameter, description, more in rows:
+        reading = read(f"{prelude}def probe({parameter}): ...\n")
+        (function,) = reading.functions
+        said = {"description": description} if description else {}
+        assert (function.unresolved, function.parameters["properties"]["a"]) == (("a",), said | more), parameter
+        assert ("undescribed-parameter" in {problem.code for problem in reading.problems}) == (not said), parameter
+
+
+def test_a_module_leans_on_others_only_if_its_open_types_may_come_from_them() -> None:
+    own = "from dataclasses import dataclass\n@dataclass\nclass Own:\n    x: {kind}\n"
+    rows = [
+        ("from functions.shapes import Order\n", "Order", True),
+        ("from functions.shapes import Order\n", "'list[Order]'", True),
+        ("from . import shapes\n", "shapes.Order", True),
+        ("import functions.shapes\n", "functions.shapes.Order", True),
+        (f"from functions.shapes import Order\n{own.format(kind='Order')}", "Own", True),
+        (f"from functions.shapes import Order\n{own.format(kind='int')}", "Own", False),
+        ("from functions.shapes import Order\n", "int", False),
+    ]
+    for prelude, kind, leans in rows:
+        assert bool(read(f"{prelude}def probe(value: {kind}): ...\n").leans) is leans, (prelude, kind)
 
 
 def test_what_json_cannot_express_keeps_only_its_function_out() -> None:

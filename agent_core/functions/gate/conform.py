@@ -32,7 +32,7 @@ def conform(draft: Draft) -> Draft:
     if draft.function is None or draft.tree is None:
         return draft.skip("there is no function to look at")
     source = ModuleSource.of(draft.candidate.module, draft.text, draft.candidate.path)
-    reading = read_module(source, tree=draft.tree, modules=draft.snapshot.modules)
+    reading = read_module(source, tree=draft.tree)
     problems = [weigh(problem, draft) for problem in reading.problems if problem.code != "redefined"]
     findings = [*check(draft.function), *undefined_names(draft, draft.tree, draft.module_names)]
     return replace(draft, own=reading).with_problems(problems).with_findings(STAGE, findings)

@@ -98,7 +98,7 @@ class SavedFile(Draft):
 
 def read_file(file: SavedFile) -> SavedFile:
     """Return the file as the registry reads it; its problems are weighed by the policy."""
-    reading = read_module(file.source, file.rules.module_bytes, modules=file.snapshot.modules)
+    reading = read_module(file.source, file.rules.module_bytes)
     tree = parse(file.text) if reading.parsed else None
     file = replace(file, reading=reading, tree=tree if isinstance(tree, ast.Module) else None)
     return file.with_problems(weigh(problem, file) for problem in reading.problems)
@@ -123,9 +123,10 @@ async def try_import(file: SavedFile, trial_tools: TrialTools) -> SavedFile:
     if not file.is_parsed:
         return file.skip("the file is not Python")
     reading, problems = await try_module(file.module, file.snapshot, trial_tools)
-    is_typed = not any(function.unresolved for function in file.module.functions)  # else the import resolves types
-    if is_typed and missing_package(file.module, problems, file.snapshot, file.rules.packages):
-        return replace(file, trial=file.snapshot.with_module(file.module), lacks_package=True)
+    if missing_package(file.module, problems, file.snapshot, file.rules.packages):
+        if any(function.unresolved for function in reading.functions):  # the package may bring types, too
+            reading = replace(reading, leans=((reading.source.module, ""), *reading.leans))
+        return replace(file, reading=reading, trial=file.snapshot.with_module(reading), lacks_package=True)
     trial = None if problems else file.snapshot.with_module(reading)
     return replace(file, reading=reading, trial=trial).with_problems(problems)
 
@@ -416,14 +417,16 @@ class Gate:
         _, problems = await try_module(read_module(source), snapshot, self._trial)
         return next(iter(problems), None)
 
-    async def read_again(self, reading: ModuleReading, snapshot: Snapshot) -> ModuleReading:
+    async def read_again(
+        self, reading: ModuleReading, snapshot: Snapshot, granted: Granted = UNGRANTED
+    ) -> ModuleReading:
         """Return the reading of a good module, with its schemas updated to the current types of other modules.
 
         If a function no longer has a schema, the last one is kept.
         """
-        fresh = read_module(reading.source, self.rules.module_bytes, modules=snapshot.modules)
-        resolved, problems = await try_module(fresh, snapshot, self._trial)
-        return replace(reading, leans=fresh.leans) if problems else resolved
+        fresh = read_module(reading.source, self.rules.module_bytes)
+        resolved, problems = await try_module(fresh, snapshot, self._trial.granted(granted))
+        return replace(reading, leans=resolved.leans) if problems else resolved
 
     async def confirm(
         self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot, *, reading: bool = False

@@ -15,11 +15,12 @@ from agent_core.access.packages.projects import project_of
 from agent_core.base.characters import FLAWS
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import fence
+from agent_core.registry import docstring
 from agent_core.registry.depends import modules_of
 from agent_core.registry.module_edits import CANDIDATE
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
-from agent_core.registry.validation import check_schema
+from agent_core.registry.validation import check_schema, schemas_in
 from sandbox import (
     Access,
     Attempt,
@@ -163,9 +164,7 @@ async def load(draft: Draft, trial: TrialTools) -> Draft:
     if len(text.encode("utf-8")) > draft.rules.module_bytes:
         message = f"with this function, the module `{draft.candidate.module}` would be larger than it may be"
         return draft.with_findings(STAGE, [Finding("module-too-long", message, "choose another module_name")])
-    reading = read_module(
-        ModuleSource.of(draft.candidate.module, text, around.path if around else ""), modules=draft.snapshot.modules
-    )
+    reading = read_module(ModuleSource.of(draft.candidate.module, text, around.path if around else ""))
     if not reading.parsed:
         return draft.with_problems(reading.problems)
     return replace(draft, reading=reading).skip(lacking) if lacking else await _import_draft(draft, reading, trial)
@@ -174,10 +173,10 @@ async def load(draft: Draft, trial: TrialTools) -> Draft:
 async def _import_draft(draft: Draft, reading: "ModuleReading", trial_tools: TrialTools) -> Draft:
     """Return the draft after an import; a library's function may need a package that a call asks for."""
     function = next((function for function in reading.functions if function.name == draft.candidate.name), None)
-    own, is_typed = (function.line, not function.unresolved) if function else (0, False)
+    own = function.line if function else 0
     reading, problems = await try_module(reading, draft.snapshot, trial_tools)
     package = missing_package(reading, problems, draft.snapshot, draft.rules.packages)
-    if package and is_typed and draft.policy == "import":
+    if package and draft.policy == "import":
         message = f"importing `{draft.candidate.module}` needs the grant `packages` ({package})"
         needed = Finding("needs-packages", message, ADVICE["packages"], draft.line)
         return replace(draft, reading=reading).with_findings("capability", [needed]).skip(f"it needs `{package}`")
@@ -195,11 +194,15 @@ async def try_module(
     reading: "ModuleReading", snapshot: "Snapshot", trial: TrialTools
 ) -> tuple["ModuleReading", tuple[Problem, ...]]:
     """Import a module in a worker, and let the worker resolve types that the text does not determine."""
-    modules = snapshot.with_module(reading).modules
+    after = snapshot.with_module(reading)
+    if reading.leans:
+        around = modules_of(reading.source.module, after).items()
+        leans = tuple((name, source.version) for name, source in around if name != reading.source.module)
+        reading = replace(reading, leans=leans)
     unresolved = [function.name for function in reading.functions if function.unresolved]
     work = SchemaRequest(unresolved) if unresolved else ModuleImport()
-    outcome = await trial.run(modules, reading.source.module, work)
-    if refusal := import_problem(outcome, Place(reading.source.path), modules):
+    outcome = await trial.run(after.modules, reading.source.module, work)
+    if refusal := import_problem(outcome, Place(reading.source.path), after.modules):
         return reading, (refusal,)
     return resolve(reading, outcome.value) if unresolved and isinstance(outcome, Returned) else (reading, ())
 
@@ -275,8 +278,10 @@ def with_schemas(function: "Function", answer: Any) -> "Function | Problem":  # 
     definitions = dict(function.parameters.get("$defs", {}))
     for name in function.unresolved:
         schema = answer.get(name) if isinstance(answer, dict) else answer
+        part = {function.rest: "items", function.extra: "additionalProperties"}.get(name)
         if isinstance(schema, str) and name not in function.parameters["required"] and isinstance(answer, dict):
-            del properties[name]  # no model can pass it, and it has a default
+            if part is None:
+                del properties[name]  # no model can pass it, and it has a default
             continue
         if check_schema(schema, where) or not isinstance(schema, dict):
             why = f": {fence(schema, 200)}" if isinstance(schema, str) else ""
@@ -284,8 +289,22 @@ def with_schemas(function: "Function", answer: Any) -> "Function | Problem":  # 
             return Problem(
                 "inexpressible-type", message, where, "take text, numbers, lists, dictionaries or a pydantic model"
             )
+        _describe_fields(schema)
         definitions |= schema.get("$defs", {})
         bare = {key: value for key, value in schema.items() if key != "$defs"}
-        properties[name] = bare | properties[name]
+        properties[name] = ({part: bare} if part else bare) | properties[name]
     parameters = function.parameters | {"properties": properties}
     return replace(function, parameters=parameters | ({"$defs": definitions} if definitions else {}))
+
+
+def _describe_fields(schema: Any) -> None:  # Any: JSON Schema
+    """Give the fields of each class what its docstring says of them; the class keeps the first paragraph."""
+    for node in schemas_in(schema):
+        properties, text = node.get("properties"), node.get("description")
+        if isinstance(properties, dict) and isinstance(text, str):
+            described = docstring.read(text)
+            del node["description"]
+            node |= {"description": summary} if (summary := described.text.split("\n\n", 1)[0]) else {}
+            for name, words in described.parameters.items():
+                if isinstance(properties.get(name), dict):
+                    properties[name].setdefault("description", words)

@@ -6,7 +6,7 @@ Functions that wait for a package are judged again when the user grants it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -164,15 +164,27 @@ def _function(verdict: "ModuleVerdict", name: str) -> "Function":
 
 
 class LateProof:
-    """A second judgment on a draft of a saved file, with the packages that are granted by now."""
+    """A second judgment on a draft of a saved file, with the packages that are granted by now.
 
-    def __init__(self, store: FunctionStore, gate: "Callable[[], Gate]", packages: "PackageGrants") -> None:
+    `refresh` makes the schemas that waited for a package.
+    """
+
+    def __init__(
+        self,
+        store: FunctionStore,
+        gate: "Callable[[], Gate]",
+        packages: "PackageGrants",
+        refresh: "Callable[[], Awaitable[None]]",
+    ) -> None:
         self._store = store
         self._gate = gate
         self._packages = packages
+        self._refresh = refresh
 
     async def __call__(self, function: "Function", snapshot: "Snapshot") -> None:
         """Run the examples of a function if it is a draft of a saved file, and store its standing."""
+        if function.unresolved:
+            await self._refresh()
         before = await judgment_on(self._store, function.body_hash, function.name)
         if before is None or before.by != "human" or before.standing != "draft" or not function.examples:
             return

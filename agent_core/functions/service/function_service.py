@@ -140,7 +140,7 @@ class FunctionService:
     def granting(self) -> "GrantService":
         """The grants, and who is asked for them."""
         granting = self._parts.grants()
-        granting.prove = LateProof(self._store, self._parts.gate, granting.packages)
+        granting.prove = LateProof(self._store, self._parts.gate, granting.packages, partial(self.saved, ()))
         return granting
 
     @cached_property

@@ -258,11 +258,18 @@ class Loader:
     async def _read_outdated(self, snapshot: "Snapshot") -> list[LoadedFile]:
         """Return the modules whose schemas depend on types of other modules that have changed."""
         outdated = [reading for reading in snapshot.readings.values() if reading.is_outdated(snapshot.modules)]
-        readings = await asyncio.gather(*(self._gate().read_again(reading, snapshot) for reading in outdated))
+        readings = await asyncio.gather(*(self._read_again(reading, snapshot) for reading in outdated))
         return [
             LoadedFile(reading.source.path, reading.source.module, reading, writes=(saved_reading(reading),))
             for reading in readings
+            if reading is not None
         ]
+
+    async def _read_again(self, reading: "ModuleReading", snapshot: "Snapshot") -> "ModuleReading | None":
+        """Return a module's reading with its current schemas; None if it still waits for a package."""
+        granted = await self._packages().of_text(reading.source.text)
+        waits = (reading.source.module, "") in reading.leans and not granted.access.packages
+        return None if waits else await self._gate().read_again(reading, snapshot, granted)
 
     def _rejected_again(
         self, results: Iterable[LoadedFile], old_snapshot: "Snapshot", snapshot: "Snapshot"

@@ -597,7 +597,8 @@ class Tending:
         async def judge(source: str, author: Author) -> tuple[PlannedChange, str]:
             text = with_words(own_text(name, snapshot) or "", name, source)
             draft = _with_source(snapshot, name, text) if text else snapshot
-            if draft is snapshot or _promise(draft.functions[name]) != _promise(snapshot.functions[name]):
+            as_read = _with_source(snapshot, name, own_text(name, snapshot) or "")  # without a worker's schemas, too
+            if draft is snapshot or _promise(draft.functions[name]) != _promise(as_read.functions[name]):
                 return _NOTHING, "Only the words of its docstring may be others: keep its parameters and its examples."
             plan = await self.plans.replace(name, text or "", "", author, "tend: reworded")
             if plan.outcome == "refused":

@@ -116,7 +116,7 @@ def _mark(good: bool) -> Span:  # noqa: FBT001  (its only argument)
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @workspace_command
 def schema(context: CliContext, files: tuple[Path, ...]) -> int:
-    """Show the schemas of the functions in FILES. Nothing is run."""
+    """Show the schemas of the functions in FILES. Nothing is run, so types that need an import are left open."""
     from agent_core.workspace.local_models import schema_of
 
     result = schema_of(files)

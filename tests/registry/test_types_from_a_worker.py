@@ -1,0 +1,169 @@
+"""The JSON Schema of each type that the text leaves open, as a worker derives it from the imported class."""
+
+import sys
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.kit.schemas import described
+from tests.registry.support import schema_of
+
+INTEGER = {"type": "integer"}
+OBJECTS = {
+    "dataclass": "@dataclass\nclass Point:\n    x: int\n    y: int = 0\n",
+    "frozen dataclass": "@dataclasses.dataclass(frozen=True, slots=True)\nclass Point:\n"
+    "    x: int\n    y: int = field(default=0)\n",
+    "named tuple": "class Point(NamedTuple):\n    x: int\n    y: int = 0\n",
+    "inheritance": "@dataclass\nclass Base:\n    x: int\n@dataclass\nclass Point(Base):\n    y: int = 0\n",
+    "class variables": "@dataclass\nclass Point:\n    count: ClassVar[int] = 3\n"
+    "    x: int\n    _: KW_ONLY\n    y: int = 0\n    z: int = field(init=False)\n",
+}
+IMPORTS = (
+    "import dataclasses\nfrom dataclasses import KW_ONLY, dataclass, field\n"
+    "from typing import ClassVar, NamedTuple, NotRequired, Required, TypedDict\n"
+)
+
+
+def test_a_class_with_fields_becomes_a_nested_object() -> None:
+    for case, text in OBJECTS.items():
+        assert schema_of("Point", IMPORTS + text, is_open=True) == {
+            "type": "object",
+            "properties": {"x": INTEGER, "y": {"type": "integer", "default": 0}},
+            "required": ["x"],
+            "additionalProperties": False,
+        }, case
+
+
+def test_a_typed_dictionary_requires_what_it_says() -> None:
+    rows: list[tuple[str, str, list[str]]] = [
+        ("total", "class Film(TypedDict):\n    name: str\n    year: int\n", ["name", "year"]),
+        ("partial", "class Film(TypedDict, total=False):\n    name: str\n    year: Required[int]\n", ["year"]),
+        ("not-required", "class Film(TypedDict):\n    name: str\n    year: NotRequired[int]\n", ["name"]),
+        ("mixed", "class A(TypedDict, total=False):\n    name: str\nclass Film(A):\n    year: int\n", ["year"]),
+    ]
+    for case, text, required in rows:
+        schema = schema_of("Film", IMPORTS + text, is_open=True)
+        assert (schema["required"], schema["properties"]["year"]) == (required, INTEGER), case
+
+
+def test_fields_are_described_by_their_class_or_by_texts_of_their_own() -> None:
+    text = '@dataclass\nclass Point:\n    """A point.\n\n    More.\n\n    Attributes:\n        x: How far right.\n'
+    text += '        y: Where.\n    """\n    x: int\n    y: Annotated[int, "How far up."]\n'
+    schema = schema_of("Point | None", f"from typing import Annotated\n{IMPORTS}{text}", is_open=True)["anyOf"][0]
+    described = [schema["properties"][name]["description"] for name in ("x", "y")]
+    assert (schema["description"], described) == ("A point.", ["How far right.", "How far up."])
+
+
+FIELDS: list[tuple[str, dict[str, Any]]] = [
+    ("bytes", {"type": "string", "contentEncoding": "base64"}),
+    ("Decimal", {"type": ["string", "number"], "format": "decimal"}),
+    (
+        "dict[int, str]",
+        {"type": "object", "propertyNames": {"pattern": "^-?[0-9]+$"}, "additionalProperties": {"type": "string"}},
+    ),
+    (
+        "dict[Color, int]",
+        {"type": "object", "propertyNames": {"enum": ["red", "7"]}, "additionalProperties": INTEGER},
+    ),
+    ("Color", {"enum": ["red", 7]}),
+    ("Odd", {"type": "string", "const": "ANY"}),
+    ("Id", INTEGER),
+    ("list[T]", {"type": "array", "items": {}}),
+    ("Number", {"anyOf": [INTEGER, {"type": "number"}]}),
+    ("Annotated[int, Ge(3), 'Some.']", {"description": "Some.", "type": "integer", "minimum": 3}),
+    ("Annotated[list[int], Len(1, 2)]", {"type": "array", "items": INTEGER, "minItems": 1, "maxItems": 2}),
+    ("int | Callable[[], int]", INTEGER),
+]
+TYPES = """
+from annotated_types import Ge, Len
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from typing import Annotated, NewType, TypeVar
+
+T = TypeVar("T")
+Number = TypeVar("Number", int, float)
+Id = NewType("Id", int)
+
+class Color(Enum):
+    RED = "red"
+    SEVEN = 7
+
+class Odd(Enum):
+    ANY = object()
+"""
+
+
+@pytest.mark.parametrize(("annotation", "schema"), FIELDS)
+def test_a_field_has_the_schema_of_its_type_also_where_pydantic_is_not_there(
+    annotation: str, schema: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pydantic", None)
+    whole = schema_of("Box", f"{TYPES}\n@dataclass\nclass Box:\n    field: {annotation}\n", is_open=True)
+    assert whole["properties"]["field"] == schema
+
+
+def test_a_type_that_only_pydantic_knows_is_described_by_it_with_the_limits_of_its_parameter() -> None:
+    text = "from pydantic import BaseModel, Field\nclass Part(BaseModel):\n    part_size: int = Field(2, ge=1)\n"
+    text += "def probe(parts: list[Part] = Field(default_factory=list, min_length=1, description='Some.')): ...\n"
+    assert described(text).parameters["properties"]["parts"] == {
+        "description": "Some.",
+        "type": "array",
+        "items": {
+            "type": "object",
+            "title": "Part",
+            "properties": {"part_size": {"type": "integer", "default": 2, "minimum": 1}},
+        },
+        "minItems": 1,
+    }
+
+
+def test_further_arguments_have_the_type_that_each_of_them_has() -> None:
+    text = f"{IMPORTS}@dataclass\nclass P:\n    x: int\ndef probe(*points: P, **named: P): ...\n"
+    point = {"type": "object", "properties": {"x": INTEGER}, "required": ["x"], "additionalProperties": False}
+    properties = described(text).parameters["properties"]
+    assert (properties["points"]["items"], properties["named"]["additionalProperties"]) == (point, point)
+
+
+def test_a_default_that_the_text_leaves_open_is_shown_if_it_is_a_short_scalar() -> None:
+    prelude = "from enum import Enum\nclass Color(Enum):\n    RED = 'r' + 'ed'\nLONG = 'a' * 5_000\n"
+    rows: list[tuple[str, dict[str, Any]]] = [
+        ("Color.RED", {"default": "red"}),
+        ("None", {"default": None}),
+        ("float('inf')", {}),
+        ("10 ** 9_000", {}),
+        ("LONG", {}),
+        ("object()", {}),
+    ]
+    for default, shown in rows:
+        properties = described(f"{prelude}def probe(value: Color = {default}): ...\n").parameters["properties"]
+        assert {**properties["value"], "default": 0} == {"type": "string", "const": "red", "default": 0}, default
+        assert properties["value"].items() >= shown.items(), default
+        assert ("default" in properties["value"]) == bool(shown), default
+
+
+def test_two_classes_of_one_name_stay_two() -> None:
+    text = f"{IMPORTS}def _make(kind):\n    return dataclasses.make_dataclass('P', [('x', kind), ('up', 'object')])\n"
+    text += "A, B = _make(int), _make(str)\n"
+    schema = schema_of("tuple[A, B]", text, is_open=True)
+    assert [part["properties"]["x"] for part in schema["prefixItems"]] == [INTEGER, {"type": "string"}]
+
+
+def test_definitions_stay_apart_if_the_schema_would_grow_too_large_without_them() -> None:
+    text = f"{IMPORTS}@dataclass\nclass C0:\n    x: int\n"
+    text += "".join(f"@dataclass\nclass C{n}:\n    a: C{n - 1}\n    b: C{n - 1}\n" for n in range(1, 20))
+    schema = schema_of("C19", text, is_open=True)
+    assert (schema["$ref"], len(schema["$defs"])) == ("#/$defs/C19", 20)
+
+
+def test_a_recursive_type_is_a_local_definition() -> None:
+    for text in [
+        "@dataclass\nclass Node:\n    next: 'Node | None' = None\n",
+        "@dataclass\nclass Leaf:\n    up: 'Node'\n@dataclass\nclass Node:\n    down: Leaf\n",
+    ]:
+        schema = schema_of("Node", IMPORTS + text, is_open=True)
+        assert schema["$ref"] == "#/$defs/Node", text
+        assert "#/$defs/Node" in str(schema["$defs"]), text
+        jsonschema.Draft202012Validator.check_schema(schema)
