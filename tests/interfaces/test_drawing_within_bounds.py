@@ -13,7 +13,7 @@ from agent_core.interfaces.render.function_view import SourceRow
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.live import BlockSplitter, Live, RunningCall
 from agent_core.interfaces.repl.prompt import Above
-from agent_core.interfaces.repl.render import Screen, TurnRenderer
+from agent_core.interfaces.repl.render import TurnRenderer
 from tests.kit.drawing import crossed, sampled
 from tests.kit.pace import least_s, uncollected
 
@@ -53,7 +53,7 @@ def hear(text: str, *, at_the_end: bool) -> Iterator[object]:
     above = Above(made.append, lambda: None)
     above.wake = lambda: None  # type: ignore[method-assign]  # no loop runs here: the test makes the steps itself
     live = Live()
-    teller = TurnRenderer(CallLog(), live, lambda: 80, Screen(above.add, lambda lines: "", lambda: None, render.DARK))
+    teller = TurnRenderer(CallLog(), live, lambda: 80, render.DARK, above.add, lambda: None)
     if not at_the_end:
         teller.hear(events.Text(turn="t", step=0, text=text))
         yield None

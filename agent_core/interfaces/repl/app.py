@@ -98,7 +98,7 @@ class Repl:
         if more := len(others) - len(shown):
             lines.append(line(("dim", f"  … {more} more lines")))
         self.prompt.print_above(painted(lines, sys.stdout))
-        if self._session is not None and (self._session.busy or self._session.can_run_beside(text)):
+        if self._session is not None and self._session.is_for_now(text):
             self._start(self._session.during(text))
         else:
             # A command that ends a question does not wait for long.
@@ -155,9 +155,9 @@ class Repl:
             gc.enable()
             async with loader.session(self._options, self.prompt) as self._session:
                 gc.freeze()
-                if opening := await self._session.opening(self._options):
+                if opening := await self._session.conversation.opening(self._options):
                     self.send(opening)
-                while not self._session.left and (text := await self._lines.get()) is not None:
+                while not self._session.conversation.left and (text := await self._lines.get()) is not None:
                     await self._session.take(text)
         except KnapperError as error:
             self._failure = error
@@ -171,7 +171,7 @@ class Repl:
         self.prompt.print_above(painted([line(("dim", f"  {text}"))], sys.stdout))
 
     def _names(self) -> list[str]:
-        return self._session.names() if self._session is not None else []
+        return self._session.conversation.names() if self._session is not None else []
 
     async def _completions(self, kind: str, first: str) -> list[tuple[str, str]]:
         return await self._session.offered(kind, first) if self._session is not None else []

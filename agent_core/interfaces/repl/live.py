@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import InitVar, dataclass, field
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -204,6 +205,7 @@ class Live:
         self.status = ""
         self.status_began = 0.0
         self.stands_since = 0.0
+        self.call_ended: Callable[[], None] = lambda: None
 
     def stand(self, *, is_so: bool) -> None:
         """Pause or resume the clock of the only running call, or of a typed one, while the debugger has stopped it."""
@@ -227,6 +229,11 @@ class Live:
     def think(self, text: str) -> None:
         """Add a piece of the model's visible reasoning; its end is shown."""
         self.thought = (self.thought + text)[-_THOUGHT_CHARS:]
+
+    def answered(self, call_id: str) -> None:
+        """Remove a call that was answered."""
+        self.calls.pop(call_id, None)
+        self.call_ended()
 
     def clear(self) -> None:
         """Clear the live area."""
@@ -253,10 +260,12 @@ class Live:
             )
         if not lines and self.waiting:
             lines.append(("class:live.thought", cut(f"{self.waiting}{_time_since(self.began)}", columns)))
-        drawn: StyleAndTextTuples = []
-        for style, text in lines:
-            drawn += [(style, text), ("", "\n")]
-        return drawn[:-1]
+        return ended_rows(lines)[:-1]
+
+
+def ended_rows(rows: Iterable[tuple[str, str]]) -> StyleAndTextTuples:
+    """Return rows of one style each, with a newline after each."""
+    return [part for row in rows for part in (row, ("", "\n"))]
 
 
 def _time_since(began: float) -> str:

@@ -343,6 +343,7 @@ class Prompt:
         self._pressed_at = 0.0  # since the last line was sent
         self.app.key_processor.before_key_press += lambda _: self._note_key()
         debug.changed, debug.hint, debug.left_over = self._turn_to_debug, self._hint, self.buffer.insert_text
+        self.live.call_ended = debug.close
 
     @property
     def columns(self) -> int:

@@ -7,6 +7,7 @@ every character. Links are shown as text, never as escape sequences; HTML, pictu
 import io
 import os
 import re
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
@@ -37,6 +38,7 @@ from ..render.function_view import MARK, SourceRow, quarantine_lines
 from ..render.grant_question import denied_lines
 from ..render.verdicts import SLASH, coloured, hints, printed_lines
 from ..styled_lines import Line, cut, folded, indented, line, pieces, plain, width
+from ..styled_lines import painted as painted_lines
 from .live import MOST_CHARS, MOST_SPANS, DrawnBlock, Live, RunningCall, WrittenCall, spans
 from .prompt import Made
 
@@ -156,6 +158,11 @@ def markdown(text: str, columns: int, theme: str = DARK) -> Iterator[str]:
     yield _draw_markdown(document, columns)
 
 
+def drawn(lines: Iterable[Line], columns: int) -> Iterator[str]:
+    """Draw lines row by row, wrapped to the width."""
+    return (painted_lines([row], sys.stdout) for row in folded(lines, columns))
+
+
 def takes_colour() -> bool:
     """Check whether the user wants colors."""
     return not os.environ.get("NO_COLOR")
@@ -240,11 +247,18 @@ def _make_visible(line: str) -> str:
 class TurnRenderer:
     """A listener that updates the screen and the live area with a turn's events."""
 
-    def __init__(self, log: CallLog, live: Live, columns: Callable[[], int], screen: "Screen") -> None:
-        self._log = log
-        self._live = live
-        self._columns = columns
-        self._screen = screen
+    def __init__(
+        self,
+        log: CallLog,
+        live: Live,
+        columns: Callable[[], int],
+        theme: str,
+        write: Callable[[Made], None],
+        moved: Callable[[], None],
+    ) -> None:
+        """Create the listener: it gives finished text to `write`, and calls `moved` when the live area has changed."""
+        self._log, self._live, self._columns, self._theme = log, live, columns, theme
+        self._print, self._moved = write, moved
         self._began = time.monotonic()
         self._said: list[str] = []
         self._code: CodeStream | None = None
@@ -285,7 +299,7 @@ class TurnRenderer:
                 self._show_answer(event)
             case _:
                 self._aside(event)
-        self._screen.moved()
+        self._moved()
 
     def _aside(self, event: Event) -> None:
         match event:
@@ -326,24 +340,24 @@ class TurnRenderer:
     def _block(self, block: DrawnBlock) -> None:
         if not self._is_apart:  # separate the answer from the calls above it
             self._is_apart = True
-            self._screen.print("\n")
+            self._print("\n")
         code = None
         if block.code is not None:
-            code = self._code = self._code or code_stream(block.code, self._screen.theme)
-        self._screen.print(self._draw_block(block, code))
+            code = self._code = self._code or code_stream(block.code, self._theme)
+        self._print(self._draw_block(block, code))
         if block.ends:
             self._code = None
 
     def _draw_block(self, block: DrawnBlock, code: CodeStream | None) -> Iterator[str]:
         if code is None:
-            yield from markdown(block.text, self._columns(), self._screen.theme)
+            yield from markdown(block.text, self._columns(), self._theme)
         else:
             yield from code.draw(block.text, self._columns())
         if block.ends:
             yield "\n"
 
     def _show_answer(self, event: events.CallAnswered) -> None:
-        self._live.calls.pop(event.call_id, None)
+        self._live.answered(event.call_id)
         call = self._log.answered(event)
         self._is_apart = False
         if not self._log.is_full:
@@ -353,26 +367,10 @@ class TurnRenderer:
         if call.diff and len(call.diff) < len(bare_lines(call.source)):
             self._lines(indented(coloured(call.diff)))
         elif call.source and not (call.earlier and call.earlier.source == call.source):
-            self._screen.print(source(call.source, 1, self._columns(), self._screen.theme))
+            self._print(source(call.source, 1, self._columns(), self._theme))
         told = [hint for hint in hints(call.verdict) if hint not in call.hints] if call.verdict else []
         self._lines([*verdict_part(call, told), *printed_lines(call.detail.get("output") or "")])
 
     def _lines(self, lines: list[Line]) -> None:
-        self._screen.lines(lines)
-
-
-class Screen:
-    """The terminal operations that a `TurnRenderer` uses."""
-
-    def __init__(
-        self, write: Callable[[Made], None], paint: Callable[[list[Line]], Made], moved: Callable[[], None], theme: str
-    ) -> None:
-        self.theme = theme
-        self.print = write
-        self.moved = moved
-        self._paint = paint
-
-    def lines(self, lines: list[Line]) -> None:
-        """Print lines above the prompt."""
         if lines:
-            self.print(self._paint(lines))
+            self._print(drawn(lines, self._columns()))

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
@@ -17,7 +18,6 @@ from prompt_toolkit.application import in_terminal
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 
 from agent_core.base.errors import UsageError
-from agent_core.base.events import CallAnswered, Event
 from agent_core.base.untrusted import one_line
 from agent_core.functions.debug import Command, DebugStop, stopping_lines
 from agent_core.workspace.group_file import group_names
@@ -36,10 +36,8 @@ from ..styled_lines import (
     Line,
     Role,
     Table,
-    coloured,
     cut,
     fitting,
-    folded,
     line,
     painted,
     plain,
@@ -48,9 +46,10 @@ from ..styled_lines import (
 )
 from ..ui import Listener, Voice
 from . import render
-from .debug import MARK, DebugLine
+from .debug import MARK
+from .live import ended_rows
 from .prompt import QUIET_S, OpenTable, Prompt
-from .render import Screen, TurnRenderer
+from .render import TurnRenderer
 
 # A question at the prompt: one key answers no; a key and Enter answer yes. Text typed ahead answers nothing: keys count
 # immediately if the user was not typing when the question appeared, otherwise when the input line is empty and no keys
@@ -293,18 +292,6 @@ class Asking:
         self._prompt.print_above(painted(lines, sys.stdout))
 
 
-@asynccontextmanager
-async def open_question(dialog: Dialog, prompt: Prompt) -> AsyncIterator[Asking]:
-    """Show a question on the screen while the block runs."""
-    asking = prompt.asking = Asking(dialog, prompt)
-    prompt.app.invalidate()
-    try:
-        yield asking
-    finally:
-        prompt.asking = None
-        asking.end()
-
-
 _AROUND = 5  # rows: the title, the head, the rule, the input line, the bar
 LEAST_ROWS = 12
 _MOST_BELOW = 3
@@ -313,29 +300,59 @@ _PAGE_KEYS = "↑↓ PgUp PgDn · Enter prints it · Esc leaves"
 _KEYS = "type to filter · ↑↓ · Enter prints it · Esc leaves"
 
 
-class Browser:
-    """An open table; `chosen` is set when the user has left it."""
+class Look(OpenTable):
+    """A table or pager that has the screen until the user leaves it, and prints the entry that Enter chooses."""
+
+    def __init__(self, prompt: Prompt, theme: str) -> None:
+        self._prompt, self._theme = prompt, theme
+        self._left: asyncio.Future[Choice | None] = asyncio.get_running_loop().create_future()
+
+    async def show(self) -> None:
+        """Show it on the screen until the user leaves it, then print the chosen entry, if any."""
+        self._prompt.browser = self
+        self._prompt.buffer.cancel_completion()
+        self._prompt.app.invalidate()
+        try:
+            choice = await self._left
+        finally:
+            self._prompt.browser = None
+            self._prompt.app.invalidate()
+        if choice is not None:
+            self._prompt.print_above(preview(choice, self._prompt.columns, self._theme))
+
+    def escape(self) -> None:
+        """Leave without an entry."""
+        self._leave(None)
+
+    def _leave(self, choice: Choice | None, typed: str = "") -> None:
+        self._prompt.browser = None  # the next key is for the input line
+        if not self._left.done():
+            self._left.set_result(choice)
+        self._prompt.buffer.insert_text(typed)
+
+
+class Browser(Look):
+    """An open table."""
 
     def __init__(self, table: Table, prompt: Prompt, theme: str) -> None:
-        self.chosen: asyncio.Future[Choice | None] = asyncio.get_running_loop().create_future()
-        self._table, self._prompt, self._theme = table, prompt, theme
+        super().__init__(prompt, theme)
+        self._table = table
         self._below = table.below[:_MOST_BELOW]
-        self._note_key = ""
+        self._typed = ""
         self._at = 0
         self._found = list(table.choices)
-        self._question_rows: dict[tuple[str, int, int], list[str]] = {}
+        self._previews: dict[tuple[str, int, int], list[str]] = {}
 
     def press(self, text: str) -> None:
         """Add a letter to the filter. A slash closes the table and begins a command; an initial q closes it, too."""
-        if text == "/" or (text == "q" and not self._note_key):
-            self._leave(None)
-            self._prompt.buffer.insert_text(text.strip("q"))
+        if text == "/" or (text == "q" and not self._typed):
+            self._leave(None, text.strip("q"))
         else:
-            self._filter(self._note_key + text)
+            self._filter(self._typed + text)
 
     def back(self) -> None:
         """Remove the last letter."""
-        self._filter(self._note_key[:-1])
+        self._filter(self._typed[:-1])
 
     def move(self, by: int) -> None:
         """Move to another row; if `by` is more than one, by a page."""
@@ -346,10 +363,6 @@ class Browser:
         """Choose the row."""
         self._leave(self._found[self._at] if self._found else None)
 
-    def escape(self) -> None:
-        """Close the table without a row."""
-        self._leave(None)
-
     def draw(self, columns: int) -> StyleAndTextTuples:
         """Draw the table, as high as the screen allows."""
         rows, below = self._room()
@@ -357,7 +370,7 @@ class Browser:
         shown = self._found[first : first + rows]
         many = f"{len(self._found)} of {len(self._table.choices)}"
         drawn = [
-            ("bold ansicyan", cut(f"{self._table.title} {many}: {self._note_key}▏ {_KEYS}", columns)),
+            ("bold ansicyan", cut(f"{self._table.title} {many}: {self._typed}▏ {_KEYS}", columns)),
             ("bold ansibrightblack", cut(plain([self._table.head])[:-1], columns)),
         ]
         for at, choice in enumerate(shown, first):
@@ -365,19 +378,16 @@ class Browser:
             drawn.append(("reverse", text + " " * (columns - width(text))) if at == self._at else ("", text))
         drawn += [("ansibrightblack", cut(plain([row])[:-1], columns)) for row in self._below]
         drawn.append(("ansibrightblack", "─" * columns))
-        parts: StyleAndTextTuples = []
-        for style, text in drawn:
-            parts += [(style, text), ("", "\n")]
-        return [*parts, *to_formatted_text(ANSI("".join(self._preview(columns, below)).removesuffix("\n")))]
+        return [*ended_rows(drawn), *to_formatted_text(ANSI("".join(self._preview(columns, below)).removesuffix("\n")))]
 
     def _preview(self, columns: int, rows: int) -> list[str]:
         if not self._found:
             return ["No match; Backspace removes letters."]
         choice = self._found[self._at]
         key = (choice.name, columns, rows)
-        if key not in self._question_rows:
-            self._question_rows[key] = list(islice(preview(choice, columns, self._theme), rows))
-        return self._question_rows[key]
+        if key not in self._previews:
+            self._previews[key] = list(islice(preview(choice, columns, self._theme), rows))
+        return self._previews[key]
 
     def _room(self) -> tuple[int, int]:
         """Return the number of table rows, and of rows for the details."""
@@ -386,23 +396,18 @@ class Browser:
         return rows, free_rows - rows
 
     def _filter(self, typed: str) -> None:
-        self._note_key, self._at = typed, 0
+        self._typed, self._at = typed, 0
         self._found = fitting(typed.lstrip(), self._table.choices, lambda choice: choice.text)
         if self._table.keeps_order:
             self._found = [choice for choice in self._table.choices if choice in self._found]
 
-    def _leave(self, choice: Choice | None) -> None:
-        self._prompt.browser = None  # the next key is for the input line
-        if not self.chosen.done():
-            self.chosen.set_result(choice)
 
-
-class Pager:
-    """A pager for the details of one entry; `printed` is set when the user has left it."""
+class Pager(Look):
+    """A pager for the details of one entry, which Enter prints."""
 
     def __init__(self, choice: Choice, prompt: Prompt, theme: str) -> None:
-        self.printed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._choice, self._prompt, self._theme = choice, prompt, theme
+        super().__init__(prompt, theme)
+        self._choice = choice
         self._top = self._columns = 0
         self._rows: list[str] = []  # the rows drawn so far, from `_others`
         self._others: Iterator[str] = iter(())
@@ -417,8 +422,7 @@ class Pager:
         if text == " ":
             self.move(2)
         elif text in ("q", "/"):
-            self._leave(is_printed=False)
-            self._prompt.buffer.insert_text(text.strip("q"))
+            self._leave(None, text.strip("q"))
 
     def back(self) -> None:
         """Move up by a screen."""
@@ -432,11 +436,7 @@ class Pager:
 
     def enter(self) -> None:
         """Print all rows above the prompt."""
-        self._leave(is_printed=True)
-
-    def escape(self) -> None:
-        """Leave the pager."""
-        self._leave(is_printed=False)
+        self._leave(self._choice)
 
     def draw(self, columns: int) -> StyleAndTextTuples:
         """Draw the visible rows below a title."""
@@ -458,31 +458,12 @@ class Pager:
         self._rows += islice(self._others, max(count - len(self._rows), 0))
         return self._rows
 
-    def _leave(self, *, is_printed: bool) -> None:
-        self._prompt.browser = None  # the next key is for the input line
-        if not self.printed.done():
-            self.printed.set_result(is_printed)
-
 
 def preview(choice: Choice, columns: int, theme: str) -> Iterator[str]:
     """Draw the details of a table row, row by row."""
-    form = coloured if render.takes_colour() else plain
-    yield from (form([row]) for row in folded(choice.lines(), columns))
+    yield from render.drawn(choice.lines(), columns)
     if choice.source:
         yield from render.source(*choice.source(), columns, theme)
-
-
-@asynccontextmanager
-async def looking(table: OpenTable, prompt: Prompt) -> AsyncIterator[None]:
-    """Show a table or a pager on the screen while the block runs."""
-    prompt.browser = table
-    prompt.buffer.cancel_completion()
-    prompt.app.invalidate()
-    try:
-        yield
-    finally:
-        prompt.browser = None
-        prompt.app.invalidate()
 
 
 def fits(prompt: Prompt) -> bool:
@@ -533,20 +514,6 @@ class TerminalDebugger:
                 self._show(fault_lines(error.message, error.fix))
 
 
-class DebuggerListener:
-    """A listener that also restores the usual line when a call is answered."""
-
-    def __init__(self, listener: Listener, debug: DebugLine) -> None:
-        self._listener = listener
-        self._debug = debug
-
-    def hear(self, event: Event) -> None:
-        """Show the event."""
-        self._listener.hear(event)
-        if isinstance(event, CallAnswered):
-            self._debug.close()
-
-
 RINGS_AFTER_S = 10.0
 
 
@@ -562,7 +529,7 @@ class TerminalVoice(Voice):
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Show lines."""
-        self._prompt.print_above(self._paint(lines))
+        self._prompt.print_above(render.drawn([*lines], self._prompt.columns))
 
     def aloud(self, lines: Iterable[Line]) -> None:
         """Show a message that is not a result."""
@@ -584,31 +551,20 @@ class TerminalVoice(Voice):
     def listener(self, log: CallLog) -> Listener:
         """Return a listener that shows a turn's events here."""
         prompt = self._prompt
-        screen = Screen(prompt.print_above, self._paint, prompt.moved, self._theme)
-        return DebuggerListener(TurnRenderer(log, prompt.live, lambda: prompt.columns, screen), prompt.debug)
-
-    def _paint(self, lines: Iterable[Line]) -> Iterator[str]:
-        return (painted([row], sys.stdout) for row in folded([*lines], self._prompt.columns))
+        return TurnRenderer(log, prompt.live, lambda: prompt.columns, self._theme, prompt.print_above, prompt.moved)
 
     async def browse(self, table: Table) -> None:
         """Show a table to browse, and print the user's choice. On a low screen, print the whole table."""
         if not table.choices or not fits(self._prompt):
             self.lines(table.lines())
-            return
-        browser = Browser(table, self._prompt, self._theme)
-        async with looking(browser, self._prompt):
-            choice = await browser.chosen
-        if choice is not None:
-            self._prompt.print_above(preview(choice, self._prompt.columns, self._theme))
+        else:
+            await Browser(table, self._prompt, self._theme).show()
 
     async def read(self, choice: Choice) -> None:
         """Show the details of an entry in a pager, which the same keys leave. On a low screen, print them."""
-        pager = Pager(choice, self._prompt, self._theme)
-        is_printed = not fits(self._prompt) or self._prompt.browser is not None
-        if not is_printed:
-            async with looking(pager, self._prompt):
-                is_printed = await pager.printed
-        if is_printed:
+        if fits(self._prompt) and self._prompt.browser is None:
+            await Pager(choice, self._prompt, self._theme).show()
+        else:
             self._prompt.print_above(preview(choice, self._prompt.columns, self._theme))
 
     @asynccontextmanager
@@ -646,8 +602,14 @@ class TerminalVoice(Voice):
 
     async def _ask(self, dialog: Dialog) -> DialogReply:
         self._prompt.ring()
-        async with self._one_at_a_time, open_question(dialog, self._prompt) as asking:
-            return await asking.answer
+        async with self._one_at_a_time:
+            asking = self._prompt.asking = Asking(dialog, self._prompt)
+            self._prompt.app.invalidate()
+            try:
+                return await asking.answer
+            finally:
+                self._prompt.asking = None
+                asking.end()
 
     @property
     def is_asking(self) -> bool:
@@ -664,68 +626,50 @@ class TerminalVoice(Voice):
 # The conversation, connected to the prompt.
 
 
+@dataclass(frozen=True, slots=True)
 class LoadedSession:
-    """A conversation, with the interface that the prompt uses."""
+    """A conversation as the prompt uses it. Between turns, `rests` is set."""
 
-    def __init__(self, conversation: Conversation, voice: TerminalVoice, rests: asyncio.Event) -> None:
-        self._conversation = conversation
-        self._voice = voice
-        self._rests = rests
-
-    @property
-    def busy(self) -> bool:
-        """True if a turn is running, so typed lines are for it."""
-        return self._conversation.busy
+    conversation: Conversation
+    voice: TerminalVoice
+    rests: asyncio.Event
 
     @property
     def stoppable(self) -> bool:
         """True if there is something for Ctrl-C to end: a turn, a command, or an open question."""
-        return self._conversation.stoppable or self._voice.is_asking
-
-    @property
-    def left(self) -> bool:
-        """True if the user has asked to leave."""
-        return self._conversation.left
-
-    def names(self) -> list[str]:
-        """Return the function names, for completion."""
-        return self._conversation.names()
+        return self.conversation.stoppable or self.voice.is_asking
 
     async def offered(self, kind: str, first: str) -> list[tuple[str, str]]:
         """Return the completions of a kind after a word, each with its description."""
         with suppress(UsageError):  # the word before it does not name anything
-            return await offered(self._conversation, kind, first)
+            return await offered(self.conversation, kind, first)
         return []
 
-    async def opening(self, options: RunOptions) -> str:
-        """Return the message to send before the user's first one, if any."""
-        return await self._conversation.opening(options)
-
-    def can_run_beside(self, text: str) -> bool:
-        """Return whether the line can run during the current command, like `/break` during a call."""
-        return self._conversation.stoppable and text.split()[:1] == ["/break"]
+    def is_for_now(self, text: str) -> bool:
+        """Return whether the line is for the running turn, or can run during a command, like `/break` during a call."""
+        return self.conversation.busy or (self.conversation.stoppable and text.split()[:1] == ["/break"])
 
     async def take(self, text: str) -> None:
         """Process a typed line."""
-        with self._voice.at_work(self._conversation.agent.name):
-            await self._conversation.guarded(take(self._conversation, text))
-        self._voice.rest()
-        self._rests.set()
+        with self.voice.at_work(self.conversation.agent.name):
+            await self.conversation.guarded(take(self.conversation, text))
+        self.voice.rest()
+        self.rests.set()
 
     async def during(self, text: str) -> None:
         """Process a line that was typed while a turn runs."""
-        await self._conversation.guarded(during(self._conversation, text))
+        await self.conversation.guarded(during(self.conversation, text))
 
     async def interrupt(self) -> None:
         """Answer an open question with no, or end the running turn if there is no question."""
-        if not self._voice.refuse():
-            await self._conversation.interrupt()
+        if not self.voice.refuse():
+            await self.conversation.interrupt()
 
     async def leave(self) -> None:
         """Accept no more input, and end what is running."""
-        self._conversation.left = True
-        self._voice.refuse()
-        await self._conversation.interrupt()
+        self.conversation.left = True
+        self.voice.refuse()
+        await self.conversation.interrupt()
 
 
 @asynccontextmanager
