@@ -75,6 +75,11 @@ class ModelPrice(SettingsSection):
     output: float = Field(ge=0, description="For what it writes.")
     cached: float | None = Field(None, ge=0, description="For what it had read already; as input if unset.")
 
+    def of(self, *, prompt: int, cached: int, completion: int) -> float:
+        """Return what these tokens cost, in US dollars; the `prompt` includes the `cached` ones."""
+        known = self.input if self.cached is None else self.cached
+        return ((prompt - cached) * self.input + cached * known + completion * self.output) / 1e6
+
 
 class NamedModel(SettingsSection):
     """A table `[models.NAME]`: what differs from `[model]` when the model of that name is used."""

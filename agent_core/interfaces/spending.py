@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from agent_core.base import events
 from agent_core.base.errors import UsageError
 from agent_core.base.events import Event
 from agent_core.base.matching import MARK
+from agent_core.base.misfit import sentence
 from agent_core.base.plain_files import read_plain
-from agent_core.base.settings import NamedModel
+from agent_core.base.settings import ModelPrice, NamedModel
 from agent_core.base.untrusted import one_line
 from agent_core.storage import USAGE, Entry, TurnStore
 from sandbox.wire.strict_json import read_toml
@@ -23,25 +26,9 @@ FILE = "prices.toml"
 _MOST_BYTES = 256 << 10
 _FREE = ("local/", "tour")
 _DATED = re.compile(r"[-@]?(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
-_MILLION = 1e6
 _TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens")
 _MOST_CHARS = 200  # of a message
 HEADS = ("agent", "message", "steps", "in", "cached", "out", "cost")
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """Prices in US dollars per million tokens."""
-
-    input: float
-    output: float
-    cached: float | None = None
-
-    def of(self, cost: "TurnCost") -> float:
-        """Return the cost of these tokens."""
-        cached = self.input if self.cached is None else self.cached
-        fresh = cost.prompt - cost.cached
-        return (fresh * self.input + cost.cached * cached + cost.completion * self.output) / _MILLION
 
 
 @dataclass(slots=True)
@@ -80,7 +67,7 @@ class Spending:
         more than `most` turns, the oldest are combined.
         """
         self._named = {
-            name: Price(**model.price.model_dump())
+            name: model.price
             for table, model in (named or {}).items()
             if model.price
             for name in (table, model.name or table)
@@ -91,7 +78,7 @@ class Spending:
         self.unpriced: set[str] = set()
         self._events: set[str] = set()  # names of the events that began turns without a message
         self._root = root
-        self._prices: dict[str, Price] | None = None
+        self._prices: dict[str, ModelPrice] | None = None
 
     def hear(self, event: Event, agent: str, model: str) -> None:
         """Count the usage in an event."""
@@ -106,14 +93,15 @@ class Spending:
                 if not self.turns:
                     self.turns.append(TurnCost(agent))
                 name = event.model or model
-                usage = TurnCost("", "", 1, event.prompt_tokens, event.cached_tokens, event.completion_tokens)
-                usage.is_estimated = event.estimated
+                prompt, cached, wrote = event.prompt_tokens, event.cached_tokens, event.completion_tokens
+                usage = TurnCost("", "", 1, prompt, cached, wrote, is_estimated=event.estimated)
                 if self._prices is None:
                     self._prices = {**_prices(self._root), **self._named}
                 price = price_of(name, self._prices)
                 if price is None and usage.tokens:
                     self.unpriced.add(name)
-                usage.cost = 0.0 if not usage.tokens else price.of(usage) if price else None
+                if usage.tokens:
+                    usage.cost = price.of(prompt=prompt, cached=cached, completion=wrote) if price else None
                 self.turns[-1].add(usage)
                 self.by_model.setdefault(name, TurnCost(name, "by this model")).add(usage)
             case _:
@@ -156,10 +144,10 @@ async def spent_since_ever(store: TurnStore, agent: str, spending: Spending) -> 
     return spending
 
 
-def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
+def price_of(model: str, prices: Mapping[str, ModelPrice]) -> ModelPrice | None:
     """Return the price of a model, looked up by its full name, then without the maker, then without the date."""
     if model.startswith(_FREE):
-        return Price(0, 0)
+        return ModelPrice(input=0, output=0, cached=None)
     bare = model.rpartition("/")[2]
     for name in (model, bare, _DATED.sub("", bare)):
         if name in prices:
@@ -167,7 +155,7 @@ def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
     return None
 
 
-def read_prices(path: Path) -> dict[str, Price]:
+def read_prices(path: Path) -> dict[str, ModelPrice]:
     """Read the prices from a file.
 
     Raises:
@@ -175,13 +163,14 @@ def read_prices(path: Path) -> dict[str, Price]:
     """
     try:
         models: dict[str, dict[str, Any]] = read_toml(read_plain(path, _MOST_BYTES))["models"]
-        return {name: Price(**{key: float(value) for key, value in row.items()}) for name, row in models.items()}
+        return {name: ModelPrice(**row) for name, row in models.items()}
     except (OSError, KeyError, TypeError, ValueError, AttributeError) as e:
         fix = '[models], and a line for each: "NAME" = { input = 1.0, cached = 0.1, output = 4.0 }'
-        raise UsageError(f"{path} cannot be read as prices: {e}.", fix=fix) from e
+        why = sentence(e.errors()[0]) if isinstance(e, ValidationError) else str(e)
+        raise UsageError(f"{path} cannot be read as prices: {why}.", fix=fix) from e
 
 
-def _prices(root: Path) -> dict[str, Price]:
+def _prices(root: Path) -> dict[str, ModelPrice]:
     own = root / FILE
     return {**read_prices(Path(__file__).with_name(FILE)), **(read_prices(own) if own.is_file() else {})}
 

@@ -1,10 +1,10 @@
 """The actions of a session on functions, memory and messages, and how to undo them."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product, takewhile
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import KnapperError, UsageError
@@ -36,11 +36,6 @@ class UndoableAction:
     undoes: str
     undo: Callable[[], Awaitable[None]]
 
-    @property
-    def when(self) -> str:
-        """The time of day."""
-        return shown_time(self.at, "%H:%M")
-
 
 def states(versions: Sequence[Version], undone: Mapping[tuple[str, int], int], name: str) -> list[Version]:
     """Return the versions that still count. A version created by undo cancels the versions that it reverted."""
@@ -59,16 +54,6 @@ def last_edit(changes: Sequence[BlockChange]) -> BlockChange | None:
     return same[-1] if same else changes[-1]
 
 
-def latest(actions: Iterable[UndoableAction]) -> UndoableAction | None:
-    """Return the most recent action."""
-    return max(actions, key=lambda action: action.at, default=None)
-
-
-def message_says(message: str) -> str:
-    """Return a description of what undoing a message does."""
-    return f"remove the message “{one_line(message, 60)}” and its turn from the context"
-
-
 # Undoing actions: the last one, one from the list, or all. An action belongs to the agent of the conversation; actions
 # of other agents are reported but not undone.
 
@@ -83,7 +68,7 @@ async def _changes(conversation: Conversation, words: str) -> None:
     changes = await _whole(conversation, "author")
     count = len(conversation.undo_log.of(conversation.agent.name))
     rows = [
-        line(("name", f"{number:3} "), ("dim", f"{change.when}  "), change.says)
+        line(("name", f"{number:3} "), ("dim", f"{shown_time(change.at, '%H:%M')}  "), change.says)
         for number, change in enumerate(changes, 1)
     ]
     turns = [line(("dim", f"and {count} turn{'' if count == 1 else 's'}: /pop removes the last one."))] if count else []
@@ -101,7 +86,8 @@ async def _undo(conversation: Conversation, words: str) -> None:
             raise UsageError(f"There is no change {one_line(words, 40)}.", fix="Type /changes for the list.")
         await _carry_out(conversation, changes[::-1] if words == "all" else [changes[int(words) - 1]])
         return
-    last = latest([action async for action in _actions(conversation)])
+    actions = [*await _whole(conversation, "step"), *_message(conversation)]
+    last = max(actions, key=lambda action: action.at, default=None)
     conversation.voice.lines(await _not_undone(conversation, last.at if last else 0.0))
     if last is None:
         raise UsageError(
@@ -122,45 +108,28 @@ async def _carry_out(conversation: Conversation, actions: Sequence[UndoableActio
             conversation.explain(error)
 
 
-class _Kind(Protocol):
-    """A kind of versioned object that a session creates and changes."""
-
-    label: str
-    """The prefix before a name."""
-    rollback: str
-    """The command that rolls back to the previous version."""
-
-    async def versions(self, name: str) -> Sequence[Version]:
-        """Return the versions of an object, oldest first.
-
-        Raises:
-            UsageError: no object with this name ever existed.
-        """
-
-    async def remove(self, name: str) -> Line:
-        """Delete an object and return a line for the user."""
-
-    async def restore(self, name: str, version: Version) -> tuple[bool, list[Line]]:
-        """Restore a version of an object. Return whether it is in force, and lines for the user."""
-
-
 class _Functions:
     """The functions of the workspace."""
 
-    label = ""
-    rollback = "/rollback {}"
+    label = ""  # before a name
+    rollback = "/rollback {}"  # the command that goes back to the version before
 
     def __init__(self, workspace: Workspace) -> None:
         self._functions = workspace.functions
 
     async def versions(self, name: str) -> Sequence[Version]:
+        """Return the versions of one, oldest first.
+
+        Raises:
+            UsageError: none with this name ever existed.
+        """
         return await self._functions.history.versions(name)
 
-    async def remove(self, name: str) -> Line:
-        result = await self._functions.delete(name)
-        return line(("ok", "✓ "), f"deleted {result.name} from {result.module}")
-
-    async def restore(self, name: str, version: Version) -> tuple[bool, list[Line]]:
+    async def restore(self, name: str, version: Version | None) -> tuple[bool, list[Line]]:
+        """Restore a version of one, or delete it (None). Return whether that is in force, and lines for the user."""
+        if version is None:
+            result = await self._functions.delete(name)
+            return True, [line(("ok", "✓ "), f"deleted {result.name} from {result.module}")]
         verdict = await self._functions.rollback(name, version.hash)
         return verdict.admitted, folded_lines(verdict, f"??{name}")
 
@@ -175,16 +144,21 @@ class _Helpers:
         self._workspace = workspace
 
     async def versions(self, name: str) -> Sequence[Version]:
+        """Return the versions of one, as for functions."""
         return await self._workspace.helpers.versions(name)
 
-    async def remove(self, name: str) -> Line:
-        await self._workspace.helper_changes.delete(name, self._workspace.by_user("undo"))
-        return line(("ok", "✓ "), f"deleted the helper {name}")
-
-    async def restore(self, name: str, version: Version) -> tuple[bool, list[Line]]:
+    async def restore(self, name: str, version: Version | None) -> tuple[bool, list[Line]]:
+        """Restore a version of one, or delete it, as for functions."""
         changes, by_user = self._workspace.helper_changes, self._workspace.by_user("undo")
+        if version is None:
+            await changes.delete(name, by_user)
+            return True, [line(("ok", "✓ "), f"deleted the helper {name}")]
         verdict = await changes.rollback(name, str(version.number), by_user)
         return verdict.admitted, helper_lines(verdict, "was restored")
+
+
+_Kind: TypeAlias = _Functions | _Helpers
+"""A kind of versioned object that a session creates and changes."""
 
 
 def _kinds(conversation: Conversation) -> tuple[_Kind, ...]:
@@ -192,41 +166,23 @@ def _kinds(conversation: Conversation) -> tuple[_Kind, ...]:
 
 
 async def _whole(conversation: Conversation, scope: _Scope) -> list[UndoableAction]:
-    """Return one action for each thing that differs from the start of the session, oldest first."""
+    """Return one action for each thing that was changed in the session, oldest first."""
     touched = product(_kinds(conversation), conversation.undo_log.touched)
     things = [await _last_changes(conversation, kind, name, scope) for kind, name in touched]
-    blocks = [await _block_since_start(conversation, row.label) for row in conversation.agent.memory.blocks.rows]
-    states = [
-        _state_since_start(conversation, rows)
-        for rows in (await conversation.workspace.functions.kept_states()).values()
-    ]
+    blocks = [await _block(conversation, row.label, scope) for row in conversation.agent.memory.blocks.rows]
+    kept_states = await conversation.workspace.functions.kept_states()
+    states = [_state(conversation, rows, scope) for rows in kept_states.values()]
     return sorted((action for action in (*things, *blocks, *states) if action), key=lambda action: action.at)
 
 
-async def _actions(conversation: Conversation) -> AsyncIterator[UndoableAction]:
-    for kind, name in product(_kinds(conversation), conversation.undo_log.touched):
-        if action := await _last_changes(conversation, kind, name):
-            yield action
-    for row in conversation.agent.memory.blocks.rows:
-        if action := await _block(conversation, row.label):
-            yield action
-    for rows in (await conversation.workspace.functions.kept_states()).values():
-        if _is_own_state(conversation, rows[-1]):
-            name = rows[-1].function
-            undoes = f"take the state of {name} back to before {shown_time(rows[-1].at, '%H:%M')}"
-            yield UndoableAction(
-                rows[-1].at, f"changed the state of {name}", undoes, partial(_restore_state, conversation, rows[-1])
-            )
-    if messages := conversation.undo_log.of(conversation.agent.name):
-        at, message = messages[-1]
-        yield UndoableAction(
-            at, f"said “{one_line(message, 60)}”", message_says(message), partial(_unsay, conversation)
-        )
+def _message(conversation: Conversation) -> list[UndoableAction]:
+    """Return the last message to the agent as an action, if there is one."""
+    at, message = (conversation.undo_log.of(conversation.agent.name) or [(0.0, "")])[-1]
+    undoes = f"remove the message “{one_line(message, 60)}” and its turn from the context"
+    return [UndoableAction(at, "", undoes, partial(_unsay, conversation))] if at else []
 
 
-async def _last_changes(
-    conversation: Conversation, kind: _Kind, name: str, scope: _Scope = "step"
-) -> UndoableAction | None:
+async def _last_changes(conversation: Conversation, kind: _Kind, name: str, scope: _Scope) -> UndoableAction | None:
     """Return the last changes to a function or helper as one action, or None if another agent made the last change."""
     live_versions = await _live_versions(conversation, kind, name)
     began, last = conversation.undo_log.began, live_versions[-1] if live_versions else None
@@ -242,11 +198,8 @@ async def _last_changes(
     if before is None or not there:
         says = f"{maker} made {what}"
         undoes = f"delete {what}, made by {maker}" + (f" and changed by {by}" if by != maker else "")
-        return (
-            UndoableAction(last.row.at, says, undoes, partial(_unmake, conversation, kind, name, steps))
-            if here
-            else None
-        )
+        undo = partial(_restore, conversation, kind, name, None, steps)
+        return UndoableAction(last.row.at, says, undoes, undo) if here else None
     undo = partial(_restore, conversation, kind, name, before, steps)
     change = f"change {what} back to version {before.number} (by {_hand(before)}, {before.when})"
     bring = f"bring {what} back, which {by} deleted ({last.when})"
@@ -279,47 +232,46 @@ def _is_of_another(conversation: Conversation, version: Version) -> bool:
     return version.row.agent not in ("", conversation.agent.name)
 
 
-async def _block(conversation: Conversation, label: str) -> UndoableAction | None:
-    change = last_edit(await conversation.agent.memory.blocks.history(label))
-    if change is None or change.at < conversation.undo_log.began or change.agent not in ("", conversation.agent.name):
+async def _block(conversation: Conversation, label: str, scope: _Scope) -> UndoableAction | None:
+    """Return an action for the last edit of a block, or for what differs from the start of the session."""
+    changes, began = await conversation.agent.memory.blocks.history(label), conversation.undo_log.began
+    last = last_edit(changes) if scope == "step" else changes[-1]
+    if last is None or last.at < began or last.agent not in ("", conversation.agent.name):
         return None
-    undoes = f"restore the block {label} as it was before {edit_says(change)}"
-    return UndoableAction(change.at, f"changed the block {label}", undoes, partial(_forget, conversation, label))
-
-
-async def _block_since_start(conversation: Conversation, label: str) -> UndoableAction | None:
-    changes = await conversation.agent.memory.blocks.history(label)
-    before = [change for change in changes if change.at < conversation.undo_log.began]
-    base, last = (before or changes)[-1 if before else 0], changes[-1]
-    if base.value == last.value or last.agent not in ("", conversation.agent.name):
-        return None
-    undoes = f"restore the block {label} as it was when the session began"
     by = "you" if last.by == "human" else f"the agent {last.agent}".rstrip()
-    return UndoableAction(
-        last.at, f"{by} changed the block {label}", undoes, partial(_restore_block, conversation, label, base)
-    )
+    base, undoes = None, f"restore the block {label} as it was before {edit_says(last)}"
+    if scope != "step":
+        before = [change for change in changes if change.at < began]
+        base, undoes = (before or changes)[-1 if before else 0], f"restore {_as_it_was(label)}"
+        if base.value == last.value:
+            return None
+    undo = partial(_restore_block, conversation, label, base)
+    return UndoableAction(last.at, f"{by} changed the block {label}", undoes, undo)
 
 
-def _is_own_state(conversation: Conversation, row: StateRow) -> bool:
-    """Return whether this conversation left a state, through its agent or a call that the user made."""
-    return row.at >= conversation.undo_log.began and row.turn in conversation.undo_log.turns_of(
-        conversation.agent.name
-    ) | {""}
-
-
-def _state_since_start(conversation: Conversation, rows: Sequence[StateRow]) -> UndoableAction | None:
-    """Return an action for a function's state if it differs from the state at the start of the session or function."""
-    last, before = rows[-1], [row for row in rows if row.at < conversation.undo_log.began or row.turn == BEGUN]
-    base = before[-1] if before else replace(last, value={})
-    if base.value == last.value or not _is_own_state(conversation, last):
+def _state(conversation: Conversation, rows: Sequence[StateRow], scope: _Scope) -> UndoableAction | None:
+    """Return an action for the last state that this conversation left in a function, or for what differs from the state
+    at the start of the session or function.
+    """
+    last, log, base = rows[-1], conversation.undo_log, None
+    if last.at < log.began or last.turn not in log.turns_of(conversation.agent.name) | {""}:  # "": a call of the user
         return None
-    undoes = f"restore the state of {last.function} as it was when the session began"
-    return UndoableAction(
-        last.at, f"changed the state of {last.function}", undoes, partial(_restore_state, conversation, last, base)
-    )
+    undoes = f"take the state of {last.function} back to before {shown_time(last.at, '%H:%M')}"
+    if scope != "step":
+        before = [row for row in rows if row.at < log.began or row.turn == BEGUN]
+        base, undoes = before[-1] if before else replace(last, value={}), f"restore the state of {last.function}"
+        undoes += " as it was when the session began"
+        if base.value == last.value:
+            return None
+    undo = partial(_restore_state, conversation, last, base)
+    return UndoableAction(last.at, f"changed the state of {last.function}", undoes, undo)
 
 
-async def _restore_state(conversation: Conversation, row: StateRow, base: StateRow | None = None) -> None:
+def _as_it_was(label: str) -> str:
+    return f"the block {label} as it was when the session began"
+
+
+async def _restore_state(conversation: Conversation, row: StateRow, base: StateRow | None) -> None:
     await conversation.workspace.functions.restore_state(row, base)
     conversation.voice.lines([line(("ok", "✓ "), f"restored the state of {row.function}")])
 
@@ -346,36 +298,21 @@ async def _not_undone(conversation: Conversation, since: float) -> list[Line]:
     return [line(("warn", f"{action} is newer and cannot be undone here: {how}."))] if at > now else []
 
 
-async def _unmake(conversation: Conversation, kind: _Kind, name: str, steps: int) -> None:
-    told = await kind.remove(name)
-    await _note_undone(conversation, kind, name, steps)
-    conversation.voice.lines([told])
-
-
-async def _restore(conversation: Conversation, kind: _Kind, name: str, version: Version, steps: int) -> None:
+async def _restore(conversation: Conversation, kind: _Kind, name: str, version: Version | None, steps: int) -> None:
     is_in_force, told = await kind.restore(name, version)
-    if is_in_force:
-        await _note_undone(conversation, kind, name, steps)
+    if is_in_force:  # the latest version is not an action, but undid this many versions
+        number = (await kind.versions(name))[-1].number
+        conversation.undo_log.undone[f"{kind.label}{name}", number] = steps
     conversation.voice.lines(told)
 
 
-async def _note_undone(conversation: Conversation, kind: _Kind, name: str, steps: int) -> None:
-    """Record that the latest version is not an action but undid this many versions."""
-    conversation.undo_log.undone[f"{kind.label}{name}", (await kind.versions(name))[-1].number] = steps
-
-
-async def _forget(conversation: Conversation, label: str) -> None:
-    edit = await undo_block(conversation.agent.memory.blocks, label)
+async def _restore_block(conversation: Conversation, label: str, base: BlockChange | None) -> None:
+    """Restore a block to an earlier change, or to what it was before its last edit (None)."""
+    blocks = conversation.agent.memory.blocks
+    edit = await (write_block(blocks, label, text_of(base.value)) if base else undo_block(blocks, label))
     if edit.outcome != "returned":
         raise UsageError(edit.text)
-    conversation.voice.lines([line(("ok", "✓ "), edit.text)])
-
-
-async def _restore_block(conversation: Conversation, label: str, base_change: BlockChange) -> None:
-    edit = await write_block(conversation.agent.memory.blocks, label, text_of(base_change.value))
-    if edit.outcome != "returned":
-        raise UsageError(edit.text)
-    conversation.voice.lines([line(("ok", "✓ "), f"restored the block {label} as it was when the session began")])
+    conversation.voice.lines([line(("ok", "✓ "), f"restored {_as_it_was(label)}" if base else edit.text)])
 
 
 async def _unsay(conversation: Conversation) -> None:

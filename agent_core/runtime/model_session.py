@@ -399,9 +399,7 @@ class TokenMeter:
         prices = (named.price for table, named in self._prices.items() if (named.name or table) == model.name)
         cost = 0.0
         if (price := next(filter(None, prices), None)) is not None:
-            cached = price.input if price.cached is None else price.cached
-            fresh = usage.prompt - usage.cached
-            cost = (fresh * price.input + usage.cached * cached + usage.completion * price.output) / 1e6
+            cost = price.of(prompt=usage.prompt, cached=usage.cached, completion=usage.completion)
         turn.count(usage, model.name, cost)
 
     def count(self, turn: Turn, usage: TokenUsage, estimated: int, model: Model) -> None:
