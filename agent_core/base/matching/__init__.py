@@ -4,7 +4,7 @@ Lines, names and patterns come from models, files and workers, and are compared 
 here takes at most linear time: where an exact answer would cost more, it returns a coarser one and marks it as such.
 """
 
-from .differences import Comparison, ComparisonBudget, compare, diff_lines
+from .differences import Comparison, ComparisonBudget, blamed, compare, diff_lines
 from .mention import MARK, NAME, Mention
 from .nearest import did_you_mean, look, nearest
 from .wildcard import Wildcard
@@ -16,6 +16,7 @@ __all__ = [
     "ComparisonBudget",
     "Mention",
     "Wildcard",
+    "blamed",
     "compare",
     "did_you_mean",
     "diff_lines",

@@ -7,10 +7,12 @@ compared separately; a part that is still too costly counts as entirely differen
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypeVar
+
+T = TypeVar("T")
 
 Kind: TypeAlias = Literal["equal", "replace", "delete", "insert"]
 Opcode: TypeAlias = tuple[Kind, int, int, int, int]
@@ -66,6 +68,19 @@ def diff_lines(old: Sequence[str], new: Sequence[str], names: tuple[str, str], c
             lines += [f"+{line}" for line in new[j1:j2]] if kind in ("replace", "insert") else []
     head = [f"--- {names[0]}", f"+++ {names[1]}", *([] if comparison.is_exact else [COARSE])]
     return [*head, *lines] if lines else []
+
+
+def blamed(versions: Iterable[tuple[T, Sequence[str]]], budget: ComparisonBudget) -> list[tuple[str, T]]:
+    """Return each line of the last version with the version that added it. The `versions` are oldest first.
+
+    A line that was removed and added again is of the version that added it again.
+    """
+    lines: list[tuple[str, T]] = []
+    for version, now in versions:
+        before, lines = lines, []
+        for kind, start, end, first, last in compare([text for text, _ in before], now, budget).opcodes:
+            lines += before[start:end] if kind == "equal" else [(text, version) for text in now[first:last]]
+    return lines
 
 
 class _Known(SequenceMatcher[str]):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import UnknownName, UsageError
-from agent_core.base.matching import ComparisonBudget, compare, diff_lines
+from agent_core.base.matching import ComparisonBudget, blamed, compare, diff_lines
 from agent_core.registry.depends import offered_sources
 from sandbox.wire.lines import bare_lines
 
@@ -250,14 +250,7 @@ def diff(before: str, after: str, names: tuple[str, str]) -> str:
 
 def blame(versions: Sequence[Version]) -> list[tuple[str, Version]]:
     """Return each line of the current source (or the last before a deletion) with the version that introduced it."""
-    lines: list[tuple[str, Version]] = []
-    allowance = _for_all()
-    for version in versions:
-        if version.hash:
-            before, now, lines = lines, bare_lines(version.source), []
-            for kind, start, end, first, last in compare([text for text, _ in before], now, allowance).opcodes:
-                lines += before[start:end] if kind == "equal" else [(text, version) for text in now[first:last]]
-    return lines
+    return blamed(((version, bare_lines(version.source)) for version in versions if version.hash), _for_all())
 
 
 def _for_all() -> ComparisonBudget:

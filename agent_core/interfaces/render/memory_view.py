@@ -2,14 +2,12 @@
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import UsageError
-from agent_core.base.matching import did_you_mean
-from agent_core.base.matching.differences import ComparisonBudget, compare
+from agent_core.base.matching import ComparisonBudget, blamed, did_you_mean
 from agent_core.base.messages import SEND
 from agent_core.base.untrusted import fence, one_line
 from agent_core.memory.agent_memory import counts_of
@@ -45,32 +43,6 @@ _HANDS = {
     "function": "a function of the agent {}",
     "class": "from the memory class",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class BlockLine:
-    """A current line of a block, and the change that wrote it."""
-
-    text: str
-    by: "BlockChange"
-
-
-def blame(changes: Sequence["BlockChange"]) -> list[BlockLine]:
-    """Return the current lines of a block, each with the change that added it. The `changes` are oldest first.
-
-    A line that was removed and added again is attributed to the change that added it again.
-    """
-    blamed: list[BlockLine] = []
-    allowance = ComparisonBudget()
-    for change in changes:
-        lines = value_lines(change.value)
-        opcodes = compare([line.text for line in blamed], lines, allowance).opcodes
-        blamed = [
-            line
-            for kind, i1, i2, j1, j2 in opcodes
-            for line in (blamed[i1:i2] if kind == "equal" else [BlockLine(text, change) for text in lines[j1:j2]])
-        ]
-    return blamed
 
 
 async def memory_document(store: "Store", agent: str, label: str = "") -> Json:
@@ -115,9 +87,10 @@ async def history_document(store: "MemoryStore", agent: str, label: str = "") ->
         ],
     }
     if label:
-        lines = blame(await store.block_history(ids[-1][0]))
+        history = await store.block_history(ids[-1][0])
+        lines = blamed(((change, value_lines(change.value)) for change in history), ComparisonBudget())
         by = ("by", "agent", "turn", "version", "at")
-        document["lines"] = [{"text": line.text, **_fields(line.by, *by)} for line in lines]
+        document["lines"] = [{"text": text, **_fields(change, *by)} for text, change in lines]
     return document
 
 
@@ -181,8 +154,8 @@ def history_lines(data: Json) -> list[Line]:
     lines: list[Line] = [tuple(("dim", text) for _, text in titles)]
     for head, change in zip(heads, changes, strict=True):
         lines += [head, *indented([line(one_line(change["what"], 400))])]
-    if blamed := data.get("lines"):
-        by = [[_hand(row), f"v{row['version']}", one_line(row["text"], 400)] for row in blamed]
+    if rows_of_text := data.get("lines"):
+        by = [[_hand(row), f"v{row['version']}", one_line(row["text"], 400)] for row in rows_of_text]
         titles, *below = columns([("who wrote the line", "", "line"), *by], ("", "dim", ""))
         lines += [line(""), tuple(("dim", text) for _, text in titles), *below]
     return lines

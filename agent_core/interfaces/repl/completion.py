@@ -107,10 +107,7 @@ class PromptCompleter(Completer):
         return _following(await self._offers(kind, first), typed) if kind.startswith("<") else []
 
     def _functions(self, typed: str) -> Iterable[Completion]:
-        return [
-            Completion(name, start_position=-len(typed), display=certain(one_line(name)))
-            for name in fitting(typed, sorted(self._names()), str)
-        ]
+        return [completion(name, typed) for name in fitting(typed, sorted(self._names()), str)]
 
 
 def _split_words(name: str, arguments: str) -> tuple[list[str], str]:
@@ -157,16 +154,12 @@ def _paths(typed: str) -> Iterable[Completion]:
 
 
 def _following(offers: Iterable[tuple[str, str]], typed: str) -> Iterable[Completion]:
-    return [
-        Completion(
-            text,
-            start_position=-len(typed),
-            display=certain(one_line(text)),
-            display_meta=certain(one_line(says, _META)),
-        )
-        for text, says in offers
-        if text.startswith(typed)
-    ]
+    return [completion(text, typed, one_line(says, _META)) for text, says in offers if text.startswith(typed)]
+
+
+def completion(text: str, typed: str, says: str = "") -> Completion:
+    """Return a completion of what is typed, with a description."""
+    return Completion(text, -len(typed), certain(one_line(text)), certain(one_line(says)))
 
 
 # The history of a prompt, stored in the workspace's state folder.

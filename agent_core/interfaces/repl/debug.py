@@ -16,9 +16,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 
-from agent_core.base.untrusted import one_line
-
-from .completion import KeptHistory, PromptCompleter
+from .completion import KeptHistory, PromptCompleter, completion
 
 MARK: Final = "(debug) "
 QUIET_S: Final = 0.6
@@ -196,12 +194,8 @@ class DebugWords(Completer):
         typed = typed if typed.isidentifier() else ""
         if text.rstrip(" ") == typed:
             commands = self._line.commands.items()
-            yield from (_word(name, typed, says) for name, says in commands if name.startswith(typed))
+            yield from (completion(name, typed, says) for name, says in commands if name.startswith(typed))
         first = text.split(" ", 1)[0]
         names = self._functions() if first in _PLACES and " if " not in text else self._line.names
         if not text[: len(text) - len(typed)].endswith("."):  # only the worker knows a value's attributes
-            yield from (_word(name, typed) for name in names[:MOST_SHOWN] if typed and name.startswith(typed))
-
-
-def _word(name: str, typed: str, says: str = "") -> Completion:
-    return Completion(name, start_position=-len(typed), display=one_line(name), display_meta=says)
+            yield from (completion(name, typed) for name in names[:MOST_SHOWN] if typed and name.startswith(typed))

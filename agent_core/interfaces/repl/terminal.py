@@ -48,7 +48,7 @@ from ..ui import Listener, Voice
 from . import render
 from .debug import MARK
 from .live import ended_rows
-from .prompt import QUIET_S, OpenTable, Prompt
+from .prompt import QUIET_S, Prompt
 from .render import TurnRenderer
 
 # A question at the prompt: one key answers no; a key and Enter answer yes. Text typed ahead answers nothing: keys count
@@ -300,25 +300,12 @@ _PAGE_KEYS = "↑↓ PgUp PgDn · Enter prints it · Esc leaves"
 _KEYS = "type to filter · ↑↓ · Enter prints it · Esc leaves"
 
 
-class Look(OpenTable):
-    """A table or pager that has the screen until the user leaves it, and prints the entry that Enter chooses."""
+class Look:
+    """What has the screen until the user leaves it, with an entry to print if Enter chose one."""
 
     def __init__(self, prompt: Prompt, theme: str) -> None:
         self._prompt, self._theme = prompt, theme
-        self._left: asyncio.Future[Choice | None] = asyncio.get_running_loop().create_future()
-
-    async def show(self) -> None:
-        """Show it on the screen until the user leaves it, then print the chosen entry, if any."""
-        self._prompt.browser = self
-        self._prompt.buffer.cancel_completion()
-        self._prompt.app.invalidate()
-        try:
-            choice = await self._left
-        finally:
-            self._prompt.browser = None
-            self._prompt.app.invalidate()
-        if choice is not None:
-            self._prompt.print_above(preview(choice, self._prompt.columns, self._theme))
+        self.left: asyncio.Future[Choice | None] = asyncio.get_running_loop().create_future()
 
     def escape(self) -> None:
         """Leave without an entry."""
@@ -326,8 +313,8 @@ class Look(OpenTable):
 
     def _leave(self, choice: Choice | None, typed: str = "") -> None:
         self._prompt.browser = None  # the next key is for the input line
-        if not self._left.done():
-            self._left.set_result(choice)
+        if not self.left.done():
+            self.left.set_result(choice)
         self._prompt.buffer.insert_text(typed)
 
 
@@ -459,6 +446,20 @@ class Pager(Look):
         return self._rows
 
 
+async def show(look: Browser | Pager, prompt: Prompt, theme: str) -> None:
+    """Show a table or a pager on the screen until the user leaves it, then print the chosen entry, if any."""
+    prompt.browser = look
+    prompt.buffer.cancel_completion()
+    prompt.app.invalidate()
+    try:
+        choice = await look.left
+    finally:
+        prompt.browser = None
+        prompt.app.invalidate()
+    if choice is not None:
+        prompt.print_above(preview(choice, prompt.columns, theme))
+
+
 def preview(choice: Choice, columns: int, theme: str) -> Iterator[str]:
     """Draw the details of a table row, row by row."""
     yield from render.drawn(choice.lines(), columns)
@@ -558,12 +559,12 @@ class TerminalVoice(Voice):
         if not table.choices or not fits(self._prompt):
             self.lines(table.lines())
         else:
-            await Browser(table, self._prompt, self._theme).show()
+            await show(Browser(table, self._prompt, self._theme), self._prompt, self._theme)
 
     async def read(self, choice: Choice) -> None:
         """Show the details of an entry in a pager, which the same keys leave. On a low screen, print them."""
         if fits(self._prompt) and self._prompt.browser is None:
-            await Pager(choice, self._prompt, self._theme).show()
+            await show(Pager(choice, self._prompt, self._theme), self._prompt, self._theme)
         else:
             self._prompt.print_above(preview(choice, self._prompt.columns, self._theme))
 
