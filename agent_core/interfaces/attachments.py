@@ -15,6 +15,8 @@ from agent_core.base.untrusted import one_line, shorten
 from agent_core.base.user_folders import expand_home
 from sandbox.wire.lines import bare_lines
 
+from .styled_lines import counted
+
 MOST_CHARS = 100_000
 """The maximum number of characters of one file in a message; a longer file is cut in the middle and marked as cut."""
 _NAMED = re.compile(r'(?<![^\s(\[,;])@(?:"([^"\n]+)"|([^\s"]+))')
@@ -41,9 +43,9 @@ class Attachment:
         """A sentence about how much of the file is sent."""
         if self.problem:
             return f"{one_line(self.name, 200)} is not sent: {self.problem}"
-        count = len(bare_lines(self.text))
+        count = counted(len(bare_lines(self.text)), "line")
         cut = f", shortened to {MOST_CHARS:,} of {len(self.text):,} characters" if len(self.text) > MOST_CHARS else ""
-        return f"with {one_line(self.name, 200)}: {count} line{'' if count == 1 else 's'}{cut}"
+        return f"with {one_line(self.name, 200)}: {count}{cut}"
 
     @property
     def block(self) -> str:

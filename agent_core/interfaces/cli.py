@@ -29,9 +29,10 @@ _COMMANDS = (
     *("init", "configure", "run", "functions", "calls", "secrets", "agents", "helpers", "memory", "sources", "log"),
     *("serve", "login", "worker", "mcp", "tokens", "schema", "models", "state", "storage", "doctor"),
 )
-_ELSEWHERE = {"worker": "agents", "log": "memory", **dict.fromkeys(("login", "tokens"), "serve")} | dict.fromkeys(
-    ("init", "schema", "state", "doctor"), "setup"
-)
+_ELSEWHERE = {
+    **{"worker": "agents", "log": "memory", "models": "configure", "login": "serve", "tokens": "serve"},
+    **dict.fromkeys(("init", "schema", "state", "storage", "secrets", "doctor"), "setup"),
+}
 """The module in `commands` for each command with a module of another name."""
 
 _GROUPS = (

@@ -36,7 +36,7 @@ from .options import RunOptions
 from .render.agent_view import behind_lines
 from .render.call_log import CallLog, changed_lines, is_own, is_speech
 from .spending import Spending
-from .styled_lines import Line, line, warned
+from .styled_lines import Line, counted, line, warned
 from .ui import Listener, Voice
 
 _QUIET_S: Final = 0.5  # time before a running command is shown
@@ -438,9 +438,10 @@ class Conversation:
 
 def greeting(model: str, texts: Sequence[str]) -> list[Line]:
     """Return lines that name the model, sum up a continued conversation, and point to the help."""
-    many = f"{len(texts)} message{'' if len(texts) == 1 else 's'}"
     last = one_line(headline(texts[-1]), 60) if texts else ""
-    continuation = f"the conversation continues: you wrote {many}, the last: {last}" if texts else ""
+    continuation = (
+        f"the conversation continues: you wrote {counted(len(texts), 'message')}, the last: {last}" if texts else ""
+    )
     sentences = (model, continuation, "/help lists the commands; Ctrl-D leaves")
     return [line(("dim", sentence)) for sentence in sentences if sentence]
 

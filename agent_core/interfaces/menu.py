@@ -44,7 +44,7 @@ from .dialog import agreed, ask, ask_hidden, say
 from .faults import fault_lines
 from .options import TOUR, RunOptions
 from .progress import Download, StatusLine
-from .styled_lines import Line, line, warned
+from .styled_lines import Line, counted, line, warned
 
 _LEAVE = ("q", "quit", "exit", "/exit")
 _MOST_FILES: Final = 100  # files counted in an existing folder
@@ -124,7 +124,7 @@ def _taken_over(functions: Path) -> list[Line]:
     except OSError:
         return []
     few = ", ".join(one_line(name, 40) for name in names[:_SHOWN_FILES]) + (" …" if len(names) > _SHOWN_FILES else "")
-    count = f"{len(names)} Python file{'s' * (len(names) != 1)}" if len(names) < _MOST_FILES else "many Python files"
+    count = counted(len(names), "Python file") if len(names) < _MOST_FILES else "many Python files"
     files = f"with {count} ({few})" if names else "without a Python file"
     starters = "Its functions would become the assistant's, and the starters would be put beside them."
     return [line(("warn", f"functions/ already exists, {files}. {starters}"))]

@@ -45,7 +45,7 @@ from .slash_catalog import BY_NAME, CALL, GROUPS, NEAR, SHELL, TO_MODEL, check_s
 from .slash_shell import PromptDoor, run_shell, show
 from .spending import Spending, describe_price, ever_line, spending_lines, spent_since_ever
 from .state import opened_state
-from .styled_lines import Choice, Line, columns, explained, line, plain, screen_columns, warned
+from .styled_lines import Choice, Line, columns, counted, explained, line, plain, screen_columns, warned
 from .undo import pop_last_turn, removed_line
 
 # Shorthands at a terminal: `=NAME(…)`, `?NAME`, `!COMMAND`, and @FILE within a message. The first three also have slash
@@ -188,7 +188,7 @@ def _arguments(node: ast.Call, function: Function, conversation: Conversation) -
     names = [*function.parameters.get("properties", {})]
     node = _gather_rest(node, names, function.rest, conversation)
     if len(node.args) > len(names):
-        count = f"{len(names)} argument{'' if len(names) == 1 else 's'}"
+        count = counted(len(names), "argument")
         raise UsageError(f"{function.name} takes {count}, but got {len(node.args)}.", fix=f"Type ?{function.name}.")
     pairs = [*zip(names, node.args, strict=False), *((keyword.arg, keyword.value) for keyword in node.keywords)]
     values: dict[str, Any] = {}
@@ -589,8 +589,9 @@ async def _new(conversation: Conversation, words: str) -> None:
     await conversation.keep_unsaved()
     turns = await conversation.agent.begin_anew()
     conversation.undo_log.unsay_all(conversation.agent.name)
-    many = f"{turns} turn{'' if turns == 1 else 's'}"
-    message = f"A new conversation. {many} left the context and stay{'s' if turns == 1 else ''} on record."
+    message = (
+        f"A new conversation. {counted(turns, 'turn')} left the context and stay{'s' if turns == 1 else ''} on record."
+    )
     conversation.voice.lines(
         [line(("ok", "✓ "), message) if turns else line(("dim", "The conversation is already new."))]
     )

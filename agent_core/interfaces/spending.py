@@ -20,7 +20,7 @@ from agent_core.storage import USAGE, Entry, TurnStore
 from sandbox.wire.strict_json import read_toml
 
 from .attachments import headline
-from .styled_lines import Line, columns, line, money
+from .styled_lines import Line, columns, counted, line, money
 
 FILE = "prices.toml"
 _MOST_BYTES = 256 << 10
@@ -176,7 +176,7 @@ def _prices(root: Path) -> dict[str, ModelPrice]:
 
 
 def _sum(agent: str, turns: Sequence[TurnCost], title: str = "") -> TurnCost:
-    total = TurnCost(agent, title or f"{len(turns)} turn{'' if len(turns) == 1 else 's'}")
+    total = TurnCost(agent, title or counted(len(turns), "turn"))
     for turn in turns:
         total.add(turn)
     return total
@@ -195,8 +195,8 @@ def spending_lines(spending: Spending) -> list[Line]:
     names = list(dict.fromkeys(turn.agent for turn in spending.turns))
     sums = [_sum(name, [turn for turn in spending.turns if turn.agent == name]) for name in names]
     sums += spending.by_model.values() if len(spending.by_model) > 1 else ()
-    lines = columns([HEADS, *map(_row, spending.turns), *map(_row, sums)], ("name", "", "dim", "", "dim", "", "strong"))
-    lines[0] = tuple(("dim", text) for _, text in lines[0])
+    rows = [_row(cost) for cost in (*spending.turns, *sums)]
+    lines = columns(rows, ("name", "", "dim", "", "dim", "", "strong"), heads=HEADS)
     for at in range(len(lines) - len(sums), len(lines)):
         lines[at] = tuple(("strong", text) for _, text in lines[at])
     if spending.unpriced:
@@ -217,8 +217,9 @@ def ever_line(agent: str, spending: Spending) -> Line:
     about, cost = "≈" if total.is_estimated else "", "price unknown" if total.cost is None else money(total.cost)
     cost = "not counted" if spending.turns and not total.steps else cost
     read = f"{about}{total.prompt:,} tokens in ({total.cached:,} cached), {about}{total.completion:,} out"
-    turns = f"{len(spending.turns)} turn{'' if len(spending.turns) == 1 else 's'}"
-    return line(("dim", f"Since ever, {agent}: {turns}, {total.steps} steps, {read}, {cost}."))
+    return line(
+        ("dim", f"Since ever, {agent}: {counted(len(spending.turns), 'turn')}, {total.steps} steps, {read}, {cost}.")
+    )
 
 
 def describe_price(model: NamedModel) -> str:

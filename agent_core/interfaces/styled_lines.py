@@ -94,11 +94,14 @@ _SHAPELESS = frozenset({"Cc", "Cf", "Cn", "Co", "Cs"})
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
 
 
-def columns(rows: Sequence[Sequence[str]], roles: Sequence[Role], gap: int = 2) -> list[Line]:
-    """Return each row as a line with aligned cells. The last column is not padded."""
-    shown = [[one_line(cell) for cell in row] for row in rows]
+def columns(
+    rows: Sequence[Sequence[str]], roles: Sequence[Role], gap: int = 2, *, heads: Sequence[str] = ()
+) -> list[Line]:
+    """Return each row as a line with aligned cells, below the `heads`. The last column is not padded."""
+    shown = [[one_line(cell) for cell in row] for row in ([heads, *rows] if heads and rows else rows)]
     widths = [max(map(width, cells)) for cells in zip(*shown, strict=True)]
-    return [_row(row, widths, roles, gap) for row in shown]
+    lines = [_row(row, widths, roles, gap) for row in shown]
+    return [tuple(("dim", text) for _, text in lines[0]), *lines[1:]] if heads and rows else lines
 
 
 def explained(rows: Sequence[tuple[str, str]], screen: int, most: int = 30) -> list[Line]:
@@ -195,6 +198,11 @@ def _is_disputed(character: str) -> bool:
     if category in _SHAPELESS or character == _WIDENS or _REGIONAL[0] <= character <= _REGIONAL[-1]:
         return True
     return category[0] != "M" and _own_cells(character) != cell_len(character)
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun in the singular or plural."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def money(cost: float) -> str:

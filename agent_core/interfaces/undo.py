@@ -22,7 +22,7 @@ from .render.agent_view import text_of
 from .render.agent_view import verdict_lines as helper_lines
 from .render.memory_view import edit_says
 from .render.verdicts import folded_lines
-from .styled_lines import Line, line
+from .styled_lines import Line, counted, line
 
 _UNDONE = "undo"
 
@@ -71,7 +71,7 @@ async def _changes(conversation: Conversation, words: str) -> None:
         line(("name", f"{number:3} "), ("dim", f"{shown_time(change.at, '%H:%M')}  "), change.says)
         for number, change in enumerate(changes, 1)
     ]
-    turns = [line(("dim", f"and {count} turn{'' if count == 1 else 's'}: /pop removes the last one."))] if count else []
+    turns = [line(("dim", f"and {counted(count, 'turn')}: /pop removes the last one."))] if count else []
     hint = [line(("dim", "/undo N undoes one of them, /undo all everything; /undo alone only the last step."))]
     lines = [*rows, *await _not_undone(conversation, 0.0), *(turns + hint if rows else ())]
     conversation.voice.lines(lines or [line(("dim", "Nothing was made or changed in this session."))])

@@ -14,7 +14,7 @@ from agent_core.base import machine
 
 from ..cli_context import CliContext, must_have, workspace_command
 from ..faults import turn_fault
-from ..styled_lines import Line, line
+from ..styled_lines import Line, counted, line
 from .verb import AgentName, Door, Opens, Result, slash, verb
 
 if TYPE_CHECKING:  # slow to import
@@ -291,7 +291,7 @@ async def stop(door: Door, name: AgentName, *, why: str) -> Result:
     """Stop the threads that an agent works in: nobody waits any more, and what waits in them is dropped."""
     async with _open_supervision(door) as (supervision, *_):
         threads = await supervision.stop(name, why)
-    return _success({"stopped": threads}, f"stopped {len(threads)} thread{'' if len(threads) == 1 else 's'}")
+    return _success({"stopped": threads}, f"stopped {counted(len(threads), 'thread')}")
 
 
 @slash("agents answer")

@@ -1,4 +1,4 @@
-"""`knapper configure`: sets the model and a few limits, and tests them before writing them."""
+"""`knapper configure` and `models`: sets the model and a few limits, tried before they are written; local models."""
 
 import asyncio
 import os
@@ -13,7 +13,9 @@ import click
 from agent_core.base.errors import SettingsError, UsageError
 
 from ..cli_context import AGENT, MODEL, CliContext, workspace_command
-from ..styled_lines import Line, line
+from ..dialog import agreed, ask, say
+from ..faults import fault_lines
+from ..styled_lines import Line, columns, line
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,6 @@ def _confirm(context: CliContext, root: Path, values: dict[str, Any], *, yes: bo
     from agent_core.access.grants.addresses import confirm, unconfirmed
     from agent_core.workspace.model_check import in_force, unconfirmed_server
 
-    from ..dialog import say
     from ..menu import address_lines, ask_to_confirm
 
     settings, environment = in_force(root, values)
@@ -115,7 +116,6 @@ def _take(context: CliContext, root: Path, values: dict[str, Any], *, yes: bool)
     from agent_core.workspace.doctor import check_address
     from agent_core.workspace.model_check import exports, in_force, keep_address, try_model
 
-    from ..dialog import agreed, say
     from ..menu import ask_to_confirm, tested_lines
 
     settings, environment = in_force(root, values)
@@ -161,8 +161,6 @@ def _check(values: dict[str, Any]) -> dict[str, Any]:
 def _ask_settings(root: Path, values: dict[str, Any]) -> dict[str, Any]:
     from agent_core.workspace.model_check import in_force
 
-    from ..dialog import say
-
     settings, _ = in_force(root, values)
     say([line(("strong", "In force now")), *_in_force({entry.key: _value(settings, entry.key) for entry in ASKED})])
     say([line(), line(("dim", "Enter keeps the current value. Nothing is written until it has been tried."))])
@@ -181,8 +179,6 @@ def _no_model(root: Path, settings: Any) -> list[Line]:  # Any: Settings, which 
     from agent_core.base.own_environment import environment
     from agent_core.workspace.model_check import choose_model
 
-    from ..faults import fault_lines
-
     try:
         asyncio.run(choose_model(settings.model, environment(), root))
     except NoModel as error:
@@ -193,9 +189,6 @@ def _no_model(root: Path, settings: Any) -> list[Line]:  # Any: Settings, which 
 def _answer(root: Path, setting: SettingQuestion, now: Any) -> dict[str, Any]:
     """Ask for one setting until the value is valid, and return it. Enter alone returns no value."""
     from agent_core.workspace.model_check import in_force
-
-    from ..dialog import ask, say
-    from ..faults import fault_lines
 
     while typed := ask(f"{setting.question} [{_current(setting.key, now)[0]}]:"):
         try:
@@ -270,3 +263,80 @@ def _current(key: str, value: Any) -> tuple[str, str]:
 def _value(settings: Any, key: str) -> Any:
     section, _, name = key.rpartition(".")
     return getattr(getattr(settings, section) if section else settings, name)
+
+
+@click.group()
+def models() -> None:
+    """List the local models, fetch or remove one, or show where it is stored."""
+
+
+@models.command("list")
+@workspace_command
+def list_(context: CliContext) -> None:
+    """List the models that can run on this machine, and which are installed."""
+    from agent_core.workspace.local_models import list_models
+
+    local_models = list_models()
+    rows = [
+        [
+            str(model["name"]),
+            f"{float(model.get('bytes') or 0) / 1e9:.2f} GB",
+            str(model.get("licence", "")),
+            "here" if _is_here(model) else "not here",
+        ]
+        for model in local_models
+    ]
+    context.result({"models": local_models}, columns(rows, ("name", "", "dim", "dim")))
+    if not any(_is_here(model) for model in local_models):
+        context.hint(f"Next: knapper models get {local_models[0]['name']}" if local_models else "There are none.")
+
+
+@models.command()
+@click.argument("name")
+@click.option(
+    "--from",
+    "source",
+    metavar="FILE|FOLDER|URL",
+    help="A file, folder or address to use instead of the default sources.",
+)
+@workspace_command
+def get(context: CliContext, name: str, source: str | None) -> None:
+    """Fetch a model. A broken download resumes where it stopped; the file is checked before it is used."""
+    from ..menu import fetch
+
+    fetched = fetch(name, source)
+    context.result(fetched, [line(("ok", "✓ "), str(fetched["path"]))])
+    context.hint(f"Next: knapper run --model {fetched['name']}")
+
+
+@models.command()
+@click.argument("name")
+@workspace_command
+def path(context: CliContext, name: str) -> None:
+    """Print the path of a model's file."""
+    from agent_core.workspace.local_models import list_models
+
+    by_name = {str(model["name"]): model for model in list_models()}
+    model = by_name.get(name.removeprefix("local/")) or by_name.get(f"local/{name.removeprefix('local/')}")
+    if model is None:
+        raise UsageError(f"There is no local model `{name}`.", fix=f"Known are: {', '.join(by_name)}.")
+    if not _is_here(model):
+        raise UsageError(f"`{name}` is not here.", fix=f"knapper models get {name}")
+    context.result({"name": name, "path": model["path"]}, [line(str(model["path"]))])
+
+
+@models.command()
+@click.argument("name")
+@workspace_command
+def remove(context: CliContext, name: str) -> None:
+    """Delete a fetched model from this machine, including the rest of a broken download."""
+    from agent_core.workspace.local_models import remove_model
+
+    removed = remove_model(name)
+    freed = f"{removed['bytes'] / 1e6:.0f} MB were freed"
+    context.result(removed, [line(("ok", "✓ "), f"{removed['name']} is removed: {freed}.")])
+    context.hint(f"To download it again: knapper models get {removed['name'].removeprefix('local/')}")
+
+
+def _is_here(model: dict[str, Any]) -> bool:
+    return bool(model.get("here", model.get("path")))

@@ -16,8 +16,7 @@ from agent_core.base.untrusted import fence, one_line, visible
 from sandbox.wire.lines import bare_lines
 
 from ..cli_context import CliContext, must_have, workspace_command
-from ..render.verdicts import counted
-from ..styled_lines import line
+from ..styled_lines import counted, line
 from .serve import stopping
 from .verb import Door, Opens, Result, verb
 

@@ -10,7 +10,7 @@ import click
 from agent_core.base.errors import UsageError
 from agent_core.base.late import LateModule
 
-from ..styled_lines import line
+from ..styled_lines import counted, line
 from .verb import BlockLabel, Door, OfAgent, Opens, Result, slash, verb
 
 if TYPE_CHECKING:
@@ -295,6 +295,8 @@ async def log(door: Door, *, agent: OfAgent, file: str, **options: Any) -> Resul
     text, document = transcript(name, turns), transcript_document(name, turns)
     if file:
         await asyncio.to_thread(write_file, file, text)
-        count = f"{len(turns)} turn{'' if len(turns) == 1 else 's'}"
-        return Result({"agent": name, "file": file, "turns": len(turns)}, [line(("ok", "✓ "), f"{count} in {file}")])
+        return Result(
+            {"agent": name, "file": file, "turns": len(turns)},
+            [line(("ok", "✓ "), f"{counted(len(turns), 'turn')} in {file}")],
+        )
     return Result(document, [line(row) for row in text.removesuffix("\n").split("\n")])

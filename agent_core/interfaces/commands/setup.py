@@ -1,16 +1,22 @@
-"""`knapper init`, `doctor`, `schema` and `state`: create a workspace and check its surroundings."""
+"""`knapper init`, `doctor`, `schema`, `state`, `storage` and `secrets`: a workspace, its surroundings and its state."""
 
+import asyncio
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from agent_core.base.clock import Clock
+from agent_core.base.errors import NoWorkspace, UsageError, WorkspaceError
 from sandbox.wire.lines import bare_lines
 
 from ..cli_context import CliContext, workspace_command
+from ..dialog import ask_hidden
+from ..faults import fault_lines
 from ..render.verdicts import problem_lines
-from ..styled_lines import Line, Span, indented, line, warned
+from ..styled_lines import Line, Span, columns, indented, line, warned
 from .verb import Door, Opens, Result, verb
 
 _LATE_S = 60.0  # an event that is overdue for longer means that there are too few workers
@@ -144,7 +150,6 @@ def set_aside(context: CliContext) -> None:
     """Set a state file that does not carry your seal aside in .knapper/, unopened. A new one is begun with the next
     command.
     """
-    from agent_core.base.clock import Clock
     from agent_core.base.errors import StorageError
     from agent_core.storage import STATE_FILE, prepare_state_dir
     from agent_core.storage import set_aside as put_aside
@@ -166,7 +171,6 @@ def adopt(context: CliContext, file: str) -> None:
 
     Only do so if you trust whoever made it: its conversations, memory and recorded calls become yours.
     """
-    from agent_core.base.clock import Clock
     from agent_core.storage import STATE_FILE, prepare_state_dir
     from agent_core.storage import adopt as take_over
     from agent_core.workspace.workspace import Workspace
@@ -175,3 +179,203 @@ def adopt(context: CliContext, file: str) -> None:
     replaced = take_over(folder / STATE_FILE, file, Clock())
     note = f"; the previous one is kept as {replaced}" if replaced else ""
     context.result({"adopted": file, "replaced": replaced}, [line(("ok", "✓ "), f"{file} is your state now{note}")])
+
+
+@click.group()
+def storage() -> None:
+    """Check, measure, clean and move the state of a workspace."""
+
+
+@verb(storage, opens=Opens.NOTHING)
+async def check(door: Door) -> Result:
+    """Read the whole state, and say what is wrong with it. The exit code is 1 if anything is."""
+    async with door.state() as state:
+        problem = await state.store.check()
+        journal = await state.store.check_journal()
+    problems = [*([problem] if problem else []), *journal.faults]
+    read = f"{journal.turns:,} turns with {journal.entries:,} entries"
+    shown = [line(("bad", f"✗ {one}")) for one in problems] or [line(("ok", "✓ whole"), f": {read}")]
+    document = {"ok": not problems, "problem": problem, "journal": journal}
+    return Result(document, shown, code=1 if problems else 0)
+
+
+@verb(storage, opens=Opens.NOTHING)
+async def stats(door: Door) -> Result:
+    """Show where the state is, and how many rows each of its tables has."""
+    from agent_core.storage import row_counts
+
+    async with door.state() as state:
+        counts, place = await row_counts(state.store), state.store.place
+    lines = [line(f"  {count:>10,}  ", ("name", name)) for name, count in counts.items() if count]
+    return Result({"place": place, "rows": counts}, [line(("strong", place)), *lines])
+
+
+@verb(storage, opens=Opens.NOTHING)
+async def vacuum(door: Door) -> Result:
+    """Give back the room of what was deleted. Others wait meanwhile."""
+    async with door.state() as state:
+        await state.store.vacuum()
+    return Result({"vacuumed": True}, [line(("ok", "✓ "), "vacuumed")])
+
+
+@storage.command()
+@click.option("--from", "source", required=True, metavar="URL", help="sqlite:///PATH or postgresql://…")
+@click.option("--to", "target", required=True, metavar="URL", help="An empty state; a file is created.")
+@click.option("--resume", is_flag=True, help="Resume an interrupted copy.")
+@workspace_command
+def copy(context: CliContext, source: str, target: str, resume: bool) -> None:  # noqa: FBT001  (click passes it)
+    """Copy a whole state, and compare the two row by row. No other program may write meanwhile."""
+    if source == target:
+        raise UsageError("A state cannot be copied to itself.", fix="Name another place after --to.")
+    counts = asyncio.run(_copy(source, target, resume=resume))
+    context.result({"copied": counts}, [line(("ok", "✓ "), f"{sum(counts.values()):,} rows, compared by their hashes")])
+    if target.startswith("postgres"):
+        context.hint("To use it in a workspace: export KNAPPER_STORAGE_URL=… with this address")
+
+
+async def _copy(source: str, target: str, *, resume: bool) -> dict[str, int]:
+    from agent_core.storage import copy_store, open_store
+
+    clock = Clock()
+    async with open_store(source, clock=clock) as first, open_store(target, clock=clock) as second:
+        return await copy_store(first, second, resume=resume)
+
+
+@storage.command()
+@workspace_command
+def claim(context: CliContext) -> None:
+    """Give the database to this folder alone: its functions are the ones that count from now on."""
+    asyncio.run(_settle(context, joins=False))
+    context.result({"claimed": True}, [line(("ok", "✓ "), "the database belongs to this workspace now")])
+
+
+@storage.command()
+@workspace_command
+def join(context: CliContext) -> None:
+    """Let this folder share the database: it becomes a copy of the functions there, and both follow each other."""
+    asyncio.run(_settle(context, joins=True))
+    context.result({"joined": True}, [line(("ok", "✓ "), "this workspace shares the database now")])
+
+
+async def _settle(context: CliContext, *, joins: bool) -> None:
+    from agent_core.base.settings import load
+    from agent_core.functions.service.folder_copy import FolderCopy
+    from agent_core.storage import open_store, prepare_state_dir, workspace_id
+    from agent_core.workspace.workspace import Workspace
+
+    root = Workspace.find(context.root)
+    url = load(root).storage.url
+    if url is None:
+        raise UsageError("This workspace keeps its state in a file.", fix="Next: knapper storage copy --help")
+    workspace = workspace_id(prepare_state_dir(root))
+    async with open_store(url, clock=Clock()) as store:
+        await (store.join(workspace) if joins else store.claim(workspace))
+        FolderCopy(root, store).overrule({} if joins else await store.manifest())
+
+
+@storage.command()
+@workspace_command
+def confirm(context: CliContext) -> None:
+    """Allow the database that knapper.toml names: conversations and memory are kept there from now on."""
+    from agent_core.access.grants.addresses import confirm as keep
+    from agent_core.base.settings import load, storage_of_file
+
+    named = storage_of_file(load(context.root))
+    if named is None:
+        raise UsageError("knapper.toml names no database.", fix='Write: [storage] url = "postgresql://…"')
+    keep(*named)
+    context.result({"confirmed": True}, [line(("ok", "✓ "), "confirmed")])
+
+
+@click.group()
+def secrets() -> None:
+    """Set, list and remove the secrets that functions may be given."""
+
+
+@secrets.command("set")
+@click.argument("name")
+@workspace_command
+def set_(context: CliContext, name: str) -> None:
+    """Store a secret in a file that only you can read. Its value is asked for, or read from standard input."""
+    from agent_core.access.secrets import Secrets
+    from agent_core.access.secrets.source import check_name, shown
+
+    check_name(name)
+    store = Secrets(_workspace(context))
+    if sys.stdin.isatty():
+        typed = ask_hidden(f"The value of {name} (not shown as you type):")
+    else:
+        try:
+            typed = sys.stdin.buffer.read().decode().removesuffix("\n").removesuffix("\r")
+        except UnicodeDecodeError as error:
+            raise UsageError("Standard input is not text.") from error
+    if not typed:
+        raise UsageError("No value was given, so nothing was set.", fix=f"Next: knapper secrets set {name}")
+    store.put(name, typed)
+    by = store.variables().get(name)
+    lines = [line(("ok", "✓ "), ("name", name), f" is set, in {shown(store.vault.path)}.")]
+    lines += [line(("warn", "! "), f"The variable {by} takes precedence while it is set.")] if by else []
+    context.result({"name": name, "from": store.places()[name]}, lines)
+    context.hint(f"A function gets it with: knapper functions grant NAME --secret {name}")
+
+
+@secrets.command("list")
+@workspace_command
+def list_(context: CliContext) -> int:
+    """List the names: where each comes from, and which functions may read it. Values are never shown."""
+    from agent_core.access.secrets import Secrets
+
+    root = _workspace(context)
+    readers: dict[str, list[str]] = {}
+    if root:
+        from ..shell_door import with_workspace
+
+        for row in with_workspace(context, lambda workspace: workspace.functions.grants.listing()).grants:
+            for secret in row.in_force.secrets:
+                readers.setdefault(secret, []).append(row.name)
+    store = Secrets(root)
+    places, problem = store.variables(), None
+    try:
+        places = store.places()
+    except WorkspaceError as error:
+        problem = error
+    names = sorted({*places, *readers})
+    rows: list[dict[str, Any]] = [  # Any: JSON
+        {"name": name, "from": places.get(name), "functions": readers.get(name, [])} for name in names
+    ]
+    problem_data = {"code": problem.code, "message": problem.message, "fix": problem.fix} if problem else None
+    cells = [
+        (shown["name"], shown["from"] or "not set", ", ".join(shown["functions"]) or "not granted to any function yet")
+        for shown in rows
+    ]
+    lines = columns(cells, ("name", "", "dim"))
+    lines += fault_lines(problem.message, problem.fix) if problem else []
+    context.result({"secrets": rows, "problem": problem_data}, lines)
+    if not rows and not problem:
+        context.hint("No secret is set. Next: knapper secrets set NAME")
+    return 1 if problem else 0
+
+
+@secrets.command()
+@click.argument("name")
+@workspace_command
+def remove(context: CliContext, name: str) -> None:
+    """Remove a secret from your file."""
+    from agent_core.access.secrets import Secrets
+
+    store = Secrets(_workspace(context))
+    store.remove(name)
+    still = store.variables().get(name)
+    lines = [line(("ok", "✓ "), ("name", name), " is removed.")]
+    lines += [line(("warn", "! "), f"The variable {still} still sets it.")] if still else []
+    context.result({"name": name, "from": still}, lines)
+
+
+def _workspace(context: CliContext) -> Path | None:
+    """Return the workspace folder, or None if there is none, because secrets do not need one."""
+    from agent_core.workspace.workspace import Workspace
+
+    try:
+        return Workspace.find(context.root)
+    except NoWorkspace:
+        return None

@@ -10,7 +10,7 @@ import click
 
 from agent_core.base.clock import shown_time
 
-from ..styled_lines import Line, columns, line
+from ..styled_lines import Line, columns, counted, line
 from .verb import Door, OfAgent, Opens, Result, SourcePlace, slash, verb
 
 if TYPE_CHECKING:
@@ -121,8 +121,8 @@ def report_lines(reports: Sequence["SourceReport"]) -> list[Line]:
         ]
         names = ", ".join(refused[:_NAMED]) + (", …" if len(refused) > _NAMED else "")
         left_out = f"; left out {len(refused):,} without text to read: {names}" if refused else ""
-        many = f"{passages:,} passage{'s' * (passages != 1)}"
-        told = f": {len(reports):,} files, {', '.join(parts) or 'none added'}; {many}{left_out}."
+        added = ", ".join(parts) or "none added"
+        told = f": {len(reports):,} files, {added}; {counted(passages, 'passage')}{left_out}."
         is_any = len(refused) < len(reports)
         return [line(("ok", "✓ ") if is_any else ("bad", "✗ "), ("name", folder), told)]
     return [
@@ -150,8 +150,8 @@ def source_lines(rows: Sequence["DocumentRow"]) -> list[Line]:
     """Return the sources as a table."""
     cells = []
     for row in rows:
-        many = f"{row.done:,} passage{'s' * (row.done != 1)}"
+        many = counted(row.done, "passage")
         if not row.complete:
             many = f"{row.done:,} of {row.total:,} passages; add it again to continue"
         cells.append((row.name, row.kind, row.hash[:8], shown_time(row.at), many))
-    return columns(cells, ["name", "", "dim", "dim", "dim"]) if cells else []
+    return columns(cells, ["name", "", "dim", "dim", "dim"])

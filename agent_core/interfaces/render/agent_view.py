@@ -12,8 +12,8 @@ from agent_core.storage.agent_store import HELPER_RUN, PASSING
 from agent_core.workspace.portable import AgentReport, waiting_of
 from sandbox.wire.lines import bare_lines
 
-from ..styled_lines import Line, Role, Span, columns, indented, line, money
-from .verdicts import counted, problem_lines
+from ..styled_lines import Line, Role, Span, columns, counted, indented, line, money
+from .verdicts import problem_lines
 
 if TYPE_CHECKING:  # for annotations
     from agent_core.workspace.helper_changes import HelperVerdict
@@ -90,7 +90,7 @@ def listing_lines(data: Json, current: str = "") -> list[Line]:
         [
             ("* " if row["name"] == current else "  ") * bool(current) + row["name"],
             _turns(row),
-            _many(row["passages"], "passage"),
+            counted(row["passages"], "passage"),
             day(row["last_at"]),
         ]
         for row in data["agents"]
@@ -104,13 +104,13 @@ def facts_lines(data: Json) -> list[Line]:
     rows = [
         ["agent", data["name"]],
         ["settings", settings or "as the workspace says"],
-        ["conversation", f"{_turns(data)}, {_many(data['messages'], 'message')}, {day(data['last_at'])}"],
+        ["conversation", f"{_turns(data)}, {counted(data['messages'], 'message')}, {day(data['last_at'])}"],
         *(["block", _block_line(block)] for block in data["blocks"]),
         *(["section", f"{section['name']} ({section['characters']} characters)"] for section in data["sections"]),
-        ["archival", _many(data["passages"], "passage")],
-        *(["source", f"{source['name']} ({_many(source['passages'], 'passage')})"] for source in data["sources"]),
+        ["archival", counted(data["passages"], "passage")],
+        *(["source", f"{source['name']} ({counted(source['passages'], 'passage')})"] for source in data["sources"]),
         ["always shown", ", ".join(data["pins"]) or "no function of its own"],
-        *([["inbox", _many(data["waiting"], "event")]] if data["waiting"] else []),
+        *([["inbox", counted(data["waiting"], "event")]] if data["waiting"] else []),
     ]
     return [*columns(rows, ("dim", "")), *waiting_lines(data["inbox"], data["waiting"])]
 
@@ -161,11 +161,7 @@ def text_of(value: str | Sequence[str]) -> str:
 def _turns(row: Json) -> str:
     """Return the number of turns in the conversation, and the number that are only on record."""
     hidden = row["hidden_turns"]
-    return _many(row["turns"] - hidden, "turn") + (f", {hidden} no longer in the context" if hidden else "")
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return counted(row["turns"] - hidden, "turn") + (f", {hidden} no longer in the context" if hidden else "")
 
 
 _CHARS = 100

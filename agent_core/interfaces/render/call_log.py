@@ -22,13 +22,12 @@ from agent_core.functions.service.judgment import Judgment
 from agent_core.registry.function import reach_words
 from sandbox.wire.lines import bare_lines, lines_of
 
-from ..styled_lines import Line, Role, Span, cut, duration, indented, line, money, quoted, width
+from ..styled_lines import Line, Role, Span, counted, cut, duration, indented, line, money, quoted, width
 from .function_view import SourceRow
 from .verdicts import (
     changes_line,
     coloured,
     compact_call,
-    counted,
     examples_note,
     hints,
     outcome_role,
@@ -271,8 +270,8 @@ def laid_open(call: ShownCall) -> list[Line]:
 
 def helper_spent(run: dict[str, Any]) -> str:  # Any: JSON
     """Return the cost of a helper's run, for the line of the call."""
-    steps, tokens, cost = run.get("steps", 0), run.get("tokens", 0), run.get("cost")
-    return f"{steps} step{'' if steps == 1 else 's'}, {tokens:,} tokens{f', {money(cost)}' if cost else ''}"
+    tokens, cost = run.get("tokens", 0), run.get("cost")
+    return f"{counted(run.get('steps', 0), 'step')}, {tokens:,} tokens{f', {money(cost)}' if cost else ''}"
 
 
 def _helper_part(run: dict[str, Any] | None) -> list[Line]:  # Any: JSON
@@ -338,7 +337,7 @@ def ended_lines(event: TurnEnded, seconds: float, columns: int) -> list[Line]:
         role: Role = "bad" if event.reason == "failed" else "warn"
         lines.append(line((role, _ENDINGS.get(event.reason, f"The turn ended: {event.reason}."))))
     tokens = event.usage.get("prompt_tokens", 0) + event.usage.get("completion_tokens", 0)
-    steps, took = f"{event.steps} step{'' if event.steps == 1 else 's'}", duration(seconds)
+    steps, took = counted(event.steps, "step"), duration(seconds)
     spending = [f"{steps}, {tokens:,} tokens, {took}"] * bool(tokens) + [f"{steps}, {took}"]
     did, spent = _receipt_parts(event, spending, columns - width("∙ "))
     spans: list[tuple[bool, Span]] = [(fact in INSIDE, (_ROLES.get(fact, "dim"), text)) for fact, text in did]

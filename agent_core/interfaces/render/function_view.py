@@ -13,8 +13,8 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.function import reach_words
 from sandbox.wire.lines import bare_lines
 
-from ..styled_lines import Choice, Line, Span, Table, columns, cut, duration, indented, line
-from .verdicts import COMMAND, coloured, counted, problem_lines, stage_lines, verdict_lines
+from ..styled_lines import Choice, Line, Span, Table, columns, counted, cut, duration, indented, line
+from .verdicts import COMMAND, coloured, problem_lines, stage_lines, verdict_lines
 
 if TYPE_CHECKING:
     from agent_core.base.events import Quarantined
@@ -57,9 +57,7 @@ def list_lines(listing: "FunctionListing", *, heads: bool = False) -> list[Line]
         (row.name, row.module, _standing(row), row.source, f"{row.calls or ''}", _reach(row.reach), row.description)
         for row in listing.functions
     ]
-    lines = columns([*([HEADS] if heads else []), *rows], ("name", "dim", "", "dim", "", "dim", "")) if rows else []
-    if heads and lines:
-        lines[0] = tuple(("dim", text) for _, text in lines[0])
+    lines = columns(rows, ("name", "dim", "", "dim", "", "dim", ""), heads=HEADS if heads else ())
     if listing.rejected:
         lines += [line(("bad", "rejected:")), *indented(problem_lines(listing.rejected))]
     return lines
@@ -246,7 +244,7 @@ def unused_lines(listing: "FunctionListing", typed: str = COMMAND) -> list[Line]
         for function in listing.functions
         if function.unused_since is not None
     ]
-    return columns(rows, ("name", "dim", "")) if rows else []
+    return columns(rows, ("name", "dim", ""))
 
 
 def unused_hint(listing: "FunctionListing", typed: str) -> list[Line]:

@@ -21,7 +21,7 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, read_json
 
 from ..commands.verb import Result
-from ..styled_lines import Line, columns, indented, line
+from ..styled_lines import Line, columns, counted, indented, line
 from .agent_view import day, text_of
 from .verdicts import compact_call
 
@@ -137,27 +137,22 @@ def memory_lines(data: Json) -> list[Line]:
 
 def total_line(data: Json) -> Line:
     """Return the sizes of recall and archival memory as one line."""
-    said, kept = data["messages"], data["passages"]
-    messages, passages = (
-        f"{many:,} {word}{'s' * (many != 1)}" for many, word in ((said, "message"), (kept, "passage"))
-    )
+    messages, passages = counted(data["messages"], "message"), counted(data["passages"], "passage")
     return line(("dim", f"{messages} of both sides in recall, {passages} in archival"))
 
 
 def history_lines(data: Json) -> list[Line]:
     """Return the changes, newest first: time, block, version, author, turn, and the change itself."""
     changes = [*reversed(data["changes"])]
-    if not changes:
-        return []
     rows = [[day(change["at"]), change["label"], f"v{change['version']}", _hand(change)] for change in changes]
-    titles, *heads = columns([("when", "block", "version", "by"), *rows], ("dim", "name", "", ""))
-    lines: list[Line] = [tuple(("dim", text) for _, text in titles)]
-    for head, change in zip(heads, changes, strict=True):
+    titles = ("when", "block", "version", "by")
+    heads = columns(rows, ("dim", "name", "", ""), heads=titles)
+    lines = heads[:1]
+    for head, change in zip(heads[1:], changes, strict=True):
         lines += [head, *indented([line(one_line(change["what"], 400))])]
     if rows_of_text := data.get("lines"):
         by = [[_hand(row), f"v{row['version']}", one_line(row["text"], 400)] for row in rows_of_text]
-        titles, *below = columns([("who wrote the line", "", "line"), *by], ("", "dim", ""))
-        lines += [line(""), tuple(("dim", text) for _, text in titles), *below]
+        lines += [line(""), *columns(by, ("", "dim", ""), heads=("who wrote the line", "", "line"))]
     return lines
 
 

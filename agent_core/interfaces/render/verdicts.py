@@ -18,7 +18,7 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 from sandbox.wire.values import TAG, read
 
-from ..styled_lines import Line, Role, Span, columns, duration, indented, line, quoted
+from ..styled_lines import Line, Role, Span, columns, counted, duration, indented, line, quoted
 
 if TYPE_CHECKING:  # for annotations
     from agent_core.base.events import FunctionsChanged
@@ -130,11 +130,6 @@ def _ran(judgment: "Judgment") -> list["StageReport"]:
 def standing_words(standing: str) -> str:
     """Return words for a standing, such as `, on trial` or `, as a draft`."""
     return {"": "", "trial": ", on trial", "draft": ", as a draft"}.get(standing, f", as {standing}")
-
-
-def counted(count: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun in the singular or plural."""
-    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def verdict_line(judgment: "Judgment", joins: str) -> Line:
