@@ -18,7 +18,7 @@ from rich.cells import cell_len
 
 from agent_core.base.untrusted import escaped, one_line, visible
 
-Role = Literal["", "ok", "bad", "warn", "dim", "name", "strong", "alarm"]
+Role = Literal["", "ok", "bad", "warn", "dim", "name", "strong"]
 Span: TypeAlias = tuple[Role, str]
 Line: TypeAlias = tuple[Span, ...]
 
@@ -29,7 +29,6 @@ _SGR: dict[Role, str] = {
     "dim": "2",
     "name": "36",
     "strong": "1",
-    "alarm": "1;37;41",
 }
 
 
@@ -238,13 +237,11 @@ def screen_columns() -> int:
     return max(shutil.get_terminal_size().columns - 1, 1)
 
 
-def wrapped(lines: Iterable[Line], columns: int) -> list[Line]:
-    """Return the lines wrapped to the screen. Text without spaces is broken where necessary."""
-    return list(folded(lines, columns))
-
-
 def folded(lines: Iterable[Line], columns: int, hang: int = HANG) -> Iterator[Line]:
-    """Wrap the lines lazily, so that showing the first rows of a long text wraps only these rows."""
+    """Wrap the lines lazily, so that showing the first rows of a long text wraps only these rows.
+
+    Text without spaces is broken where necessary.
+    """
     for line in lines:
         yield from _fold(line, columns, hang)
 

@@ -16,7 +16,7 @@ from agent_core.interfaces.render.call_log import CallLog, call_line, ended_line
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.live import Live
 from agent_core.interfaces.repl.prompt import gauge
-from agent_core.interfaces.styled_lines import columns, cut, line, meter, plain, quoted, width, wrapped
+from agent_core.interfaces.styled_lines import columns, cut, folded, line, meter, plain, quoted, width
 
 
 def log_of(arguments: str, **given: Any) -> CallLog:
@@ -119,15 +119,15 @@ def test_gauges_meters_and_columns_stay_within_their_cells() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["", "ok"]), st.text()), max_size=5), st.integers(8, 60))
 def test_wrapped_lines_fit_the_screen_and_lose_nothing_but_spaces(spans: list[Any], columns_: int) -> None:
-    shown = ["".join(text for _, text in each) for each in wrapped([tuple(spans)], columns_)]
+    shown = ["".join(text for _, text in each) for each in folded([tuple(spans)], columns_)]
     assert all(width(text) <= columns_ for text in shown)
     assert "".join(shown).replace(" ", "") == re.sub("[ \n\t]", "", "".join(visible(text) for _, text in spans))
 
 
 def test_a_long_line_is_folded_at_words_under_its_indentation_and_behind_its_bar() -> None:
-    shown = plain(wrapped([line("    place: parameter has no description")], 20)).splitlines()
+    shown = plain(folded([line("    place: parameter has no description")], 20)).splitlines()
     assert shown == ["    place: parameter", "      has no", "      description"]
-    shown = plain(wrapped(quoted([line("one two three four")]), 12)).splitlines()
+    shown = plain(folded(quoted([line("one two three four")]), 12)).splitlines()
     assert shown == ["│ one two", "│   three", "│   four"]
 
 

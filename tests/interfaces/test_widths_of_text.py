@@ -18,7 +18,7 @@ from agent_core.base.untrusted import visible
 from agent_core.interfaces.render.grant_question import question_rows
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.live import Live
-from agent_core.interfaces.styled_lines import cut, cut_middle, explained, line, plain, quoted, width, wrapped
+from agent_core.interfaces.styled_lines import cut, cut_middle, explained, folded, line, plain, quoted, width
 from tests.kit.drawing import crossed
 from tests.kit.terminal import Terminal, terminal
 
@@ -53,7 +53,7 @@ def test_every_character_on_which_measures_differ_stays_behind_the_bar_of_its_ro
     ]
     for text in [*ODD, *differing[::7]]:
         screen = pyte.Screen(20, 80)
-        pyte.Stream(screen).feed(plain(wrapped(quoted([line(text * 90, "end")]), 19)).replace("\n", "\r\n"))
+        pyte.Stream(screen).feed(plain(folded(quoted([line(text * 90, "end")]), 19)).replace("\n", "\r\n"))
         rows = [row for row in screen.display if row.strip()]
         assert all(row.startswith("│") for row in rows), f"{text!r}"
 
@@ -74,18 +74,18 @@ def test_text_of_every_kind_comes_to_an_end_on_a_screen_of_hardly_any_columns(te
     live = Live()
     live.blocks.feed(text)
     assert live.draw(columns) is not None
-    assert len(wrapped([line(text), *quoted([line(text)])], columns)) <= 4 * len(text) + 4
+    assert len([*folded([line(text), *quoted([line(text)])], columns)]) <= 4 * len(text) + 4
     assert width(cut(text, columns)) <= columns
     assert width(cut_middle(text, columns)) <= max(columns, 1)
     assert len(explained([(text, text)], columns)) <= 4 * len(text) + 20
-    for made in (render.code_stream("python").draw(text, columns), render.source(text, 1, columns)):
+    for made in (render.CodeStream("python", render.DARK).draw(text, columns), render.source(text, 1, columns)):
         assert "".join(made).count("\n") <= 4 * len(text) + 4
 
 
 @given(st.text(max_size=300))
 def test_a_quoted_text_keeps_its_bar_in_each_row_of_every_screen(text: str) -> None:
     for columns in (5, 8, 40, 80, 200):
-        for row in plain(wrapped(quoted([line(text)]), columns)).splitlines():
+        for row in plain(folded(quoted([line(text)]), columns)).splitlines():
             assert row.startswith("│ ")
             assert max(width(row), cell_len(row), get_cwidth(row)) <= columns
 

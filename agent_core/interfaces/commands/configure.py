@@ -4,38 +4,36 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from agent_core.base.errors import SettingsError, UsageError
+from agent_core.base.late import LateModule
 
 from ..cli_context import AGENT, MODEL, CliContext, workspace_command
 from ..dialog import agreed, ask, say
 from ..faults import fault_lines
 from ..styled_lines import Line, columns, line
 
-
-@dataclass(frozen=True, slots=True)
-class SettingQuestion:
-    """A setting to ask the user for."""
-
-    key: str
-    question: str
+if TYPE_CHECKING:
+    from agent_core.workspace import model_check
+else:
+    model_check = LateModule("agent_core.workspace.model_check")
 
 
-ASKED = (
-    SettingQuestion("model.base_url", "Address of an endpoint, such as http://127.0.0.1:11434/v1"),
-    SettingQuestion("model.name", "Model: its name at the endpoint, or local/NAME"),
-    SettingQuestion("turn.max_steps", "Maximum number of model replies per turn"),
-    SettingQuestion("sandbox.wall_s", "Maximum seconds per function call"),
-    SettingQuestion("agent", "Agent that `knapper run` talks to"),
-    SettingQuestion("memory.preset", "Preset of new agents"),
-    SettingQuestion("memory.persona", "Persona of new agents: a text, or a name from personas/"),
-    SettingQuestion("memory.human", "What new agents know of you: a text, or a name from humans/"),
-)
+ASKED = {
+    "model.base_url": "Address of an endpoint, such as http://127.0.0.1:11434/v1",
+    "model.name": "Model: its name at the endpoint, or local/NAME",
+    "turn.max_steps": "Maximum number of model replies per turn",
+    "sandbox.wall_s": "Maximum seconds per function call",
+    "agent": "Agent that `knapper run` talks to",
+    "memory.preset": "Preset of new agents",
+    "memory.persona": "Persona of new agents: a text, or a name from personas/",
+    "memory.human": "What new agents know of you: a text, or a name from humans/",
+}
+"""The settings to ask the user for."""
 
 
 _WINDOW = "model.context_tokens"
@@ -63,7 +61,6 @@ def configure(context: CliContext, model: str | None, base_url: str | None, **op
     Nothing is asked with --context-tokens alone. A key is never asked for and never written: it comes from
     OPENAI_API_KEY, that of an Azure resource from AZURE_OPENAI_API_KEY.
     """
-    from agent_core.workspace.model_check import in_force
     from agent_core.workspace.workspace import Workspace
 
     given = {"model.base_url": base_url, "model.name": model, _WINDOW: options["context_tokens"]}
@@ -80,7 +77,7 @@ def configure(context: CliContext, model: str | None, base_url: str | None, **op
     if confirms:
         return _confirm(context, root, {"model.name": model}, yes=yes)
     values = _check(given)
-    _check_beginning(root, in_force(root, values)[0])
+    _check_beginning(root, model_check.in_force(root, values)[0])
     if not yes:
         values |= _ask_settings(root, values)
     return _take(context, root, values, yes=yes)
@@ -89,14 +86,13 @@ def configure(context: CliContext, model: str | None, base_url: str | None, **op
 def _confirm(context: CliContext, root: Path, values: dict[str, Any], *, yes: bool) -> int:
     """Confirm the addresses that only the file names, or that of a server that may belong to another user."""
     from agent_core.access.grants.addresses import confirm, unconfirmed
-    from agent_core.workspace.model_check import in_force, unconfirmed_server
 
     from ..menu import address_lines, ask_to_confirm
 
-    settings, environment = in_force(root, values)
+    settings, environment = model_check.in_force(root, values)
     own = [settings, *(settings.using(name) for name in settings.models)]
     named = {url: holder for holder in own if (url := unconfirmed(holder, environment))}
-    if not named and (url := unconfirmed_server(root, settings.model, environment)):
+    if not named and (url := model_check.unconfirmed_server(root, settings.model, environment)):
         named = {url: settings}
     for url, holder in named.items():
         if yes:
@@ -114,12 +110,11 @@ def _take(context: CliContext, root: Path, values: dict[str, Any], *, yes: bool)
     """Test the chosen values, write them if they work or the user insists, and show the remaining steps."""
     from agent_core.access.grants.addresses import UnconfirmedAddress
     from agent_core.workspace.doctor import check_address
-    from agent_core.workspace.model_check import exports, in_force, keep_address, try_model
 
     from ..menu import ask_to_confirm, tested_lines
 
-    settings, environment = in_force(root, values)
-    before = in_force(root, {})[0]
+    settings, environment = model_check.in_force(root, values)
+    before = model_check.in_force(root, {})[0]
     try:  # nothing is sent to an address that only the file names until it is confirmed
         check_address(settings)
     except UnconfirmedAddress as error:
@@ -128,21 +123,19 @@ def _take(context: CliContext, root: Path, values: dict[str, Any], *, yes: bool)
         ask_to_confirm(root, settings, error.url)
     if not context.as_json:
         say([line(("dim", "Trying it with one real request …"))])
-    tested = asyncio.run(try_model(settings.model, environment, root))
+    tested = asyncio.run(model_check.try_model(settings.model, environment, root))
     if not context.as_json or not yes:
         say(tested_lines(tested))
     if tested.window_warning and not yes:
-        values |= _answer(root, SettingQuestion(_WINDOW, "The size of its window in tokens"), None)
+        values |= _answer(root, _WINDOW, "The size of its window in tokens", None)
     keep = tested.ok or (not yes and bool(values) and agreed("Write it anyway?"))
     if keep and values:
-        keep_address(root, values)
-    commands = exports(settings)
+        model_check.keep_address(root, values)
+    commands = model_check.exports(settings)
     document = {
         "file": str(root / "knapper.toml"),
         "written": values if keep else {},
-        "in_force": {
-            key: _value(settings if keep else before, key) for key in (*(setting.key for setting in ASKED), _WINDOW)
-        },
+        "in_force": {key: _value(settings if keep else before, key) for key in (*ASKED, _WINDOW)},
         "tested": tested.to_json(),
         "export": commands,
     }
@@ -151,24 +144,25 @@ def _take(context: CliContext, root: Path, values: dict[str, Any], *, yes: bool)
 
 
 def _check(values: dict[str, Any]) -> dict[str, Any]:
-    from agent_core.workspace.model_check import check_new_address, check_new_name
 
-    checks: dict[str, Callable[[str], str]] = {"model.base_url": check_new_address, "model.name": check_new_name}
+    checks: dict[str, Callable[[str], str]] = {
+        "model.base_url": model_check.check_new_address,
+        "model.name": model_check.check_new_name,
+    }
     set_values = {key: value for key, value in values.items() if value is not None}
     return {key: checks[key](value) if key in checks else value for key, value in set_values.items()}
 
 
 def _ask_settings(root: Path, values: dict[str, Any]) -> dict[str, Any]:
-    from agent_core.workspace.model_check import in_force
 
-    settings, _ = in_force(root, values)
-    say([line(("strong", "In force now")), *_in_force({entry.key: _value(settings, entry.key) for entry in ASKED})])
+    settings, _ = model_check.in_force(root, values)
+    say([line(("strong", "In force now")), *_in_force({key: _value(settings, key) for key in ASKED})])
     say([line(), line(("dim", "Enter keeps the current value. Nothing is written until it has been tried."))])
     answers: dict[str, Any] = {}
-    for setting in ASKED:
-        if setting.key not in values:
-            answers |= _answer(root, setting, _value(settings, setting.key))
-        if setting.key == "model.name" and not (settings.model.base_url or settings.model.name or answers):
+    for key, question in ASKED.items():
+        if key not in values:
+            answers |= _answer(root, key, question, _value(settings, key))
+        if key == "model.name" and not (settings.model.base_url or settings.model.name or answers):
             say(_no_model(root, settings))
     return answers
 
@@ -177,24 +171,22 @@ def _no_model(root: Path, settings: Any) -> list[Line]:  # Any: Settings, which 
     """Return a message if no model is set or found, to show before further questions."""
     from agent_core.base.errors import NoModel
     from agent_core.base.own_environment import environment
-    from agent_core.workspace.model_check import choose_model
 
     try:
-        asyncio.run(choose_model(settings.model, environment(), root))
+        asyncio.run(model_check.choose_model(settings.model, environment(), root))
     except NoModel as error:
         return fault_lines(error.message, "What follows can be set without one; Ctrl-C leaves, and writes nothing.")
     return []
 
 
-def _answer(root: Path, setting: SettingQuestion, now: Any) -> dict[str, Any]:
+def _answer(root: Path, key: str, question: str, now: Any) -> dict[str, Any]:
     """Ask for one setting until the value is valid, and return it. Enter alone returns no value."""
-    from agent_core.workspace.model_check import in_force
 
-    while typed := ask(f"{setting.question} [{_current(setting.key, now)[0]}]:"):
+    while typed := ask(f"{question} [{_current(key, now)[0]}]:"):
         try:
-            settings, _ = in_force(root, _check({setting.key: typed}))
+            settings, _ = model_check.in_force(root, _check({key: typed}))
             _check_beginning(root, settings)
-            return {setting.key: _value(settings, setting.key)}
+            return {key: _value(settings, key)}
         except UsageError as error:
             say(fault_lines(error.message, "" if isinstance(error, SettingsError) else error.fix))
     if typed is None:

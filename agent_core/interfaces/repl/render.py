@@ -61,15 +61,10 @@ Part: TypeAlias = tuple[Style, str]
 class CodeStream:
     """A block of code that is still being written."""
 
-    def __init__(self, language: str, theme: str, *, coloured: bool) -> None:
-        self._lexer: Any = _lexer(language) if coloured else None  # Any: pygments has no types
+    def __init__(self, language: str, theme: str) -> None:
+        self._lexer: Any = _lexer(language) if takes_colour() else None  # Any: pygments has no types
         self._styles = ANSISyntaxTheme(RICH_SYNTAX_THEMES[theme])
         self._stack = ["root"]
-
-    @property
-    def is_coloured(self) -> bool:
-        """True if a lexer is used."""
-        return self._lexer is not None
 
     def draw(self, text: str, columns: int) -> Iterator[str]:
         """Draw the next lines row by row, wrapped to the width."""
@@ -168,11 +163,6 @@ def takes_colour() -> bool:
     return not os.environ.get("NO_COLOR")
 
 
-def code_stream(language: str, theme: str = DARK) -> CodeStream:
-    """Return a code block that is drawn as it arrives."""
-    return CodeStream(language, theme, coloured=takes_colour())
-
-
 def source(code: str, first: int, columns: int, theme: str = DARK, marked: Collection[int] = ()) -> Iterator[str]:
     """Draw Python source with line numbers and colors, row by row; `marked` are line numbers."""
     text = "\n".join(bare_lines(code)).rstrip("\n")
@@ -200,7 +190,7 @@ def _painting(code: str, theme: str) -> tuple[list[list[Part]], Iterator[list[Pa
 
 
 def _python(text: str, theme: str) -> Iterator[list[Part]]:
-    return CodeStream("python", theme, coloured=takes_colour()).lines(text)
+    return CodeStream("python", theme).lines(text)
 
 
 def _cut(row: SourceRow, parts: Sequence[Part], columns: int) -> str:
@@ -343,7 +333,7 @@ class TurnRenderer:
             self._print("\n")
         code = None
         if block.code is not None:
-            code = self._code = self._code or code_stream(block.code, self._theme)
+            code = self._code = self._code or CodeStream(block.code, self._theme)
         self._print(self._draw_block(block, code))
         if block.ends:
             self._code = None

@@ -34,15 +34,15 @@ from ..state import opened_state
 from ..styled_lines import (
     Choice,
     Line,
-    Role,
     Table,
+    coloured,
     cut,
     fitting,
+    folded,
     line,
     painted,
     plain,
     width,
-    wrapped,
 )
 from ..ui import Listener, Voice
 from . import render
@@ -63,16 +63,6 @@ LAST_S = 0.05  # after an Enter that answers; a paste continues within this time
 _BELOW = 3  # other rows: the note on rows left out, the input line, the bar
 _LONGEST_WORD = 2_000
 _LEAST_PAGE = 8  # rows
-_STYLES: dict[Role, str] = {
-    "": "",
-    "ok": "ansigreen",
-    "bad": "ansired",
-    "warn": "ansiyellow",
-    "dim": "ansibrightblack",
-    "name": "ansicyan",
-    "strong": "bold",
-    "alarm": "bold",
-}
 _ANSWERS = "answers with your line if it is an answer; it is not sent as a message."
 _ASIDE = "puts your line aside until you have answered; then a key answers."
 _TYPED = "That was typed text: it is in the line below."
@@ -187,7 +177,7 @@ class Asking:
         decided = self.answer.done() and not self.answer.cancelled()
         ending = self._dialog.ending(self.answer.result()) if decided else line("  ", ("dim", "→ not answered"))
         self._note, self._dialog, columns = "", self._dialog.for_transcript(), self._prompt.columns
-        self._print([*self._question_rows(columns, len(self._below(columns, 1)))[0], *wrapped([ending], columns)])
+        self._print([*self._question_rows(columns, len(self._below(columns, 1)))[0], *folded([ending], columns)])
 
     def draw(self, columns: int) -> StyleAndTextTuples:
         """Draw the question and the keys to fit the screen. Keys count from now on if the user is not typing."""
@@ -198,13 +188,12 @@ class Asking:
             else:
                 self._wait(QUIET_S)
         lines, hidden_rows, _ = self._question_rows(columns, len(self._below(columns, 1)))
-        drawn: StyleAndTextTuples = []
-        for row in [*lines, *self._below(columns, hidden_rows)]:
-            drawn += [*((_STYLES[role], text) for role, text in row), ("", "\n")]
-        return drawn[:-1]
+        rows = coloured([*lines, *self._below(columns, hidden_rows)])
+        return to_formatted_text(ANSI(rows.removesuffix("\n")))
 
     def _below(self, columns: int, hidden_rows: int) -> list[Line]:
-        return wrapped([self._keys(hidden_rows), *([line(("warn", self._note))] if self._note else [])], columns)
+        notes = [line(("warn", self._note))] if self._note else []
+        return [*folded([self._keys(hidden_rows), *notes], columns)]
 
     def _keys(self, hidden_rows: int) -> Line:
         if self.state == "word":
