@@ -151,11 +151,9 @@ def test_the_fix_of_a_fix_gives_the_text_that_the_gate_judged(tmp_path: Path) ->
     source = "import os\n\n\ndef f(x: int) -> int:\n    return x\n"
     fix = {"code": "hint", "message": "wrote hints", "diff": ""}
     verdict = {"name": "f", "path": str(file), "problems": [], "fixes": [fix], "source": source}
-    pieces: list[str] = []
-    log = SarifLog(pieces.append, "1.0.0", tmp_path)
+    log = SarifLog(tmp_path)
     log.add(Judgment.from_json(verdict))
-    log.close()
-    (result,) = json.loads("".join(pieces))["runs"][0]["results"]
+    (result,) = json.loads(log.text())["runs"][0]["results"]
     lines = file.read_text().splitlines(keepends=True)
     for change in reversed(result["fixes"][0]["artifactChanges"][0]["replacements"]):
         region = change["deletedRegion"]
@@ -165,7 +163,5 @@ def test_the_fix_of_a_fix_gives_the_text_that_the_gate_judged(tmp_path: Path) ->
 
 def test_an_empty_log_and_one_that_was_cut_off_are_whole_documents(tmp_path: Path) -> None:
     for whole in (True, False):
-        pieces: list[str] = []
-        SarifLog(pieces.append, "1.0.0", tmp_path).close(whole=whole)
-        (run,) = json.loads("".join(pieces))["runs"]
+        (run,) = json.loads(SarifLog(tmp_path).text(whole=whole))["runs"]
         assert (run["results"], run["invocations"]) == ([], [{"executionSuccessful": whole}])

@@ -8,7 +8,7 @@ import json
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -80,7 +80,7 @@ def check(context: CliContext, **options: Any) -> int:  # Any: the options above
     policy: Policy = "agent" if options["strict"] else options["policy"]
     named = options["name"], options["module"]
     selection = CheckRequest(options["paths"], policy, *named, context.root, is_read=options["reader"])
-    log = SarifLog(sys.stdout.write, __version__, Path()) if options["sarif"] else None
+    log = SarifLog(Path()) if options["sarif"] else None
     shown = options["quiet"], options["diffs"], options["details"]
     with _Told(context, log, ProgressBar(count(selection), "judged"), *shown) as printer:
         with_any_workspace(context, lambda workspace: workspace.functions.batch.check(selection, printer.take))
@@ -148,8 +148,7 @@ class _Told:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.progress.__exit__()
         if self.log is not None and (self.counts["judged"] or kind in (None, KeyboardInterrupt)):
-            self.log.close(whole=self.is_whole)
-            sys.stdout.flush()
+            click.echo(self.log.text(whole=self.is_whole))
         if self.context.as_json or self.log is not None:
             return
         if self.is_whole or kind is KeyboardInterrupt:
@@ -238,12 +237,11 @@ async def audit(door: Door, *, is_sarif: bool = False) -> Result:
     if is_sarif:
         from agent_core.functions.service.judgment import Judgment
 
-        log = SarifLog(sys.stdout.write, __version__, door.workspace.root, "audit")
+        log = SarifLog(door.workspace.root, "audit")
         for finding in report.findings:
             path = str(door.workspace.root / finding.problem.where.path)
             log.add(Judgment({}, name=finding.function, path=path, problems=(finding.problem,)))
-        log.close()
-        sys.stdout.flush()
+        click.echo(log.text())
         return Result(None)
     trouble = [line(("warn", "~ "), f"Confusable functions were not looked for: {report.trouble}")]
     hint = "" if report.functions else "There is no function. Next: knapper run, and ask for one."
@@ -278,7 +276,7 @@ async def tend(door: Door, *, applies: bool = False, undone: str | None = None) 
     return Result(report, tending_lines(report, door.typed))
 
 
-# Verdicts as a SARIF 2.1.0 log, which editors and code scanning services read, written incrementally.
+# Verdicts as a SARIF 2.1.0 log, which editors and code scanning services read.
 # Rejections are errors, warnings are warnings, and fixes are notes with their changes. The format follows GitHub's code
 # scanning: rules with descriptions, one location per result, relative URIs, fingerprints.
 
@@ -290,45 +288,33 @@ _BASE = "SRCROOT"
 
 
 class SarifLog:
-    """A log with one run; `close` ends it and keeps it valid, however much was written."""
+    """A log with one run."""
 
-    def __init__(self, write: Callable[[str], object], version: str, root: Path, finder: str = "gate") -> None:
+    def __init__(self, root: Path, finder: str = "gate") -> None:
         """Begin a log of the findings of the `finder`."""
         self._finder = finder
-        self._write = write
-        self._version = version
         self._root = root.resolve()
+        self._found: list[Document] = []
         self._rules: dict[str, Document] = {}
         self._seen: Counter[str] = Counter()
-        self._began = False
 
     def add(self, judgment: "Judgment") -> None:
-        """Write the results of one verdict."""
-        for result in self._results(judgment):
-            self._write(",\n" if self._began else self._head())
-            self._write(json.dumps(result))
-            self._began = True
+        """Add the results of one verdict."""
+        self._found += self._results(judgment)
 
-    def close(self, *, whole: bool = True) -> None:
-        """End the log and record whether everything requested was judged."""
-        if not self._began:
-            self._write(self._head())
-        driver = {
-            "name": "Knapper",
-            "version": self._version,
-            "semanticVersion": self._version,
-            "rules": list(self._rules.values()),
-        }
-        tail = {
-            "tool": {"driver": driver},
+    def text(self, *, whole: bool = True) -> str:
+        """Return the log, which says whether everything requested was judged."""
+        rules = list(self._rules.values())
+        run = {
+            "results": self._found,
+            "tool": {
+                "driver": {"name": "Knapper", "version": __version__, "semanticVersion": __version__, "rules": rules}
+            },
             "columnKind": "unicodeCodePoints",
             "originalUriBaseIds": {_BASE: {"description": {"text": "The folder in which the check ran."}}},
             "invocations": [{"executionSuccessful": whole}],
         }
-        self._write(f"], {json.dumps(tail)[1:]}]}}\n")
-
-    def _head(self) -> str:
-        return f'{{"$schema": {json.dumps(SCHEMA)}, "version": "2.1.0", "runs": [{{"results": ['
+        return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
     def _results(self, judgment: "Judgment") -> Iterator[Document]:
         for problem in judgment.problems:

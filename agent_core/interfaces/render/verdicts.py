@@ -84,23 +84,24 @@ def folded_lines(judgment: "Judgment", where: str) -> list[Line]:
 
 def verdict_headline(judgment: "Judgment", joins: str) -> Line:
     """Return a line with the verdict, the standing, and the result of the examples."""
-    name, stages = judgment.name or judgment.path, judgment.stages
     tried = examples_note(judgment)
     is_known = judgment.admitted and judgment.reach is not None
     reached = one_line(reach_words(judgment.reach or ())) if is_known else ""
-    tail: Span = ("dim", f"  {' · '.join(filter(None, [tried, reached, duration(_elapsed_seconds(stages))]))}")
-    if judgment.admitted:
-        return _joined_line(judgment, joins, tail)
+    tail: Span = ("dim", f"  {' · '.join(filter(None, [tried, reached, duration(_elapsed_seconds(judgment.stages))]))}")
     refusals = len(judgment.refusals)
     warnings = len(judgment.problems) - refusals
     counts = [counted(refusals, "problem")] + [counted(warnings, "hint")] * bool(warnings)
-    return line(("bad", "✗ "), ("name", name), f" refused: {', '.join(counts)}", tail)
+    return _head_line(judgment, joins, ", ".join(counts), tail)
 
 
-def _joined_line(judgment: "Judgment", joins: str, tail: Span) -> Line:
-    """Return a line for an admitted function with its standing, marked with a warning if its examples fail."""
-    mark: Span = ("warn", "~ ") if judgment.fails_examples else ("ok", "✓ ")
+def _head_line(judgment: "Judgment", joins: str, refusal: str, tail: Span) -> Line:
+    """Return a line for an admitted function with its standing, marked with a warning if its examples fail, or for a
+    rejected one with the `refusal`.
+    """
     name = judgment.name or judgment.path
+    if not judgment.admitted:
+        return line(("bad", "✗ "), ("name", name), f" refused: {refusal}", tail)
+    mark: Span = ("warn", "~ ") if judgment.fails_examples else ("ok", "✓ ")
     what = f": {judgment.back} is back" if judgment.back else f" {joins} {judgment.module}"
     return line(mark, ("name", name), f"{what}{standing_words(judgment.standing)}", tail)
 
@@ -136,16 +137,13 @@ def verdict_line(judgment: "Judgment", joins: str) -> Line:
     """Return a verdict on one line, with the codes of its problems, which a `Legend` explains."""
     if judgment.error and not judgment.problems:
         return line(("bad", "✗ "), bare_lines(judgment.error)[0])
-    name = judgment.name or judgment.path
     refusals, warnings = _codes(judgment.refusals), _codes(row for row in judgment.problems if row.severity == "warns")
     where = min((row.where.line for row in judgment.problems if row.where.line), default=judgment.line)
     place = f"  {judgment.path}:{where}" if where and judgment.path.endswith(".py") else ""
     told = [f"fixed: {', '.join(dict.fromkeys(fix.code for fix in judgment.fixes))}"] * bool(judgment.fixes)
     told += [f"warns: {warnings}"] * bool(warnings)
     tail: Span = ("dim", f"{place}{''.join(f' · {part}' for part in told)}")
-    if judgment.admitted:
-        return _joined_line(judgment, joins, tail)
-    return line(("bad", "✗ "), ("name", name), f" refused: {refusals}", tail)
+    return _head_line(judgment, joins, refusals, tail)
 
 
 def _codes(problems: Iterable["Problem"]) -> str:
