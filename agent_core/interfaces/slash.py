@@ -295,11 +295,8 @@ async def _shell(conversation: Conversation, words: str) -> None:
         raise UsageError(message, fix=f"Type !{one_line(command, 60)} && COMMAND.")
     async with conversation.command():
         with conversation.at_files("while that ran"):
-            conversation.voice.status(f"running, without input or a terminal; Ctrl-C ends it: {one_line(command, 60)}")
-            try:
+            with conversation.waiting(f"running, without input or a terminal; Ctrl-C ends it: {one_line(command, 60)}"):
                 output, code = await _run(conversation, command)
-            finally:
-                conversation.voice.status("")
             failed = f"exit code {code}" if code else ""
             shown = shorten(output.rstrip("\n"), _MOST_OUTPUT) if output.strip() else ""
             conversation.ran.append(command_block(one_line(command, 1_000), failed, shown))

@@ -24,7 +24,6 @@ from .attachments import headline
 from .commands.functions import results_of, revoked
 from .commands.verb import Door, Result, SourceProgress
 from .conversation import Conversation
-from .manual_edits import write_section
 from .render.function_view import shown_line
 from .slash_catalog import BY_NAME, VERBS, needed, verb_of
 from .state import WorkspaceState, opened_state
@@ -235,11 +234,10 @@ async def _grants(conversation: Conversation, words: str) -> Result:
 
 async def _section(conversation: Conversation, words: str) -> Result:
     """List the sections of the system message, set one, or drop one."""
-    sections = conversation.agent.memory.sections
     name, _, arguments = words.partition(" ")
     position, _, text = arguments.strip().partition(" ")
     if not name or not position:
-        rows = [row for row in await sections.list() if name in ("", row.name)]
+        rows = [row for row in await conversation.agent.memory.sections.list() if name in ("", row.name)]
         shown = [
             [line(("name", row.name), ("dim", f"  at {row.position}")), *map(line, bare_lines(row.text))]
             for row in rows
@@ -249,8 +247,8 @@ async def _section(conversation: Conversation, words: str) -> Result:
         return Result(None, [row for lines in shown for row in lines], hint)
     if position != "drop" and not (position.lstrip("-").isdigit() and text.strip()):
         raise UsageError("A section has a name, a position and a text.", fix="Type /memory section NAME 10 TEXT.")
-    number, text = (0, "") if position == "drop" else (int(position), text.strip())
-    return Result(None, [line(("ok", "✓ "), await write_section(sections, name, number, text))])
+    options = ["--value="] if position == "drop" else [f"--position={int(position)}", f"--value={text.strip()}"]
+    return await run_shell(conversation, "memory", "edit", "--section", *options, "--", name)
 
 
 _TARGETS: Final = ("message", "turn", "before")

@@ -69,7 +69,7 @@ async def history(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Resu
     help="Read the value from a file; - reads standard input.",
 )
 @click.option("--section", is_flag=True, help="LABEL is a section of the system message; an empty text removes it.")
-@click.option("--position", type=int, default=0, help="The position of the section, lowest first.")
+@click.option("--position", type=int, help="The position of the section, lowest first.")
 @click.option("--limit", type=click.IntRange(1), help="The new limit of the block, in characters.")
 @click.option("--description", metavar="TEXT", help="What belongs in the block, as the agent reads it.")
 @click.option("--version", type=click.IntRange(1), help="Only if the block is still at this version.")
@@ -85,7 +85,7 @@ async def edit(door: Door, label: BlockLabel, *, agent: OfAgent, **options: Any)
     if options["section"]:
         had = next((row for row in await owner.memory.sections.list() if row.name == label), None)
         text = value if value is not None else await _text_from_editor(door, label, had.text if had else "")
-        position = options["position"] or (had.position if had else 0)
+        position = options["position"] if options["position"] is not None else had.position if had else 0
         outcome = (
             None if text is None else await manual_edits.write_section(owner.memory.sections, label, position, text)
         )
