@@ -30,7 +30,8 @@ _COMMANDS = (
     *("serve", "login", "worker", "mcp", "tokens", "schema", "models", "state", "storage", "doctor"),
 )
 _ELSEWHERE = {
-    **{"worker": "agents", "log": "memory", "models": "configure", "login": "serve", "tokens": "serve"},
+    **{"calls": "functions", "worker": "agents", "helpers": "agents", "log": "memory", "sources": "memory"},
+    **{"models": "configure", "login": "serve", "tokens": "serve"},
     **dict.fromkeys(("init", "schema", "state", "storage", "secrets", "doctor"), "setup"),
 }
 """The module in `commands` for each command with a module of another name."""

@@ -32,8 +32,7 @@ from sandbox.wire.values import BODY, TAG
 
 from . import slash_shell, undo
 from .attachments import command_block, named_in, with_blocks
-from .commands.calls import stopping_first
-from .commands.functions import challenge_hint, ended, judged
+from .commands.functions import challenge_hint, ended, judged, stopping_first
 from .commands.verb import ALWAYS, CommandEntry
 from .conversation import Conversation, made_line
 from .manual_edits import text_from_editor

@@ -11,12 +11,9 @@ from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
 
 from .attachments import first_named
-from .commands.agents import agents
-from .commands.calls import calls
-from .commands.functions import functions
-from .commands.helpers import helpers
-from .commands.memory import log, memory
-from .commands.sources import sources
+from .commands.agents import agents, helpers
+from .commands.functions import calls, functions
+from .commands.memory import log, memory, sources
 from .commands.verb import ALONE, ALWAYS, CommandEntry, Verb
 
 NOUNS: Final[Mapping[str, click.Command]] = {

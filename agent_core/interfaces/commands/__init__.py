@@ -1,3 +1,3 @@
-"""The commands, one module per noun: each command parses, calls one thing, and renders the result."""
+"""The commands, one module per subject: each command parses, calls one thing, and renders the result."""
 
 __all__: list[str] = []

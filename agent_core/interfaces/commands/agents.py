@@ -1,4 +1,4 @@
-"""`knapper agents`: show, delete, export and import agents; run and control agents that work together."""
+"""`knapper agents`, `helpers` and `worker`: agents as files, agents that work together, and those that others call."""
 
 import asyncio
 import signal
@@ -11,15 +11,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_core.base import machine
+from agent_core.base.errors import UsageError
+from agent_core.base.late import LateModule
 
 from ..cli_context import CliContext, must_have, workspace_command
 from ..faults import turn_fault
-from ..styled_lines import Line, counted, line
-from .verb import AgentName, Door, Opens, Result, slash, verb
+from ..render.verdicts import problem_lines
+from ..styled_lines import Line, Span, counted, line
+from .verb import AgentName, Door, Opens, Reason, Result, slash, verb
 
 if TYPE_CHECKING:  # slow to import
     from agent_core.base.events import Event
+    from agent_core.workspace.helper_changes import HelperVerdict
     from agent_core.workspace.workspace import Workspace
+
+    from ..render import agent_view
+else:
+    agent_view = LateModule("agent_core.interfaces.render.agent_view")
 
 _WATCH_S = 1.0
 
@@ -44,22 +52,20 @@ def agents() -> None:
 @verb(agents, opens=Opens.NOTHING, scopes=("read", "chat"))
 async def list_(door: Door) -> Result:
     """List the agents. Shows how much each has said and remembers."""
-    from ..render.agent_view import agents_listing, listing_lines
 
     async with door.state() as state:
-        data = await agents_listing(state)
+        data = await agent_view.agents_listing(state)
     hint = "" if data["agents"] else "Nobody has talked to an agent here yet. Next: knapper run"
-    return Result(data, listing_lines(data, door.agent_name), hint)
+    return Result(data, agent_view.listing_lines(data, door.agent_name), hint)
 
 
 @verb(agents, opens=Opens.NOTHING, scopes=("read",))
 async def show(door: Door, name: AgentName) -> Result:
     """Show one agent. Includes its settings, blocks, sections and sources, with counts of each."""
-    from ..render.agent_view import agent_facts, facts_lines
 
     async with door.state() as state:
-        data = await agent_facts(state, name)
-    return Result(data, facts_lines(data))
+        data = await agent_view.agent_facts(state, name)
+    return Result(data, agent_view.facts_lines(data))
 
 
 @verb(agents, opens=Opens.NOTHING, scopes=("admin",))
@@ -108,13 +114,11 @@ async def import_(door: Door, file: str, **options: Any) -> Result:  # Any: the 
     """
     from agent_core.workspace.portable import ImportOptions, read_file
 
-    from ..render.agent_view import report_lines
-
     text = read_file(file)
     request = ImportOptions(file_name=Path(file).stem, **options)
     async with door.state() as state:
         reports = await state.moves.take_in(text, request)
-    lines = [row for report in reports for row in report_lines(report, is_tried=request.dry_run)]
+    lines = [row for report in reports for row in agent_view.report_lines(report, is_tried=request.dry_run)]
     hint = f"Next: knapper run --agent {reports[0].name}" if reports and not request.dry_run else ""
     return Result({"agents": [report.to_json() for report in reports], "dry_run": request.dry_run}, lines, hint)
 
@@ -123,13 +127,12 @@ async def import_(door: Door, file: str, **options: Any) -> Result:  # Any: the 
 @click.option("--until-idle", is_flag=True, help="End when nothing is due and no turn runs.")
 async def run(door: Door, *, until_idle: bool) -> Result:
     """Run agents without a prompt: what others sent them, until Ctrl-C. Shows one line for each turn."""
-    from ..render.agent_view import behind_lines
 
     counts = {"turns": 0}
 
     def hear(event: "Event") -> None:
         counts["turns"] += event.type == "turn_ended"
-        door.show(behind_lines(event))
+        door.show(agent_view.behind_lines(event))
 
     async with door.workspace.runner(hear, on_fault=lambda *fault: door.show([turn_fault(*fault)])) as runner:
         ended = asyncio.Event()
@@ -204,7 +207,6 @@ async def _event_listeners(
 async def _work(
     context: CliContext, workspace: "Workspace", slots: int, grace: float, hearers: Sequence[Callable[["Event"], None]]
 ) -> None:
-    from ..render.agent_view import behind_lines
     from ..styled_lines import write
     from .serve import stopping
 
@@ -214,7 +216,7 @@ async def _work(
     def heard(event: "Event") -> None:
         for hear in hearers:
             hear(event)
-        show(behind_lines(event))
+        show(agent_view.behind_lines(event))
 
     async with workspace.worker(heard, slots=slots, on_fault=lambda *fault: show([turn_fault(*fault)])) as runner:
         context.tell(f"At work for {workspace.store.place}, {slots} agents at once. Ctrl-C stops it.")
@@ -231,14 +233,14 @@ async def tree(door: Door) -> Result:
     """Show what all agents do: state, who waits for whom since when, what was spent, and why."""
     from agent_core.workspace.group_file import file_problems
 
-    from ..render.agent_view import tree_lines
-
     async with _open_supervision(door) as (supervision, state, files):
         states = await supervision.tree()
         problems = file_problems(state.root, files)
     hint = "" if states else "There is none yet. An agent is a file: agents/NAME.toml"
     document = {"agents": [state.to_json() for state in states], "problems": [one.to_json() for one in problems]}
-    return Result(document, tree_lines(states), hint, aside=[line(("bad", str(problem))) for problem in problems])
+    return Result(
+        document, agent_view.tree_lines(states), hint, aside=[line(("bad", str(problem))) for problem in problems]
+    )
 
 
 @slash("agents watch")
@@ -246,14 +248,13 @@ async def tree(door: Door) -> Result:
 @click.option("--seconds", type=float, default=None, help="End after so long; by default, with Ctrl-C.")
 async def watch(door: Door, seconds: float | None) -> Result:
     """Show the tree again whenever it changes."""
-    from ..render.agent_view import tree_lines
 
     shown: list[Line] = []
     async with _open_supervision(door) as (supervision, *_):
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while True:
-                    lines = tree_lines(await supervision.tree())
+                    lines = agent_view.tree_lines(await supervision.tree())
                     if lines != shown:
                         door.show([*([line("")] if shown else []), *lines])
                         shown = lines
@@ -331,3 +332,112 @@ async def _open_supervision(door: Door) -> AsyncIterator[Any]:  # Any: view, sta
 
 def _success(document: dict[str, Any], text: str, hint: str = "") -> Result:  # Any: JSON
     return Result(document, [line(("ok", "✓ "), text)], f"Next: {hint}" if hint else "")
+
+
+# `knapper helpers`: narrow agents that other agents call as functions.
+
+_file = click.option(
+    "--file", "file", metavar="FILE", type=click.Path(allow_dash=True), help="The file; - reads standard input."
+)
+
+
+@click.group()
+def helpers() -> None:
+    """List, show, check, create, edit and delete helpers; propose new ones."""
+
+
+@verb(helpers, "list", opens=Opens.READABLE, scopes=("read",))
+async def list_helpers(door: Door) -> Result:
+    """List the helpers, and the files that were rejected."""
+
+    data, problems = await agent_view.helpers_document(door.workspace), door.workspace.helpers.problems
+    is_empty = not data["helpers"] and not problems
+    hint = "There is no helper yet. Next: knapper helpers create NAME --file FILE" if is_empty else ""
+    return Result(data, [*agent_view.list_lines(data["helpers"]), *problem_lines(problems)], hint)
+
+
+@verb(helpers, "show", opens=Opens.READABLE, scopes=("read",))
+async def show_helper(door: Door, name: str) -> Result:
+    """Show a helper: its schema, functions, budget, file, and its last runs."""
+
+    data = await agent_view.helper_document(door.workspace, name)
+    return Result(data, [*agent_view.helper_facts_lines(data), *agent_view.source_lines(data["text"])])
+
+
+@verb(helpers)
+@click.argument("name", default="", metavar="[NAME|FILE]")
+async def check(door: Door, name: str) -> Result:
+    """Judge a helper, or the file of one, without changing anything. Without NAME, judge all."""
+    library = door.workspace.helpers
+    await library.refresh(is_told=False)
+    if not name:
+        problems = [problem.to_json() for problem in library.problems]
+        count = len(library.helpers)
+        mark: Span = ("dim", "  ") if problems else ("ok", "✓ ")
+        good = [line(mark, "1 helper is in force" if count == 1 else f"{count} helpers are in force")]
+        return Result({"problems": problems}, [*problem_lines(library.problems), *good], code=1 if problems else 0)
+    is_file = name.endswith(".toml") or name == "-"
+    text = door.read(name) if is_file else library.text(name)
+    verdict = await door.workspace.helper_changes.check(Path(name).stem if is_file else name, text)
+    return _verdict_result(verdict, "is a good helper")
+
+
+@verb(helpers, opens=Opens.ASKING, scopes=("edit",))
+@_file
+async def create(door: Door, name: str, *, file: str | None, reason: Reason) -> Result:
+    """Create a helper from a file, if it passes its gate."""
+    if file is None:
+        raise UsageError("A helper is made from a file.", fix=f"Next: knapper helpers create {name} --file FILE")
+    verdict = await door.workspace.helper_changes.create(name, door.read(file), door.workspace.by_user(reason))
+    return _verdict_result(verdict, "was created")
+
+
+@verb(helpers, opens=Opens.ASKING, scopes=("edit",))
+@_file
+async def edit(door: Door, name: str, *, file: str | None, reason: Reason) -> Result:
+    """Replace the file of a helper, if the new one passes its gate."""
+    if file is None:
+        path = f"helpers/{name}.toml"
+        raise UsageError("The new text comes from a file.", fix=f"Give it with --file FILE, or edit {path} itself.")
+    verdict = await door.workspace.helper_changes.replace(name, door.read(file), door.workspace.by_user(reason))
+    return _verdict_result(verdict, "was changed")
+
+
+@verb(helpers, "delete", opens=Opens.ASKING, scopes=("edit",))
+async def delete_helper(door: Door, name: str, *, reason: Reason) -> Result:
+    """Delete a helper that no other helper names. Its history is kept."""
+    verdict = await door.workspace.helper_changes.delete(name, door.workspace.by_user(reason))
+    return _verdict_result(verdict, "was deleted", f"To undo: knapper helpers rollback {name}")
+
+
+@verb(helpers, opens=Opens.READABLE, scopes=("read",))
+async def history(door: Door, name: str) -> Result:
+    """Show the versions of a helper: when, by whom and why, those of a deleted one too."""
+
+    await door.workspace.helpers.refresh(is_told=False)
+    versions = await door.workspace.helpers.history(name)
+    return Result({"name": name, "versions": versions}, agent_view.history_lines(versions))
+
+
+@verb(helpers, opens=Opens.ASKING, scopes=("edit",))
+async def rollback(door: Door, name: str, version: str = "", *, reason: Reason) -> Result:
+    """Restore an earlier version of a helper, or a deleted one; by default, one version further back each time."""
+    verdict = await door.workspace.helper_changes.rollback(name, version, door.workspace.by_user(reason))
+    return _verdict_result(verdict, "was restored")
+
+
+@verb(helpers, scopes=("read",))
+async def propose(door: Door) -> Result:
+    """Draft a helper for each set of functions that recorded turns used together, with the figures why."""
+
+    data = await door.workspace.helper_proposals()
+    least = "in three turns, and in half of the turns of the less used one"
+    hint = "" if data else f"No functions were used together often enough: {least}."
+    return Result({"proposals": data}, agent_view.proposal_lines(data), hint)
+
+
+def _verdict_result(verdict: "HelperVerdict", done: str, hint: str = "") -> Result:
+
+    return Result(
+        verdict, agent_view.verdict_lines(verdict, done), hint if verdict.admitted else "", 0 if verdict.admitted else 1
+    )

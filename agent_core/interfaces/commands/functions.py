@@ -1,11 +1,11 @@
-"""`knapper functions`: commands for people and scripts to manage functions and their packages."""
+"""`knapper functions` and `calls`: commands to manage functions and their packages, and to look at recorded calls."""
 
 import ast
 import json
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,12 +36,15 @@ from ..render.function_view import (
 )
 from ..render.verdicts import (
     COMMAND,
+    call_lines,
+    calls_lines,
     changes_line,
     compact_call,
     examples_lines,
     folded_lines,
     outcome_lines,
     problem_lines,
+    replay_lines,
     save_lines,
     trace_lines,
     value_lines,
@@ -49,7 +52,7 @@ from ..render.verdicts import (
 )
 from ..styled_lines import Line, Span, line, plain
 from .checking import audit, check, export, import_, tend
-from .verb import ALWAYS, CandidateName, Door, FunctionName, Opens, Reason, Result, VersionRef, slash, verb
+from .verb import ALWAYS, CallNumber, CandidateName, Door, FunctionName, Opens, Reason, Result, VersionRef, slash, verb
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.access.grants import Grants, Question
@@ -610,3 +613,71 @@ def package_lines(listing: "PackageListing") -> Iterator[Line]:
 
 for _command in (check, import_, export, audit, tend):
     functions.add_command(_command)
+
+
+# `knapper calls`: recorded calls, and replays of them.
+
+
+@click.group()
+def calls() -> None:
+    """List, show and replay recorded calls of functions."""
+
+
+@verb(calls, "list", opens=Opens.READABLE, scopes=("read",))
+@click.option("--failed", is_flag=True, help="Only calls that raised an error or were stopped.")
+async def list_calls(door: Door, function: FunctionName = "", *, failed: bool) -> Result:
+    """List the calls that can be replayed, newest first."""
+    records = await door.functions.replays.of(door.owners).calls(function, failed=failed)
+    return Result(records, calls_lines(records), "" if records else "No such call is recorded.")
+
+
+@verb(calls, "show", opens=Opens.READABLE, scopes=("read",))
+async def show_call(door: Door, call: CallNumber) -> Result:
+    """Show a call: its arguments, what it got through `self`, and its outcome."""
+    record = await door.functions.replays.of(door.owners).show(call)
+    return Result(record, call_lines(record))
+
+
+@verb(calls, scopes=("edit",))
+@click.option(
+    "--version",
+    metavar="V",
+    default="",
+    help="The version to run: `now`, or one from `functions history`. By default, that of the recorded call.",
+)
+@click.option("--debug", "is_debugged", is_flag=True, help="Stop where it raised, or at its first line.")
+async def replay(door: Door, call: CallNumber, *, version: str, is_debugged: bool) -> Result:
+    """Replay a call with the original arguments, time zone, random seed and fetches.
+
+    The exit code is 1 if the outcome differs.
+    """
+    replays = door.functions.replays.of(door.owners)
+    if not is_debugged:
+        result = await replays.replay(call, version)
+    else:
+        debugger, then = door.debugger(), await replays.show(call)
+        if then.outcome.outcome == "raised":
+            result = await replays.replay(call, version, looks_back=True, debugger=debugger)
+        else:
+            with stopping_first(door, then.call.function):
+                result = await replays.replay(call, version, debugger=debugger)
+    return Result(result, replay_lines(result), code=0 if result.same or result.quit else 1)
+
+
+@contextmanager
+def stopping_first(door: Door, function: str) -> Iterator[None]:
+    """Make a function stop at its first line while the block runs. Keep a breakpoint that the user has there.
+
+    Raises:
+        UsageError: there is no such function.
+    """
+    from agent_core.functions.debug import Breakpoint
+
+    breakpoints, snapshot = door.workspace.debugging.breakpoints, door.functions.registry.snapshot()
+    before = {entry.breakpoint.id for entry in breakpoints.placed(snapshot)}
+    placed = breakpoints.arm(Breakpoint(0, function, "", 0, once=True), 0, snapshot)
+    try:
+        yield
+    finally:
+        if placed.breakpoint.id not in before:
+            breakpoints.clear(id=placed.breakpoint.id)

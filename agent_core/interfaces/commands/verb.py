@@ -294,11 +294,12 @@ class Verb(click.Command):
 
 
 def verb(
-    group: click.Group | None = None, *, opens: Opens = Opens.WORKSPACE, scopes: "Sequence[Scope]" = ()
+    group: click.Group | None = None, name: str = "", *, opens: Opens = Opens.WORKSPACE, scopes: "Sequence[Scope]" = ()
 ) -> Callable[[Handler], Verb]:
     """Turn a handler into a command: its parameters become arguments, except options of decorators below this one.
 
-    A token needs one of the `scopes` to run it over a server; without any, it does not work there.
+    It is named as the handler, unless there is a `name`. A token needs one of the `scopes` to run it over a server;
+    without any, it does not work there.
     """
 
     def decorate(handler: Handler) -> Verb:
@@ -318,7 +319,7 @@ def verb(
         own = getattr(handler, "__click_params__", [])
         callback = workspace_command(run, [name for option in own for name in option.opts], over_server=bool(scopes))
         vars(callback)["__click_params__"] += own
-        command = click.command(run.__name__.strip("_").replace("_", "-"), cls=Verb)(callback)
+        command = click.command(name or run.__name__.strip("_").replace("_", "-"), cls=Verb)(callback)
         command.handler, command.opens, command.scopes, command.kinds = handler, opens, scopes, kinds
         if group is not None:
             group.add_command(command)

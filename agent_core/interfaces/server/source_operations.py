@@ -27,7 +27,7 @@ from agent_core.workspace.agent_files import first_problems
 from agent_core.workspace.group_file import FOLDER, GroupFile
 from agent_core.workspace.helper_changes import HelperVerdict
 
-from ..commands.sources import report_json, source_json
+from ..commands.memory import report_json, source_json
 from ..render.agent_view import helper_document, helpers_document
 from .failures import ApiRefusal, NotThere, rejected
 from .identity import NotAllowed
