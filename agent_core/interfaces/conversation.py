@@ -47,8 +47,8 @@ RunCommand = Callable[["Conversation", str], Awaitable[None]]
 class UndoLog:
     """The functions and helpers touched and the messages sent in a session."""
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        self.began = clock()
+    def __init__(self) -> None:
+        self.began = time.time()
         self.touched: dict[str, None] = {}
         self.messages: list[tuple[float, str, str, str]] = []
         """The time, agent, turn, and text of each: a message, or the event that began a turn."""
@@ -56,7 +56,6 @@ class UndoLog:
         """True if something was forgotten in this session, which cannot be undone."""
         self.undone: dict[tuple[str, int], int] = {}
         """Versions created by undo, which are not actions, with the number of earlier versions that each cancels."""
-        self._clock = clock
         self._turns: dict[str, set[str]] = {}
 
     def hear(self, event: Event) -> None:
@@ -65,7 +64,7 @@ class UndoLog:
             case TurnStarted():
                 said = headline(event.message) or event.event
                 self._turns.setdefault(event.agent, set()).add(event.turn)
-                self.messages.append((self._clock(), event.agent, event.turn, said))
+                self.messages.append((time.time(), event.agent, event.turn, said))
             case TurnEnded():
                 self.touch(Receipt.from_json(event.made).names(*TOUCHED))
             case FunctionsChanged():

@@ -239,9 +239,9 @@ async def typed_line(question: str) -> str | None:
     return None if typed is None else typed.strip()
 
 
-def agreed(question: str, *, is_final: bool = False) -> bool:
+def agreed(question: str) -> bool:
     """Ask a yes-or-no question where no event loop runs."""
-    return asyncio.run(agrees(question, is_final=is_final))
+    return asyncio.run(agrees(question))
 
 
 def ask(question: str) -> str | None:

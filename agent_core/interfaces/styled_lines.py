@@ -46,9 +46,9 @@ def warned(warning: str) -> list[Line]:
     return [line(("warn", f"! {first}")), *(line("  ", text) for text in others)] if warning else []
 
 
-def indented(lines: Iterable[Line], by: int = 2) -> list[Line]:
+def indented(lines: Iterable[Line]) -> list[Line]:
     """Return the same lines, indented."""
-    return [(("", " " * by), *spans) for spans in lines]
+    return [(("", "  "), *spans) for spans in lines]
 
 
 def quoted(lines: Iterable[Line]) -> list[Line]:

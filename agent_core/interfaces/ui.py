@@ -62,7 +62,7 @@ class PlainText:
         self._log = log
         self._can_follow = can_follow
         self._open_line = False
-        self._said = self._heard = ""
+        self._heard = ""
         self._step = 0
         self._began = time.monotonic()
         self._denied: list[events.GrantAnswered] = []
@@ -77,7 +77,7 @@ class PlainText:
             self._status.show(status)
         if event.step != self._step:
             self._end_line()
-            self._step, self._said = event.step, ""
+            self._step = event.step
         match event:
             case events.TurnStarted():
                 self._began, self._heard = time.monotonic(), ""
@@ -114,7 +114,6 @@ class PlainText:
     def _say(self, text: str) -> None:
         sys.stdout.write(visible(text))
         sys.stdout.flush()
-        self._said += text
         self._heard += text
         self._open_line = not text.endswith("\n") if text else self._open_line
 

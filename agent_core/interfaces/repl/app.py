@@ -27,10 +27,10 @@ from ..options import RunOptions
 from ..styled_lines import line, painted
 from .completion import PromptCompleter, shortened
 from .debug import DebugLine
-from .prompt import ANSWERABLE, MARK, Prompt, read_early_settings
+from .prompt import ANSWERABLE, MARK, OpenQuestion, OpenTable, Prompt, read_early_settings
 
 if TYPE_CHECKING:  # imported after the prompt is shown
-    from .terminal import Asking, Browser, LoadedSession, Pager
+    from .terminal import LoadedSession
 
 _ECHOED = 20
 _ENDING = (signal.SIGTERM, machine.HANGS_UP)
@@ -219,12 +219,12 @@ def bindings(prompt: Prompt, repl: Repl) -> KeyBindings:
     return keys
 
 
-def _table(prompt: Prompt) -> "Browser | Pager":
+def _table(prompt: Prompt) -> OpenTable:
     assert prompt.browser is not None
     return prompt.browser
 
 
-def _open(prompt: Prompt) -> "Asking":
+def _open(prompt: Prompt) -> OpenQuestion:
     assert prompt.asking is not None
     return prompt.asking
 

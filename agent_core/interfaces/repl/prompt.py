@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
@@ -55,8 +55,6 @@ from .live import Live
 
 if TYPE_CHECKING:
     from agent_core.runtime.agent import AgentStatus
-
-    from .terminal import Asking, Browser, Pager
 
 # Output above the prompt: produced in slices and shown in frames, so that a key never waits for a flood of text. A
 # slice is the longest time that the event loop is blocked; a frame is one write with the prompt below it.
@@ -211,6 +209,48 @@ def _table(path: Path) -> dict[str, Any]:
     return dict(table) if isinstance(table, dict) else {}
 
 
+class OpenQuestion(Protocol):
+    """A question that is answered with keys."""
+
+    @property
+    def state(self) -> str:
+        """The current state: quiet, armed, pressed, chosen, entered or word."""
+
+    def press(self, key: str) -> None:
+        """Handle a key that may be an answer."""
+
+    def enter(self) -> bool:
+        """Handle Enter. Return whether the line still has to be sent."""
+
+    def refuse(self) -> None:
+        """Answer with a no."""
+
+    def draw(self, columns: int) -> StyleAndTextTuples:
+        """Draw the question above the input line."""
+
+
+class OpenTable(Protocol):
+    """A table or pager to browse."""
+
+    def press(self, text: str) -> None:
+        """Add a letter."""
+
+    def back(self) -> None:
+        """Remove the last letter."""
+
+    def move(self, by: int) -> None:
+        """Move to another row, or by a page."""
+
+    def enter(self) -> None:
+        """Choose the row."""
+
+    def escape(self) -> None:
+        """Close the table."""
+
+    def draw(self, columns: int) -> StyleAndTextTuples:
+        """Draw the table above the input line."""
+
+
 DARK = {
     "mark": "bold ansicyan",
     "mark.debug": "bold ansiyellow",
@@ -272,8 +312,8 @@ class Prompt:
         self.live = Live()
         self.debug = debug
         self.bar = StatusBar()
-        self.asking: Asking | None = None
-        self.browser: Browser | Pager | None = None
+        self.asking: OpenQuestion | None = None
+        self.browser: OpenTable | None = None
         term, depth = os.environ.get("TERM"), ColorDepth.from_env()
         self.output = SteadyOutput(sys.stdout, _size, term=term, default_color_depth=depth, enable_cpr=False)
         self._history = KeptHistory(history)
