@@ -44,10 +44,11 @@ def of_page(page: Path) -> Iterator[tuple[str, bool]]:
 
 def of_module(path: Path) -> Iterator[tuple[str, bool]]:
     """Yield the commands in the strings of a module, with `{}` for placeholders."""
-    tree = ast.parse(path.read_text("utf-8"))
-    apart = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    apart |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
-    for node in ast.walk(tree):
+    source = path.read_text("utf-8")
+    nodes = [*ast.walk(ast.parse(source))] if "knapper " in source else []
+    apart = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+    apart |= {id(node.value) for node in nodes if isinstance(node, ast.Expr)}  # docstrings
+    for node in nodes:
         if id(node) in apart:
             continue
         text = ""

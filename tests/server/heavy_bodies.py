@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 from urllib.parse import quote
 
@@ -36,16 +37,15 @@ def cut(text: str, part: str, end: str) -> bytes:
     return (text + (part * count).rstrip(",") + end).encode()
 
 
+@cache
+def _entries(value: str) -> str:
+    return ",".join(f'"k{number}":{value}' for number in range(_MOST // len(f'"k":{value},')))
+
+
 def keys(before: str, after: str, value: str = "0") -> bytes:
     """Return a body with an object of as many keys as fit."""
-    parts, size = [], len(before) + len(after)
-    for number in range(1_000_000):
-        part = f'"k{number}":{value},'
-        size += len(part)
-        if size > _MOST:
-            break
-        parts.append(part)
-    return (before + "".join(parts).rstrip(",") + after).encode()
+    room = _MOST - len(before) - len(after)
+    return (before + _entries(value)[:room].rpartition(",")[0] + after).encode()
 
 
 def errors_by_the_hundred_thousand() -> Iterator[Heavy]:
