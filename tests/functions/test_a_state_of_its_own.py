@@ -4,8 +4,8 @@ import asyncio
 import json
 import os
 import random
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,6 @@ def again(self, depth: int) -> int:
     return seen
 '''
 EMPTY = "{}"
-PROGRAM = (sys.executable, "-m", "knapper")
 
 
 @pytest.fixture
@@ -162,15 +161,10 @@ async def test_what_cannot_be_kept_fails_the_call_and_changes_nothing(folder: Pa
         assert await workspace._store.states("again") == []
 
 
-async def _counted(folder: Path) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *PROGRAM, "functions", "call", "count", "--args", '{"name": "ada"}', cwd=folder
-    )
-    assert await process.wait() == 0
-
-
-async def test_of_processes_that_count_at_once_neither_loses_a_call(folder: Path) -> None:
-    await asyncio.gather(*(_counted(folder) for _ in range(3)))
+def test_of_processes_that_count_at_once_neither_loses_a_call(folder: Path) -> None:
+    with ThreadPoolExecutor(3) as processes:
+        counts = list(processes.map(lambda _: call(folder, "count", name="ada"), range(3)))
+    assert sorted(counts) == [1, 2, 3]
     assert shown(folder)["value"] == {"ada": 3}
 
 

@@ -14,7 +14,7 @@ from agent_core.interfaces.cli import knapper as root
 from agent_core.interfaces.faults import innermost, report_crash
 from tests.interfaces.support import COUNT_VOWELS, HERE, SLOW
 from tests.kit.program import knapper
-from tests.kit.terminal import KNAPPER, terminal
+from tests.kit.terminal import terminal
 
 
 def test_the_version_is_answered_without_importing_a_parser(tmp_path: Path) -> None:
@@ -27,8 +27,14 @@ def test_the_version_is_answered_without_importing_a_parser(tmp_path: Path) -> N
 def test_a_command_finds_all_that_it_imports_when_it_starts_from_nothing(tmp_path: Path) -> None:
     (tmp_path / "words.py").write_text(COUNT_VOWELS)
     alone = {"PYTHONPATH": HERE, "HOME": str(tmp_path)}
-    for words in ("init home", "schema words.py", "models list", "functions check words.py", "doctor"):
-        command = [*KNAPPER, *words.split(), "--json"]
+    for module, words in (
+        ("agent_core", "init home"),
+        ("agent_core", "schema words.py"),
+        ("knapper", "models list"),
+        ("agent_core", "functions check words.py"),
+        ("agent_core", "doctor"),
+    ):
+        command = [sys.executable, "-m", module, *words.split(), "--json"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, env=alone)
         assert (done.returncode, done.stderr) == (int(words == "doctor"), b""), words  # the doctor lacks a model
         assert json.loads(done.stdout)
