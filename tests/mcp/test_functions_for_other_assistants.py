@@ -5,7 +5,6 @@ import json
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -19,7 +18,7 @@ from agent_core.access.grants import Decision
 from agent_core.functions.mcp.line_wire import MOST_LINE
 from agent_core.functions.service import Author
 from agent_core.interfaces.server.mcp_door import serve_streams
-from sandbox import Sandbox
+from tests.conftest import OpenDesk
 from tests.kit.desk import VOWELS
 from tests.kit.drawing import crossed
 from tests.server.conftest import Served
@@ -240,11 +239,9 @@ async def test_nobody_uses_the_session_of_another_token(served: Served) -> None:
 
 
 @pytest.mark.parametrize("grows", [False, True])
-async def test_only_where_it_is_allowed_clients_make_functions_through_the_gate(
-    tmp_path: Path, one_sandbox: Sandbox, grows: bool
-) -> None:
-    opened = Workspace.open(tmp_path, flags={"mcp.grow": grows}, sandbox=one_sandbox)
-    async with opened as workspace, piped(workspace) as client:
+async def test_only_where_it_is_allowed_clients_make_functions_through_the_gate(at_desk: OpenDesk, grows: bool) -> None:
+    workspace = (await at_desk([], mcp__grow=grows)).workspace  # its model reads the description
+    async with piped(workspace) as client:
         made = {"function_name": "count_vowels", "function_code_with_docstring": VOWELS, "module_name": "text"}
         result = await client.call_tool("create_function", made)
         assert (result.is_error, "count_vowels" in workspace.functions.names()) == (not grows, grows)
