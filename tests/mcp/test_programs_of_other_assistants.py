@@ -37,7 +37,6 @@ async def offered(client: Client) -> bool:
         pytest.param("count_vowel('a')", False, "there is no `count_vowel`", id="unknown"),
         pytest.param("create_function('a', 'b')", False, "there is no `create_function`", id="making"),
         pytest.param("count_vowels('aha')\n1 / 0", False, "1. count_vowels(text='aha') → 2", id="fails"),
-        pytest.param("for i in range(1_001): count_vowels('a')", False, "and this is one more", id="many"),
         pytest.param("note('x')", False, "knapper functions grant note --read out/notes.txt", id="without-grant"),
     ],
 )
