@@ -1,7 +1,7 @@
 """Work in threads, so that the event loop never waits: on possibly large values, and on the connections of a store.
 
-Work on values must be pure Python, which yields the interpreter every few milliseconds. A single long step in C (a regular
-expression, a sort, a parse) would block the event loop even from a thread, so such a step must be bounded by itself.
+Work on values must be pure Python, which yields the interpreter every few milliseconds. A single long step in C (a
+regular expression, a sort, a parse) would block the event loop even from a thread, so it must be bounded by itself.
 """
 
 import asyncio
@@ -43,7 +43,6 @@ async def one_at_a_time(work: Callable[P, T], *args: P.args, **named: P.kwargs) 
     return await asyncio.get_running_loop().run_in_executor(_lane, run)
 
 
-T = TypeVar("T")
 GRACE_S: Final = 2.0
 
 

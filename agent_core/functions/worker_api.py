@@ -42,7 +42,7 @@ from .mcp.library import ForeignFunction, ForeignLibrary, reached_by
 if TYPE_CHECKING:
     from agent_core.access.broker.broker import Reach
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
     from .debug.debugging import Watch
     from .sandbox_client import SandboxClient

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from agent_core.memory.blocks import EditAuthor
     from agent_core.model.request import Tell
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
-    from .helper_calls import MakesHelpers
+    from .dispatch import MakesHelpers
     from .model_session import ShowsWait
 
 SaveAgentFile = Callable[[str, Path | str], Awaitable[None]]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agent_core.base.clock import Clock
     from agent_core.base.settings import RunnerSettings
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
     from .turn import Turn
 

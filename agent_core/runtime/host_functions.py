@@ -29,14 +29,13 @@ from sandbox import Refused
 
 from .call_record import CallRecord, Done, PlannedProgram
 from .colleagues import FUNCTIONS
-from .dispatch import FunctionSource, ModelFunction
-from .helper_calls import ABOUT_HELPERS
+from .dispatch import ABOUT_HELPERS, FunctionSource, ModelFunction
 from .turn import Turn
 
 if TYPE_CHECKING:
     from agent_core.model.reply import Model
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
     from .agent import Agent
     from .programs import Programs

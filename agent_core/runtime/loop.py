@@ -30,7 +30,7 @@ from .turn import HEARD, Turn, assistant, heartbeat, notice, said_by
 if TYPE_CHECKING:
     from agent_core.memory.blocks import Blocks
     from agent_core.model.reply import Reply
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
     from .call_record import Done
     from .dispatch import Dispatcher

@@ -49,13 +49,12 @@ if TYPE_CHECKING:
     from agent_core.base.settings import NamedModel, Settings
     from agent_core.memory.vectors import TextVectors
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
     from agent_core.storage import Entry, Write
 
     from .client_calls import ClientFunctions
     from .colleagues import Colleagues
-    from .dispatch import ForeignFunctions
-    from .helper_calls import HelperSet
+    from .dispatch import ForeignFunctions, HelperSet
     from .session import AgentSession
 
 # The share of the room that the conversation may take: at first, and after each context overflow.

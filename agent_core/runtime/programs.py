@@ -51,8 +51,7 @@ from sandbox.wire.strict_json import Malformed, read_json
 from sandbox.wire.values import decode, read
 
 from .call_record import MOST_CHARS, CallRecord, Done, PlannedProgram
-from .dispatch import Dispatcher
-from .helper_calls import ABOUT_HELPERS
+from .dispatch import ABOUT_HELPERS, Dispatcher
 from .turn import BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT, KEPT, Turn, assistant, unwrapped
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ if TYPE_CHECKING:
     from agent_core.functions.sandbox_client import SandboxClient
     from agent_core.functions.service import FunctionService
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
 MOST_CALLS: Final = 1_000
 """The maximum number of inner calls of one program."""

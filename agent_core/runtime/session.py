@@ -33,7 +33,7 @@ from agent_core.storage import (
 from agent_core.storage import ClaimedTurn as Claimed
 
 from .client_calls import ClientFunctions
-from .helper_calls import run_name
+from .dispatch import run_name
 from .message_protocol import DIRECT, MessageProtocol
 from .turn import (
     AFTER,

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from agent_core.base.clock import Clock
     from agent_core.functions.debug import DebuggerSlot
     from agent_core.model.request import FunctionShown
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
     from .identity import OwnName
 

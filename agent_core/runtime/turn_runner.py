@@ -55,7 +55,7 @@ from .turn import (
 if TYPE_CHECKING:
     from agent_core.access.grants import Approver
     from agent_core.functions.service import FunctionService
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
     from .colleagues import Colleagues
     from .model_session import ModelSession

@@ -20,9 +20,17 @@ from agent_core.memory.vectors import TextVectors
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent, SaveAgentFile
 from agent_core.runtime.colleagues import AgentProfile, Colleagues, FunctionSight
-from agent_core.runtime.dispatch import Dispatcher, ForeignFunctions, WorkspaceFunctions
+from agent_core.runtime.dispatch import (
+    ABOUT_HELPERS,
+    GIVE,
+    Dispatcher,
+    ForeignFunctions,
+    HelperFunctions,
+    HelperRun,
+    WorkspaceFunctions,
+    run_name,
+)
 from agent_core.runtime.groups.loop import GroupLoop, OpenMember
-from agent_core.runtime.helper_calls import ABOUT_HELPERS, GIVE, HelperFunctions, HelperRun, run_name
 from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.model_session import ModelSession

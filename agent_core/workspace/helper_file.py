@@ -16,7 +16,7 @@ from agent_core.registry.loader_names import caller_of
 from agent_core.registry.signature import Signature, read_signature
 from agent_core.registry.source import hash_of
 from agent_core.runtime.colleagues import fits
-from agent_core.runtime.helper_calls import GIVE
+from agent_core.runtime.dispatch import GIVE
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, lines_of_keys, read_toml
 
 from .agent_files import MOST_PROBLEMS

@@ -34,7 +34,7 @@ from .helper_gate import Surroundings, problems_around
 
 if TYPE_CHECKING:
     from agent_core.registry import watch
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 else:
     watch = LateModule("agent_core.registry.watch")
 

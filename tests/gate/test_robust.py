@@ -19,7 +19,7 @@ from agent_core.functions.gate.rules import severity
 from agent_core.functions.gate.substance import substance
 from agent_core.functions.gate.trial import load
 from agent_core.functions.gate.verdict import Policy as AnyPolicy
-from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.source import ModuleSource
 from sandbox import Limits, Sandbox
 from tests.gate.support import snapshot_of

@@ -26,7 +26,7 @@ from .typed_line import Order, expression_of, order_of, typed_breakpoint
 if TYPE_CHECKING:
     from agent_core.functions.answers import CallReport
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
     from agent_core.storage import SaveRecorded
 
     from .breakpoints import Placed

@@ -16,7 +16,7 @@ from sandbox.wire import caps
 from sandbox.wire.lines import bare_lines
 
 if TYPE_CHECKING:
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
 _ASSIGNS = re.compile(r"(?:[-+*/%&|^@]|//|\*\*|<<|>>)?=(?!=)")
 

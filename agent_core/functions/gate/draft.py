@@ -24,18 +24,35 @@ from .verdict import Disagreement, Fix
 if TYPE_CHECKING:
     from agent_core.registry.examples import Example
     from agent_core.registry.function import Function, ModuleReading
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
     from agent_core.registry.source import ModuleSource
     from sandbox.code import Modules
 
     from .candidate import Candidate, GivenExample, Way
-    from .mutants import Mutant
     from .verdict import Policy, ReaderAnswer
 
 NOT_IMPORTED: Final = "the module could not be imported"
 NOTHING_YET: Final = "the body does nothing yet"
 OUTSIDE: Final = "it acts on the outside, which is not tried here"
 _QUOTED = 160  # characters of a line that is quoted as evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A changed text; `line` is relative to the function's first, `notices` is the kind of example that detects it."""
+
+    operator: str
+    text: str
+    line: int
+    before: str
+    after: str
+    notices: str
+
+    @property
+    def diff(self) -> str:
+        """The change as the lines of a diff."""
+        removed = [f"-{line}" for line in self.before.split("\n")] if self.before else []
+        return "\n".join([*removed, *(f"+{line}" for line in self.after.split("\n"))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +124,7 @@ class Draft:
     reading: "ModuleReading | None" = None  # the module that it would become
     trial: "Snapshot | None" = None  # the snapshot with that module, if it can be imported
     trials: ExampleTrials = ExampleTrials()
-    unnoticed: tuple["Mutant", ...] = ()  # tried changes of the body that no example detected
+    unnoticed: tuple[Mutant, ...] = ()  # tried changes of the body that no example detected
     mutants_tried: int = 0
     challenges: tuple[str, ...] = ()  # calls with results that the author must predict
     answer: "ReaderAnswer | None" = None

@@ -16,8 +16,8 @@ from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem
 from agent_core.registry.depends import code_hash, running_with, uses, using_modules
 from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from sandbox import Limits
 from sandbox.wire.lines import lines_of

@@ -26,8 +26,7 @@ from sandbox.wire.lines import bare_lines
 from .call_arguments import Arguments, read_calls, recombine, write_call
 from .capability import reach
 from .draft import NOT_IMPORTED, Draft, Finding, TrialSubject
-from .examples.agreement import doctest_form, literal_value, predictions, same
-from .examples.sufficiency import unprovable
+from .examples.agreement import doctest_form, literal_value, predictions, same, unprovable
 from .failures import is_right, known_errors
 from .proof import run
 from .reader import description_id

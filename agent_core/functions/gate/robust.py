@@ -17,7 +17,7 @@ from sandbox import Killed, Outcome, Raised, Refused, Returned, TimedOut
 
 from .call_arguments import Arguments, Value, checker, edge_calls, fits, read_calls, recombine, unseen, write_call
 from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, Finding, TrialSubject
-from .examples.sufficiency import unprovable
+from .examples.agreement import unprovable
 from .failures import (
     FailedCall,
     describe_failure,

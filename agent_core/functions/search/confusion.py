@@ -13,7 +13,7 @@ from agent_core.registry.synopsis import first_sentence
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
     from .index import FunctionIndex
 

@@ -25,7 +25,7 @@ from .word_index import NEED_CHARS, Floats, WordIndex, count_misplaced, fields, 
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
     from agent_core.storage import CallOwners
 
 # Search results for people and models: what matches, why, what it needs, how it differs from others.

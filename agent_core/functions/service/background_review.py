@@ -20,8 +20,7 @@ from .loaded_files import verdict_on
 
 if TYPE_CHECKING:  # the gate is loaded with the first saved file
     from agent_core.registry.function import Function
-    from agent_core.registry.registry import Registry
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Registry, Snapshot
 
     from ..gate import Gate, ModuleVerdict
     from .package_grants import PackageGrants

@@ -25,14 +25,14 @@ from .function_facts import Coverage
 if TYPE_CHECKING:
     from agent_core.registry.examples import Example
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
     from agent_core.storage import Store, Write
 
     from ..mcp.library import ForeignFunction
     from ..sandbox_client import SandboxClient
+    from .call_records import SeenResults
     from .grant_service import GrantService
     from .plan import Author
-    from .seen_results import SeenResults
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from .plan import ChangeSummary, PlannedChange, planned
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
 _ENOUGH = 2  # with this many examples in the docstring, none of the given ones is added
 _MOST_GIVEN = 8

@@ -33,7 +33,7 @@ from .plan import Author, ChangeSummary, Deletion, Dropped, PlannedChange, plann
 if TYPE_CHECKING:
     from agent_core.access.grants import Grants
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
 
 class ChangePlanner:

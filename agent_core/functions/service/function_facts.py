@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agent_core.base.events import Quarantined
     from agent_core.base.settings import StandingSettings
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
     from agent_core.storage import CallOwners, StateRow, Stats, Store, VersionRow
 
     from ..answers import CallReport

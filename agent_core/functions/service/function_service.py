@@ -18,20 +18,19 @@ from agent_core.storage import FAILURES, RESTORED, CallOwners, DropState, SaveSt
 
 from . import change_texts, function_facts
 from .background_review import BackgroundReview, LateProof
+from .call_records import SeenResults
 from .change_executor import ChangeExecutor, Record
 from .folder_copy import FolderCopy
 from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
 from .loader import Loader
 from .plan import Author, Deletion, Detail, Dropped, PlannedChange
-from .quarantine import Quarantine, Released
-from .seen_results import SeenResults
+from .quarantine import Quarantine, Rated, Ratings, Released
 
 if TYPE_CHECKING:  # imported late: operations that only read load no gate, no sandbox and no search
     from agent_core.access.grants import GrantStore
     from agent_core.base.problem import Problem
     from agent_core.base.settings import StandingSettings, TendSettings
-    from agent_core.registry.registry import Registry, RegistryChange
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Registry, RegistryChange, Snapshot
 
     from .. import state
     from ..answers import CallReport
@@ -51,14 +50,12 @@ if TYPE_CHECKING:  # imported late: operations that only read load no gate, no s
         changes,
         file_sync,
         grant_commands,
-        ratings,
         replay,
         tending,
         version_history,
     )
     from .grant_service import GrantService
     from .maker import FunctionMaker
-    from .ratings import Rated, Ratings
     from .tending import Tending
 else:
     audit = LateModule("agent_core.functions.service.audit")
@@ -68,7 +65,6 @@ else:
     changes = LateModule("agent_core.functions.service.changes")
     file_sync = LateModule("agent_core.functions.service.file_sync")
     grant_commands = LateModule("agent_core.functions.service.grant_commands")
-    ratings = LateModule("agent_core.functions.service.ratings")
     replay = LateModule("agent_core.functions.service.replay")
     tending = LateModule("agent_core.functions.service.tending")
     version_history = LateModule("agent_core.functions.service.version_history")
@@ -189,9 +185,9 @@ class FunctionService:
         return grant_commands.GrantCommands(self._store, self.registry, lambda: self.plans, self.granting, self.finish)
 
     @cached_property
-    def ratings(self) -> "Ratings":
+    def ratings(self) -> Ratings:
         """The ratings of results by users and calls."""
-        return ratings.Ratings(self._store, self._standing, self.quarantine, self.tell)
+        return Ratings(self._store, self._standing, self.quarantine, self.tell)
 
     @cached_property
     def finder(self) -> "FunctionSearch":
@@ -473,7 +469,7 @@ class FunctionService:
         coverage = await self.calls.coverage(function, snapshot)
         return await self.grants.seen(snapshot, replace(details, coverage=coverage, quarantine=case))
 
-    async def rate(self, name: str, *, is_good: bool, note: str = "") -> "Rated":
+    async def rate(self, name: str, *, is_good: bool, note: str = "") -> Rated:
         """Store the user's rating of a function's results. Return its standing after that.
 
         Raises:

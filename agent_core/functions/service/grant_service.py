@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from agent_core.access.grants.file import GrantEntry
     from agent_core.base.settings import GrantSettings
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
     from sandbox import Limits
 
     from ..gate import Verdict

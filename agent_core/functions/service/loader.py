@@ -55,7 +55,7 @@ from .plan import saved_reading
 
 if TYPE_CHECKING:  # a folder without new files needs no gate
     from agent_core.registry.function import ModuleReading
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
     from ..gate import Gate, ModuleVerdict, capability
     from . import candidate_review, example_regression

@@ -24,7 +24,7 @@ from .judgment import Judgment
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
     from .plan import PlannedChange
 

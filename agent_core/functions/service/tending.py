@@ -23,8 +23,8 @@ from agent_core.base.matching import diff_lines
 from agent_core.base.offload import aside
 from agent_core.registry.depends import callers, importers
 from agent_core.registry.function import Function
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.synopsis import first_sentence
 from agent_core.storage import FAILURES, SaveTended, Store, TendedRow, UndoTended

@@ -32,7 +32,7 @@ from .speaker import FUNCTION, TASK, NoAdvice, SpeakerQuestion, choose
 if TYPE_CHECKING:
     from agent_core.functions.service import FunctionService
     from agent_core.model.reply import Reply
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
     from ..model_session import ModelSession
 
