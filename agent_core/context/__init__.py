@@ -12,7 +12,7 @@ from .build import (
     build,
     function_room,
 )
-from .compaction import Compaction, rebuilt
+from .compaction import Compaction, FactKeeper, rebuilt
 from .history import PRESSURE, History, PageReader, Summary, beginning, claim, first_page, pop, resume
 from .shown import CALLER, EXPECTED, RUN_PROGRAM, FunctionNotes, Shown, size_of
 
@@ -26,6 +26,7 @@ __all__ = [
     "RUN_PROGRAM",
     "Budget",
     "Compaction",
+    "FactKeeper",
     "FunctionNotes",
     "History",
     "PageReader",

@@ -22,11 +22,11 @@ from agent_core.functions.service.function_facts import matches
 from agent_core.storage import FROM_USER, SUMMARY, Plan, Post, Store
 
 from .colleagues import fits
-from .identity import OwnName
+from .entries import AFTER, messages_of, receipt_in
 from .message_protocol import is_readable
 from .programs import programs_like_the_last
 from .session import GO_ON, SENT, AgentSession, settle
-from .turn import AFTER, Turn, TurnGroup, messages_of, receipt_in
+from .turn import OwnName, Turn, TurnGroup
 from .turn_runner import TurnLoop, TurnOptions, TurnRunner
 
 if TYPE_CHECKING:

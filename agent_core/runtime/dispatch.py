@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent_core.access.grants import Denied
 from agent_core.base.errors import KnapperError
-from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.base.matching import nearest
 from agent_core.base.messages import Call
 from agent_core.base.offload import aside
@@ -39,7 +38,9 @@ from sandbox import Failure, Raised, Refused, Returned
 
 from .call_record import MOST_CHARS, CallRecord, Done
 from .colleagues import fits
-from .turn import Turn, call_started, unwrapped
+from .entries import call_started, unwrapped
+from .turn import Interrupted as StopRequested
+from .turn import Turn
 
 if TYPE_CHECKING:
     from agent_core.base.clock import Clock

@@ -13,7 +13,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from agent_core.base.errors import KnapperError
-from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.functions.answers import InterruptedCall
 from agent_core.functions.service import Author, FunctionService, PlannedChange
 from agent_core.functions.service.function_facts import unknown_function
@@ -30,6 +29,7 @@ from sandbox import Refused
 from .call_record import CallRecord, Done, PlannedProgram
 from .colleagues import FUNCTIONS
 from .dispatch import ABOUT_HELPERS, FunctionSource, ModelFunction
+from .turn import Interrupted as StopRequested
 from .turn import Turn
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from agent_core.access.grants import NOTHING, Approvals, Decision, Grants, Question
 from agent_core.access.grants.content import content_of
 from agent_core.access.grants.value import joined
-from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.base.messages import Assistant, Call
 from agent_core.base.offload import aside
 from agent_core.base.receipt import INSIDE, Receipt
@@ -52,7 +51,9 @@ from sandbox.wire.values import decode, read
 
 from .call_record import MOST_CHARS, CallRecord, Done, PlannedProgram
 from .dispatch import ABOUT_HELPERS, Dispatcher
-from .turn import BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT, KEPT, Turn, assistant, unwrapped
+from .entries import BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT, KEPT, assistant, unwrapped
+from .turn import Interrupted as StopRequested
+from .turn import Turn
 
 if TYPE_CHECKING:
     from agent_core.base.clock import Clock

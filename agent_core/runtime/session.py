@@ -34,8 +34,7 @@ from agent_core.storage import ClaimedTurn as Claimed
 
 from .client_calls import ClientFunctions
 from .dispatch import run_name
-from .message_protocol import DIRECT, MessageProtocol
-from .turn import (
+from .entries import (
     AFTER,
     ONLY,
     RECEIPT_KINDS,
@@ -52,6 +51,7 @@ from .turn import (
     receipt_in,
     result,
 )
+from .message_protocol import DIRECT, MessageProtocol
 
 if TYPE_CHECKING:
     from agent_core.base.receipt import Receipt

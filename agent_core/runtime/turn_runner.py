@@ -31,26 +31,10 @@ from agent_core.storage import (
 )
 
 from .client_calls import ClientFunctions, beginning
-from .identity import OwnName
+from .entries import AFTER, HEARD, ONLY, facts_entry, messages_of, notice, receipt_in, said_by
 from .loop import Ended
 from .session import STOPPED, AgentSession, closing_answers, is_reply, settle
-from .turn import (
-    AFTER,
-    HEARD,
-    ONLY,
-    Account,
-    Emit,
-    Turn,
-    TurnGroup,
-    TurnJournal,
-    TurnOrigin,
-    TurnQuestions,
-    facts_entry,
-    messages_of,
-    notice,
-    receipt_in,
-    said_by,
-)
+from .turn import Account, Emit, OwnName, Turn, TurnGroup, TurnJournal, TurnOrigin, TurnQuestions
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Approver
@@ -183,7 +167,7 @@ class TurnRunner:
         payload, is_between = claimed.event.payload, claimed.event.kind in BETWEEN
         thread = str(payload.get("thread") or "") if is_between else ""
         colleagues, limits, account = self.colleagues, self.colleagues.limits(), None
-        if thread or colleagues.profile.limits.amounts() or limits.keys() - OF_MESSAGES or colleagues.peers():
+        if thread or colleagues.profile.limits != SpendingLimits() or limits.keys() - OF_MESSAGES or colleagues.peers():
             parent = options.allowance or SpendingLimits(**limits, where=LIMITS_FROM)
             own = lambda: colleagues.profile.limits  # noqa: E731 - as the file says then
             account = Account(self.name, thread or claimed.id, self.store, own, session.clock, parent)

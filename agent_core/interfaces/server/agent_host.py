@@ -17,7 +17,7 @@ from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.json_form import to_json
 from agent_core.runtime.agent import Agent
-from agent_core.runtime.turn import ONLY
+from agent_core.runtime.entries import ONLY
 from agent_core.storage import BETWEEN, FROM_USER, SUMMARY, WORK, CallOwners, Post, Posted, TurnStore, prepare_state_dir
 from agent_core.workspace.runner import Runner, bell
 from agent_core.workspace.workspace import Workspace

@@ -10,7 +10,7 @@ from agent_core.base import events
 from agent_core.base.events import Event
 from agent_core.base.messages import SEND, Call
 from agent_core.runtime.client_calls import CLIENT
-from agent_core.runtime.turn import RECEIPT, receipt_in, unwrapped
+from agent_core.runtime.entries import RECEIPT, receipt_in, unwrapped
 from agent_core.storage import EndedTurn, Entry, TurnStore
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 

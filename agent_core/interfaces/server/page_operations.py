@@ -15,7 +15,7 @@ from agent_core.context.history import size_of
 from agent_core.functions.service.judgment import judgment_on
 from agent_core.model.request import FunctionShown
 from agent_core.registry.function import Function
-from agent_core.runtime.turn import messages_of, unwrapped
+from agent_core.runtime.entries import messages_of, unwrapped
 from agent_core.storage import Entry, PauseAgent, Store
 from agent_core.workspace.runner import ring
 from agent_core.workspace.supervision import Supervision
