@@ -9,7 +9,6 @@ from .build import (
     RequestPrompt,
     Section,
     SystemMessage,
-    build,
     function_room,
 )
 from .compaction import Compaction, FactKeeper, rebuilt
@@ -37,7 +36,6 @@ __all__ = [
     "Summary",
     "SystemMessage",
     "beginning",
-    "build",
     "claim",
     "first_page",
     "function_room",

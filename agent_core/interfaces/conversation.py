@@ -391,7 +391,7 @@ class Conversation:
             NoModel: nothing is configured and nothing was found.
         """
         self.voice.lines(self.news())
-        self.voice.lines(greeting(await self.agent.model_line(), await self.agent.user_texts()))
+        self.voice.lines(greeting(await self.agent.model_session.line(), await self.agent.user_texts()))
         self.voice.lines(warned(self.agent.models.window_warning(only_news=True)))
         await self.agent.measure()
 

@@ -471,7 +471,7 @@ class AgentLoop:
             # Mask random functions for this conversation, and record which grown functions the message probably needs.
             # The latter is computed over all functions, so it does not depend on what is masked.
             grown = await self._functions.grown(snapshot)
-            masked = shown.mask(grown - self.model_session.functions.own_names, share, random)
+            masked = shown.mask(grown - self.model_session.functions.own_set.names, share, random)
             asked = turn.history.last_request()
             needed = await self._functions.likely(asked, _MEASURED, snapshot.hidden)
             if self.model_session.models.mode == "constrained":

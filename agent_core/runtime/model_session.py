@@ -28,7 +28,6 @@ from agent_core.context import (
     RequestPrompt,
     Shown,
     SystemMessage,
-    build,
     function_room,
     size_of,
 )
@@ -118,8 +117,19 @@ class ModelSession:
         assert self.models.usual is not None, "it was opened, or an error raised"
         return self.models.usual
 
-    async def prepare(self, snapshot: "Snapshot", tell: Tell) -> None:
+    async def line(self) -> str:
+        """Return one line that says which model answers and why it was chosen.
+
+        Raises:
+            NoModel: no model is configured and none was found.
+        """
+        await self.model()
+        return self.models.line
+
+    async def prepare(self, snapshot: "Snapshot", tell: Tell = lambda *_: None) -> None:
         """Prefill the prompt cache of a slow local model with the prefix of every request; do nothing for other models.
+
+        `tell` is called with the tokens done and the total.
 
         Raises:
             ModelError: the model is not available.
@@ -145,17 +155,17 @@ class ModelSession:
 
     async def prompt(self, history: History, snapshot: "Snapshot") -> RequestPrompt:
         """Return the prompt that the model would be sent now."""
-        model = await self._looking(snapshot)
-        return build(self._system.messages, history, self.functions.all(), self._budget(model))
+        return self._prompt(history, await self._looking(snapshot))
 
-    async def change(self, name: str | None) -> None:
-        """Switch to another model from the next step on; keep the current one if the new one is not available.
+    async def change(self, name: str | None) -> str:
+        """Switch to another model from the next step on, and return the line that describes it.
 
-        Without a name, switch to the agent's usual model.
+        Without a name, switch to the agent's usual model. If the new one is not available, keep the current one.
         """
         await self.models.change(name)
         self.shown.thaw()
         self.meter.correction, self._is_tight, self._is_style_told = 1.0, False, False
+        return self.models.line
 
     async def ask(self, turn: Turn, snapshot: "Snapshot", excluded: frozenset[str]) -> Reply:
         """Request one reply and emit its pieces as they arrive.
@@ -175,7 +185,7 @@ class ModelSession:
                 if share == _SHARES[-1]:
                     raise
                 # The prompt has more tokens than estimated: at least this factor.
-                self.meter.correct(max(model.context_limit / max(self._prompt(turn, model).tokens, 1), _LEARNT))
+                self.meter.correct(max(model.context_limit / max(self._prompt(turn.history, model).tokens, 1), _LEARNT))
         raise AssertionError("the last try returns or raises")
 
     async def summarize(self, turn: Turn, snapshot: "Snapshot") -> str:
@@ -307,7 +317,7 @@ class ModelSession:
         for _ in range(_MOST_CHANGES):
             mode = model.mode
             try:
-                reply = await self._stream(turn, model, self._prompt(turn, model), excluded)
+                reply = await self._stream(turn, model, self._prompt(turn.history, model), excluded)
                 if reply.calls or not reply.written or model.mode == mode:
                     return reply
                 turn.warn(reply.note)
@@ -316,7 +326,7 @@ class ModelSession:
             self._tell_style(turn, model.mode)
             self.meter.correction = 1.0
             await self._make_ready(turn, model, 1.0)
-        return await self._stream(turn, model, self._prompt(turn, model), excluded)
+        return await self._stream(turn, model, self._prompt(turn.history, model), excluded)
 
     def _tell_style(self, turn: Turn, mode: Mode) -> None:
         """Warn the user, once per model, if it cannot keep the agent's style."""
@@ -329,8 +339,9 @@ class ModelSession:
         fixed = len(self._system.text.encode("utf-8", "replace")) + model.overhead(self.functions.all())
         return Budget(window, self.functions.reply_tokens(), fixed, self.meter.correction)
 
-    def _prompt(self, turn: Turn, model: Model) -> RequestPrompt:
-        return build(self._system.messages, turn.history, self.functions.all(), self._budget(model))
+    def _prompt(self, history: History, model: Model) -> RequestPrompt:
+        functions, tokens = self.functions.all(), self._budget(model).tokens(history.size)
+        return RequestPrompt((*self._system.messages, *history), functions, tokens)
 
     async def _sum_up(self, turn: Turn, model: Model, instructions: str, material: str) -> str:
         """Return the model's summary of the material, or an empty text if the model fails or takes too long."""
@@ -569,7 +580,7 @@ class StepFunctions:
         self._models = models
         self._protocol = session.style
         self._settings = settings
-        self._own_set = session.own_set
+        self.own_set = session.own_set
         self._colleagues = colleagues
         self._helpers = helpers
         self._foreign = foreign
@@ -578,15 +589,10 @@ class StepFunctions:
         self._of_client: tuple[FunctionShown, ...] = ()
         self._joined = _NOTHING_JOINED
 
-    @property
-    def own_names(self) -> frozenset[str]:
-        """The functions that the agent is always shown."""
-        return self._own_set.names
-
     def choose(self, snapshot: "Snapshot") -> None:
         """Choose the functions that the next step shows."""
         self.shown.withhold(self.withheld())
-        self.shown.choose(self.offered(snapshot), self.own_names.union(self._helpers.offered(snapshot)))
+        self.shown.choose(self.offered(snapshot), self.own_set.names.union(self._helpers.offered(snapshot)))
 
     def withheld(self) -> frozenset[str]:
         """Return the built-in functions that the agent currently does not have."""

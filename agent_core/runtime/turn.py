@@ -395,7 +395,8 @@ class Turn:
         """Show the user a piece of the reply; `kind` is the event class of its text."""
         match piece:
             case TextPiece():
-                self._tell_text(self.own_name.piece(piece.text), kind)
+                if text := self.own_name.piece(piece.text):
+                    self.tell(kind(text=text))
             case ThoughtPiece():
                 self.tell(events.Thought(text=piece.text))
             case CallPiece() if piece.name != SEND:  # its text is a message, shown when it is sent
@@ -407,11 +408,7 @@ class Turn:
 
     def tell_rest(self, kind: type[events.Text | events.Thought]) -> None:
         """Show the user the text that was held back because it could have been the start of the agent's name."""
-        self._tell_text(self.own_name.rest(), kind)
-
-    def _tell_text(self, text: str, kind: type[events.Text | events.Thought]) -> None:
-        """Show a piece of text, unless it is empty."""
-        if text:
+        if text := self.own_name.rest():
             self.tell(kind(text=text))
 
     def tell_reading(self, total: int, done: int | None = None, left_s: float | None = None) -> None:

@@ -158,7 +158,7 @@ class TurnRunner:
         await turn.append([*beginning(inbound, self.history.open_calls(), opening), *done])
         said, trace = said_by(inbound), turn.origin.trace
         turn.tell(events.TurnStarted(agent=self.name, message=said, event=inbound.kind, trace=trace))
-        for problem in self.colleagues.news():
+        for problem in self.colleagues.directory.news():
             turn.warn(problem)
 
     def turn_of(self, claimed: ClaimedTurn, options: TurnOptions, emit: Emit = lambda _: None) -> Turn:

@@ -82,7 +82,7 @@ async def list_steps(asked: Asked, agent: str, how_many: HowMany) -> object:
 async def step(asked: Asked, agent: str, seq: str) -> object:
     """Return what the model saw in a step, by part, with about how many tokens each part has."""
     number = int(seq) if seq.isdecimal() and len(seq) < 20 else -1
-    own = (await asked.rooms.host.agent(agent)).own_functions()
+    own = (await asked.rooms.host.agent(agent)).model_session.shown.pinned
     functions = {function.name: function for function in own} | dict(asked.functions.registry.snapshot().functions)
     parts = await step_parts(asked.rooms.state.store, agent, number, functions)
     if parts is None:
