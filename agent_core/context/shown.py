@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent_core.model.request import FunctionShown
-from agent_core.registry.synopsis import line_of
+from agent_core.registry.function import line_of
 
 if TYPE_CHECKING:
     from agent_core.model.reply import Mode

@@ -22,13 +22,11 @@ from agent_core.base.receipt import Receipt
 from agent_core.base.untrusted import one_line
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Skipped
-from agent_core.functions.gate.capability import KEEPS_STATE
+from agent_core.functions.gate.capability import KEEPS_STATE, reach_of_function
 from agent_core.functions.mcp.library import ForeignFunction, ForeignLibrary, reached_by
 from agent_core.functions.service import FunctionService, noted
 from agent_core.functions.service.call_records import SeenResults
-from agent_core.functions.service.function_facts import reach_of_function
-from agent_core.functions.state import TRIES
-from agent_core.functions.worker_api import WorkerApi
+from agent_core.functions.worker_api import TRIES, WorkerApi
 from agent_core.memory.blocks import Alias
 from agent_core.memory.function_api import FunctionMemoryApi
 from agent_core.registry.arguments import renamed

@@ -20,9 +20,9 @@ from agent_core.functions.service.judgment import Judgment
 from agent_core.functions.service.maker import NEIGHBORS, trigger_test
 from agent_core.memory.blocks import Blocks
 from agent_core.memory.classes import KNOWN, methods_of
+from agent_core.registry.function import line_of
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
-from agent_core.registry.synopsis import line_of
 from agent_core.storage import Plan, content_hash
 from sandbox import Refused
 

@@ -376,7 +376,8 @@ class ModelSession:
                     told.cancel()
                     if isinstance(piece, Reply):
                         self.meter.count(turn, piece.usage, prompt.tokens, model)
-                        turn.tell_rest(kind)
+                        if held_back := turn.own_name.rest():
+                            turn.tell(kind(text=held_back))
                         return piece
                     if isinstance(piece, TextPiece):
                         shown.add(piece.text)

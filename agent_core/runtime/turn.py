@@ -6,6 +6,7 @@ Entries are written to disk before listeners are notified and before the history
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
@@ -353,8 +354,10 @@ class Turn:
 
     async def append_receipt(self, *entries: Entry) -> None:
         """Store the last entries of the turn, the usage and facts not yet written, and the whole receipt."""
-        whole = ReceiptReader.of([facts_entry(self.receipt.to_json()), *self.journal.unwritten, *entries])
-        await self.append([*entries, receipt_entry(whole)])
+        whole = deepcopy(self.work.facts)
+        for entry in (*self.journal.unwritten, *entries):
+            whole.take(entry)
+        await self.append([*entries, receipt_entry(whole.receipt)])
 
     def tell(self, event: events.Event) -> None:
         """Notify the listeners of an event of this step."""
@@ -405,11 +408,6 @@ class Turn:
                 self.warn(f"{piece.reason} Trying again in {piece.wait_s:.1f} s.")
             case ReadingPiece(done, total, left_s):
                 self.tell_reading(total, done, left_s)
-
-    def tell_rest(self, kind: type[events.Text | events.Thought]) -> None:
-        """Show the user the text that was held back because it could have been the start of the agent's name."""
-        if text := self.own_name.rest():
-            self.tell(kind(text=text))
 
     def tell_reading(self, total: int, done: int | None = None, left_s: float | None = None) -> None:
         """Show that the model's server is reading the prompt, with its progress if the server reports it."""

@@ -253,8 +253,8 @@ class TurnRunner:
         await turn.append_receipt(*why)
         self.receipt = turn.receipt
         await self.store.finish(turn.id, turn.attempt, state, posts=posts, writes=writes)
-        _log.info("%s: turn %s ended (%s): %s", self.name, turn.id, ended.reason, turn.receipt.text)
         made, usage, receipt = turn.receipt.to_json(), turn.work.tokens, turn.receipt.text
+        _log.info("%s: turn %s ended (%s): %s", self.name, turn.id, ended.reason, receipt)
         reason, reply, steps = ended.reason, ended.reply, turn.step
         turn.tell(events.TurnEnded(reason=reason, reply=reply, steps=steps, usage=usage, made=made, receipt=receipt))
 

@@ -25,8 +25,7 @@ from agent_core.registry.source_lines import first_line
 from sandbox import Attempt, Attempts, Evaluation, Outcome, Refused
 
 from .call_arguments import read_cases
-from .candidate import GivenExample
-from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, Finding, Mutant, TrialSubject
+from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, Finding, GivenExample, Mutant, TrialSubject
 from .examples.agreement import agrees, expectation, literal_value, promises_floats, unprovable
 from .proof import MOST
 from .substance import HOLLOW

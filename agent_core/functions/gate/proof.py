@@ -32,9 +32,8 @@ from sandbox.wire.requests import RequestRefused, without_handler
 
 from .autofix import computation
 from .call_arguments import edge_calls, read_calls, recombine, write_call
-from .candidate import GivenExample
 from .capability import EFFECTS, called_by_self, uses_context
-from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, ExampleTrials, Finding, TrialSubject
+from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, ExampleTrials, Finding, GivenExample, TrialSubject
 from .examples.agreement import (
     ALIKE,
     Unproven,

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from ..search import FunctionSearch
     from .call_arguments import Arguments
-    from .candidate import Way
+    from .draft import Way
     from .reader import DescriptionReader
 
 STAGE = "import"

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from agent_core.base import syntax
 from agent_core.base.json_form import fields_to_json, to_json
 from agent_core.registry.docstring import read
-from agent_core.registry.function import Function
+from agent_core.registry.function import Function, are_keys
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.standing import summed
-from agent_core.registry.synopsis import are_keys
 from agent_core.storage import CallOwners, CallRow, CallStore, KindRow, RecordCall, SaveSeen, Stats, Write
 from sandbox import Killed, Raised, Returned
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json

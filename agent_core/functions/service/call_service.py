@@ -17,8 +17,7 @@ from sandbox import Evaluation, Job, Refused, Returned
 
 from ..answers import CallReport, InterruptedCall, bad_arguments, size_of
 from ..debug import DebuggerSlot, Watch, stop
-from ..state import FunctionStates
-from ..worker_api import OnProgress, WorkerApi
+from ..worker_api import FunctionStates, OnProgress, WorkerApi
 from .call_records import noted, recorded
 from .function_facts import Coverage
 

@@ -17,12 +17,11 @@ from agent_core.registry.function import Function, reach_words
 from agent_core.storage import FAILURES, RESTORED, CallOwners, DropState, SaveState, StateConflict, StateRow, Store
 
 from . import change_texts, function_facts
-from .background_review import BackgroundReview, LateProof
 from .call_records import SeenResults
 from .change_executor import ChangeExecutor, Record
 from .folder_copy import FolderCopy
 from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
-from .loader import Loader
+from .loader import BackgroundReview, LateProof, Loader
 from .plan import Author, Deletion, Detail, Dropped, PlannedChange
 from .quarantine import Quarantine, Rated, Ratings, Released
 
@@ -32,16 +31,15 @@ if TYPE_CHECKING:  # imported late: operations that only read load no gate, no s
     from agent_core.base.settings import StandingSettings, TendSettings
     from agent_core.registry.registry import Registry, RegistryChange, Snapshot
 
-    from .. import state
+    from .. import worker_api
     from ..answers import CallReport
-    from ..gate import Gate, candidate, capability
+    from ..gate import Gate, capability, draft
     from ..kept_program import SeenProgram
     from ..mcp import library
     from ..mcp.library import ForeignFunction
     from ..sandbox_client import SandboxClient
     from ..search import FunctionSearch, SearchReport
-    from ..state import FunctionStates
-    from ..worker_api import OnProgress
+    from ..worker_api import FunctionStates, OnProgress
     from . import (
         audit,
         batch,
@@ -69,9 +67,9 @@ else:
     tending = LateModule("agent_core.functions.service.tending")
     version_history = LateModule("agent_core.functions.service.version_history")
     library = LateModule("agent_core.functions.mcp.library")
-    candidate = LateModule("agent_core.functions.gate.candidate")
+    draft = LateModule("agent_core.functions.gate.draft")
     capability = LateModule("agent_core.functions.gate.capability")
-    state = LateModule("agent_core.functions.state")
+    worker_api = LateModule("agent_core.functions.worker_api")
 
 DEFAULT_MODULE = "grown"
 _log = logging.getLogger("knapper.tending")
@@ -282,7 +280,7 @@ class FunctionService:
         packages = capability.imported_at_the_top(code, self._parts.gate().rules.packages)
         if module == DEFAULT_MODULE and packages - self.registry.snapshot().modules.keys():
             module = name  # in a shared module, the neighbors would also have to import its packages
-        return await self.plans.create(candidate.Candidate(name, code, module, reason), author)
+        return await self.plans.create(draft.Candidate(name, code, module, reason), author)
 
     async def create(
         self, name: str, code: str, module: str = DEFAULT_MODULE, *, reason: str = "", author: Author | None = None
@@ -410,7 +408,7 @@ class FunctionService:
         if source is not None and source.version != function.version:
             return ""  # the function is of an older snapshot, which only this step still shows
         is_helper = source is None and function.name not in self.foreign()
-        reached = () if is_helper else function_facts.reach_of_function(function, snapshot)
+        reached = () if is_helper else capability.reach_of_function(function, snapshot)
         return f" [{one_line(reach_words(reached), 400)}]" if reached else ""
 
     def foreign(self) -> "Mapping[str, ForeignFunction]":
@@ -514,8 +512,8 @@ class FunctionService:
             return await self.calls.call_foreign(foreign, arguments, on_progress)
         function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
         # A call that reaches nothing but its state is made again if another one changed that meanwhile.
-        is_repeatable = function_facts.reach_of_function(function, snapshot) == (capability.KEEPS_STATE,)
-        for tries_left in reversed(range(state.TRIES if is_repeatable else 1)):
+        is_repeatable = capability.reach_of_function(function, snapshot) == (capability.KEEPS_STATE,)
+        for tries_left in reversed(range(worker_api.TRIES if is_repeatable else 1)):
             report, writes = await self.calls.made(function, snapshot, arguments, on_progress, author=author)
             try:
                 await self._store.apply(writes)
@@ -546,7 +544,7 @@ class FunctionService:
 
     def states(self, turn: str) -> "FunctionStates":
         """Return the states of functions that a call in this turn reads and writes."""
-        return state.FunctionStates(self._store, turn)
+        return worker_api.FunctionStates(self._store, turn)
 
     async def _mark_unproven(self, report: "CallReport", function: Function, snapshot: "Snapshot") -> "CallReport":
         """Return the report; if it has a value, with what is unproven about it."""

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from sandbox import Limits
 
     from ..gate import Verdict
-    from ..gate.candidate import Way
+    from ..gate.draft import Way
     from .package_grants import PackageGrants
     from .plan import ChangeSummary
 

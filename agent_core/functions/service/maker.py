@@ -16,7 +16,7 @@ from agent_core.base.untrusted import block, one_line, visible
 from agent_core.model import FunctionShown, Model, Request
 from agent_core.model.reply import TokenUsage
 from agent_core.model.request import REPLY
-from agent_core.registry.synopsis import signature
+from agent_core.registry.function import signature
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..gate.reader import reply_apart

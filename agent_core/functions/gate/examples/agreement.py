@@ -18,9 +18,8 @@ from sandbox.outcome import Outcome, Raised, Returned
 from sandbox.wire.claimed_collections import Members, Pairs, by_text
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
-from ..candidate import GivenExample
 from ..capability import EFFECTS, uses_context
-from ..draft import Finding, TrialSubject
+from ..draft import Finding, GivenExample, TrialSubject
 from ..tree import expression, literal, nodes_of, parameters
 
 if TYPE_CHECKING:
