@@ -6,9 +6,8 @@ from typing import Any  # whatever the function's own schema takes
 from agent_core import Agent, PlannedChange, presentation
 from agent_core.base.errors import UsageError
 from agent_core.functions.debug import Breakpoint
-from agent_core.functions.kept_program import source_of_program
 from agent_core.functions.service.function_facts import matches
-from agent_core.runtime.programs import programs_like_the_last
+from agent_core.runtime.programs import source_of_last_program
 
 
 async def list_functions(self: Agent, pattern: str = "", module: str = "", standing: str = "", page: int = 1) -> str:
@@ -63,7 +62,9 @@ async def create_function(
     """
     code, author = function_code_with_docstring, self.author
     if from_program:  # it has run, so nobody else writes it
-        code, author = await _source_of_program(self, function_name, code), replace(author, request=None)
+        snapshot, author = self.snapshot(), replace(author, request=None)
+        guarded = await self.functions.granting.guarded(snapshot)
+        code = await source_of_last_program(self.memory.store, self.name, snapshot, guarded, function_name, code)
     return await self.functions.plan_create(function_name, code, module_name, reason, author)
 
 
@@ -228,18 +229,3 @@ async def remove_function(self: Agent, function_name: str) -> str:
     """
     await self.session.own_set.remove(function_name)
     return f"`{function_name}` is out of your own set. It still exists: list_functions finds it."
-
-
-async def _source_of_program(self: Agent, name: str, words: str) -> str:
-    """Return the source of a function made from the last program: one `def` in it, or the whole program."""
-    runs = await programs_like_the_last(self.memory.store, self.name)
-    if not runs:
-        raise UsageError("No program has come to its end here.", fix="Run one with run_program first.")
-    snapshot = self.snapshot()
-    guarded = await self.functions.granting.guarded(snapshot)
-    plain = {
-        each.name: each
-        for each in snapshot.functions.values()
-        if each.name in runs[-1].program.free and each.name not in guarded and not each.takes_self
-    }
-    return source_of_program(name, words, runs, plain)
