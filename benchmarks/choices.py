@@ -36,7 +36,7 @@ from agent_core.model.local.server import open_local
 from agent_core.model.reply import Reply
 from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.registry import Snapshot
 from agent_core.runtime import host_functions
 
 from .measure import Row, ran_with, show

@@ -20,8 +20,8 @@ from agent_core.functions.gate import Candidate, Gate, Verdict
 from agent_core.functions.gate.gate import STAGES
 from agent_core.functions.gate.tree import body, find
 from agent_core.functions.search import FunctionSearch
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from benchmarks.documented import documented as with_examples
 from benchmarks.recall_data import model_named

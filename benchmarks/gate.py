@@ -18,7 +18,7 @@ from typing import Any, get_args
 
 from agent_core.base.user_folders import data_folder
 from agent_core.functions.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
-from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.registry import Snapshot
 from benchmarks.documented import documented
 from sandbox import Limits, Sandbox
 from sandbox.processes.startup import LevelChoice

@@ -14,7 +14,7 @@ from itertools import count
 from agent_core.functions.gate import Candidate, Gate, Verdict
 from agent_core.functions.gate.gate import STAGES
 from agent_core.registry import docstring
-from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.registry import Snapshot
 from sandbox import FunctionCall, Job, Returned, Sandbox
 
 from .create import ADD, CODE, ON_DEMAND

@@ -29,7 +29,7 @@ async def _once(settings: ModelSettings, began: float) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="knapper-start-") as folder:
         async with Workspace.open(folder, settings=Settings(model=settings)) as workspace:
             agent = await workspace.agent()
-            await agent.model_line()
+            await agent.model_session.line()
             reached["opened_s"] = time.time() - began
             keeper = await open_local(MODEL, settings)
             await keeper.engine.child()

@@ -31,7 +31,7 @@ from agent_core.base.settings import NamedModel
 from agent_core.functions.gate import GivenExample
 from agent_core.functions.gate.examples.agreement import given_agrees
 from agent_core.model.local.server import open_local
-from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.registry import Snapshot
 from sandbox import Evaluation, Job, Sandbox
 from tests.kit.play import ScriptedModel
 from tests.kit.steps import Repeat, Say, Seen

@@ -23,11 +23,10 @@ from agent_core.base.settings import load
 from agent_core.functions.gate import Candidate, Gate
 from agent_core.functions.gate.examples.agreement import doctest_form, predictions
 from agent_core.functions.gate.reader import CANNOT_TELL, DescriptionReader
-from agent_core.functions.gate.rules import DISPUTED, REACHES_NOTHING
-from agent_core.functions.gate.verdict import ReaderAnswer
+from agent_core.functions.gate.verdict import DISPUTED, REACHES_NOTHING, ReaderAnswer
 from agent_core.model import Model
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.workspace.model_opener import ModelOpener
 from sandbox import Evaluation, Job, Limits, Outcome, Raised, Returned, Sandbox

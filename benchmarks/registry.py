@@ -20,10 +20,10 @@ from typing import Any
 import docstring_parser
 
 from agent_core.registry import arguments
+from agent_core.registry.folder_access import scan
 from agent_core.registry.function import ModuleReading
-from agent_core.registry.scan import scan
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, parse, read_file
 from benchmarks.measure import options
 

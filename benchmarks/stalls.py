@@ -16,7 +16,7 @@ from pathlib import Path
 from agent_core.base.errors import KnapperError
 from agent_core.functions.gate import Candidate, Gate
 from agent_core.functions.gate.gate import STAGES
-from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.registry import Snapshot
 from sandbox import Sandbox
 from tests.hostile import entries
 from tests.hostile.forge import FORGE, packed

@@ -25,7 +25,7 @@ from agent_core.functions.search.word_index import WordIndex
 from agent_core.memory import words
 from agent_core.memory.embedding import Embedder
 from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.source import ModuleSource
 from benchmarks.measure import ran_with
 from benchmarks.recall_data import model_named

@@ -6,6 +6,8 @@ from typing import Any  # whatever the function's own schema takes
 from agent_core import Agent, PlannedChange, presentation
 from agent_core.base.errors import UsageError
 from agent_core.functions.debug import Breakpoint
+from agent_core.functions.service.function_facts import matches
+from agent_core.runtime.programs import source_of_last_program
 
 
 async def list_functions(self: Agent, pattern: str = "", module: str = "", standing: str = "", page: int = 1) -> str:
@@ -15,12 +17,12 @@ async def list_functions(self: Agent, pattern: str = "", module: str = "", stand
         pattern: Part of a name, `count_*`, or a few words of what is to be done.
         module: Also `meta` or `memory`.
     """
-    own = [] if standing else self.own_functions(pattern, module)
+    own = [] if standing else matches(self.model_session.shown.pinned, pattern, module)
     listed = await self.functions.list(pattern, module, standing, self.hidden)
     is_need = len(pattern.split()) > 1 and not (module or standing)
     if pattern and not own and (is_need or not (listed.functions or listed.rejected)):
         report = await self.functions.search(pattern, hidden=self.hidden, owners=(self.name,))
-        self.show(match.function.name for match in report.results)
+        self.model_session.shown.show([match.function.name for match in report.results])
         return presentation.search(report)
     return presentation.listing(listed, page, own)
 
@@ -32,14 +34,14 @@ async def call_function(self: Agent, name: str, arguments: dict[str, Any] | None
 
 async def introspect_function(self: Agent, function_name: str) -> str:
     """Show the source, schema, examples, standing and callers of a function, also of a refused candidate."""
-    if own := next((function for function in self.own_functions() if function.name == function_name), None):
-        return presentation.own_function(own, self.schema_of(own))
+    if own := next((function for function in self.model_session.shown.pinned if function.name == function_name), None):
+        return presentation.own_function(own, self.model_session.functions.schema_of(own))
     pending = await self.functions.pending(function_name)
     if pending is not None and function_name not in self.functions.names():
         return presentation.pending(function_name, pending)
     self.author.unread.read(function_name)
     details = await self.functions.introspect(function_name, (self.name,))
-    return presentation.introspection(details, self.schema_of(details.function))
+    return presentation.introspection(details, self.model_session.functions.schema_of(details.function))
 
 
 async def create_function(
@@ -60,7 +62,9 @@ async def create_function(
     """
     code, author = function_code_with_docstring, self.author
     if from_program:  # it has run, so nobody else writes it
-        code, author = await self.source_of_program(function_name, code), replace(author, request=None)
+        snapshot, author = self.snapshot(), replace(author, request=None)
+        guarded = await self.functions.granting.guarded(snapshot)
+        code = await source_of_last_program(self.memory.store, self.name, snapshot, guarded, function_name, code)
     return await self.functions.plan_create(function_name, code, module_name, reason, author)
 
 
@@ -212,7 +216,8 @@ async def add_function(self: Agent, function_name: str) -> str:
     Args:
         function_name: The function to keep at hand.
     """
-    await self.keep(function_name)
+    self.functions.path_of(function_name)
+    await self.session.own_set.add(function_name)
     return f"`{function_name}` is in your own set now: it will always be shown to you."
 
 

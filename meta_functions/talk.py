@@ -27,4 +27,4 @@ async def message_llm(self: Agent, message: str) -> str:
     Args:
         message: All that it has to know, and the question.
     """
-    return await self.ask_model(message)
+    return await self.model_session.ask_alone(message, self.turn_now)

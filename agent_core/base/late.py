@@ -24,4 +24,6 @@ class LateModule:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:  # Any: as the module has it
-        return getattr(import_module(self._name), name)
+        value = getattr(import_module(self._name), name)
+        setattr(self, name, value)  # found without this from now on
+        return value

@@ -9,10 +9,9 @@ from .build import (
     RequestPrompt,
     Section,
     SystemMessage,
-    build,
     function_room,
 )
-from .compaction import Compaction, rebuilt
+from .compaction import Compaction, FactKeeper, rebuilt
 from .history import PRESSURE, History, PageReader, Summary, beginning, claim, first_page, pop, resume
 from .shown import CALLER, EXPECTED, RUN_PROGRAM, FunctionNotes, Shown, size_of
 
@@ -26,6 +25,7 @@ __all__ = [
     "RUN_PROGRAM",
     "Budget",
     "Compaction",
+    "FactKeeper",
     "FunctionNotes",
     "History",
     "PageReader",
@@ -36,7 +36,6 @@ __all__ = [
     "Summary",
     "SystemMessage",
     "beginning",
-    "build",
     "claim",
     "first_page",
     "function_room",

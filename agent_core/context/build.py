@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from agent_core.model.request import FunctionShown
     from agent_core.storage import Counts, SectionRow
 
-    from .history import History
-
 
 PROGRAM_FIRST: Final = "do it with run_program and keep that by create_function(from_program=true), or "
 """A part of the instructions, for a model that is offered programs."""
@@ -131,13 +129,6 @@ class RequestPrompt:
     messages: tuple[Message, ...]
     functions: tuple["FunctionShown", ...]
     tokens: int
-
-
-def build(
-    system: Sequence[System], history: "History", functions: tuple["FunctionShown", ...], budget: Budget
-) -> RequestPrompt:
-    """Return the prompt: the system message, the functions and the conversation."""
-    return RequestPrompt((*system, *history), functions, budget.tokens(history.size))
 
 
 _GROWN, _MORE = 1.5, 10  # the number of messages is updated after this growth, or when another part changed

@@ -22,8 +22,7 @@ from agent_core.functions.service.function_facts import (
 )
 from agent_core.functions.service.history import FunctionHistory, HistoryEntry
 from agent_core.functions.service.judgment import PendingCandidate
-from agent_core.registry.function import Function, reach_words
-from agent_core.registry.synopsis import signature
+from agent_core.registry.function import Function, reach_words, signature
 from sandbox.wire.lines import bare_lines
 
 PAGE = 40

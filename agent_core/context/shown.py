@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent_core.model.request import FunctionShown
-from agent_core.registry.synopsis import line_of
+from agent_core.registry.function import line_of
 
 if TYPE_CHECKING:
     from agent_core.model.reply import Mode
@@ -151,6 +151,8 @@ class Shown:
         self._notes = notes or FunctionNotes()
         self._labels = labels
         self._of_host = {function.name: _Place.of_host(function) for function in pinned}
+        self.has_index = CALLER in self._of_host
+        """Whether a model with native calls is shown a few tools and an index, not all functions as tools."""
         self._pinned = self._of_host
         self._limit = limit
         self._room = room
@@ -199,6 +201,12 @@ class Shown:
         # It becomes visible: only then does a use change the choice.
         self._seen, self._fitted = (self._seen, _NOT_FITTED) if name in self._pinned else (None, self._fitted)
 
+    def show(self, names: Sequence[str]) -> None:
+        """Show functions from the next step on, as if the model had just called them."""
+        self.tell(names)
+        for name in reversed(names):
+            self.use(name)
+
     def expect(self, names: Sequence[str]) -> None:
         """Show the functions that a message probably needs, best first, in place of the least recently needed ones.
 
@@ -214,11 +222,6 @@ class Shown:
     def is_crowded(self) -> bool:
         """True if the workspace had more functions than were shown at the last choice."""
         return len(self._known or ()) > len(self._places if self._index is None else self._index.names)
-
-    @property
-    def has_index(self) -> bool:
-        """True if a model with native calls is shown a few tools and an index, not all functions as tools."""
-        return CALLER in self._of_host
 
     @property
     def tools(self) -> tuple[FunctionShown, ...]:

@@ -1,7 +1,9 @@
 """The host's API for a running function: show progress, call another function, use what was granted.
 
 Each request comes through the masked channel of its call, which answers fetches and secrets, so no secret's value
-reaches this module. Arguments are checked like a model's, and the depth of calls is limited.
+reaches this module. Arguments are checked like a model's, and the depth of calls is limited. `self.state` is read from
+the store, and held until the answer of its call is stored: it belongs to one function, for all callers, identified by
+the code that runs, not by a name that a worker sends.
 """
 
 import ast
@@ -27,12 +29,16 @@ from agent_core.access.grants import NOTHING, Denied, FileRequests, Grants, Perm
 from agent_core.access.secrets import CallSecrets, MaskedChannel
 from agent_core.access.secrets.session import FILES
 from agent_core.base import syntax
+from agent_core.base.errors import StorageError
 from agent_core.base.offload import aside, bulk
 from agent_core.base.receipt import Receipt
 from agent_core.memory.function_api import FunctionMemoryApi, MemoryAccessRefused
 from agent_core.registry.arguments import read as read_arguments
+from agent_core.storage import FunctionStore, SaveState, dump
+from agent_core.storage.subject import parse_row
 from sandbox import Failure, FunctionCall, Job, Killed, Outcome, Raised, RequestRefused, Returned
 from sandbox.processes.debugging import PLAIN
+from sandbox.wire.caps import MOST_STATE
 from sandbox.wire.claimed_collections import Members, Pairs
 from sandbox.wire.requests import without_handler
 
@@ -42,11 +48,10 @@ from .mcp.library import ForeignFunction, ForeignLibrary, reached_by
 if TYPE_CHECKING:
     from agent_core.access.broker.broker import Reach
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
     from .debug.debugging import Watch
     from .sandbox_client import SandboxClient
-    from .state import FunctionStates
 
 
 MOST_FILES: Final = 5_000  # examined before and after a call
@@ -428,3 +433,50 @@ def _as_argument(value: object) -> object:
             return base64.b64encode(value).decode("ascii")
         case _:
             return str(value)
+
+
+TRIES: Final = 10
+"""The number of attempts for a call if other calls change its state meanwhile."""
+
+
+class FunctionStates:
+    """The states of a function and of those that it calls, as one call reads and writes them."""
+
+    def __init__(self, store: FunctionStore, turn: str = "") -> None:
+        self._store = store
+        self._turn = turn
+        self._began: dict[str, int] = {}  # the number of the row that each was read from
+        self._held: dict[str, tuple[int, Any]] = {}  # Any: JSON; how often the call has changed it, and the value
+
+    @property
+    def writes(self) -> tuple[SaveState, ...]:
+        """The writes of the states that changed."""
+        changed = [(name, value) for name, (version, value) in self._held.items() if version]
+        return tuple(SaveState(name, value, self._began[name], self._turn) for name, value in changed)
+
+    async def answer(self, function: str, arguments: dict[str, Any]) -> list[Any] | None:  # Any: as a worker sent them
+        """Return the version and the value of a function's state, or hold a new value for it.
+
+        Raises:
+            RequestRefused: the value is not small JSON, or an inner call changed the state since it was read.
+        """
+        if function not in self._held:
+            rows = await self._store.states(function)
+            self._began[function] = rows[-1].n if rows else 0
+            self._held[function] = (0, rows[-1].value if rows else {})
+        version, value = self._held[function]
+        if "value" not in arguments:
+            return [version, value]
+        try:
+            text = dump(arguments["value"])
+            new = parse_row(text)  # must be readable later
+        except StorageError as error:
+            raise RequestRefused(f"self.state takes what JSON can hold: {error.message}") from error
+        if len(text.encode()) > MOST_STATE:
+            raise RequestRefused(f"self.state takes {MOST_STATE} bytes of JSON: keep less, or a summary")
+        if arguments.get("version") != version:
+            raise RequestRefused(
+                f"`{function}` was called within its own call and changed the state that this one read"
+            )
+        self._held[function] = (version + 1, new)
+        return None

@@ -17,7 +17,6 @@ from agent_core.access.grants import Approver, Decision, Grants, Question
 from agent_core.access.grants.file import checked
 from agent_core.base.errors import KnapperError, LostLease, ModelError, UsageError, WorkspaceError
 from agent_core.base.events import CallAnswered, Event, FunctionsChanged, TurnEnded, TurnStarted, Usage
-from agent_core.base.interruption import Interrupted, Interruption
 from agent_core.base.messages import SEND, Answer, Message, Notice, User
 from agent_core.base.plain_files import read_named
 from agent_core.base.receipt import TOUCHED, Receipt
@@ -25,6 +24,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import CallReport
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.session import GO_ON
+from agent_core.runtime.turn import Interrupted, Interruption
 from agent_core.workspace.runner import Front, Runner
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import Malformed, read_toml
@@ -390,7 +390,7 @@ class Conversation:
             NoModel: nothing is configured and nothing was found.
         """
         self.voice.lines(self.news())
-        self.voice.lines(greeting(await self.agent.model_line(), await self.agent.user_texts()))
+        self.voice.lines(greeting(await self.agent.model_session.line(), await self.agent.user_texts()))
         self.voice.lines(warned(self.agent.models.window_warning(only_news=True)))
         await self.agent.measure()
 

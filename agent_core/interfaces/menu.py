@@ -267,7 +267,8 @@ async def _prepare(name: str, status: StatusLine) -> None:
         async with agent_core.Workspace.open(folder, settings=settings) as workspace:
             agent = await workspace.agent()
             status.count(0, 1, "loading the model")
-            await agent.prepare(lambda done, total: status.count(done, total, _NOTE))
+            tell = lambda done, total: status.count(done, total, _NOTE)  # noqa: E731 - passed on
+            await agent.model_session.prepare(agent.snapshot(), tell)
 
 
 # The question about an address that this user did not choose: only the workspace's file names it, or the server found

@@ -125,7 +125,7 @@ def _listener(options: RunOptions) -> Listener | None:
 
 async def _ready(conversation: Conversation) -> str:
     write(conversation.news(), sys.stderr)
-    model = await conversation.agent.model_line()  # do not take messages without a model to answer them
+    model = await conversation.agent.model_session.line()  # do not take messages without a model to answer them
     write(warned(conversation.agent.models.window_warning(only_news=True)), sys.stderr)  # not in every pipe
     return model
 

@@ -19,7 +19,7 @@ from agent_core.base.matching import MARK
 from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
 from agent_core.base.own_environment import environment, without_secrets
 from agent_core.base.untrusted import one_line, shorten
-from agent_core.context import presentation
+from agent_core.context import PRESSURE, presentation
 from agent_core.functions.answers import CallReport
 from agent_core.functions.debug import Placed, typed_breakpoint
 from agent_core.registry.arguments import misfits
@@ -273,15 +273,14 @@ async def _introspect(conversation: Conversation, words: str) -> None:
 async def _explain(conversation: Conversation, name: str, *options: str) -> None:
     """Show a function of the workspace, or a built-in function that the agent has."""
     if own := _own(conversation, name):
-        conversation.voice.lines(
-            [line(row) for row in presentation.own_function(own, conversation.agent.schema_of(own)).splitlines()]
-        )
+        schema = conversation.agent.model_session.functions.schema_of(own)
+        conversation.voice.lines([line(row) for row in presentation.own_function(own, schema).splitlines()])
         return
     await show(conversation, await run_shell(conversation, "functions", "show", *options, "--", name))
 
 
 def _own(conversation: Conversation, name: str) -> Function | None:
-    return next((function for function in conversation.agent.own_functions() if function.name == name), None)
+    return next((function for function in conversation.agent.model_session.shown.pinned if function.name == name), None)
 
 
 async def _shell(conversation: Conversation, words: str) -> None:
@@ -594,7 +593,8 @@ async def _new(conversation: Conversation, words: str) -> None:
 
 
 async def _retry(conversation: Conversation, words: str) -> None:
-    if await conversation.agent.ends_with_a_file():
+    said = await conversation.workspace.store.history(conversation.agent.name, kinds=("user",))
+    if said and said[-1].is_imported:  # anyone may have written it
         raise UsageError("The last message was imported with an agent's file.", fix="Type it yourself to send it.")
     if MARK in (await conversation.agent.user_texts() or [""])[-1]:
         what = "Part of the last message was forgotten, so it is not sent again."
@@ -649,7 +649,7 @@ async def _model(conversation: Conversation, words: str) -> None:
 
 async def _show_models(conversation: Conversation) -> None:
     """Show the current model, the models in the settings, and those of the endpoint."""
-    line_of_model, models = await conversation.agent.model_line(), conversation.workspace.settings.models
+    line_of_model, models = await conversation.agent.model_session.line(), conversation.workspace.settings.models
     now = conversation.agent.status().model
     named = {name: describe_price(model) for name, model in models.items()}
     ask = conversation.agent.models.endpoint_names
@@ -669,7 +669,7 @@ async def _show_models(conversation: Conversation) -> None:
 
 async def _switch_model(conversation: Conversation, name: str) -> str:
     try:
-        return await conversation.agent.set_model(name)
+        return await conversation.agent.model_session.change(name)
     except UnconfirmedAddress:
         raise
     except (ModelError, UsageError) as error:
@@ -701,7 +701,7 @@ async def _summarize(conversation: Conversation, words: str) -> None:
 
 
 async def _memorywarning(conversation: Conversation, words: str) -> None:
-    await conversation.agent.warn_memory()
+    await conversation.agent.session.post("notice", PRESSURE.text)
     await conversation.wake()
 
 

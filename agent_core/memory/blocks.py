@@ -547,8 +547,8 @@ class Blocks:
     def render(self) -> str:
         """Return the blocks as the model reads them, and record that it now knows them."""
         self._told = {row.id: row for row in self.rows}
-        labels, rows = self.memory.labels, self._now.rows
-        return "\n".join(block.render(labels, is_fixed=not rows[block.label].writable) for block in self.memory.blocks)
+        rows = self._now.rows
+        return "\n".join(block.render(rows, is_fixed=not rows[block.label].writable) for block in self.memory.blocks)
 
     async def changed_elsewhere(self, versions: Mapping[str, int] | None = None) -> list[str]:
         """Return other authors' changes since the model last saw the blocks, as sentences; each is reported once.

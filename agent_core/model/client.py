@@ -424,7 +424,7 @@ class NativeModel:
             async for chunk in chunks:
                 for piece in (chunk,) if isinstance(chunk, RetryPiece) else assembly.add(chunk):
                     yield piece
-        last = assembly.close(self._estimate(size, assembly.text))
+        last = assembly.close(assembly.usage or self._estimate(size, assembly.text))
         self._writer.extras.update(assembly.extras)
         for piece in last:
             yield piece

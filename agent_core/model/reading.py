@@ -395,6 +395,10 @@ def read_fence(language: str, text: str, shown: Shown) -> tuple[ParsedCall, ...]
     return objects or (read_python(text, shown) if language in {"", *forms().python_fences} else ())
 
 
+_IN_CALLS: Final = re.compile(r"[({<]")
+"""Whatever its form, a call has one of these characters; a text without them is not searched for calls."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReadText:
     """The result of reading a text: its lead-in, which remains text, and the calls after it."""
@@ -405,7 +409,7 @@ class ReadText:
 
 def read_text(text: str, shown: Shown) -> ReadText | None:
     """Return the calls in the text; None if it contains anything else or names a function that is not shown."""
-    if not shown or not text.strip():
+    if not shown or not _IN_CALLS.search(text):
         return None
     if bare := read_objects(text, shown, marked=False) or read_python(text, shown):
         return ReadText("", bare)
@@ -424,6 +428,8 @@ def attached_call(text: str, shown: Shown) -> str:
 
     It may be intended or an example; the words are not interpreted.
     """
+    if not _IN_CALLS.search(text):
+        return ""
     found = list[tuple[str, list[tuple[ParsedCall, ...]]]]()
     if tagged := split_tagged(text):
         found.append((tagged[0], [read_tagged(part, shown) for part in tagged[1]]))
@@ -477,7 +483,7 @@ def written_calls(text: str) -> tuple[str, ...]:
     In Python, only a call with named arguments of a function that is not a builtin counts: anything else may be an
     answer.
     """
-    if not text.strip():
+    if not _IN_CALLS.search(text):
         return ()
     calls = read_objects(text, _ANY, marked=False)
     if not calls and (split := split_tagged(text)) and is_lead_in(split[0]):

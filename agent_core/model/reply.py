@@ -1,14 +1,17 @@
-"""The output of a model as plain values: the pieces while it streams, and one whole reply."""
+"""A model as its users see it, and its output as plain values: the pieces while it streams, and one whole reply."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from agent_core.base.errors import ModelError
 from agent_core.base.messages import Call
 
 from .request import FunctionShown, Request
 from .tokens import Window
+
+if TYPE_CHECKING:
+    from agent_core.base.settings import ProgramsOffer
 
 Finish: TypeAlias = Literal["stop", "calls", "length", "filter", "refusal"]
 Mode: TypeAlias = Literal["native", "constrained"]
@@ -139,3 +142,19 @@ class Model(Protocol):
 
     async def aclose(self) -> None:
         """Close the connections."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedModel:
+    """An open model, a line that says which one it is and why, and the settings table that it has, if any."""
+
+    model: Model
+    line: str
+    table: str = ""
+    endpoint_names: Callable[[], Awaitable[list[str]]] | None = None
+    """Asks the endpoint for the names of its models."""
+    programs: "ProgramsOffer" = "auto"
+
+
+OpenModel = Callable[[str | None], Awaitable[OpenedModel]]
+ReleaseModel = Callable[[Model], Awaitable[None]]

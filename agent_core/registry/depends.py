@@ -37,7 +37,7 @@ from .tree import Definition, imported_module, survey
 
 if TYPE_CHECKING:
     from .function import Function
-    from .snapshot import Snapshot
+    from .registry import Snapshot
 
 Names: TypeAlias = frozenset[str]
 Part: TypeAlias = tuple[str, str]

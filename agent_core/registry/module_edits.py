@@ -5,15 +5,25 @@
 
 import ast
 from collections.abc import Iterable, Set
+from dataclasses import dataclass
 
 from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem
 from sandbox.wire.lines import bare_lines, lines_of
 
-from . import imports
 from .module_file import save
 from .source import ModuleSource, parse
-from .source_lines import LineEdit, ParsedText, applied, bound_names, column_of, is_bare_value, is_blank, with_newline
+from .source_lines import (
+    LineEdit,
+    ParsedText,
+    applied,
+    bound_names,
+    column_of,
+    is_bare_value,
+    is_blank,
+    last_line,
+    with_newline,
+)
 from .tree import Definition, survey
 
 _Exported = ast.List | ast.Tuple
@@ -151,7 +161,7 @@ def place_function(
 def _place(
     module_text: ParsedText, brought_text: ParsedText, function: Definition, old: Definition | None, path: str
 ) -> str | Problem:
-    added = imports.brought_by(brought_text, module_text, path)
+    added = brought_by(brought_text, module_text, path)
     helpers = _helpers(module_text, brought_text, function, path)
     if isinstance(added, Problem):
         return added
@@ -170,7 +180,7 @@ def _place(
         text = with_newline("\n\n\n".join(block), module_text.newline) + last[len(last.rstrip("\r\n")) :]
         edit = LineEdit(start - 1, end, tuple(lines_of(text)))
     exported = adding(module_text, function.name) if not function.name.startswith("_") else []
-    return applied(module_text.lines, [*imports.edits(module_text, added), edit, *exported])
+    return applied(module_text.lines, [*import_edits(module_text, added), edit, *exported])
 
 
 def remove_function(module_text: str, name: str, *, path: str = "module") -> str | Problem:
@@ -247,7 +257,7 @@ def _definition(text: ParsedText, name: str, path: str) -> Definition | Problem 
 
 def _is_loose(node: ast.stmt) -> bool:
     """Check whether a statement would run at import: it is no docstring, import, helper or function."""
-    return not (is_bare_value(node) or imports.is_import(node) or bound_names(node))
+    return not (is_bare_value(node) or is_import(node) or bound_names(node))
 
 
 def _helpers(
@@ -260,7 +270,7 @@ def _helpers(
         names = bound_names(node)
         if node in before and _is_loose(node) and ast.dump(node) not in existing:
             helpers.append(candidate_text.segment(node))
-        if node is function or imports.is_import(node) or not names:
+        if node is function or is_import(node) or not names:
             continue
         holders = [statement for statement in module_text.body if names & bound_names(statement)]
         if not holders:
@@ -283,3 +293,145 @@ def _addition(module_text: ParsedText, block: Iterable[str]) -> LineEdit:
         missing = 2 - next((n for n, line in enumerate(reversed(above)) if not is_blank(line)), len(above))
         lines += [newline] * missing + lines_of(with_newline(f"{text}\n", newline))
     return LineEdit(at_end, at_end, tuple(lines))
+
+
+_Key = tuple[str, str, str]  # module with leading dots, name, local name
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """The import statements that a candidate adds; those of `__future__` are separate."""
+
+    future: tuple[str, ...]
+    plain: tuple[str, ...]
+
+
+def is_import(node: ast.stmt) -> bool:
+    """Check whether a statement only imports, possibly under `TYPE_CHECKING` or with an alternative."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return True
+    if isinstance(node, ast.If):
+        return _names_type_checking(node.test) and all(is_import(inner) for inner in [*node.body, *node.orelse])
+    # `TYPE_CHECKING = False` replaces its import, and must be above its uses.
+    return (
+        isinstance(node, ast.Assign)
+        and all(map(_names_type_checking, node.targets))
+        and (isinstance(node.value, ast.Constant) and node.value.value is False)
+    )
+
+
+def _names_type_checking(test: ast.expr) -> bool:
+    return (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING") or (
+        isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING"
+    )
+
+
+def brought_by(candidate_text: ParsedText, module_text: ParsedText, path: str) -> Brought | Problem:
+    """Return the candidate's imports that the module is missing, or the problem that one of their names is taken."""
+    present = {key for node in module_text.body for key in _keys(node)}
+    dumps = {ast.dump(node) for node in module_text.body if is_import(node)}
+    bound = {name: node for node in module_text.body for name in bound_names(node)}
+    future: list[str] = []
+    plain: list[str] = []
+    for node in candidate_text.body:
+        if not is_import(node) or ast.dump(node) in dumps:
+            continue
+        if isinstance(node, ast.If | ast.Assign):
+            plain.append(candidate_text.segment(node))
+            continue
+        missing = [key for key in _keys(node) if key not in present]
+        clash = next((key for key in missing if _clashes(key, bound)), None)
+        if clash is not None:
+            name, line = clash[2], bound[clash[2]].lineno
+            message = f"the candidate imports `{name}`, which means something else in the module (line {line})"
+            return Problem("import-clash", message, Place(path, line), f"import it under another name: `… as {name}_`")
+        if missing:
+            text = candidate_text.segment(node) if len(missing) == len(_keys(node)) else _statement(node, missing)
+            (future if _is_future(node) else plain).append(text)
+            present.update(missing)
+    return Brought(tuple(future), tuple(plain))
+
+
+def _keys(node: ast.stmt) -> list[_Key]:
+    if isinstance(node, ast.Import):
+        return [("", alias.name, alias.asname or alias.name.split(".", 1)[0]) for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        base = "." * node.level + (node.module or "")
+        return [(base, alias.name, alias.asname or alias.name) for alias in node.names]
+    return []
+
+
+def _clashes(key: _Key, bound: dict[str, ast.stmt]) -> bool:
+    """Check whether the local name already has another meaning; `import a.b` and `import a.c` both bind `a`."""
+    module, name, local = key
+    holder = bound.get(local)
+    if holder is None or name == "*":
+        return False
+    is_plain = not module and local == name.split(".", 1)[0]
+    return not (
+        is_plain
+        and any(
+            key_parts[0] == "" and key_parts[1].split(".", 1)[0] == local == key_parts[2] for key_parts in _keys(holder)
+        )
+    )
+
+
+def _is_future(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__" and not node.level
+
+
+def _statement(node: ast.stmt, keys: list[_Key]) -> str:
+    names = [f"{name} as {local}" if local != name.split(".", 1)[0] else name for _, name, local in keys]
+    if isinstance(node, ast.Import):
+        return f"import {', '.join(names)}"
+    return f"from {keys[0][0]} import {', '.join(names)}"
+
+
+def import_edits(module_text: ParsedText, brought: Brought) -> list[LineEdit]:
+    """Return the edits that add the imports to the module."""
+    line_edits = []
+    if brought.future:
+        futures = [node for node in module_text.body if _is_future(node)]
+        place = _after(module_text, futures[-1]) if futures else (_top(module_text), False)
+        line_edits.append(_insertion(module_text, *place, brought.future))
+    if brought.plain:
+        last = None  # of the imports at the top
+        for node in module_text.body:
+            if is_import(node):
+                last = node
+            elif not _is_docstring(node, module_text):
+                break
+        place = _after(module_text, last) if last is not None else (_top(module_text), False)
+        line_edits.append(_insertion(module_text, *place, brought.plain))
+    return line_edits
+
+
+def _insertion(module_text: ParsedText, position: int, follows_import: bool, statements: tuple[str, ...]) -> LineEdit:  # noqa: FBT001
+    newline = module_text.newline
+    added = [with_newline(f"{text}\n", newline) for text in statements]
+    above, below = module_text.lines[:position][-1:], module_text.lines[position:][:1]
+    if above and not follows_import and not is_blank(above[0]):
+        added.insert(0, newline)
+    if below and not follows_import and not is_blank(below[0]):
+        added += [newline] if below[0].startswith(("import ", "from ")) else [newline, newline]
+    return LineEdit(position, position, tuple(added))
+
+
+def _after(module_text: ParsedText, node: ast.stmt) -> tuple[int, bool]:
+    """Return the number of lines above what follows a statement, and that an import may follow it directly."""
+    end = last_line(node)
+    for statement in module_text.body:
+        if statement.lineno <= end < last_line(statement):
+            end = last_line(statement)
+    return end, True
+
+
+def _top(module_text: ParsedText) -> int:
+    """Return the number of lines that the docstring or a heading comment takes."""
+    if module_text.body and _is_docstring(module_text.body[0], module_text):
+        return _after(module_text, module_text.body[0])[0]
+    return module_text.span(module_text.body[0])[0] - 1 if module_text.body else len(module_text.lines)
+
+
+def _is_docstring(node: ast.stmt, module_text: ParsedText) -> bool:
+    return node is module_text.body[0] and is_bare_value(node)

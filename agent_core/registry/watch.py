@@ -18,7 +18,7 @@ from typing import Any
 from watchdog import events
 from watchdog.observers import Observer
 
-from .scan import SUFFIX, Stamp, folders_of, is_source, scan
+from .folder_access import SUFFIX, Stamp, folders_of, is_source, scan
 
 _RESCAN_S = 5.0
 _RESCAN_BLIND_S = 1.0

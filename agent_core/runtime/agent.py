@@ -5,28 +5,25 @@ answered or handed to a client. However a turn ends, its history is valid and on
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_core.base import events
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.untrusted import one_line, whole_characters
-from agent_core.context import PRESSURE, History, PageReader, RequestPrompt, claim, resume
+from agent_core.context import History, PageReader, RequestPrompt, claim, resume
 from agent_core.context import pop as pop_turn
-from agent_core.functions.kept_program import source_of_program
 from agent_core.functions.service import Author, FunctionService, StaleView
-from agent_core.functions.service.function_facts import matches
 from agent_core.storage import FROM_USER, SUMMARY, Plan, Post, Store
 
 from .colleagues import fits
-from .identity import OwnName
+from .entries import AFTER, messages_of, receipt_in
 from .message_protocol import is_readable
-from .programs import programs_like_the_last
 from .session import GO_ON, SENT, AgentSession, settle
-from .turn import AFTER, Turn, TurnGroup, messages_of, receipt_in
+from .turn import OwnName, Turn, TurnGroup
 from .turn_runner import TurnLoop, TurnOptions, TurnRunner
 
 if TYPE_CHECKING:
@@ -37,11 +34,9 @@ if TYPE_CHECKING:
     from agent_core.functions.debug import Debugger
     from agent_core.memory.agent_memory import AgentMemory
     from agent_core.memory.blocks import EditAuthor
-    from agent_core.model.request import Tell
-    from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
-    from .helper_calls import MakesHelpers
+    from .dispatch import MakesHelpers
     from .model_session import ShowsWait
 
 SaveAgentFile = Callable[[str, Path | str], Awaitable[None]]
@@ -98,6 +93,7 @@ class Agent:
         self.memory = memory
         self.functions = functions
         self.session = session
+        self.model_session = loop.model_session
         self.models = loop.model_session.models
         self.colleagues = loop.model_session.colleagues
         self.restored = ""
@@ -247,34 +243,6 @@ class Agent:
         account = self._turns.turn.origin.account if self._turns.turn is not None else None
         return account.allowance.left() if account is not None else self.colleagues.profile.limits
 
-    async def source_of_program(self, name: str, words: str) -> str:
-        """Return the source of a function made from the last program: one `def` in it, or the whole program.
-
-        Raises:
-            UsageError: no program has finished, or it uses what only programs can use.
-        """
-        runs = await programs_like_the_last(self._store, self.name)
-        if not runs:
-            raise UsageError("No program has come to its end here.", fix="Run one with run_program first.")
-        snapshot = self._snapshot()
-        guarded = await self.functions.granting.guarded(snapshot)
-        plain = {
-            each.name: each
-            for each in snapshot.functions.values()
-            if each.name in runs[-1].program.free and each.name not in guarded and not each.takes_self
-        }
-        return source_of_program(name, words, runs, plain)
-
-    async def ask_model(self, message: str) -> str:
-        """Return a model's answer to one message without persona, memory or functions.
-
-        The model is the agent's, or the one that the settings name for this.
-
-        Raises:
-            ModelError: there is no usable answer.
-        """
-        return await self._loop.model_session.ask_alone(message, self._turns.turn)
-
     async def say_during_turn(self, message: str) -> None:
         """Store a message that the running turn picks up at its next step."""
         await self._store.post(self._post(message))
@@ -289,33 +257,9 @@ class Agent:
         waiting = await self._store.waiting(self.name)
         return [str(message.payload.get("text", "")) for message in waiting if message.kind == "message"]
 
-    async def model_line(self) -> str:
-        """Return one line that says which model answers and why it was chosen.
-
-        Raises:
-            NoModel: no model is configured and none was found.
-        """
-        await self._loop.model_session.model()
-        return self.models.line
-
     async def measure(self) -> None:
         """Estimate how much of the context window a resumed conversation takes, before its first reply."""
-        await self._loop.model_session.estimate(self._history, self._snapshot())
-
-    async def prepare(self, tell: "Tell" = lambda *_: None) -> None:
-        """Prefill a slow local model's prompt cache with the prefix of every request.
-
-        `tell` is called with the tokens done and the total.
-
-        Raises:
-            ModelError: the model is not available.
-        """
-        await self._loop.model_session.prepare(self._snapshot(), tell)
-
-    async def set_model(self, name: str) -> str:
-        """Switch to another model from the next step on, and return the line that describes it."""
-        await self._loop.model_session.change(name)
-        return self.models.line
+        await self.model_session.estimate(self._history, self.snapshot())
 
     async def pop(self) -> RemovedTurn | None:
         """Remove the last turn from the context (not from the record), and return what began it."""
@@ -328,11 +272,6 @@ class Agent:
         text = str(began.payload["text"]) if began else ""
         return RemovedTurn(text, is_message=said is not None) if entries else None
 
-    async def ends_with_a_file(self) -> bool:
-        """Return whether the user's last message was imported with an agent's file, so anyone may have written it."""
-        said = await self._store.history(self.name, kinds=("user",))
-        return bool(said) and said[-1].is_imported
-
     async def user_texts(self) -> list[str]:
         """Return what the user wrote in this conversation, including messages that a summary replaced."""
         entries = await self._store.history(self.name, kinds=("user",))
@@ -344,8 +283,8 @@ class Agent:
         await self.memory.recall.catch_up()
         hidden = await self._store.hide_turns(self.name)
         self._history.clear()
-        self._loop.model_session.shown.thaw()
-        self._loop.model_session.meter.context_tokens = 0
+        self.model_session.shown.thaw()
+        self.model_session.meter.context_tokens = 0
         return hidden
 
     async def keep_unsaved(self, waiting: "ShowsWait" = nullcontext) -> tuple[str, ...]:
@@ -356,7 +295,7 @@ class Agent:
         """
         if self._turns.one_at_a_time.locked():
             return ()
-        return await self._loop.model_session.keep_unsaved(self._history, None, waiting)
+        return await self.model_session.keep_unsaved(self._history, None, waiting)
 
     async def tidy(self, label: str, author: "EditAuthor") -> Plan:
         """Ask the model to tidy a block of memory outside of a turn, and apply the changes that lose nothing.
@@ -365,7 +304,7 @@ class Agent:
             ModelError: the model is not available or too small, or its plan cannot be read.
         """
         self._must_be_idle()
-        return await self.memory.tidy(label, self._loop.model_session.ask_large_model, author)
+        return await self.memory.tidy(label, self.model_session.ask_large_model, author)
 
     async def summarize(self) -> str:
         """Summarize the older part of the conversation now, and return a sentence about the result.
@@ -375,11 +314,7 @@ class Agent:
         """
         self._must_be_idle()
         async with self._turns.alone(SUMMARY, TurnOptions(self, restarts=self.restarts)) as turn:
-            return await self._loop.model_session.summarize(turn, self._snapshot())
-
-    async def warn_memory(self) -> None:
-        """Warn the model of memory pressure, at the next step or at `turn(None)`."""
-        await self._store.post(Post(self.name, "notice", {"text": PRESSURE.text}))
+            return await self.model_session.summarize(turn, self.snapshot())
 
     async def read_on(self, name: str, page: int) -> str:
         """Return a page of a text that was shown in part.
@@ -389,46 +324,23 @@ class Agent:
         """
         return await PageReader(self._store, self.name, lambda: self._history.page_chars).page(name, page)
 
-    async def keep(self, function: str) -> None:
-        """Add a function to this agent's own set, which is always shown to it.
-
-        Raises:
-            UsageError: there is no such function.
-        """
-        self.functions.path_of(function)
-        await self.session.own_set.add(function)
-
-    def show(self, functions: Iterable[str]) -> None:
-        """Show the model these functions from the next step on, as if it had just called them."""
-        names, shown = [*functions], self._loop.model_session.shown
-        shown.tell(names)
-        for function in reversed(names):
-            shown.use(function)
-
-    def own_functions(self, pattern: str = "", module: str = "") -> list["Function"]:
-        """Return the built-in functions that this agent has, including those of its memory, filtered as in `list`."""
-        return matches(self._loop.model_session.shown.pinned, pattern, module)
-
-    def schema_of(self, function: "Function") -> dict[str, Any]:  # Any: JSON Schema
-        """Return the JSON schema of a function's arguments as this agent's model gets it."""
-        return self._loop.model_session.functions.schema_of(function)
-
-    def taken_names(self) -> frozenset[str]:
-        """Return the names that a client's function may not use, because a function here has them."""
-        snapshot = self._snapshot()
-        return snapshot.reserved | self._loop.model_session.functions.offered(snapshot).keys()
-
     @property
     def hidden(self) -> frozenset[str]:
         """The functions that this agent is not shown, including other programs' functions outside of its profile."""
         patterns = self.colleagues.profile.functions
         foreign = {} if "*" in patterns else self.functions.foreign()
-        masked = self._loop.model_session.shown.masked
+        masked = self.model_session.shown.masked
         return (
-            self._snapshot().hidden
+            self.snapshot().hidden
             | masked
             | {name for name, row in foreign.items() if not fits(patterns, row.function)}
         )
+
+    def snapshot(self) -> "Snapshot":
+        """Return the functions that this agent may call now."""
+        turn = self._turns.turn
+        made = turn.made if turn is not None else frozenset[str]()
+        return self._loop.sees(self.functions.registry.snapshot(), made)
 
     async def prompt(self) -> RequestPrompt:
         """Return what the model would be sent now: the system message, the conversation and the functions.
@@ -436,13 +348,13 @@ class Agent:
         Raises:
             ModelError: the model is not available, and the prompt depends on it.
         """
-        return await self._loop.model_session.prompt(self._history, self._snapshot())
+        return await self.model_session.prompt(self._history, self.snapshot())
 
     async def shown(self, message: str) -> frozenset[str]:
         """Return the functions that the model is shown with a message: those it could call for it."""
-        session = self._loop.model_session
+        session = self.model_session
         if session.models.mode == "constrained":
-            return frozenset(await session.announced(message, (), self._snapshot()))
+            return frozenset(await session.announced(message, (), self.snapshot()))
         return frozenset(function.name for function in session.functions.all()) | session.shown.told
 
     async def history(self) -> list["Message"]:
@@ -451,7 +363,7 @@ class Agent:
 
     def status(self) -> AgentStatus:
         """Return the figures for a status bar. This is cheap."""
-        session, models, total = self._loop.model_session, self.models, self.functions.count()
+        session, models, total = self.model_session, self.models, self.functions.count()
         own = len(session.shown.pinned)
         shown = len(session.shown.told) or min(max(len(session.functions.all()) - own, 0), total)
         tokens = session.meter.context_tokens
@@ -481,12 +393,6 @@ class Agent:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
-
-    def _snapshot(self) -> "Snapshot":
-        """Return the functions that this agent may call now."""
-        turn = self._turns.turn
-        made = turn.made if turn is not None else frozenset[str]()
-        return self._loop.sees(self.functions.registry.snapshot(), made)
 
     def _must_be_open(self) -> None:
         if self._closed.is_set():

@@ -17,7 +17,8 @@ from agent_core.registry.arguments import read as read_arguments
 from agent_core.storage import Entry, NoProgress, Plan, SaveBlock, SetThread, Write, commit
 from sandbox import Refused
 
-from .turn import REACH, Turn, call_started, facts_entry, result
+from .entries import REACH, call_started, facts_entry, result
+from .turn import Turn
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Approvals

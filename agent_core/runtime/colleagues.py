@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agent_core.base.clock import Clock
     from agent_core.base.settings import RunnerSettings
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
     from .turn import Turn
 
@@ -63,14 +63,14 @@ class Colleagues:
     ) -> None:
         self.agent = agent
         self._store = store
-        self._directory = directory
+        self.directory = directory
         self._settings = settings
         self._clock = clock
         self._seen: tuple[AgentProfile, Mapping[str, str]] | None = None
 
     def refresh(self) -> None:
         """Read the files and cache what they say until the next `refresh` or `release`."""
-        self._seen = self._directory.profile(self.agent), self._directory.peers(self.agent)
+        self._seen = self.directory.profile(self.agent), self.directory.peers(self.agent)
 
     def release(self) -> None:
         """Clear the cache, because no turn is running."""
@@ -79,15 +79,11 @@ class Colleagues:
     @property
     def profile(self) -> AgentProfile:
         """What this agent's file says; during a turn, as it was at the start of the step."""
-        return self._seen[0] if self._seen else self._directory.profile(self.agent)
+        return self._seen[0] if self._seen else self.directory.profile(self.agent)
 
     def peers(self) -> Mapping[str, str]:
         """Return the agents that this one may talk to, with their purposes; cached like `profile`."""
-        return self._seen[1] if self._seen else self._directory.peers(self.agent)
-
-    def news(self) -> Sequence[str]:
-        """Return the problems with the files of agents that were not reported yet."""
-        return self._directory.news()
+        return self._seen[1] if self._seen else self.directory.peers(self.agent)
 
     def withheld(self) -> frozenset[str]:
         """Return the functions that cannot be used now: those for other agents, if there are none."""

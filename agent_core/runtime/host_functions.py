@@ -13,7 +13,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from agent_core.base.errors import KnapperError
-from agent_core.base.interruption import Interrupted as StopRequested
 from agent_core.functions.answers import InterruptedCall
 from agent_core.functions.service import Author, FunctionService, PlannedChange
 from agent_core.functions.service.function_facts import unknown_function
@@ -21,22 +20,22 @@ from agent_core.functions.service.judgment import Judgment
 from agent_core.functions.service.maker import NEIGHBORS, trigger_test
 from agent_core.memory.blocks import Blocks
 from agent_core.memory.classes import KNOWN, methods_of
+from agent_core.registry.function import line_of
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
-from agent_core.registry.synopsis import line_of
 from agent_core.storage import Plan, content_hash
 from sandbox import Refused
 
 from .call_record import CallRecord, Done, PlannedProgram
 from .colleagues import FUNCTIONS
-from .dispatch import FunctionSource, ModelFunction
-from .helper_calls import ABOUT_HELPERS
+from .dispatch import ABOUT_HELPERS, FunctionSource, ModelFunction
+from .turn import Interrupted as StopRequested
 from .turn import Turn
 
 if TYPE_CHECKING:
     from agent_core.model.reply import Model
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
     from .agent import Agent
     from .programs import Programs

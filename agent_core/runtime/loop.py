@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from agent_core.base import events
 from agent_core.base.errors import ModelError
-from agent_core.base.interruption import Interrupted
 from agent_core.base.messages import Assistant
 from agent_core.base.untrusted import one_line
 from agent_core.context import EXPECTED
@@ -25,12 +24,13 @@ from agent_core.storage import FAILURES, Inbound, SaveExposures
 from sandbox.wire.strict_json import Malformed, read_json
 
 from .client_calls import handed_over
-from .turn import HEARD, Turn, assistant, heartbeat, notice, said_by
+from .entries import HEARD, assistant, heartbeat, notice, said_by
+from .turn import Interrupted, Turn
 
 if TYPE_CHECKING:
     from agent_core.memory.blocks import Blocks
     from agent_core.model.reply import Reply
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
     from .call_record import Done
     from .dispatch import Dispatcher
@@ -434,7 +434,6 @@ class AgentLoop:
             async with turn.ending.interruption:
                 turn.model = (await self.model_session.model()).name
             await self._functions.quarantine.refresh()  # another process may have released a function
-            await self._functions.seen_results.load()
             if turn.origin.continues and self._programs is not None:
                 await self._programs.go_on(turn, self.sees(self._functions.registry.snapshot(), turn.made))
             while True:
@@ -472,7 +471,7 @@ class AgentLoop:
             # Mask random functions for this conversation, and record which grown functions the message probably needs.
             # The latter is computed over all functions, so it does not depend on what is masked.
             grown = await self._functions.grown(snapshot)
-            masked = shown.mask(grown - self.model_session.functions.own_names, share, random)
+            masked = shown.mask(grown - self.model_session.functions.own_set.names, share, random)
             asked = turn.history.last_request()
             needed = await self._functions.likely(asked, _MEASURED, snapshot.hidden)
             if self.model_session.models.mode == "constrained":

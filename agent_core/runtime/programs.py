@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from agent_core.access.grants import NOTHING, Approvals, Decision, Grants, Question
 from agent_core.access.grants.content import content_of
 from agent_core.access.grants.value import joined
-from agent_core.base.interruption import Interrupted as StopRequested
+from agent_core.base.errors import UsageError
 from agent_core.base.messages import Assistant, Call
 from agent_core.base.offload import aside
 from agent_core.base.receipt import INSIDE, Receipt
@@ -26,7 +26,7 @@ from agent_core.base.untrusted import one_line, visible
 from agent_core.context import RUN_PROGRAM, beginning
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Unknown
-from agent_core.functions.kept_program import SeenProgram
+from agent_core.functions.kept_program import SeenProgram, source_of_program
 from agent_core.functions.program_check import ProgramText, problems
 from agent_core.functions.worker_api import arguments_text
 from agent_core.storage import Entry, Plan, Store, TurnStore, Write
@@ -51,9 +51,10 @@ from sandbox.wire.strict_json import Malformed, read_json
 from sandbox.wire.values import decode, read
 
 from .call_record import MOST_CHARS, CallRecord, Done, PlannedProgram
-from .dispatch import Dispatcher
-from .helper_calls import ABOUT_HELPERS
-from .turn import BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT, KEPT, Turn, assistant, unwrapped
+from .dispatch import ABOUT_HELPERS, Dispatcher
+from .entries import BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT, KEPT, assistant, unwrapped
+from .turn import Interrupted as StopRequested
+from .turn import Turn
 
 if TYPE_CHECKING:
     from agent_core.base.clock import Clock
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     from agent_core.functions.sandbox_client import SandboxClient
     from agent_core.functions.service import FunctionService
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
 MOST_CALLS: Final = 1_000
 """The maximum number of inner calls of one program."""
@@ -549,10 +550,24 @@ async def _cut_before(turn: Turn, rows: Sequence[Entry], text: str) -> str:
     return str(before["program"]) if is_cut else ""
 
 
-async def programs_like_the_last(store: TurnStore, agent: str) -> list[SeenProgram]:
-    """Return the last program of a conversation that finished, after earlier ones of the same form."""
+async def source_of_last_program(
+    store: TurnStore, agent: str, snapshot: "Snapshot", guarded: Collection[str], name: str, words: str
+) -> str:
+    """Return the source of a function made from the last program: one `def` in it, or the whole program.
+
+    Raises:
+        UsageError: no program has finished, or it uses what only programs can use.
+    """
     seen = await _seen_runs(store, agent)
-    return [run for _turn, run in seen[next(reversed(seen))]] if seen else []
+    if not seen:
+        raise UsageError("No program has come to its end here.", fix="Run one with run_program first.")
+    runs = [run for _turn, run in seen[next(reversed(seen))]]  # the last one, after earlier ones of the same form
+    plain = {
+        each.name: each
+        for each in snapshot.functions.values()
+        if each.name in runs[-1].program.free and each.name not in guarded and not each.takes_self
+    }
+    return source_of_program(name, words, runs, plain)
 
 
 async def repeated_programs(store: Store) -> list[list[SeenProgram]]:

@@ -12,7 +12,7 @@ from agent_core.base.untrusted import shorten
 from agent_core.registry.arguments import read as read_arguments
 from sandbox.wire.strict_json import Malformed, read_json
 
-from .helper_calls import GIVE
+from .dispatch import GIVE
 from .host_functions import HostFunction
 from .loop import DirectReplyPolicy, Ended, GoOn, StepResult
 

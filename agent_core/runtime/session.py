@@ -31,9 +31,8 @@ from agent_core.storage import (
 from agent_core.storage import ClaimedTurn as Claimed
 
 from .client_calls import ClientFunctions
-from .helper_calls import run_name
-from .message_protocol import DIRECT, MessageProtocol
-from .turn import (
+from .dispatch import run_name
+from .entries import (
     AFTER,
     ONLY,
     RECEIPT_KINDS,
@@ -50,11 +49,12 @@ from .turn import (
     receipt_in,
     result,
 )
+from .message_protocol import DIRECT, MessageProtocol
 
 if TYPE_CHECKING:
     from agent_core.base.receipt import Receipt
 
-Kind: TypeAlias = Literal["login", "heartbeat", "system"]
+Kind: TypeAlias = Literal["login", "heartbeat", "system", "notice"]
 
 
 OLD_NAMES: Final[Mapping[str, Alias]] = {
@@ -144,7 +144,7 @@ class AgentSession:
         """Queue an event for the next turn, or for the next step of the running one.
 
         `login`: the user is present but has said nothing, so the agent speaks first. `heartbeat`: `text` is the reason.
-        `system`: `text` is a message from the program.
+        `system`: `text` is a message from the program. `notice`: it is one that the user asked for.
         """
         payload: dict[str, Any] = {"reason": text} if kind == "heartbeat" else {"text": text}
         if kind == "login":

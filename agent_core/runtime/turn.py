@@ -4,87 +4,43 @@ Entries are written to disk before listeners are notified and before the history
 """
 
 import asyncio
-import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
 
-from agent_core import __version__
 from agent_core.access.grants import Answered, ApprovalQueue, Approvals
 from agent_core.base import events
-from agent_core.base.interruption import Interruption
 from agent_core.base.limits import NAMES, Allowance, SpendingLimits
-from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Notice, User
-from agent_core.base.receipt import Fact, Made, Receipt
-from agent_core.base.untrusted import one_line
-from agent_core.context import CALLER, History, Section
+from agent_core.base.messages import SEND
+from agent_core.base.receipt import Fact, Receipt
+from agent_core.context import History
 from agent_core.model.reply import CallPiece, Piece, ReadingPiece, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
-from agent_core.registry.validation import NotJson, read_object
 from agent_core.storage import (
     BETWEEN,
     USAGE,
     Amounts,
     Entry,
     Inbound,
-    SaveText,
-    Shape,
     SpendInThread,
     Store,
     ThreadRow,
     TurnStore,
     Write,
-    content_hash,
-    fitting,
 )
 
-from . import identity
 from .client_calls import NO_CLIENT, ClientFunctions
-from .message_protocol import HEARTBEAT, MessageProtocol, moment
+from .entries import ReceiptReader, entry_of, facts_entry, messages_of, receipt_entry, senders
+from .message_protocol import MessageProtocol
 
 if TYPE_CHECKING:
     from agent_core.base.clock import Clock
     from agent_core.functions.debug import DebuggerSlot
-    from agent_core.model.request import FunctionShown
-    from agent_core.registry.snapshot import Snapshot
 
-    from .identity import OwnName
 
-HEARD: Final = "heard"
-"""The kind of an event that holds what another agent said."""
-ONLY: Final = "only"
-"""The key of an event for the agents that its sender may use; absent if the sender may use all."""
-AFTER: Final = "after"
-"""The key of an event for the ID of the interrupted turn that it continues."""
-DID: Final = "did"
-"""The kind of an entry that records effects; `made` has the format of a receipt."""
-REACH: Final = "reach"
-"""The kind of an entry written before a call reaches an address (`place`) for the first time."""
-RECEIPT: Final = "receipt"
-"""The kind of the entry at the end of a turn that holds its whole receipt (`made`)."""
-BEGAN: Final = "program"
-"""The kind of an entry written when a program starts.
-
-It has the `id` of its call, its key (`program`), the digest of its `text`, the time of its first run (`at`), and what
-the user approved (`sealed`).
-"""
-INNER_CALL: Final = "inner_call"
-"""The kind of an entry written when a program's call starts; if it only computes, with the next entry.
-
-It has `program`, `ordinal`, `name`, `arguments`, `version`, and `reaches`: whether the call may have effects.
-"""
-INNER_RESULT: Final = "inner_result"
-"""The kind of an entry with the answer to an inner call."""
-INNER_GIVEN: Final = "inner_given"
-"""The kind of an entry written when a running inner call is granted something: `program`, `ordinal`."""
-KEPT: Final = "kept"
-"""The kind of an entry with the names that programs keep and their `values` as JSON."""
-RECEIPT_KINDS: Final = ("call", "result", INNER_CALL, INNER_RESULT, DID, REACH, RECEIPT)
-"""The kinds of entries that a receipt is built from."""
-RECORD_KINDS: Final = (DID, REACH, RECEIPT)
-"""The kinds of entries that are for the record only and do not count as progress of the turn."""
 _COUNTED: Final = tuple(name for name in NAMES if name not in ("hops", "seconds"))  # the others are not sums
-_NOT_RUN: Final = ("refused", "skipped")
 Emit = Callable[[events.Event], None]
 
 
@@ -94,48 +50,6 @@ class TurnGroup:
 
     names: Collection[str]
     allowance: Allowance
-
-
-@dataclass(slots=True)
-class ReceiptReader:
-    """A builder of a turn's receipt from its entries, in the order in which they are stored."""
-
-    receipt: Receipt = field(default_factory=Receipt)
-    _running: dict[str, list[str]] = field(default_factory=dict)  # addresses of running calls, by call ID
-
-    @classmethod
-    def of(cls, entries: Iterable[Entry]) -> Receipt:
-        """Return the receipt of entries."""
-        reader = cls()
-        for entry in entries:
-            reader.take(entry)
-        return reader.receipt
-
-    def take(self, entry: Entry) -> None:
-        """Add the effects that an entry records."""
-        payload = entry.payload
-        match entry.kind:
-            case "call" if payload.get("client"):
-                self.receipt.note("called", str(payload.get("name")))
-            case "call" | "inner_call" if payload.get("version"):  # built-in functions have none
-                self._running[str(payload.get("id"))] = []
-            case kind if kind == REACH:
-                self._running.get(str(payload.get("call")), []).append(str(payload.get("place")))
-            case "result" | "inner_result" if payload.get("call_id") in self._running:
-                self._end(str(payload.get("name")), str(payload.get("outcome")), self._running.pop(payload["call_id"]))
-            case kind if kind == DID and isinstance(made := payload.get("made"), dict):
-                self.receipt.add(Receipt.from_json(made))
-
-    def _end(self, name: str, outcome: str, places: Sequence[str]) -> None:
-        if outcome in _NOT_RUN:
-            return
-        self.receipt.note("called", name)
-        if outcome == "unknown":
-            self.receipt.note("unknown", name)
-            for place in places:
-                self.receipt.note("reached", place)
-        elif outcome != "returned":
-            self.receipt.note("failed", name)
 
 
 class Account:
@@ -209,6 +123,71 @@ class Account:
         self.allowance.spent["seconds"] = self._clock.monotonic() - self._began
         if self._alone is not None:
             self._alone.spent["seconds"] = self.allowance.spent["seconds"]
+
+
+class Interrupted(Exception):
+    """Raised if the user asked to end the turn."""
+
+
+class Interruption:
+    """The stop switch of one turn. The block can be entered repeatedly until a stop is requested."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._inside: set[asyncio.Task[object]] = set()
+
+    def request(self) -> None:
+        """End the turn: cancel the code inside the block, and refuse further entries."""
+        self.requested = True
+        for task in self._inside:
+            task.cancel()
+
+    async def __aenter__(self) -> None:
+        if self.requested:
+            raise Interrupted
+        task = asyncio.current_task()
+        assert task is not None
+        self._inside.add(task)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._inside.discard(task)
+        if self.requested and kind is asyncio.CancelledError and task.uncancel() == 0:
+            raise Interrupted from error
+
+
+class OwnName:
+    """A filter that strips an agent's name from the beginning of its reply, where some models write it."""
+
+    def __init__(self, agent: str) -> None:
+        forms = ("{}:", "[{}]:", "[from: {}]:", "[from: {}]")
+        self._forms = tuple(form.format(agent).casefold() for form in forms)
+        self._held: str | None = ""
+
+    def of(self, text: str) -> str:
+        """Return a whole reply without the name at its beginning."""
+        bare = text.lstrip()
+        form = next((form for form in self._forms if bare.casefold().startswith(form)), None)
+        return bare[len(form) :].lstrip() if form else text
+
+    def piece(self, text: str) -> str:
+        """Return the text that can be shown after this piece; a beginning that may be the name is held back."""
+        if self._held is None:
+            return text
+        self._held += text
+        bare = self._held.lstrip().casefold()
+        if any(form.startswith(bare) for form in self._forms):
+            return ""
+        held, self._held = self._held, None
+        return self.of(held)
+
+    def rest(self) -> str:
+        """Return the text that is still held back at the end of a reply; the next piece begins another reply."""
+        held, self._held = self._held, ""
+        return self.of(held or "")
 
 
 @dataclass(slots=True)
@@ -292,7 +271,7 @@ class Turn:
     questions: TurnQuestions
     style: MessageProtocol
     clock: "Clock"
-    own_name: "OwnName"
+    own_name: OwnName
     work: TurnWork = field(default_factory=TurnWork)
     ending: TurnEnding = field(default_factory=TurnEnding)
     step: int = 0
@@ -312,7 +291,7 @@ class Turn:
             if is_taken and event.kind != "note":
                 taken.append(event)
                 continue
-            places = {(name, thread) for name in identity.senders(event)}
+            places = {(name, thread) for name in senders(event)}
             if is_taken and not places & left:
                 taken.append(event)
             else:
@@ -375,8 +354,10 @@ class Turn:
 
     async def append_receipt(self, *entries: Entry) -> None:
         """Store the last entries of the turn, the usage and facts not yet written, and the whole receipt."""
-        whole = ReceiptReader.of([facts_entry(self.receipt.to_json()), *self.journal.unwritten, *entries])
-        await self.append([*entries, receipt_entry(whole)])
+        whole = deepcopy(self.work.facts)
+        for entry in (*self.journal.unwritten, *entries):
+            whole.take(entry)
+        await self.append([*entries, receipt_entry(whole.receipt)])
 
     def tell(self, event: events.Event) -> None:
         """Notify the listeners of an event of this step."""
@@ -417,7 +398,8 @@ class Turn:
         """Show the user a piece of the reply; `kind` is the event class of its text."""
         match piece:
             case TextPiece():
-                self._tell_text(self.own_name.piece(piece.text), kind)
+                if text := self.own_name.piece(piece.text):
+                    self.tell(kind(text=text))
             case ThoughtPiece():
                 self.tell(events.Thought(text=piece.text))
             case CallPiece() if piece.name != SEND:  # its text is a message, shown when it is sent
@@ -426,15 +408,6 @@ class Turn:
                 self.warn(f"{piece.reason} Trying again in {piece.wait_s:.1f} s.")
             case ReadingPiece(done, total, left_s):
                 self.tell_reading(total, done, left_s)
-
-    def tell_rest(self, kind: type[events.Text | events.Thought]) -> None:
-        """Show the user the text that was held back because it could have been the start of the agent's name."""
-        self._tell_text(self.own_name.rest(), kind)
-
-    def _tell_text(self, text: str, kind: type[events.Text | events.Thought]) -> None:
-        """Show a piece of text, unless it is empty."""
-        if text:
-            self.tell(kind(text=text))
 
     def tell_reading(self, total: int, done: int | None = None, left_s: float | None = None) -> None:
         """Show that the model's server is reading the prompt, with its progress if the server reports it."""
@@ -486,190 +459,3 @@ class Turn:
         """Note the effects of another turn that was part of this one; they are stored with the next entries."""
         if receipt:
             self.journal.unwritten.append(facts_entry(receipt.to_json()))
-
-
-def facts_entry(made: Made) -> Entry:
-    """Return the entry that records these effects."""
-    return Entry(DID, {"made": made})
-
-
-def receipt_entry(receipt: Receipt) -> Entry:
-    """Return the entry of a whole receipt."""
-    return Entry(RECEIPT, {"made": receipt.to_json()})
-
-
-def receipt_in(entries: Sequence[Entry]) -> Receipt:
-    """Return the receipt of a turn: the one stored at its end, or one built from its entries."""
-    whole = next((entry.payload.get("made") for entry in reversed(entries) if entry.kind == RECEIPT), None)
-    return Receipt.from_json(whole) if isinstance(whole, dict) else ReceiptReader.of(entries)
-
-
-def user(text: str, speaker: str = "") -> Entry:
-    """Return the entry of a user's message, or of another agent's, which the model reads as a user message."""
-    return Entry("user", {"text": text, "speaker": speaker} if speaker else {"text": text})
-
-
-def notice(text: str) -> Entry:
-    """Return the entry of a notice from the program to the model."""
-    return Entry("notice", {"text": text})
-
-
-def heartbeat(reason: str, protocol: MessageProtocol, now: float) -> Entry:
-    """Return the entry of a heartbeat, which gives the reason why the agent is awake."""
-    packed = protocol.event("heartbeat", {"reason": reason}, now)
-    return Entry("notice", {"text": f"Heartbeat: {reason}", "packed": packed})
-
-
-def login(last: float | None, protocol: MessageProtocol, now: float) -> Entry:
-    """Return the entry that says that the user is present, and when they were last present."""
-    before = "never: this is the first time" if last is None else moment(last)
-    text = f"The user is here. The last time was: {before}."
-    return Entry("notice", {"text": text, "packed": protocol.event("login", {"last_login": before}, now)})
-
-
-def entry_of(inbound: Inbound, protocol: MessageProtocol, now: float) -> Entry:
-    """Return the entry of an inbox event: a message, heartbeat, login or system alert."""
-    if (entry := identity.entry_of(inbound)) is not None:
-        return entry
-    text = str(inbound.payload.get("text", ""))
-    match inbound.kind:
-        case "message":
-            return user(text)
-        case kind if kind == HEARD:
-            return user(text, str(inbound.payload.get("speaker", "")))
-        case "heartbeat":
-            return heartbeat(str(inbound.payload.get("reason", "time has passed.")), protocol, now)
-        case "login":
-            return login(inbound.payload.get("last"), protocol, now)
-        case _:
-            return notice(text)
-
-
-def said_by(inbound: Inbound) -> str:
-    """Return the text of an event: a message, or the reason for the event."""
-    if (entry := identity.entry_of(inbound)) is not None:
-        return str(entry.payload["text"])
-    return str(inbound.payload.get("text") or inbound.payload.get("reason") or "")
-
-
-def recorded_request(
-    functions: Sequence["FunctionShown"],
-    indexed: Collection[str],
-    snapshot: "Snapshot",
-    sections: Sequence[Section],
-    model: str,
-    parameters: Mapping[str, Any],  # Any: JSON
-) -> tuple[list[Entry], list[Write]]:
-    """Return the entry of a request, which refers to texts by hash, and the writes that store the texts.
-
-    Together with the messages of the turn, the request can be reconstructed. `indexed` are the functions that a section
-    lists.
-    """
-    names, texts = [function.name for function in functions], [section.text for section in sections]
-    known = [name for name in (*names, *sorted(indexed)) if name in snapshot.functions]
-    request = {
-        "program": __version__,
-        "model": model,
-        "parameters": dict(parameters),
-        "instructions": content_hash(texts[0]) if texts else "",
-        "sections": [content_hash(text) for text in texts],
-        "functions": names,
-        "versions": {name: snapshot.functions[name].version for name in known},
-    }
-    return [Entry("request", request)], [SaveText(text) for text in texts]
-
-
-def assistant(assistant_reply: Assistant) -> Entry:
-    """Return the entry of a model's reply."""
-    calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in assistant_reply.calls]
-    payload = {"text": assistant_reply.text, "thought": assistant_reply.thought, "calls": calls}
-    reasoning = [*assistant_reply.reasoning]
-    return Entry("assistant", payload | ({"reasoning": reasoning} if reasoning else {}))
-
-
-def cut_off(text: str) -> Entry:
-    """Return the entry of an incomplete reply."""
-    return assistant(Assistant(f"{text} […]"))
-
-
-def call_started(call: Call, version: str | None) -> Entry:
-    """Return the entry written before a call runs; from then on it may have effects."""
-    return Entry("call", {"id": call.id, "name": call.name, "version": version})
-
-
-def result(call: Call, text: str, outcome: str, seconds: float = 0.0, detail: dict[str, Any] | None = None) -> Entry:
-    """Return the entry of a call's answer."""
-    payload = {"call_id": call.id, "name": call.name, "text": text}
-    return Entry("result", {**payload, "outcome": outcome, "seconds": round(seconds, 6), "detail": detail or {}})
-
-
-def messages_of(entries: Sequence[Entry]) -> list[Message]:
-    """Return the messages that the model reads; skip entries that are for the record only."""
-    return [
-        _READERS[entry.kind](_checked_payload(entry), entry.is_imported) for entry in entries if entry.kind in _READERS
-    ]
-
-
-def unwrapped(call: Call) -> Call:
-    """Return the call that a `call_function` wraps; any other call, and a malformed one, is returned unchanged."""
-    if call.name != CALLER:
-        return call
-    try:
-        wanted = read_object(call.arguments)
-    except NotJson:
-        return call
-    if not isinstance(name := wanted.get("name"), str) or name == CALLER:
-        return call
-    arguments = wanted.get("arguments") or {}
-    if isinstance(arguments, str) and HEARTBEAT in wanted:
-        with suppress(NotJson):  # invalid text is kept, and fails with its own error
-            arguments = read_object(arguments)
-    if isinstance(arguments, dict):
-        if HEARTBEAT in wanted:
-            arguments = {HEARTBEAT: wanted[HEARTBEAT], **arguments}
-        arguments = json.dumps(arguments, ensure_ascii=False)
-    return Call(call.id, name, arguments) if isinstance(arguments, str) else call
-
-
-def calls_without_answer(entries: Sequence[Entry]) -> list[tuple[Call, bool]]:
-    """Return the unanswered calls of a turn's last reply, each with whether it had started."""
-    last = max((place for place, entry in enumerate(entries) if entry.kind == "assistant"), default=None)
-    if last is None:
-        return []
-    after = entries[last + 1 :]
-    answered = {_checked_payload(entry)["call_id"] for entry in after if entry.kind == "result"}
-    started = {_checked_payload(entry)["id"] for entry in after if entry.kind == "call"}
-    calls = map(unwrapped, _assistant(_checked_payload(entries[last])).calls)
-    return [(call, call.id in started) for call in calls if call.id not in answered]
-
-
-_NEEDED: Mapping[str, Shape] = {
-    "user": {"text": str},
-    "notice": {"text": str},
-    "assistant": {"text": str, "calls": list, "reasoning?": [str]},
-    "call": {"id": str},
-    "result": {"call_id": str, "name": str, "text": str},
-}
-
-
-def _checked_payload(entry: Entry) -> dict[str, Any]:  # Any: JSON
-    """Return the payload of an entry after checking its shape; others may have edited the state file."""
-    payload: dict[str, Any] = fitting(
-        entry.payload, _NEEDED[entry.kind], f"An entry of the conversation (`{one_line(entry.kind, 40)}`)"
-    )
-    return payload
-
-
-def _assistant(payload: dict[str, Any]) -> Assistant:
-    calls = tuple(Call(call["id"], call["name"], call["arguments"]) for call in payload["calls"])
-    return Assistant(payload["text"], calls, payload.get("thought", ""), tuple(payload.get("reasoning", ())))
-
-
-_READERS: dict[str, Callable[[dict[str, Any], bool], Message]] = {
-    "user": lambda payload, is_imported: User(
-        payload["text"], payload.get("packed", ""), is_imported, str(payload.get("speaker") or "")
-    ),
-    "notice": lambda payload, is_imported: Notice(payload["text"], payload.get("packed", ""), is_imported),
-    "assistant": lambda payload, _: _assistant(payload),
-    "result": lambda payload, _: Answer(payload["call_id"], payload["name"], payload["text"]),
-}

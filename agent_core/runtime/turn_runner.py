@@ -31,31 +31,15 @@ from agent_core.storage import (
 )
 
 from .client_calls import ClientFunctions, beginning
-from .identity import OwnName
+from .entries import AFTER, HEARD, ONLY, facts_entry, messages_of, notice, receipt_in, said_by
 from .loop import Ended
 from .session import STOPPED, AgentSession, closing_answers, is_reply, settle
-from .turn import (
-    AFTER,
-    HEARD,
-    ONLY,
-    Account,
-    Emit,
-    Turn,
-    TurnGroup,
-    TurnJournal,
-    TurnOrigin,
-    TurnQuestions,
-    facts_entry,
-    messages_of,
-    notice,
-    receipt_in,
-    said_by,
-)
+from .turn import Account, Emit, OwnName, Turn, TurnGroup, TurnJournal, TurnOrigin, TurnQuestions
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Approver
     from agent_core.functions.service import FunctionService
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
     from .colleagues import Colleagues
     from .model_session import ModelSession
@@ -174,7 +158,7 @@ class TurnRunner:
         await turn.append([*beginning(inbound, self.history.open_calls(), opening), *done])
         said, trace = said_by(inbound), turn.origin.trace
         turn.tell(events.TurnStarted(agent=self.name, message=said, event=inbound.kind, trace=trace))
-        for problem in self.colleagues.news():
+        for problem in self.colleagues.directory.news():
             turn.warn(problem)
 
     def turn_of(self, claimed: ClaimedTurn, options: TurnOptions, emit: Emit = lambda _: None) -> Turn:
@@ -183,7 +167,7 @@ class TurnRunner:
         payload, is_between = claimed.event.payload, claimed.event.kind in BETWEEN
         thread = str(payload.get("thread") or "") if is_between else ""
         colleagues, limits, account = self.colleagues, self.colleagues.limits(), None
-        if thread or colleagues.profile.limits.amounts() or limits.keys() - OF_MESSAGES or colleagues.peers():
+        if thread or colleagues.profile.limits != SpendingLimits() or limits.keys() - OF_MESSAGES or colleagues.peers():
             parent = options.allowance or SpendingLimits(**limits, where=LIMITS_FROM)
             own = lambda: colleagues.profile.limits  # noqa: E731 - as the file says then
             account = Account(self.name, thread or claimed.id, self.store, own, session.clock, parent)
@@ -268,8 +252,8 @@ class TurnRunner:
         await turn.append_receipt(*why)
         self.receipt = turn.receipt
         await self.store.finish(turn.id, turn.attempt, state, posts=posts, writes=writes)
-        _log.info("%s: turn %s ended (%s): %s", self.name, turn.id, ended.reason, turn.receipt.text)
         made, usage, receipt = turn.receipt.to_json(), turn.work.tokens, turn.receipt.text
+        _log.info("%s: turn %s ended (%s): %s", self.name, turn.id, ended.reason, receipt)
         reason, reply, steps = ended.reason, ended.reply, turn.step
         turn.tell(events.TurnEnded(reason=reason, reply=reply, steps=steps, usage=usage, made=made, receipt=receipt))
 

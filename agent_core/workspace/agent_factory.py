@@ -20,9 +20,17 @@ from agent_core.memory.vectors import TextVectors
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent, SaveAgentFile
 from agent_core.runtime.colleagues import AgentProfile, Colleagues, FunctionSight
-from agent_core.runtime.dispatch import Dispatcher, ForeignFunctions, WorkspaceFunctions
+from agent_core.runtime.dispatch import (
+    ABOUT_HELPERS,
+    GIVE,
+    Dispatcher,
+    ForeignFunctions,
+    HelperFunctions,
+    HelperRun,
+    WorkspaceFunctions,
+    run_name,
+)
 from agent_core.runtime.groups.loop import GroupLoop, OpenMember
-from agent_core.runtime.helper_calls import ABOUT_HELPERS, GIVE, HelperFunctions, HelperRun, run_name
 from agent_core.runtime.host_functions import HostFunction, HostFunctions
 from agent_core.runtime.loop import AgentLoop
 from agent_core.runtime.model_session import ModelSession
@@ -44,8 +52,7 @@ if TYPE_CHECKING:
     from agent_core.functions.sandbox_client import SandboxClient
     from agent_core.functions.service import FunctionService
     from agent_core.memory.embedding import Embedder
-    from agent_core.model.reply import Model
-    from agent_core.runtime.agent_models import OpenedModel, OpenModel
+    from agent_core.model.reply import Model, OpenedModel, OpenModel
     from agent_core.runtime.call_record import CallRecord
     from agent_core.runtime.groups.plan import GroupPlan
     from agent_core.runtime.turn_runner import TurnLoop
@@ -201,7 +208,7 @@ async def build_agent(
     await remembered.load()
     colleagues = Colleagues(name, deps.store, deps.directory, deps.settings.runner, deps.clock)
     helpers = HelperSelection(deps.helpers, lambda: colleagues.profile.helpers)
-    seen = deps.functions.seen_results
+    await (seen := deps.functions.seen_results).load()
     foreign = ForeignFunctions(deps.foreign, lambda: colleagues.profile.functions, seen, name)
     style = replace(agent_preset.style, first_thought=deps.settings.turn.first_thought)
     session = AgentSession(name, deps.store, style, deps.settings.heartbeat, deps.clock, verify=verify)

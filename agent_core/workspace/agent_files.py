@@ -275,29 +275,24 @@ def stamps_of(folder: Path) -> Mapping[str, Stamp]:
     Raises:
         ConfigError: the folder cannot be read, or exceeds the limits.
     """
+    stamps, size = {}, 0
     try:
-        return _stamps_in(folder)
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(_SUFFIX) and not entry.name.startswith("."):
+                    status = entry.stat(follow_symlinks=False)
+                    stamps[entry.name.removesuffix(_SUFFIX)] = (status.st_mtime_ns, status.st_size, status.st_ino)
+                    size += min(status.st_size, MOST_BYTES + 1)  # larger files are not read
+                    if len(stamps) > MOST_FILES or size > _MOST_IN_ALL:
+                        most = f"{MOST_FILES:,} files of {_MOST_IN_ALL >> 20} MiB in all"
+                        message = f"The folder {folder.name}/ has more than {most}."
+                        raise ConfigError(message, fix="Take out those that are not needed.")
     except FileNotFoundError:
         return {}
     except OSError as error:
         fix = "Make it readable again, or remove it if nothing in it is to count."
         message = f"The folder {folder.name}/ cannot be read: {error.strerror or error}."
         raise ConfigError(message, fix=fix) from error
-
-
-def _stamps_in(folder: Path) -> Mapping[str, Stamp]:
-    stamps, size = {}, 0
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.endswith(_SUFFIX) and not entry.name.startswith("."):
-                status = entry.stat(follow_symlinks=False)
-                stamps[entry.name.removesuffix(_SUFFIX)] = (status.st_mtime_ns, status.st_size, status.st_ino)
-                size += min(status.st_size, MOST_BYTES + 1)  # larger files are not read
-                if len(stamps) > MOST_FILES or size > _MOST_IN_ALL:
-                    most = f"{MOST_FILES:,} files of {_MOST_IN_ALL >> 20} MiB in all"
-                    raise ConfigError(
-                        f"The folder {folder.name}/ has more than {most}.", fix="Take out those that are not needed."
-                    )
     return stamps
 
 

@@ -20,8 +20,8 @@ from agent_core.base.offload import one_at_a_time
 from agent_core.base.plain_files import read_plain
 from agent_core.context import rebuilt
 from agent_core.memory import dates, words
-from agent_core.registry.loader_names import OF_THE_PROGRAM
-from agent_core.runtime.turn import messages_of
+from agent_core.registry.source import OF_THE_PROGRAM
+from agent_core.runtime.entries import messages_of
 from agent_core.storage import Erasure, MessageGone, Store, TurnsGone
 from sandbox.wire.lines import bare_lines
 

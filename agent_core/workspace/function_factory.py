@@ -13,9 +13,8 @@ from agent_core.base.errors import SettingsError
 from agent_core.base.late import LateModule
 from agent_core.functions.service.change_executor import only_writer
 from agent_core.functions.service.function_service import FunctionService, ServiceParts
-from agent_core.registry.loader_names import OF_THE_PROGRAM
-from agent_core.registry.registry import Registry
-from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.registry import Registry, Snapshot
+from agent_core.registry.source import OF_THE_PROGRAM
 from agent_core.storage import Store, prepare_state_dir
 
 from . import scaffold

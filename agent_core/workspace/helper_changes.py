@@ -12,8 +12,8 @@ from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import diff_lines
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service import Author, FunctionService, history
+from agent_core.registry.function import signature
 from agent_core.registry.source import hash_of
-from agent_core.registry.synopsis import signature
 from sandbox.wire.lines import lines_of
 
 from .helper_file import Helper, path_of, read_helper, written

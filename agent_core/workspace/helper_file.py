@@ -12,11 +12,10 @@ from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import nearest
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import one_line
-from agent_core.registry.loader_names import caller_of
 from agent_core.registry.signature import Signature, read_signature
-from agent_core.registry.source import hash_of
+from agent_core.registry.source import caller_of, hash_of
 from agent_core.runtime.colleagues import fits
-from agent_core.runtime.helper_calls import GIVE
+from agent_core.runtime.dispatch import GIVE
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, lines_of_keys, read_toml
 
 from .agent_files import MOST_PROBLEMS

@@ -14,7 +14,7 @@ from agent_core.functions.answers import CallReport
 from agent_core.memory import words
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.runtime.colleagues import fits
-from agent_core.runtime.helper_calls import GIVE
+from agent_core.runtime.dispatch import GIVE
 
 from .agent_files import MOST_PROBLEMS, RESERVED
 from .helper_file import Helper, path_of, place_of
@@ -22,7 +22,7 @@ from .helper_file import Helper, path_of, place_of
 if TYPE_CHECKING:
     from agent_core.base.limits import SpendingLimits
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
 NEAR_PURPOSE: Final = 0.75
 """The share of common words among all words of two purposes from which they count as nearly the same."""

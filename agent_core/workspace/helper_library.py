@@ -21,9 +21,8 @@ from agent_core.base.untrusted import one_line
 from agent_core.functions.service import Author, FunctionService
 from agent_core.functions.service.history import Version
 from agent_core.registry.folder_access import is_there
-from agent_core.registry.loader_names import OF_THE_PROGRAM
 from agent_core.registry.module_file import remove_text, save_text
-from agent_core.registry.source import hash_of
+from agent_core.registry.source import OF_THE_PROGRAM, hash_of
 from agent_core.storage import SaveVersion, Store
 from agent_core.storage.agent_store import HELPER_RUN
 from sandbox.wire.lines import bare_lines
@@ -34,7 +33,7 @@ from .helper_gate import Surroundings, problems_around
 
 if TYPE_CHECKING:
     from agent_core.registry import watch
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 else:
     watch = LateModule("agent_core.registry.watch")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from .helper_file import Helper, written
 
 if TYPE_CHECKING:
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
     from agent_core.storage import CallStore
 
     from .helper_library import HelperLibrary

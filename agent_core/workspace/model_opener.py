@@ -18,7 +18,7 @@ from agent_core.functions.service.maker import FunctionMaker
 from agent_core.memory.embedding import Embedder, embedder
 from agent_core.model.discover import DiscoveredModel, choose, endpoint_names, listed
 from agent_core.model.local.weights import has_engine
-from agent_core.runtime.agent_models import OpenedModel, OpenModel
+from agent_core.model.reply import OpenedModel, OpenModel
 from agent_core.storage import prepare_state_dir
 
 from . import doctor

@@ -23,7 +23,7 @@ from agent_core.base.messages import Assistant
 from agent_core.base.settings import Settings, load
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service.plan import Author
-from agent_core.registry.loader_names import OF_THE_PROGRAM
+from agent_core.registry.source import OF_THE_PROGRAM
 from agent_core.storage import BETWEEN, FROM_USER, FUNCTIONS, SUMMARY, CallOwners, DropAgent, Store, prepare_state_dir
 from agent_core.storage.agent_store import HELPER_RUN, PASSING
 

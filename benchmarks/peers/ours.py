@@ -42,7 +42,7 @@ async def our_turn(workspace: Any, names: Iterator[int], calls: int) -> float:  
     """Return the seconds that a turn with this many calls takes."""
     agent = await workspace.agent(f"agent{next(names)}")  # a fresh conversation, as in the SDK's loop
     await workspace.sandbox_level()
-    await agent.model_line()
+    await agent.model_session.line()
     events: list[Any] = []
     began = time.perf_counter()
     await _listen(agent.turn("go"), events)
@@ -61,7 +61,7 @@ async def _turns(url: str) -> None:
         async with open_workspace(Path(folder), url, CALLS) as workspace:
             agent = await workspace.agent("first")
             await workspace.sandbox_level()
-            await agent.model_line()
+            await agent.model_session.line()
             say({"ready": True})
             names = count()
             for _line in sys.stdin:

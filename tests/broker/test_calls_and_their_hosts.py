@@ -13,8 +13,8 @@ from agent_core.base.settings import SandboxSettings
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.worker_api import WorkerApi
 from agent_core.registry.function import Function
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from sandbox import Outcome, Raised
 from tests.broker.reach import value

@@ -86,7 +86,7 @@ async def test_the_warning_comes_at_once_on_request_and_not_again_in_this_period
     here = await at_desk([Say("Hello."), Say("I write it down."), Say("Yes.")])
     assert await here.agent.summarize() == "There is nothing to summarize yet."
     await fill(here, 1)
-    await here.agent.warn_memory()
+    await here.agent.session.post("notice", PRESSURE.text)
     events = [event async for event in here.agent.turn(None)]
     assert ended(events).reply == "I write it down."
     assert contains("Memory pressure")(here.model.requests[-1]) is None

@@ -105,7 +105,7 @@ async def test_under_a_schema_what_stays_keeps_its_place_and_what_comes_is_appen
     assert after[: len(staying)] == staying
     assert next(at for at, name in enumerate(before) if after[at] != name) >= len(before) - 5
     called = next(name for name in map(name_of, range(225)) if name.startswith("sign_border"))
-    desk.agent.show([called])
+    desk.agent.model_session.shown.show([called])
     await desk.say("Now look for the other: split a river.")
     assert called in chosen(desk)
     assert any(name.startswith("split_river") for name in chosen(desk))

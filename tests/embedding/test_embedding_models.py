@@ -14,7 +14,7 @@ import pytest
 
 from agent_core.base.errors import IntegrityError, UsageError
 from agent_core.memory.embedding import Embedder, EmbeddingUnavailable, embedder
-from agent_core.memory.embedding.local import folder_of, read_verified
+from agent_core.memory.embedding.models import folder_of, read_verified
 
 NEEDS = {
     "wordllama": (),

@@ -9,8 +9,8 @@ import pytest_asyncio
 
 from agent_core.functions.gate import Candidate, Gate
 from agent_core.registry.function import Function
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from tests.kit.levels import start
 

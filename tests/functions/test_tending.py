@@ -205,7 +205,7 @@ async def test_what_a_person_changed_or_keeps_at_hand_is_left_alone(at_desk: Ope
     desk = await with_copies(at_desk)
     workshop = desk.workspace.functions
     await workshop.edit("vowel_count", '"rhythm"', '"rhythms"')
-    await desk.agent.keep("count_vowels")
+    await desk.agent.session.own_set.add("count_vowels")
     steps = (await tend(desk.workspace.root, "--apply"))["steps"]
     assert [step["done"] for step in steps if step["kind"] == "merge"] in ([False], [])
     await workshop.reload()

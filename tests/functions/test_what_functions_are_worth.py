@@ -59,7 +59,7 @@ async def test_a_masked_function_can_be_called_and_one_of_a_person_or_kept_at_ha
     desk = await grown(at_desk, calls, Repeat(Say("Counted.")))
     await desk.agent.begin_anew()
     assert len([text for text in answers(await desk.say("Count the vowels in a text.")) if text.isdecimal()]) == 6
-    await desk.agent.keep(HELPER)
+    await desk.agent.session.own_set.add(HELPER)
     desk.put("own.py", another("count_vowels_own"))
     await desk.workspace.functions.reload()
     for _ in range(8):

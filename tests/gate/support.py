@@ -10,8 +10,8 @@ from agent_core.functions.gate.conform import conform
 from agent_core.functions.gate.draft import Draft
 from agent_core.functions.gate.read import read
 from agent_core.functions.gate.substance import substance
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 
 ADD = '''\

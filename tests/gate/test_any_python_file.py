@@ -16,7 +16,7 @@ from agent_core.functions.gate import Candidate, Gate, ModuleVerdict, Policy, Ru
 from agent_core.functions.gate.autofix import fix
 from agent_core.functions.gate.draft import Draft
 from agent_core.functions.gate.read import read
-from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.source import ModuleSource
 from tests.gate.support import TEXT_STAGES
 from tests.kit.drawing import drawn, sampled

@@ -7,7 +7,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_core.functions.gate.mutants import OPERATORS, Mutant, mutants, stubs
+from agent_core.functions.gate.draft import Mutant
+from agent_core.functions.gate.mutation import OPERATORS, mutants, stubs
 from agent_core.functions.gate.tree import find
 from tests.kit.drawing import drawn
 

@@ -7,7 +7,7 @@ import pytest
 
 from agent_core.functions.gate import Candidate, Gate, Policy, Verdict
 from agent_core.functions.search import FunctionSearch
-from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.registry import Snapshot
 from tests.kit.levels import start
 
 from .support import ADD, snapshot_of

@@ -10,7 +10,7 @@ from agent_core.functions.gate.autofix import fix
 from agent_core.functions.gate.draft import Draft
 from agent_core.functions.gate.read import read
 from agent_core.functions.gate.tree import parse
-from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.registry import Snapshot
 from agent_core.workspace.workspace import Workspace
 
 from .support import ADD, codes, fixes, function, on_text, snapshot_of

@@ -13,8 +13,8 @@ from agent_core.functions.gate.autofix import fix
 from agent_core.functions.gate.call_arguments import read_calls, recombine, write_call
 from agent_core.functions.gate.draft import Draft
 from agent_core.functions.gate.read import read
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from sandbox import Attempt, Attempts, Evaluation, Job, Limits, Outcome, Raised, Returned, Sandbox
 from tests.kit.levels import start

@@ -8,7 +8,7 @@ from agent_core.functions.gate import Candidate, Gate, Policy, Rules
 from agent_core.functions.gate.autofix import fix
 from agent_core.functions.gate.draft import Draft
 from agent_core.functions.gate.read import read, write_escapes
-from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.source import ModuleSource
 
 from .support import ADD, fixes, on_text

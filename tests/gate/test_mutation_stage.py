@@ -8,7 +8,7 @@ import pytest
 from agent_core.base.json_form import to_json
 from agent_core.functions.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
 from agent_core.functions.gate.gate import STAGES
-from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.registry import Snapshot
 from tests.kit.drawing import drawn
 
 from .support import documented, snapshot_of

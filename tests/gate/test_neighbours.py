@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from agent_core.functions.gate import Candidate, Gate, Policy, Rules, Verdict
-from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.registry import Snapshot
 from sandbox import Limits
 from tests.kit.levels import start
 

@@ -15,11 +15,11 @@ from agent_core.functions.gate.gate import Stage, on_text
 from agent_core.functions.gate.proof import prove
 from agent_core.functions.gate.read import read
 from agent_core.functions.gate.robust import robust
-from agent_core.functions.gate.rules import severity
 from agent_core.functions.gate.substance import substance
 from agent_core.functions.gate.trial import load
 from agent_core.functions.gate.verdict import Policy as AnyPolicy
-from agent_core.registry.snapshot import Snapshot
+from agent_core.functions.gate.verdict import severity
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.source import ModuleSource
 from sandbox import Limits, Sandbox
 from tests.gate.support import snapshot_of

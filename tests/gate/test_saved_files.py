@@ -3,8 +3,8 @@
 import pytest
 
 from agent_core.functions.gate import Gate, Rules
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from tests.kit.levels import start
 

@@ -8,7 +8,7 @@ from agent_core.functions.gate import Candidate, Gate, GivenExample, Verdict
 from agent_core.functions.gate import gate as gate_module
 from agent_core.functions.gate.read import make_private
 from agent_core.functions.gate.trial import Granted
-from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.source import ModuleSource
 from tests.gate.support import function
 

@@ -6,7 +6,7 @@ from zlib import crc32
 
 import pytest
 
-from agent_core.registry.loader_names import OF_THE_PROGRAM
+from agent_core.registry.source import OF_THE_PROGRAM
 from tests.conftest import OpenDesk
 from tests.hostile import entries
 from tests.hostile.forge import FORGE, packed

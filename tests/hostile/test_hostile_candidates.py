@@ -6,7 +6,7 @@ import pytest
 
 from agent_core.functions.gate import Candidate, Gate
 from agent_core.functions.gate.gate import STAGES
-from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.registry import Snapshot
 from sandbox import Sandbox
 from tests.hostile.texts import candidates
 from tests.kit.drawing import sampled

@@ -101,7 +101,7 @@ async def test_the_tour_can_be_taken_in_a_folder_that_names_a_strange_address(tm
     (tmp_path / FILE_NAME).write_text(STRANGE)
     async with Workspace.open(tmp_path) as workspace:
         agent = await workspace.agent()
-        assert "tour (scripted" in await agent.set_model("tour")
+        assert "tour (scripted" in await agent.model_session.change("tour")
         events = [event async for event in agent.turn("Hello")]
     assert ended(events).reason == "replied"
     (usage,) = of(Usage, events)

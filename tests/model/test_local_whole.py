@@ -108,5 +108,5 @@ async def test_a_removed_model_takes_what_it_has_read_with_it(machine: Path) -> 
 
 async def test_a_model_at_an_endpoint_is_not_asked_to_read_ahead(at_desk: Callable[..., Awaitable[Desk]]) -> None:
     desk = await at_desk([])
-    await desk.agent.prepare()
+    await desk.agent.model_session.prepare(desk.agent.snapshot())
     assert not desk.model.requests

@@ -9,7 +9,7 @@ import pytest
 from agent_core.base.messages import Notice, User
 from agent_core.context import History, resume
 from agent_core.model.wire import IMPORTED_PREFIX, NOTICE_PREFIX, mark
-from agent_core.runtime.turn import messages_of
+from agent_core.runtime.entries import messages_of
 from agent_core.storage import Entry, SaveText, content_hash
 from agent_core.workspace.portable import AgentFileError, ImportOptions, Moves, reader_of_files
 from tests.kit.drawing import sampled

@@ -69,7 +69,7 @@ async def test_another_model_has_what_its_own_table_says(at_desk: OpenDesk) -> N
     models = {"small": {"name": "scripted", "programs": "off"}}
     desk = await at_desk([Repeat(Say("Done."))], models=models)
     await desk.say("Go.")
-    await desk.agent.set_model("small")
+    await desk.agent.model_session.change("small")
     await desk.say("Go.")
     shown = [[tool["function"]["name"] for tool in request.body["tools"]] for request in desk.model.requests]
     assert [set(names) - set(shown[1]) for names in shown] == [{"run_program"}, set()]

@@ -11,8 +11,8 @@ from agent_core.functions.gate import Candidate, Gate
 from agent_core.functions.gate.clones import normal_form
 from agent_core.functions.gate.tree import functions
 from agent_core.registry.depends import callees, callers, code_hash, dependents
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from tests.gate.conftest import gate  # noqa: F401 - the fixture
 from tests.kit.drawing import drawn

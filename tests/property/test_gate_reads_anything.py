@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agent_core.functions.gate import Candidate, Policy, Rules
 from agent_core.functions.gate.draft import Draft
-from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.registry import Snapshot
 from tests.gate.support import ADD, TEXT_STAGES
 from tests.kit.drawing import drawn
 

@@ -14,8 +14,8 @@ from agent_core.base.problem import Problem
 from agent_core.registry import arguments, docstring
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.module_edits import place_function, remove_function
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, read_file
 from agent_core.registry.validation import check_schema, read_object
 from tests.kit.drawing import drawn

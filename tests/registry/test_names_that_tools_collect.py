@@ -3,8 +3,7 @@
 from pathlib import Path, PurePosixPath
 
 from agent_core.base.problem import Problem
-from agent_core.registry.loader_names import OF_THE_PROGRAM
-from agent_core.registry.source import check_module_name, module_of, read_file
+from agent_core.registry.source import OF_THE_PROGRAM, check_module_name, module_of, read_file
 from agent_core.runtime import host_functions
 from tests.gate.support import ADD, codes, on_text
 

@@ -1,8 +1,7 @@
 """A snapshot is immutable, replaces one module at a time, and keeps what is good."""
 
-from agent_core.registry.registry import Registry, RegistryChange, difference
+from agent_core.registry.registry import Registry, RegistryChange, Snapshot, difference
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from tests.registry.support import codes, read
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_core.registry.folder_access import scan
 from agent_core.registry.module_edits import save
-from agent_core.registry.scan import scan
 from agent_core.registry.watch import Watcher
 
 

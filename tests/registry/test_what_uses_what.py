@@ -5,8 +5,8 @@ import subprocess
 import sys
 
 from agent_core.registry.depends import callees, callers, code_hash, dependents, using_modules
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 
 

@@ -128,7 +128,7 @@ async def test_nothing_is_offered_for_retirement_before_its_time(at_desk: OpenDe
 
 
 async def _pin(workspace: Workspace, agent: Agent) -> None:
-    await agent.keep("part")
+    await agent.session.own_set.add("part")
 
 
 async def _call(workspace: Workspace, agent: Agent) -> None:

@@ -15,7 +15,7 @@ from agent_core.base.errors import StorageError
 from agent_core.base.matching import Mention
 from agent_core.context import rebuilt
 from agent_core.memory import words
-from agent_core.runtime.turn import messages_of
+from agent_core.runtime.entries import messages_of
 from agent_core.storage import (
     SUMMARY,
     Entry,

@@ -31,7 +31,7 @@ from .value import NOTHING, Grants, joined
 if TYPE_CHECKING:
     from agent_core.base.problem import Problem
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
 ExclusiveLock = Callable[[], AbstractAsyncContextManager[None]]
 """The right to change the workspace's files, which one process has at a time."""

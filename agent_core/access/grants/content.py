@@ -30,7 +30,7 @@ from sandbox.wire.lines import bare_lines
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
 _LONGEST_DIFF: Final = 300_000
 

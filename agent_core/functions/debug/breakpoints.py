@@ -17,7 +17,7 @@ from sandbox import Point
 from sandbox.wire.lines import bare_lines
 
 if TYPE_CHECKING:
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
 
 @lru_cache(maxsize=256)

@@ -26,7 +26,7 @@ from .typed_line import Order, expression_of, order_of, typed_breakpoint
 if TYPE_CHECKING:
     from agent_core.functions.answers import CallReport
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
     from agent_core.storage import SaveRecorded
 
     from .breakpoints import Placed
@@ -545,8 +545,9 @@ class Watch:
 
     def note(self, snapshot: "Snapshot") -> str:
         """Return what breakpoints recorded and a human changed, for a model; empty if nothing."""
-        changes = stop.changes(self.changes, self.stood)
-        return "\n".join(filter(None, (changes, stop.records(self.records, self.passed, snapshot))))
+        notes = [stop.changes(self.changes, self.stood)] if self.changes else []
+        notes += [stop.records(self.records, self.passed, snapshot)] if self.records else []
+        return "\n".join(notes)
 
     @property
     def was_stopped(self) -> bool:

@@ -23,7 +23,7 @@ from sandbox.wire.values import Unsendable, encode
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
     from ..answers import CallReport
 

@@ -16,7 +16,7 @@ from sandbox.wire import caps
 from sandbox.wire.lines import bare_lines
 
 if TYPE_CHECKING:
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
 _ASSIGNS = re.compile(r"(?:[-+*/%&|^@]|//|\*\*|<<|>>)?=(?!=)")
 
@@ -249,9 +249,7 @@ Pairs = Sequence[tuple[str, str]]
 
 
 def records(entries: Sequence[BreakpointRecord], passed: int, snapshot: "Snapshot") -> str:
-    """Return what breakpoints recorded in a call; empty if none was passed."""
-    if not entries:
-        return ""
+    """Return what breakpoints recorded in a call."""
     lines: list[str] = []
     before: dict[tuple[str, int], dict[str, str]] = {}
     for record in entries:
@@ -268,9 +266,7 @@ def records(entries: Sequence[BreakpointRecord], passed: int, snapshot: "Snapsho
 
 
 def changes(typed: Sequence[str], seconds: float) -> str:
-    """Return what a human changed in a call that was stopped for `seconds`; empty if nothing."""
-    if not typed:
-        return ""
+    """Return what a human changed in a call that was stopped for `seconds`."""
     more = [f"- and {len(typed) - _MOST_TYPED} more"] if len(typed) > _MOST_TYPED else []
     return "\n".join(
         [

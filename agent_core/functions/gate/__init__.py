@@ -9,10 +9,9 @@ from agent_core.base.late import late_names
 __getattr__ = late_names(
     __name__,
     {
-        "candidate": "Candidate GivenExample",
+        "draft": "Candidate GivenExample",
         "gate": "FIXES Gate",
         "proof": "ExampleResult",
-        "rules": "CONTEXT Rules",
-        "verdict": "Breakage Disagreement Fix Look ModuleVerdict Policy StageReport Standing Verdict",
+        "verdict": "CONTEXT Breakage Disagreement Fix Look ModuleVerdict Policy Rules StageReport Standing Verdict",
     },
 )

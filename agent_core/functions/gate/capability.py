@@ -24,7 +24,10 @@ from .tree import context_nodes, missing_names, nodes_of, parse
 from .uses import ADVICE, CONTEXT, FIXES, Use, is_in, modules_of_workspace, needs_of, uses
 
 if TYPE_CHECKING:
-    from .candidate import Way
+    from agent_core.registry.function import Function
+    from agent_core.registry.registry import Snapshot
+
+    from .draft import Way
 
 STAGE = "capability"
 EFFECTS = frozenset({"call", "fetch", "secret", "memory", "now"})
@@ -266,3 +269,12 @@ def _computes(dotted: str) -> bool:
         part for part in parts[1:] if part.lstrip("_") in sys.stdlib_module_names - COMPUTING or part in OTHER_WAYS
     }
     return is_in(dotted, COMPUTING) and not doors
+
+
+FOREIGN_REACH: Final = ("calls another program",)
+
+
+def reach_of_function(function: "Function", snapshot: "Snapshot", grants: Grants = NOTHING) -> tuple[str, ...]:
+    """Return descriptions of what a function accesses apart from its arguments, by its module's text and its grants."""
+    source = snapshot.modules.get(function.module)
+    return reach_in(source.text, function.name, grants) if source else FOREIGN_REACH

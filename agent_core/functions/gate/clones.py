@@ -24,7 +24,7 @@ from .tree import BUILTINS, FunctionNode, body, nodes_of, own_nodes, parse, take
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
 _SLICE_S: Final = 0.005  # how long indexing may block the event loop
 _DROPPED: Final = frozenset(["annotation", "returns", "type_comment", "type_params", "ctx", "kind", "simple"])

@@ -14,8 +14,8 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 
 from .draft import Draft, Finding
-from .rules import severity
 from .tree import BUILTINS, FunctionNode, defaults, missing_names, nodes_of, parameters, takes_self
+from .verdict import severity
 
 if TYPE_CHECKING:
     from agent_core.base.problem import Problem

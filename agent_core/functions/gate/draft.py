@@ -1,6 +1,6 @@
-"""The state that passes through the stages: a candidate's text and tree, and the findings so far.
+"""A candidate, and the state that passes through the stages: its text and tree, and the findings so far.
 
-It is immutable: every stage takes a draft and returns another, so stages can be tested and reordered independently.
+The state is immutable: every stage takes a draft and returns another, so stages can be tested and reordered alone.
 """
 
 import ast
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeVar
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.matching import diff_lines
@@ -17,25 +17,95 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.module_edits import place_function
 from sandbox.wire.lines import lines_of
 
-from .rules import Rules, severity
 from .tree import FunctionNode, bound_names, find, parse
-from .verdict import Disagreement, Fix
+from .verdict import Disagreement, Fix, ReaderAnswer, Rules, severity
 
 if TYPE_CHECKING:
     from agent_core.registry.examples import Example
     from agent_core.registry.function import Function, ModuleReading
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
     from agent_core.registry.source import ModuleSource
     from sandbox.code import Modules
 
-    from .candidate import Candidate, GivenExample, Way
-    from .mutants import Mutant
-    from .verdict import Policy, ReaderAnswer
+    from .verdict import Policy
+
+
+Way = Literal["absent", "none", "joining", "calling", "importing", "file"]
+"""When the user is asked for a missing grant.
+
+In this order: after a function was made, never, before a candidate is accepted, before a call (of a saved function, or
+of an imported one), or by an edit of the file.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenExample:
+    """An example that was sent with the code: `call` and `expected` are Python source. It has no line."""
+
+    call: str
+    expected: str
+    approx: float | None = None
+    setup: ClassVar[tuple[str, ...]] = ()
+    raises: ClassVar[str] = ""
+    line: ClassVar[int] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A submitted function in its original form; `replaces` allows it to replace one with the same name.
+
+    `file` is the file that its text is from, if any; `exact` means that its text must not be fixed. `asked` are calls
+    whose results its author was asked to predict. `helpers` are functions that it contains under their own names and
+    that are not offered. `around` is the new text of its whole module, if more than the function changes: it is written
+    with it, and the plan has to compute it again when it is planned again. `answer` is an earlier
+    reader's answer about its description; an author who `insists` holds on to a promise of the description that the
+    code does not fulfill. `apart` are functions from which the author distinguished the previous version.
+    """
+
+    name: str
+    code: str
+    module: str
+    reason: str = ""
+    examples: tuple[GivenExample, ...] = ()
+    replaces: bool = False
+    description: str = ""
+    file: str = ""
+    exact: bool = False
+    asked: tuple[str, ...] = ()
+    helpers: tuple[str, ...] = ()
+    around: str | None = None
+    answer: ReaderAnswer | None = None
+    insists: bool = False
+    apart: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The name that problems use for the text: its file, or its name if its lines are not those of a file."""
+        return self.file or f"{self.name or 'candidate'}.py"
+
 
 NOT_IMPORTED: Final = "the module could not be imported"
 NOTHING_YET: Final = "the body does nothing yet"
 OUTSIDE: Final = "it acts on the outside, which is not tried here"
 _QUOTED = 160  # characters of a line that is quoted as evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A changed text; `line` is relative to the function's first, `notices` is the kind of example that detects it."""
+
+    operator: str
+    text: str
+    line: int
+    before: str
+    after: str
+    notices: str
+
+    @property
+    def diff(self) -> str:
+        """The change as the lines of a diff."""
+        removed = ["-" + self.before.replace("\n", "\n-")] if self.before else []
+        return "\n".join([*removed, "+" + self.after.replace("\n", "\n+")])
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +177,7 @@ class Draft:
     reading: "ModuleReading | None" = None  # the module that it would become
     trial: "Snapshot | None" = None  # the snapshot with that module, if it can be imported
     trials: ExampleTrials = ExampleTrials()
-    unnoticed: tuple["Mutant", ...] = ()  # tried changes of the body that no example detected
+    unnoticed: tuple[Mutant, ...] = ()  # tried changes of the body that no example detected
     mutants_tried: int = 0
     challenges: tuple[str, ...] = ()  # calls with results that the author must predict
     answer: "ReaderAnswer | None" = None

@@ -21,7 +21,7 @@ from uuid import UUID
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import one_line
-from agent_core.registry.synopsis import first_sentence
+from agent_core.registry.function import first_sentence
 from sandbox import Outcome, Raised, Refused, Returned, TimedOut
 
 from ..search.confusion import describe_difference, mistaken

@@ -16,19 +16,18 @@ from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem
 from agent_core.registry.depends import code_hash, running_with, uses, using_modules
 from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from sandbox import Limits
 from sandbox.wire.lines import lines_of
 
 from ..search import FunctionSearch
 from .autofix import REPAIRS, fix
-from .candidate import Candidate
 from .capability import capability, reach_in
 from .conform import check as check_shape
 from .conform import conform, undefined_names, weigh
-from .draft import TOO_DEEP, D, Draft, ExampleTrials
+from .draft import TOO_DEEP, Candidate, D, Draft, ExampleTrials
 from .duplicate import Sameness, compare_functions, duplicate
 from .examples.example_text import with_returned_values
 from .fitted import check_fitted
@@ -41,7 +40,6 @@ from .read import FIXES as READ_FIXES
 from .read import read
 from .reader import DescriptionReader
 from .robust import robust
-from .rules import CONTEXT, DISPUTED, REACHES_NOTHING, UNPROVEN, Rules
 from .substance import check as check_substance
 from .substance import substance
 from .tree import find, parse
@@ -49,12 +47,17 @@ from .trial import UNGRANTED, Granted, TrialTools, Workers, load, missing_packag
 from .uses import modules_of_workspace, needs_of
 from .uses import uses as reached
 from .verdict import (
+    CONTEXT,
+    DISPUTED,
+    REACHES_NOTHING,
     TOO_FEW,
+    UNPROVEN,
     Breakage,
     Disagreement,
     Look,
     ModuleVerdict,
     Policy,
+    Rules,
     StageReport,
     Standing,
     Survivor,

@@ -26,14 +26,12 @@ from sandbox.wire.lines import bare_lines
 from .call_arguments import Arguments, read_calls, recombine, write_call
 from .capability import reach
 from .draft import NOT_IMPORTED, Draft, Finding, TrialSubject
-from .examples.agreement import doctest_form, literal_value, predictions, same
-from .examples.sufficiency import unprovable
-from .failures import is_right, known_errors
+from .examples.agreement import doctest_form, literal_value, predictions, same, unprovable
 from .proof import run
 from .reader import description_id
-from .rules import CHALLENGED, DISPUTED, REACHES_NOTHING
+from .robust import is_right, known_errors
 from .tree import constants, is_bare_call
-from .verdict import ExpectedCall, ReaderAnswer
+from .verdict import CHALLENGED, DISPUTED, REACHES_NOTHING, ExpectedCall, ReaderAnswer
 
 if TYPE_CHECKING:
     from .trial import TrialTools

@@ -3,29 +3,348 @@
 Examples run against stubs and small mutants of the body, many in one worker; their results are advice, and are compared
 as in the stage "examples". A stub that passes every example causes a refusal. Surviving mutants are reported with the
 kind of example that would detect them, because some changes make no difference.
+
+A mutant is the module's text with one small change, or with a stub as the body; everything else stays the same, byte
+for byte. Places that examples can hardly detect are left out: the signature, docstrings, what is raised, asserted or
+reported, and f-strings, whose inner positions Python does not give.
 """
 
-from collections.abc import Generator, Iterator, Sequence
+import ast
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import product, zip_longest
 from typing import Final, TypeAlias, TypeVar
 
 from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import fence
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
+from agent_core.registry.source_lines import first_line
 from sandbox import Attempt, Attempts, Evaluation, Outcome, Refused
 
 from .call_arguments import read_cases
-from .candidate import GivenExample
-from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, Finding, TrialSubject
-from .examples.agreement import agrees, expectation, literal_value, promises_floats
-from .examples.sufficiency import unprovable
-from .mutants import OPERATORS, Mutant, mutants, stubs
+from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, Finding, GivenExample, Mutant, TrialSubject
+from .examples.agreement import agrees, expectation, literal_value, promises_floats, unprovable
 from .proof import MOST
 from .substance import HOLLOW
+from .tree import FunctionNode, body, find, parameters, parse
 from .trial import TrialTools
 from .verdict import TOO_FEW
+
+_WORD: Final = re.compile(rb"\w")
+_MOST_IN_A_TABLE: Final = 4
+_UNSEEN = (ast.Raise, ast.Assert, ast.JoinedStr, ast.arguments, ast.expr_context, ast.operator, ast.pattern)
+Condition: TypeAlias = tuple[ast.expr, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class TextChange:
+    """A replacement for the bytes of a text from `start` to `end`."""
+
+    start: int
+    end: int
+    new: str
+    notices: str
+
+
+class SplicedText:
+    """A text with the byte positions of its tree's nodes."""
+
+    def __init__(self, text: str) -> None:
+        self._bytes = text.encode()
+        self._starts = [0, *(match.end() for match in re.finditer(rb"\n", self._bytes))]
+
+    def start(self, node: ast.expr | ast.stmt) -> int:
+        """Return the start of a node, including decorators."""
+        line = first_line(node) if isinstance(node, ast.stmt) else node.lineno
+        return self._starts[line - 1] + node.col_offset
+
+    def end(self, node: ast.expr | ast.stmt) -> int:
+        """Return the end of a node."""
+        return self._starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+
+    def piece(self, start: int, end: int) -> str:
+        """Return the text between two positions."""
+        return self._bytes[start:end].decode()
+
+    def of(self, node: ast.expr | ast.stmt) -> str:
+        """Return the source of a node, in one line."""
+        shown = " ".join(self.piece(self.start(node), self.end(node)).split())
+        return shown if len(shown) <= 60 else f"{shown[:59]}…"
+
+    def line_start(self, place: int) -> int:
+        """Return the start of the line at a position."""
+        return self._bytes.rfind(b"\n", 0, place) + 1
+
+    def line_end(self, place: int) -> int:
+        """Return the end of the line at a position, before the line break."""
+        position = self._bytes.find(b"\n", place)
+        return len(self._bytes) if position < 0 else position
+
+    def mutant(self, operator: str, change: TextChange, node: FunctionNode) -> Mutant:
+        """Return the mutant with this change."""
+        ahead, behind = self._bytes[: change.start], self._bytes[change.end :]
+        glue = b" " if _WORD.match(ahead[-1:]) and _WORD.match(change.new.encode()) else b""  # `return[1]`, `if(a)`
+        new = ahead + glue + change.new.encode() + behind
+        first, last = self.line_start(change.start), self.line_end(change.end)
+        before = self.piece(first, last)
+        after = new[first : last + len(new) - len(self._bytes)].decode()
+        if after.startswith(f"{before}\n"):  # the change added a line
+            before, after = "", after[len(before) + 1 :]
+        elif after.endswith(f"\n{before}"):
+            before, after = "", after[: -len(before) - 1]
+        line = self._bytes.count(b"\n", 0, change.start) + 1 - node.lineno
+        return Mutant(operator, new.decode(), line, before, after, change.notices)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A node and its context: its parent and statement, and the condition under which it is reached."""
+
+    node: ast.AST
+    parent: ast.AST
+    statement: ast.stmt
+    condition: Condition | None = None
+    in_while: bool = False
+    in_table: bool = False
+    returns: int = 0
+
+
+def sites(function: FunctionNode) -> Iterator[Site]:
+    """Yield every place in a function's body, in text order."""
+    statements = body(function)
+    returns = sum(isinstance(node, ast.Return) for statement in statements for node in ast.walk(statement))
+    waiting = [Site(node, function, node, returns=returns) for node in reversed(statements)]
+    while waiting:
+        site = waiting.pop()
+        if (
+            isinstance(site.node, _UNSEEN)
+            or (isinstance(site.node, ast.Constant) and isinstance(site.parent, ast.Expr))
+            or (isinstance(site.node, ast.Expr) and ast.unparse(site.node).startswith("self.progress("))
+        ):
+            continue
+        yield site
+        node, inner = site.node, list[Site]()
+        in_while, in_table = site.in_while or isinstance(node, ast.While), site.in_table or _is_table(site)
+        for field, value in ast.iter_fields(node):
+            if field in ("annotation", "returns", "decorator_list"):
+                continue
+            condition = site.condition
+            if isinstance(node, ast.If | ast.IfExp) and field != "test":
+                condition = node.test, field == "body"
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    statement = child if isinstance(child, ast.stmt) else site.statement
+                    inner.append(Site(child, node, statement, condition, in_while, in_table, site.returns))
+        waiting += reversed(inner)
+
+
+def _is_table(site: Site) -> bool:
+    """Check for a large collection or a `match` with many simple cases, which count as tables."""
+    match site.parent, site.node:
+        case _, ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items) | ast.Dict(values=items):
+            return len(items) > _MOST_IN_A_TABLE
+        case ast.Match(cases=cases), ast.match_case(body=[ast.Assign() | ast.Return()]):
+            return len(cases) > _MOST_IN_A_TABLE
+    return False
+
+
+MOST_ARGUMENTS: Final = 3  # arguments that stubs return
+
+
+def _read(text: str, name: str) -> tuple[SplicedText, FunctionNode | None]:
+    """Return a text with plain line endings, and the function in it."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    tree = parse(text)
+    return SplicedText(text), find(tree, name) if isinstance(tree, ast.Module) else None
+
+
+def stubs(text: str, name: str, constants: Sequence[str]) -> dict[str, Mutant]:
+    """Return stubs of the function that return a constant or an unchanged argument, by returned value."""
+    whole, node = _read(text, name)
+    if node is None or not body(node):
+        return {}
+    names = [parameter.arg for parameter in parameters(node)[:MOST_ARGUMENTS]]
+    start = whole.start(body(node)[0])
+    lead = whole.piece(whole.line_start(start), start)
+    by_value = {}
+    for value in dict.fromkeys([*names, *constants]):
+        new = f"return {value}; " if lead.strip() else f"return {value}\n{lead}"
+        notices = f"an example with a result other than {f'`{value}` itself' if value in names else value}"
+        by_value[value] = whole.mutant("stub", TextChange(start, start, new, notices), node)
+    return by_value
+
+
+def mutants(text: str, name: str, most: int) -> tuple[Mutant, ...]:
+    """Return up to `most` mutants: one per operator in turn, the most revealing first, those in a `while` last."""
+    whole, node = _read(text, name)
+    if node is None:
+        return ()
+    places = list(sites(node))
+    by_operator: list[list[tuple[bool, Mutant]]] = []
+    for operator, act in OPERATORS.items():
+        changes: list[tuple[Site, TextChange]] = []
+        with suppress(RecursionError):
+            changes += ((site, change) for site in places for change in act(site, whole))
+        by_operator.append([(site.in_while, whole.mutant(operator, change, node)) for site, change in changes])
+    in_turn = [entry for row in zip_longest(*by_operator) for entry in row if entry is not None]
+    unlike: dict[str, Mutant] = {}
+    for late in (False, True):
+        for in_while, mutant in in_turn:
+            if in_while is late:
+                unlike.setdefault(mutant.text, mutant)
+    return tuple(unlike.values())[:most]
+
+
+Operator: TypeAlias = Callable[[Site, SplicedText], Iterator[TextChange]]
+
+
+def _give_else(site: Site, text: SplicedText) -> Iterator[TextChange]:
+    """Yield a change of one of several results to None, or to the opposite truth value."""
+    value = site.node.value if isinstance(site.node, ast.Return) and site.returns > 1 else None
+    if value is not None:
+        answer = value.value if isinstance(value, ast.Constant) else ...
+        if answer is not None:
+            new = repr(not answer) if isinstance(answer, bool) else "None"
+            yield TextChange(text.start(value), text.end(value), new, _reaching(site, text))
+
+
+def _negate(site: Site, text: SplicedText) -> Iterator[TextChange]:
+    match site.node:
+        case ast.If(test=test) | ast.IfExp(test=test):
+            tests = [test]
+        case ast.comprehension(ifs=ifs):
+            tests = ifs
+        case _:
+            return
+    for test in tests:
+        start, end = text.start(test), text.end(test)
+        notices = f"an example in which it matters whether `{text.of(test)}`"
+        yield TextChange(start, end, f"not ({text.piece(start, end)})", notices)
+
+
+def _stop_early(site: Site, text: SplicedText) -> Iterator[TextChange]:
+    """Yield a change that runs a loop only once."""
+    if not isinstance(site.node, ast.For | ast.AsyncFor):
+        return
+    first, last = site.node.body[0], site.node.body[-1]
+    if isinstance(last, ast.Return | ast.Break | ast.Raise | ast.Continue):
+        return
+    start = text.start(first)
+    lead = text.piece(text.line_start(start), start)
+    place = text.end(last) if lead.strip() else text.line_end(text.end(last))
+    new = "; break" if lead.strip() else f"\n{lead}break"
+    yield TextChange(
+        place, place, new, f"an example in which a second round of `for … in {text.of(site.node.iter)}` matters"
+    )
+
+
+def _operands(node: ast.AST) -> Iterable[tuple[ast.expr, ast.AST, ast.expr]]:
+    """Return the operators between two operands that are not texts."""
+    match node:
+        case ast.BinOp(left=left_operand, op=op, right=right) if not (_is_text(left_operand) or _is_text(right)):
+            return [(left_operand, op, right)]
+        case ast.AugAssign(target=left_operand, op=op, value=right) if not _is_text(right):
+            return [(left_operand, op, right)]
+        case ast.BoolOp(op=op, values=[left_operand, right, *_]):
+            return [(left_operand, op, right)]
+        case ast.Compare(left=left_operand, ops=ops, comparators=others):
+            return zip([left_operand, *others[:-1]], ops, others, strict=True)
+    return []
+
+
+def _swap(swaps: Mapping[type[ast.AST], tuple[str, str]], notices: str) -> Operator:
+    """Return the change that replaces an operator between two operands; `notices` is a template for its description."""
+
+    def act(site: Site, text: SplicedText) -> Iterator[TextChange]:
+        for left_operand, op, right in _operands(site.node):
+            old, new = swaps.get(type(op), ("", ""))
+            start, end = text.end(left_operand), text.start(right)
+            gap = text.piece(start, end)
+            match = re.search(r"\s+".join(map(re.escape, old.split())), gap)
+            if old and match and "#" not in gap:
+                place, told = start + match.start(), (text.of(left_operand), old, text.of(right), new)
+                yield TextChange(place, start + match.end(), new, notices.format(*told))
+
+    return act
+
+
+def _constant(site: Site, text: SplicedText) -> Iterator[TextChange]:
+    value = site.node.value if isinstance(site.node, ast.Constant) else None
+    # `_give_else` already changes a truth value that is one of several results.
+    is_answer = site.returns > 1 and isinstance(site.parent, ast.Return) and isinstance(value, bool)
+    new = None if site.in_table or is_answer else _replacement(value)
+    if new is not None and isinstance(site.node, ast.Constant):
+        around = site.parent if isinstance(site.parent, ast.expr | ast.stmt) else site.node
+        notices = f"an example in which the {value!r} of `{text.of(around)}` matters"
+        yield TextChange(text.start(site.node), text.end(site.node), new, notices)
+
+
+def _replacement(value: object) -> str | None:
+    match value:
+        case bool():
+            return repr(not value)
+        case int() | float():
+            return repr(value + 1) if value + 1 != value else None
+        case str():
+            return '""' if value else '"?"'
+        case _:
+            return None
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _reaching(site: Site, text: SplicedText) -> str:
+    """Return the kind of example that reaches a place."""
+    if site.condition is None:
+        return f"an example that reaches `{text.of(site.statement)}`"
+    test, holds = site.condition
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=name)) if holds:
+            return f"an example where `{name}` is empty"
+        case ast.Compare(left=left_operand, ops=[ast.Eq()], comparators=[right]) if holds:
+            return f"an example where `{text.of(left_operand)}` is `{text.of(right)}`"
+        case _:
+            return f"an example where `{text.of(test)}` {'holds' if holds else 'does not hold'}"
+
+
+_ARITHMETIC: Final[Mapping[type[ast.AST], tuple[str, str]]] = {
+    ast.Add: ("+", "-"),
+    ast.Sub: ("-", "+"),
+    ast.Mult: ("*", "/"),
+    ast.Div: ("/", "*"),
+    ast.FloorDiv: ("//", "*"),
+    ast.Mod: ("%", "*"),
+    ast.Pow: ("**", "*"),
+    ast.LShift: ("<<", ">>"),
+    ast.RShift: (">>", "<<"),
+    ast.BitAnd: ("&", "|"),
+    ast.BitOr: ("|", "&"),
+    ast.BitXor: ("^", "&"),
+}
+_EDGES: Final[Mapping[type[ast.AST], tuple[str, str]]] = {
+    ast.Lt: ("<", "<="),
+    ast.LtE: ("<=", "<"),
+    ast.Gt: (">", ">="),
+    ast.GtE: (">=", ">"),
+}
+_CONNECTIVES: Final[Mapping[type[ast.AST], tuple[str, str]]] = {ast.And: ("and", "or"), ast.Or: ("or", "and")}
+# Most revealing first, as measured on 565 published functions by how many survivors another call detects (80 % of the
+# negated conditions, 73 % of the returns, about half of the sums and constants).
+OPERATORS: Final[dict[str, Operator]] = {
+    "negated-condition": _negate,
+    "other-return": _give_else,
+    "arithmetic": _swap(_ARITHMETIC, "an example in which `{0} {1} {2}` is not the same with `{3}`"),
+    "constant": _constant,
+    "early-return": _stop_early,
+    "and-or": _swap(_CONNECTIVES, "an example in which only one of `{0}` and `{2}` holds"),
+    "boundary": _swap(_EDGES, "an example where `{0}` equals `{2}`"),
+}
+
 
 T = TypeVar("T")
 _Steps: TypeAlias = Generator[list[Attempt], Sequence[Outcome | None], T]

@@ -13,7 +13,7 @@ from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import fence
 from agent_core.registry.depends import callers, dependents
 from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.tree import survey
 
 from .draft import NOT_IMPORTED, D, Draft, Finding

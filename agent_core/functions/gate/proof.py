@@ -22,8 +22,8 @@ from agent_core.base.untrusted import fence
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from sandbox import Evaluation, FunctionCall, Job, Killed, Outcome, Raised, Refused, Returned, TimedOut
 from sandbox.access import NOTHING as NO_ACCESS
@@ -32,11 +32,19 @@ from sandbox.wire.requests import RequestRefused, without_handler
 
 from .autofix import computation
 from .call_arguments import edge_calls, read_calls, recombine, write_call
-from .candidate import GivenExample
 from .capability import EFFECTS, called_by_self, uses_context
-from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, ExampleTrials, Finding, TrialSubject
-from .examples.agreement import agrees, doctest_form, promises_floats
-from .examples.sufficiency import ALIKE, Unproven, contradictions, is_by_chance, too_few, unprovable
+from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, ExampleTrials, Finding, GivenExample, TrialSubject
+from .examples.agreement import (
+    ALIKE,
+    Unproven,
+    agrees,
+    contradictions,
+    doctest_form,
+    is_by_chance,
+    promises_floats,
+    too_few,
+    unprovable,
+)
 from .substance import HOLLOW
 from .tree import expression, function_in, parse
 from .trial import TrialTools

@@ -15,8 +15,7 @@ from typing import TypeAlias
 
 from agent_core.base.characters import Flaw, escaped, flaw_of, name_flaw_of, stray_characters
 from agent_core.registry.depends import is_program, running_with
-from agent_core.registry.loader_names import caller_of
-from agent_core.registry.source import check_module_name
+from agent_core.registry.source import caller_of, check_module_name
 from sandbox.wire.lines import bare_lines, lines_of, reader_of
 
 from .draft import Draft, Finding

@@ -46,13 +46,13 @@ from .uses import ADVICE, modules_of_workspace
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function, ModuleReading
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
     from sandbox.code import Modules
     from sandbox.wire.requests import RequestHandler
 
     from ..search import FunctionSearch
     from .call_arguments import Arguments
-    from .candidate import Way
+    from .draft import Way
     from .reader import DescriptionReader
 
 STAGE = "import"

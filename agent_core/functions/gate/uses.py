@@ -24,7 +24,7 @@ from .draft import Finding
 from .tree import bound_names, context_nodes, defaults, nodes_of
 
 if TYPE_CHECKING:
-    from .candidate import Way
+    from .draft import Way
 
 _BY_GRANT = {
     "network": "socket ssl socketserver urllib.request http.client http.server ftplib smtplib poplib imaplib"

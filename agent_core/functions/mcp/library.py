@@ -21,7 +21,7 @@ from .tools import ForeignListing, ForeignTool, capped, functions_of
 if TYPE_CHECKING:
     from agent_core.access.secrets import Secrets
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
 OnProgress: TypeAlias = Callable[[float, float | None, str], None]
 _STATE: Final = Path(".knapper") / "mcp"

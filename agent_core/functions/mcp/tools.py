@@ -18,8 +18,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
 from agent_core.base.untrusted import CONTROLS, UNSEEN, fence, one_line, shorten, visible
-from agent_core.registry.function import Function
-from agent_core.registry.synopsis import type_of
+from agent_core.registry.function import Function, type_of
 from agent_core.registry.validation import leads_astray
 from sandbox.wire.strict_json import LOOSE, read_json, read_toml
 

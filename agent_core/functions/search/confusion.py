@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from agent_core.base.untrusted import one_line
-from agent_core.registry.synopsis import first_sentence
+from agent_core.registry.function import first_sentence
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
     from .index import FunctionIndex
 

@@ -19,7 +19,7 @@ from sandbox.wire.lines import lines_of
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
 
 NEED_CHARS: Final = 2_000

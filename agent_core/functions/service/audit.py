@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.registry import Snapshot
 from agent_core.storage import KindRow, Stats
 
 from ..gate import Gate

@@ -17,22 +17,21 @@ from sandbox import Evaluation, Job, Refused, Returned
 
 from ..answers import CallReport, InterruptedCall, bad_arguments, size_of
 from ..debug import DebuggerSlot, Watch, stop
-from ..state import FunctionStates
-from ..worker_api import OnProgress, WorkerApi
+from ..worker_api import FunctionStates, OnProgress, WorkerApi
 from .call_records import noted, recorded
 from .function_facts import Coverage
 
 if TYPE_CHECKING:
     from agent_core.registry.examples import Example
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
     from agent_core.storage import Store, Write
 
     from ..mcp.library import ForeignFunction
     from ..sandbox_client import SandboxClient
+    from .call_records import SeenResults
     from .grant_service import GrantService
     from .plan import Author
-    from .seen_results import SeenResults
 
 
 @dataclass(frozen=True, slots=True)

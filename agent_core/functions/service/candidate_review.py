@@ -19,8 +19,8 @@ from ..gate import CONTEXT, Candidate, Fix, Gate, GivenExample, Policy, Verdict
 from ..gate.draft import unified_diff
 from ..gate.examples.agreement import error_of
 from ..gate.examples.example_text import with_example, with_returned_values
-from ..gate.rules import REACHES_NOTHING
 from ..gate.trial import UNGRANTED, Granted
+from ..gate.verdict import REACHES_NOTHING
 from . import change_texts, example_regression
 from .file_sync import own_text
 from .grant_service import CandidateGrants, GrantService
@@ -30,7 +30,7 @@ from .plan import ChangeSummary, PlannedChange, planned
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
 _ENOUGH = 2  # with this many examples in the docstring, none of the given ones is added
 _MOST_GIVEN = 8

@@ -31,8 +31,7 @@ from .plan import FileChange, PlannedChange
 
 if TYPE_CHECKING:
     from agent_core.access.grants import GrantStore
-    from agent_core.registry.registry import Registry
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Registry, Snapshot
 
     from .folder_copy import FolderCopy
 

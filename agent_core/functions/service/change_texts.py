@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 from agent_core.base.events import FunctionsChanged
 from agent_core.base.untrusted import block, fence, one_line, shorten
 from agent_core.model.request import REPLY
+from agent_core.registry.function import signature
 from agent_core.registry.source import FOLDER, UNREADABLE_FOLDER, ModuleSource, read_file
-from agent_core.registry.synopsis import signature
 from sandbox.wire.lines import bare_lines
 
-from ..gate.rules import REACHES_NOTHING
-from ..gate.verdict import GRANTABLE
+from ..gate.verdict import GRANTABLE, REACHES_NOTHING
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Grants

@@ -13,15 +13,15 @@ from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import block
 from agent_core.registry.depends import callers, private_users
+from agent_core.registry.function import signature
 from agent_core.registry.module_edits import remove_function, withhold
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
-from agent_core.registry.synopsis import signature
 from agent_core.storage import DropPending, FunctionStore, SavePending
 
 from ..gate import Candidate, GivenExample, Policy
 from ..gate.examples.agreement import is_blank, predictions
-from ..gate.rules import REACHES_NOTHING
+from ..gate.verdict import REACHES_NOTHING
 from . import change_texts, example_regression, file_sync
 from .candidate_review import CandidateReview, held_to_what_was_proved
 from .file_sync import FileSync, own_text
@@ -33,7 +33,7 @@ from .plan import Author, ChangeSummary, Deletion, Dropped, PlannedChange, plann
 if TYPE_CHECKING:
     from agent_core.access.grants import Grants
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
 
 class ChangePlanner:

@@ -20,7 +20,7 @@ from agent_core.base.problem import Problem
 from agent_core.registry.depends import ModuleParts, only
 from agent_core.registry.folder_access import is_behind_link
 from agent_core.registry.function import Function
-from agent_core.registry.snapshot import Snapshot
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.source import FOLDER
 from agent_core.registry.tree import imported_module
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import read_named_text
 from agent_core.base.problem import Place, Problem
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import FOLDER, ModuleSource, module_of, path_of, read_file
 from sandbox.wire.strict_json import read_json
 

@@ -23,8 +23,7 @@ from .judgment import Judgment, PendingCandidate
 from .plan import Author, PlannedChange
 
 if TYPE_CHECKING:
-    from agent_core.registry.registry import Registry
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Registry, Snapshot
 
     from ..gate import Candidate, Verdict
 

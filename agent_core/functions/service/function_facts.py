@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agent_core.base.events import Quarantined
     from agent_core.base.settings import StandingSettings
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
     from agent_core.storage import CallOwners, StateRow, Stats, Store, VersionRow
 
     from ..answers import CallReport
@@ -34,7 +34,6 @@ else:
     capability = LateModule("agent_core.functions.gate.capability")
 
 MOST_SURVIVORS = 3
-FOREIGN_REACH = ("calls another program",)
 _PROGRAM, _OF_MEMORY = "meta_functions.", "meta_functions.memory"
 
 
@@ -190,7 +189,7 @@ async def listing(view: ViewContext, view_filter: ViewFilter) -> FunctionListing
             sum(row.calls for row in calls),
             max((row.last_called for row in calls), default=None),
             retirable.get(function.name),
-            reach_of_function(function, view.snapshot, grants) if reached is None else reached,
+            capability.reach_of_function(function, view.snapshot, grants) if reached is None else reached,
             effect.worth if effect else None,
         )
         rows.append(row)
@@ -210,16 +209,11 @@ def foreign_rows(functions: Iterable["Function"], view_filter: ViewFilter) -> li
     """Return the matching foreign functions, by name."""
     if view_filter.unused or view_filter.standing not in ("", "foreign"):
         return []
+    reach = capability.FOREIGN_REACH
     return [
-        FunctionSummary(one.name, one.module, one.description, "foreign", "foreign", 0, None, None, FOREIGN_REACH)
+        FunctionSummary(one.name, one.module, one.description, "foreign", "foreign", 0, None, None, reach)
         for one in _matching(functions, view_filter)
     ]
-
-
-def reach_of_function(function: "Function", snapshot: "Snapshot", grants: Grants = NOTHING) -> tuple[str, ...]:
-    """Return descriptions of what a function accesses apart from its arguments, by its module's text and its grants."""
-    source = snapshot.modules.get(function.module)
-    return capability.reach_in(source.text, function.name, grants) if source else FOREIGN_REACH
 
 
 def kind_of(function: "Function") -> str:
@@ -287,7 +281,7 @@ async def introspection(view: ViewContext, name: str, owners: "CallOwners" = Non
         tuple(callers(name, view.snapshot)),
         tuple(callees(name, view.snapshot)),
         tuple(await view.store.module_history(function.module)),
-        reach=reach_of_function(function, view.snapshot, (await view.proposed()).get(name, NOTHING)),
+        reach=capability.reach_of_function(function, view.snapshot, (await view.proposed()).get(name, NOTHING)),
         state=states[-1] if states else None,
         effect=effect,
     )
@@ -296,7 +290,7 @@ async def introspection(view: ViewContext, name: str, owners: "CallOwners" = Non
 def foreign_details(function: "Function", source: str) -> FunctionDetails:
     """Return what is known about a function of another program. Its calls are not counted here."""
     none = FunctionStatistics.none()
-    return FunctionDetails(function, source, "foreign", none, None, (), (), (), reach=FOREIGN_REACH)
+    return FunctionDetails(function, source, "foreign", none, None, (), (), (), reach=capability.FOREIGN_REACH)
 
 
 def _at_current_lines(judgment: Judgment, function: "Function") -> Judgment:

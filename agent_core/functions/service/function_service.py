@@ -17,32 +17,29 @@ from agent_core.registry.function import Function, reach_words
 from agent_core.storage import FAILURES, RESTORED, CallOwners, DropState, SaveState, StateConflict, StateRow, Store
 
 from . import change_texts, function_facts
-from .background_review import BackgroundReview, LateProof
+from .call_records import SeenResults
 from .change_executor import ChangeExecutor, Record
 from .folder_copy import FolderCopy
 from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
-from .loader import Loader
+from .loader import BackgroundReview, LateProof, Loader
 from .plan import Author, Deletion, Detail, Dropped, PlannedChange
-from .quarantine import Quarantine, Released
-from .seen_results import SeenResults
+from .quarantine import Quarantine, Rated, Ratings, Released
 
 if TYPE_CHECKING:  # imported late: operations that only read load no gate, no sandbox and no search
     from agent_core.access.grants import GrantStore
     from agent_core.base.problem import Problem
     from agent_core.base.settings import StandingSettings, TendSettings
-    from agent_core.registry.registry import Registry, RegistryChange
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Registry, RegistryChange, Snapshot
 
-    from .. import state
+    from .. import worker_api
     from ..answers import CallReport
-    from ..gate import Gate, candidate, capability
+    from ..gate import Gate, capability, draft
     from ..kept_program import SeenProgram
     from ..mcp import library
     from ..mcp.library import ForeignFunction
     from ..sandbox_client import SandboxClient
     from ..search import FunctionSearch, SearchReport
-    from ..state import FunctionStates
-    from ..worker_api import OnProgress
+    from ..worker_api import FunctionStates, OnProgress
     from . import (
         audit,
         batch,
@@ -51,14 +48,12 @@ if TYPE_CHECKING:  # imported late: operations that only read load no gate, no s
         changes,
         file_sync,
         grant_commands,
-        ratings,
         replay,
         tending,
         version_history,
     )
     from .grant_service import GrantService
     from .maker import FunctionMaker
-    from .ratings import Rated, Ratings
     from .tending import Tending
 else:
     audit = LateModule("agent_core.functions.service.audit")
@@ -68,14 +63,13 @@ else:
     changes = LateModule("agent_core.functions.service.changes")
     file_sync = LateModule("agent_core.functions.service.file_sync")
     grant_commands = LateModule("agent_core.functions.service.grant_commands")
-    ratings = LateModule("agent_core.functions.service.ratings")
     replay = LateModule("agent_core.functions.service.replay")
     tending = LateModule("agent_core.functions.service.tending")
     version_history = LateModule("agent_core.functions.service.version_history")
     library = LateModule("agent_core.functions.mcp.library")
-    candidate = LateModule("agent_core.functions.gate.candidate")
+    draft = LateModule("agent_core.functions.gate.draft")
     capability = LateModule("agent_core.functions.gate.capability")
-    state = LateModule("agent_core.functions.state")
+    worker_api = LateModule("agent_core.functions.worker_api")
 
 DEFAULT_MODULE = "grown"
 _log = logging.getLogger("knapper.tending")
@@ -189,9 +183,9 @@ class FunctionService:
         return grant_commands.GrantCommands(self._store, self.registry, lambda: self.plans, self.granting, self.finish)
 
     @cached_property
-    def ratings(self) -> "Ratings":
+    def ratings(self) -> Ratings:
         """The ratings of results by users and calls."""
-        return ratings.Ratings(self._store, self._standing, self.quarantine, self.tell)
+        return Ratings(self._store, self._standing, self.quarantine, self.tell)
 
     @cached_property
     def finder(self) -> "FunctionSearch":
@@ -286,7 +280,7 @@ class FunctionService:
         packages = capability.imported_at_the_top(code, self._parts.gate().rules.packages)
         if module == DEFAULT_MODULE and packages - self.registry.snapshot().modules.keys():
             module = name  # in a shared module, the neighbors would also have to import its packages
-        return await self.plans.create(candidate.Candidate(name, code, module, reason), author)
+        return await self.plans.create(draft.Candidate(name, code, module, reason), author)
 
     async def create(
         self, name: str, code: str, module: str = DEFAULT_MODULE, *, reason: str = "", author: Author | None = None
@@ -414,7 +408,7 @@ class FunctionService:
         if source is not None and source.version != function.version:
             return ""  # the function is of an older snapshot, which only this step still shows
         is_helper = source is None and function.name not in self.foreign()
-        reached = () if is_helper else function_facts.reach_of_function(function, snapshot)
+        reached = () if is_helper else capability.reach_of_function(function, snapshot)
         return f" [{one_line(reach_words(reached), 400)}]" if reached else ""
 
     def foreign(self) -> "Mapping[str, ForeignFunction]":
@@ -473,7 +467,7 @@ class FunctionService:
         coverage = await self.calls.coverage(function, snapshot)
         return await self.grants.seen(snapshot, replace(details, coverage=coverage, quarantine=case))
 
-    async def rate(self, name: str, *, is_good: bool, note: str = "") -> "Rated":
+    async def rate(self, name: str, *, is_good: bool, note: str = "") -> Rated:
         """Store the user's rating of a function's results. Return its standing after that.
 
         Raises:
@@ -518,8 +512,8 @@ class FunctionService:
             return await self.calls.call_foreign(foreign, arguments, on_progress)
         function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
         # A call that reaches nothing but its state is made again if another one changed that meanwhile.
-        is_repeatable = function_facts.reach_of_function(function, snapshot) == (capability.KEEPS_STATE,)
-        for tries_left in reversed(range(state.TRIES if is_repeatable else 1)):
+        is_repeatable = capability.reach_of_function(function, snapshot) == (capability.KEEPS_STATE,)
+        for tries_left in reversed(range(worker_api.TRIES if is_repeatable else 1)):
             report, writes = await self.calls.made(function, snapshot, arguments, on_progress, author=author)
             try:
                 await self._store.apply(writes)
@@ -550,7 +544,7 @@ class FunctionService:
 
     def states(self, turn: str) -> "FunctionStates":
         """Return the states of functions that a call in this turn reads and writes."""
-        return state.FunctionStates(self._store, turn)
+        return worker_api.FunctionStates(self._store, turn)
 
     async def _mark_unproven(self, report: "CallReport", function: Function, snapshot: "Snapshot") -> "CallReport":
         """Return the report; if it has a value, with what is unproven about it."""

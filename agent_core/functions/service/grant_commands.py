@@ -20,8 +20,7 @@ from .plan import Author, Given, PlannedChange
 if TYPE_CHECKING:
     from agent_core.base.problem import Problem
     from agent_core.registry.function import Function
-    from agent_core.registry.registry import Registry
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Registry, Snapshot
     from agent_core.storage import FunctionStore
 
     from .changes import ChangePlanner

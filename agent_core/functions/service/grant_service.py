@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from agent_core.access.grants.file import GrantEntry
     from agent_core.base.settings import GrantSettings
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
     from sandbox import Limits
 
     from ..gate import Verdict
-    from ..gate.candidate import Way
+    from ..gate.draft import Way
     from .package_grants import PackageGrants
     from .plan import ChangeSummary
 

@@ -14,8 +14,18 @@ from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line
 
 from ..gate import Candidate, GivenExample, Verdict
-from ..gate.rules import CHALLENGED, DISPUTED, REACHES_NOTHING
-from ..gate.verdict import GRANTABLE, Disagreement, Fix, ReaderAnswer, StageReport, Survivor, refusing
+from ..gate.verdict import (
+    CHALLENGED,
+    DISPUTED,
+    GRANTABLE,
+    REACHES_NOTHING,
+    Disagreement,
+    Fix,
+    ReaderAnswer,
+    StageReport,
+    Survivor,
+    refusing,
+)
 
 if TYPE_CHECKING:
     from agent_core.storage import FunctionStore

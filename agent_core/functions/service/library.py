@@ -19,8 +19,8 @@ from agent_core.base.problem import Place, Problem
 from agent_core.registry.depends import code_hash, is_program
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.module_edits import place_function, withhold
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.tree import Definition
 from agent_core.storage import DropPending, FunctionStore, SaveVerdict

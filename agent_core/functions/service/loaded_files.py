@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_core.registry.function import Function, ModuleReading
-from agent_core.registry.registry import RegistryChange, difference
+from agent_core.registry.registry import RegistryChange, Snapshot, difference
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource, module_of
 from agent_core.storage import DropReading, ReadingRow, SaveVerdict, SaveVersion, SetManifest, Write
 from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, read_json

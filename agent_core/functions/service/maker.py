@@ -16,7 +16,7 @@ from agent_core.base.untrusted import block, one_line, visible
 from agent_core.model import FunctionShown, Model, Request
 from agent_core.model.reply import TokenUsage
 from agent_core.model.request import REPLY
-from agent_core.registry.synopsis import signature
+from agent_core.registry.function import signature
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..gate.reader import reply_apart
@@ -24,7 +24,7 @@ from .judgment import Judgment
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
     from .plan import PlannedChange
 

@@ -16,8 +16,8 @@ from agent_core.base.matching import diff_lines
 from agent_core.base.offload import aside
 from agent_core.base.untrusted import visible
 from agent_core.registry.depends import offered_sources
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from agent_core.storage import FAILURES, CallOwners, RecordedRow, Store
 from sandbox import FunctionCall, Job, RequestRefused

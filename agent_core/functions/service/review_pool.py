@@ -23,8 +23,8 @@ from agent_core.base.json_form import to_json
 from agent_core.base.problem import Place, Problem
 from agent_core.base.settings import SandboxSettings
 from agent_core.registry.function import ModuleReading
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
 from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, read_json
 

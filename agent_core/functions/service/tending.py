@@ -22,15 +22,15 @@ from agent_core.base.json_form import to_json
 from agent_core.base.matching import diff_lines
 from agent_core.base.offload import aside
 from agent_core.registry.depends import callers, importers
-from agent_core.registry.function import Function
+from agent_core.registry.function import Function, first_sentence
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
-from agent_core.registry.snapshot import Snapshot
 from agent_core.registry.source import ModuleSource
-from agent_core.registry.synopsis import first_sentence
 from agent_core.storage import FAILURES, SaveTended, Store, TendedRow, UndoTended
 from sandbox.wire.lines import bare_lines, lines_of
 
 from ..gate import Candidate, Gate, GivenExample
+from ..gate.capability import reach_of_function
 from ..gate.clones import differing, special_ones
 from ..gate.examples.example_text import with_words
 from ..kept_program import SeenProgram
@@ -40,7 +40,7 @@ from .audit import Audit
 from .call_records import is_documented
 from .changes import ChangePlanner
 from .file_sync import own_text
-from .function_facts import measured, reach_of_function
+from .function_facts import measured
 from .maker import MOST_ATTEMPTS, MOST_CALLABLE, FunctionMaker, callable_functions, shown_refusal
 from .plan import Author, PlannedChange
 from .quarantine import Quarantine

@@ -16,7 +16,7 @@ from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import fence, one_line
 from agent_core.registry.depends import ModuleParts
-from agent_core.registry.imports import is_import
+from agent_core.registry.module_edits import is_import
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.registry.source_lines import LineEdit, applied, bound_names, with_newline

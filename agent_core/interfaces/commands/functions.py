@@ -61,7 +61,7 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.change_texts import ReloadReport
     from agent_core.functions.service.judgment import Judgment
     from agent_core.functions.service.package_grants import PackageListing
-    from agent_core.functions.service.ratings import Rated
+    from agent_core.functions.service.quarantine import Rated
 
 _MOST = 12
 _ARGUMENTS = "The arguments, as one JSON object; - is standard input."

@@ -278,7 +278,7 @@ async def log(door: Door, *, agent: OfAgent, file: str, **options: Any) -> Resul
     full, and so is what came of a reply that is cut off. Needs no lock.
     """
     from agent_core.memory import dates
-    from agent_core.runtime.turn import RECEIPT
+    from agent_core.runtime.entries import RECEIPT
     from agent_core.storage.turn_store import SAID
     from agent_core.workspace.portable import NoAgent, write_file
 

@@ -15,7 +15,7 @@ from agent_core.base import events, old_name
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.untrusted import one_line
-from agent_core.runtime.identity import quoted
+from agent_core.runtime.entries import quoted
 
 from ..client import Client
 

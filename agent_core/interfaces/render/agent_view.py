@@ -7,7 +7,7 @@ from agent_core.base import events
 from agent_core.base.clock import shown_time
 from agent_core.base.events import Event
 from agent_core.base.untrusted import one_line
-from agent_core.registry.synopsis import signature
+from agent_core.registry.function import signature
 from agent_core.storage.agent_store import HELPER_RUN, PASSING
 from agent_core.workspace.portable import AgentReport, waiting_of
 from sandbox.wire.lines import bare_lines

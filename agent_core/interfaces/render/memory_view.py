@@ -14,7 +14,7 @@ from agent_core.memory.agent_memory import counts_of
 from agent_core.memory.block import value_lines
 from agent_core.memory.results import FoundItem, ResultPage, coverage, excerpt
 from agent_core.memory.words import stems
-from agent_core.runtime.turn import RECEIPT, receipt_in
+from agent_core.runtime.entries import RECEIPT, receipt_in
 from agent_core.storage import STREAMED, SUMMARY, Entry
 from agent_core.workspace.forgetting import MOST_LINES, ForgetReport, place_of
 from sandbox.wire.lines import bare_lines

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from agent_core.base.clock import shown_time
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line, visible
-from agent_core.functions.gate.rules import UNPROVEN
+from agent_core.functions.gate.verdict import UNPROVEN
 from agent_core.registry.function import reach_words
 from sandbox.errors import ProtocolError
 from sandbox.wire.lines import bare_lines

@@ -679,7 +679,8 @@ async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[LoadedSe
             # The sandbox tests itself while the user thinks, so that its level is known when it is first needed.
             group.create_task(conversation.guarded(_show_level(conversation, prompt)))
             # Let a slow model process the common beginning of all requests.
-            preparing = group.create_task(conversation.guarded(conversation.agent.prepare()))
+            agent = conversation.agent
+            preparing = group.create_task(conversation.guarded(agent.model_session.prepare(agent.snapshot())))
             group.create_task(conversation.guarded(conversation.workspace.functions.finder.prepare()))
             if options.resume:
                 group.create_task(conversation.guarded(conversation.resume()))

@@ -19,7 +19,7 @@ from agent_core.base.json_form import to_json
 from agent_core.base.messages import SEND, Call
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.client_calls import CLIENT
-from agent_core.runtime.turn import ONLY, RECEIPT, receipt_in, unwrapped
+from agent_core.runtime.entries import ONLY, RECEIPT, receipt_in, unwrapped
 from agent_core.storage import (
     BETWEEN,
     FROM_USER,

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from agent_core.base.errors import UsageError
-from agent_core.runtime.turn import RECEIPT, receipt_in
+from agent_core.runtime.entries import RECEIPT, receipt_in
 from agent_core.storage import ENDED, BlockRow
 from agent_core.storage.turn_store import SAID
 from agent_core.workspace.portable import ImportOptions

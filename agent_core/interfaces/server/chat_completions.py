@@ -4,7 +4,7 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Collection
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from pydantic import Discriminator, Field, Tag
@@ -205,7 +205,11 @@ async def client_terms(rooms: Rooms, agent: str, shared: Shared, size: int) -> J
     if (shared.tools or terms) and is_group(rooms.workspace.root, agent):
         what = f"`{agent}` is a group: each of its members has functions and a model of its own."
         raise UsageError(what, fix="Leave out `tools` and all that is meant for one model, or name one agent.")
-    taken = (await rooms.host.agent(agent)).taken_names() if shared.tools else ()
+    taken: Collection[str] = ()
+    if shared.tools:  # a client's function cannot have the name of one here
+        opened = await rooms.host.agent(agent)
+        snapshot = opened.snapshot()
+        taken = snapshot.reserved | opened.model_session.functions.offered(snapshot).keys()
     tools, choice, parallel = shared.tools, shared.tool_choice, shared.parallel_tool_calls
     return {**await aside(size, offered, tools, choice, parallel=parallel, taken=taken), **terms}
 

@@ -26,7 +26,7 @@ from agent_core.base.offload import aside
 from agent_core.base.untrusted import one_line
 from agent_core.registry.validation import check_schema
 from agent_core.runtime.client_calls import ClientFunctions, answered
-from agent_core.runtime.turn import assistant, user
+from agent_core.runtime.entries import assistant, user
 from agent_core.storage import (
     AGENT,
     AttachBlock,

@@ -15,7 +15,7 @@ from agent_core.context.history import size_of
 from agent_core.functions.service.judgment import judgment_on
 from agent_core.model.request import FunctionShown
 from agent_core.registry.function import Function
-from agent_core.runtime.turn import messages_of, unwrapped
+from agent_core.runtime.entries import messages_of, unwrapped
 from agent_core.storage import Entry, PauseAgent, Store
 from agent_core.workspace.runner import ring
 from agent_core.workspace.supervision import Supervision
@@ -81,7 +81,7 @@ async def list_steps(asked: Asked, agent: str, how_many: HowMany) -> object:
 async def step(asked: Asked, agent: str, seq: str) -> object:
     """Return what the model saw in a step, by part, with about how many tokens each part has."""
     number = int(seq) if seq.isdecimal() and len(seq) < 20 else -1
-    own = (await asked.rooms.host.agent(agent)).own_functions()
+    own = (await asked.rooms.host.agent(agent)).model_session.shown.pinned
     functions = {function.name: function for function in own} | dict(asked.functions.registry.snapshot().functions)
     parts = await step_parts(asked.rooms.state.store, agent, number, functions)
     if parts is None:

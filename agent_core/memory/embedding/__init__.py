@@ -9,7 +9,6 @@ from agent_core.base.late import late_names
 __getattr__ = late_names(
     __name__,
     {
-        "local": "Embedder EmbeddingUnavailable",
-        "models": "embedder",
+        "models": "Embedder EmbeddingUnavailable embedder",
     },
 )

@@ -1,3 +1,3 @@
-from .local import Embedder as Embedder
-from .local import EmbeddingUnavailable as EmbeddingUnavailable
+from .models import Embedder as Embedder
+from .models import EmbeddingUnavailable as EmbeddingUnavailable
 from .models import embedder as embedder

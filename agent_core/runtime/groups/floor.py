@@ -7,7 +7,7 @@ from typing import Final
 
 from sandbox.wire.lines import bare_lines
 
-from ..identity import quoted
+from ..entries import quoted
 
 USER: Final = "user"
 """The name for the user, as a speaker and as the one to whom a group hands back; no member has this name."""

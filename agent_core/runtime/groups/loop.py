@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, ModelError
-from agent_core.base.interruption import Interrupted
 from agent_core.base.limits import FOR_A_REQUEST, Allowance
 from agent_core.base.messages import System, User
 from agent_core.base.untrusted import one_line
@@ -22,9 +21,10 @@ from agent_core.model.request import FunctionShown, Request
 from agent_core.storage import Entry, Post, Store
 
 from ..agent import Agent
+from ..entries import HEARD, ONLY
 from ..loop import Ended
 from ..session import GO_ON
-from ..turn import HEARD, ONLY, Turn, TurnGroup
+from ..turn import Interrupted, Turn, TurnGroup
 from .floor import USER, Floor, Speech, marked, tail
 from .plan import GroupEnd, GroupPlan, ended
 from .speaker import FUNCTION, TASK, NoAdvice, SpeakerQuestion, choose
@@ -32,7 +32,7 @@ from .speaker import FUNCTION, TASK, NoAdvice, SpeakerQuestion, choose
 if TYPE_CHECKING:
     from agent_core.functions.service import FunctionService
     from agent_core.model.reply import Reply
-    from agent_core.registry.snapshot import Snapshot
+    from agent_core.registry.registry import Snapshot
 
     from ..model_session import ModelSession
 

@@ -19,13 +19,13 @@ from psycopg.conninfo import conninfo_to_dict
 
 from agent_core.base import old_name
 from agent_core.base.errors import StorageError
+from agent_core.base.offload import WorkThreads
 from agent_core.base.own_installation import origin
 from agent_core.base.seal import Sealer
 
 from ..subject import Misfit, StoreClock
 from ..tables.session import SqlSession
 from ..tables.tables import Tables
-from ..work_threads import WorkThreads
 from . import vectors, words
 from .connection import SCHEMA, CommitLost, DatabaseClock, Db, PostgresSession, connect, measure_skew
 

@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, TypeVar, final
 import apsw
 
 from agent_core.base.errors import StorageError
+from agent_core.base.offload import WorkThreads
 from agent_core.base.own_installation import reinstall
 from agent_core.base.seal import Sealer
 
@@ -28,7 +29,6 @@ from ..subject import Misfit, StoreClock
 from ..tables.session import SqlSession
 from ..tables.tables import Tables, query
 from ..turn_store import Post, Posted, post_event, posted
-from ..work_threads import WorkThreads
 from ..worker_store import Hear, WorkerRow
 from . import fts, vector_index
 from .connection import DAMAGE, SURROUNDINGS, SqliteSession, abandon, bounded, explain, explain_os

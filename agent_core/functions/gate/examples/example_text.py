@@ -16,7 +16,7 @@ from agent_core.base.problem import Place, Problem
 from agent_core.registry.source_lines import first_line
 from sandbox.wire.lines import bare_lines, lines_of
 
-from ..candidate import Candidate, GivenExample
+from ..draft import Candidate, GivenExample
 from ..tree import FunctionNode, expression, function_in
 from ..verdict import Disagreement, Verdict
 from .agreement import TRACEBACK, error_of, literal_value

@@ -1,0 +1,345 @@
+"""The entries of a turn's journal, the messages that the model reads in them, and the receipt that they add up to.
+
+Another agent's words are data: no line of them can pass for the user's words, the program's, or a third agent's.
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from agent_core import __version__
+from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
+from agent_core.base.receipt import Made, Receipt
+from agent_core.base.untrusted import one_line
+from agent_core.context import CALLER, Section
+from agent_core.context.history import harmless
+from agent_core.registry.validation import NotJson, read_object
+from agent_core.storage import Entry, Inbound, SaveText, Shape, Write, content_hash, fitting
+
+from .message_protocol import HEARTBEAT, MessageProtocol, moment
+
+if TYPE_CHECKING:
+    from agent_core.model.request import FunctionShown
+    from agent_core.registry.registry import Snapshot
+
+HEARD: Final = "heard"
+"""The kind of an event that holds what another agent said."""
+ONLY: Final = "only"
+"""The key of an event for the agents that its sender may use; absent if the sender may use all."""
+AFTER: Final = "after"
+"""The key of an event for the ID of the interrupted turn that it continues."""
+DID: Final = "did"
+"""The kind of an entry that records effects; `made` has the format of a receipt."""
+REACH: Final = "reach"
+"""The kind of an entry written before a call reaches an address (`place`) for the first time."""
+RECEIPT: Final = "receipt"
+"""The kind of the entry at the end of a turn that holds its whole receipt (`made`)."""
+BEGAN: Final = "program"
+"""The kind of an entry written when a program starts.
+
+It has the `id` of its call, its key (`program`), the digest of its `text`, the time of its first run (`at`), and what
+the user approved (`sealed`).
+"""
+INNER_CALL: Final = "inner_call"
+"""The kind of an entry written when a program's call starts; if it only computes, with the next entry.
+
+It has `program`, `ordinal`, `name`, `arguments`, `version`, and `reaches`: whether the call may have effects.
+"""
+INNER_RESULT: Final = "inner_result"
+"""The kind of an entry with the answer to an inner call."""
+INNER_GIVEN: Final = "inner_given"
+"""The kind of an entry written when a running inner call is granted something: `program`, `ordinal`."""
+KEPT: Final = "kept"
+"""The kind of an entry with the names that programs keep and their `values` as JSON."""
+RECEIPT_KINDS: Final = ("call", "result", INNER_CALL, INNER_RESULT, DID, REACH, RECEIPT)
+"""The kinds of entries that a receipt is built from."""
+RECORD_KINDS: Final = (DID, REACH, RECEIPT)
+"""The kinds of entries that are for the record only and do not count as progress of the turn."""
+_POSING: Final = re.compile(r"^(\W*)(\[?\W*from\W*[:：].*)$", re.IGNORECASE | re.MULTILINE)
+_PROGRAM: Final = re.compile(r"\[\s*knapper\s*\]", re.IGNORECASE)
+_HEADS: Final[Mapping[str, str]] = {
+    "note": "[from: {}]",
+    "ask": "[from: {}] asks you; your reply is the answer:",
+    "handoff": "[from: {}] hands this over to you:",
+    "stop": "[from: {}] asks you to stop:",
+}
+AGAIN: Final = "The program was stopped in the middle of your last turn. Go on with it; nobody has had your reply yet."
+_NOT_RUN: Final = ("refused", "skipped")
+
+
+@dataclass(slots=True)
+class ReceiptReader:
+    """A builder of a turn's receipt from its entries, in the order in which they are stored."""
+
+    receipt: Receipt = field(default_factory=Receipt)
+    _running: dict[str, list[str]] = field(default_factory=dict)  # addresses of running calls, by call ID
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> Receipt:
+        """Return the receipt of entries."""
+        reader = cls()
+        for entry in entries:
+            reader.take(entry)
+        return reader.receipt
+
+    def take(self, entry: Entry) -> None:
+        """Add the effects that an entry records."""
+        payload = entry.payload
+        match entry.kind:
+            case "call" if payload.get("client"):
+                self.receipt.note("called", str(payload.get("name")))
+            case "call" | "inner_call" if payload.get("version"):  # built-in functions have none
+                self._running[str(payload.get("id"))] = []
+            case kind if kind == REACH:
+                self._running.get(str(payload.get("call")), []).append(str(payload.get("place")))
+            case "result" | "inner_result" if payload.get("call_id") in self._running:
+                self._end(str(payload.get("name")), str(payload.get("outcome")), self._running.pop(payload["call_id"]))
+            case kind if kind == DID and isinstance(made := payload.get("made"), dict):
+                self.receipt.add(Receipt.from_json(made))
+
+    def _end(self, name: str, outcome: str, places: Sequence[str]) -> None:
+        if outcome in _NOT_RUN:
+            return
+        self.receipt.note("called", name)
+        if outcome == "unknown":
+            self.receipt.note("unknown", name)
+            for place in places:
+                self.receipt.note("reached", place)
+        elif outcome != "returned":
+            self.receipt.note("failed", name)
+
+
+def quoted(text: str) -> str:
+    """Return an agent's words, escaped so that no line can pass for the user's, the program's or another agent's."""
+    return _POSING.sub(r"\1“\2”", _PROGRAM.sub("“Knapper”", harmless(text)))
+
+
+def entry_of_agent(inbound: Inbound) -> Entry | None:
+    """Return the entry of an event that another agent caused; None for any other event."""
+    payload, speaker = inbound.payload, ", ".join(senders(inbound))
+    if inbound.kind in _HEADS:
+        text = f"{_HEADS[inbound.kind].format(speaker)}\n{quoted(str(payload.get('text', '')))}"
+        return Entry("user", {"text": text, "speaker": speaker})
+    if inbound.kind == "again":
+        return Entry("notice", {"text": AGAIN})
+    if inbound.kind != "answer" or not isinstance(payload.get("answers"), list):
+        return None
+    return Entry("user", {"text": "\n\n".join(map(_answer, _answers(inbound))), "speaker": speaker})
+
+
+def senders(inbound: Inbound) -> list[str]:
+    """Return the agents that are quoted in an event."""
+    if inbound.kind in _HEADS:
+        return [_name(inbound.payload)]
+    return [_name(answer) for answer in _answers(inbound)] if inbound.kind == "answer" else []
+
+
+def _answers(inbound: Inbound) -> list[Mapping[str, Any]]:  # Any: JSON
+    answers = inbound.payload.get("answers")
+    return [answer for answer in answers if isinstance(answer, Mapping)] if isinstance(answers, list) else []
+
+
+def _name(said: Mapping[str, Any]) -> str:  # Any: JSON
+    return _line(str(said.get("from", "")))
+
+
+@lru_cache(maxsize=1024)
+def _line(name: str) -> str:
+    return one_line(name, 64)
+
+
+def _answer(answer: Mapping[str, Any]) -> str:  # Any: JSON
+    is_answered = answer.get("state") == "answered"
+    head = f"[from: {_name(answer)}] {'answers' if is_answered else 'gave no answer'}:"
+    return f"{head}\n{quoted(str(answer.get('text', '')))}"
+
+
+def facts_entry(made: Made) -> Entry:
+    """Return the entry that records these effects."""
+    return Entry(DID, {"made": made})
+
+
+def receipt_entry(receipt: Receipt) -> Entry:
+    """Return the entry of a whole receipt."""
+    return Entry(RECEIPT, {"made": receipt.to_json()})
+
+
+def receipt_in(entries: Sequence[Entry]) -> Receipt:
+    """Return the receipt of a turn: the one stored at its end, or one built from its entries."""
+    whole = next((entry.payload.get("made") for entry in reversed(entries) if entry.kind == RECEIPT), None)
+    return Receipt.from_json(whole) if isinstance(whole, dict) else ReceiptReader.of(entries)
+
+
+def user(text: str, speaker: str = "") -> Entry:
+    """Return the entry of a user's message, or of another agent's, which the model reads as a user message."""
+    return Entry("user", {"text": text, "speaker": speaker} if speaker else {"text": text})
+
+
+def notice(text: str) -> Entry:
+    """Return the entry of a notice from the program to the model."""
+    return Entry("notice", {"text": text})
+
+
+def heartbeat(reason: str, protocol: MessageProtocol, now: float) -> Entry:
+    """Return the entry of a heartbeat, which gives the reason why the agent is awake."""
+    packed = protocol.event("heartbeat", {"reason": reason}, now)
+    return Entry("notice", {"text": f"Heartbeat: {reason}", "packed": packed})
+
+
+def login(last: float | None, protocol: MessageProtocol, now: float) -> Entry:
+    """Return the entry that says that the user is present, and when they were last present."""
+    before = "never: this is the first time" if last is None else moment(last)
+    text = f"The user is here. The last time was: {before}."
+    return Entry("notice", {"text": text, "packed": protocol.event("login", {"last_login": before}, now)})
+
+
+def entry_of(inbound: Inbound, protocol: MessageProtocol, now: float) -> Entry:
+    """Return the entry of an inbox event: a message, heartbeat, login or system alert."""
+    if (entry := entry_of_agent(inbound)) is not None:
+        return entry
+    text = str(inbound.payload.get("text", ""))
+    match inbound.kind:
+        case "message":
+            return user(text)
+        case kind if kind == HEARD:
+            return user(text, str(inbound.payload.get("speaker", "")))
+        case "heartbeat":
+            return heartbeat(str(inbound.payload.get("reason", "time has passed.")), protocol, now)
+        case "login":
+            return login(inbound.payload.get("last"), protocol, now)
+        case _:
+            return notice(text)
+
+
+def said_by(inbound: Inbound) -> str:
+    """Return the text of an event: a message, or the reason for the event."""
+    if (entry := entry_of_agent(inbound)) is not None:
+        return str(entry.payload["text"])
+    return str(inbound.payload.get("text") or inbound.payload.get("reason") or "")
+
+
+def recorded_request(
+    functions: Sequence["FunctionShown"],
+    indexed: Collection[str],
+    snapshot: "Snapshot",
+    sections: Sequence[Section],
+    model: str,
+    parameters: Mapping[str, Any],  # Any: JSON
+) -> tuple[list[Entry], list[Write]]:
+    """Return the entry of a request, which refers to texts by hash, and the writes that store the texts.
+
+    Together with the messages of the turn, the request can be reconstructed. `indexed` are the functions that a section
+    lists.
+    """
+    names, texts = [function.name for function in functions], [section.text for section in sections]
+    known = [name for name in (*names, *sorted(indexed)) if name in snapshot.functions]
+    request = {
+        "program": __version__,
+        "model": model,
+        "parameters": dict(parameters),
+        "instructions": content_hash(texts[0]) if texts else "",
+        "sections": [content_hash(text) for text in texts],
+        "functions": names,
+        "versions": {name: snapshot.functions[name].version for name in known},
+    }
+    return [Entry("request", request)], [SaveText(text) for text in texts]
+
+
+def assistant(assistant_reply: Assistant) -> Entry:
+    """Return the entry of a model's reply."""
+    calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in assistant_reply.calls]
+    payload = {"text": assistant_reply.text, "thought": assistant_reply.thought, "calls": calls}
+    reasoning = [*assistant_reply.reasoning]
+    return Entry("assistant", payload | ({"reasoning": reasoning} if reasoning else {}))
+
+
+def cut_off(text: str) -> Entry:
+    """Return the entry of an incomplete reply."""
+    return assistant(Assistant(f"{text} […]"))
+
+
+def call_started(call: Call, version: str | None) -> Entry:
+    """Return the entry written before a call runs; from then on it may have effects."""
+    return Entry("call", {"id": call.id, "name": call.name, "version": version})
+
+
+def result(call: Call, text: str, outcome: str, seconds: float = 0.0, detail: dict[str, Any] | None = None) -> Entry:
+    """Return the entry of a call's answer."""
+    payload = {"call_id": call.id, "name": call.name, "text": text}
+    return Entry("result", {**payload, "outcome": outcome, "seconds": round(seconds, 6), "detail": detail or {}})
+
+
+def messages_of(entries: Sequence[Entry]) -> list[Message]:
+    """Return the messages that the model reads; skip entries that are for the record only."""
+    return [
+        _READERS[entry.kind](_checked_payload(entry), entry.is_imported) for entry in entries if entry.kind in _READERS
+    ]
+
+
+def unwrapped(call: Call) -> Call:
+    """Return the call that a `call_function` wraps; any other call, and a malformed one, is returned unchanged."""
+    if call.name != CALLER:
+        return call
+    try:
+        wanted = read_object(call.arguments)
+    except NotJson:
+        return call
+    if not isinstance(name := wanted.get("name"), str) or name == CALLER:
+        return call
+    arguments = wanted.get("arguments") or {}
+    if isinstance(arguments, str) and HEARTBEAT in wanted:
+        with suppress(NotJson):  # invalid text is kept, and fails with its own error
+            arguments = read_object(arguments)
+    if isinstance(arguments, dict):
+        if HEARTBEAT in wanted:
+            arguments = {HEARTBEAT: wanted[HEARTBEAT], **arguments}
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    return Call(call.id, name, arguments) if isinstance(arguments, str) else call
+
+
+def calls_without_answer(entries: Sequence[Entry]) -> list[tuple[Call, bool]]:
+    """Return the unanswered calls of a turn's last reply, each with whether it had started."""
+    last = max((place for place, entry in enumerate(entries) if entry.kind == "assistant"), default=None)
+    if last is None:
+        return []
+    after = entries[last + 1 :]
+    answered = {_checked_payload(entry)["call_id"] for entry in after if entry.kind == "result"}
+    started = {_checked_payload(entry)["id"] for entry in after if entry.kind == "call"}
+    calls = map(unwrapped, _assistant(_checked_payload(entries[last])).calls)
+    return [(call, call.id in started) for call in calls if call.id not in answered]
+
+
+_NEEDED: Mapping[str, Shape] = {
+    "user": {"text": str},
+    "notice": {"text": str},
+    "assistant": {"text": str, "calls": list, "reasoning?": [str]},
+    "call": {"id": str},
+    "result": {"call_id": str, "name": str, "text": str},
+}
+
+
+def _checked_payload(entry: Entry) -> dict[str, Any]:  # Any: JSON
+    """Return the payload of an entry after checking its shape; others may have edited the state file."""
+    payload: dict[str, Any] = fitting(
+        entry.payload, _NEEDED[entry.kind], f"An entry of the conversation (`{one_line(entry.kind, 40)}`)"
+    )
+    return payload
+
+
+def _assistant(payload: dict[str, Any]) -> Assistant:
+    calls = tuple(Call(call["id"], call["name"], call["arguments"]) for call in payload["calls"])
+    return Assistant(payload["text"], calls, payload.get("thought", ""), tuple(payload.get("reasoning", ())))
+
+
+_READERS: dict[str, Callable[[dict[str, Any], bool], Message]] = {
+    "user": lambda payload, is_imported: User(
+        payload["text"], payload.get("packed", ""), is_imported, str(payload.get("speaker") or "")
+    ),
+    "notice": lambda payload, is_imported: Notice(payload["text"], payload.get("packed", ""), is_imported),
+    "assistant": lambda payload, _: _assistant(payload),
+    "result": lambda payload, _: Answer(payload["call_id"], payload["name"], payload["text"]),
+}
