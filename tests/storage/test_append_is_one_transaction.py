@@ -1,5 +1,9 @@
-"""The entries, posts, writes and takes of one append happen together or not at all."""
+"""The entries, posts, writes and takes of one append happen together or not at all, and are on the disk then."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
 import pytest
 
 from agent_core.base.errors import LostLease, StorageError
@@ -14,9 +18,10 @@ from agent_core.storage import (
     SetManifest,
     Store,
     content_hash,
+    open_store,
 )
 from agent_core.storage.turn_store import INBOX_LIMIT
-from tests.storage.support import begin, saving, user
+from tests.storage.support import ManualClock, begin, saving, user
 
 
 async def test_everything_of_an_append_is_there_when_it_returns(store: Store) -> None:
@@ -81,3 +86,48 @@ async def test_writes_outside_of_a_turn_are_one_transaction_too(store: Store) ->
         await store.apply([SaveText("kept?"), reading, SetManifest("text", "0" * 64, None)])
     assert await store.text(content_hash("kept?")) is None
     assert await store.readings() == {}
+
+
+class CountingDisk(apsw.VFS):
+    """The files of the system, which count how often SQLite waits until they are on the disk."""
+
+    def __init__(self) -> None:
+        self.system, self.syncs = apsw.vfs_names()[0], 0
+        super().__init__("counting", self.system, makedefault=True)
+
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:
+        return CountingFile(self, name, flags)
+
+
+class CountingFile(apsw.VFSFile):
+    def __init__(self, disk: CountingDisk, name: str | apsw.URIFilename | None, flags: list[int]) -> None:
+        self._disk = disk
+        super().__init__(disk.system, name, flags)
+
+    def xSync(self, flags: int) -> None:
+        self._disk.syncs += 1
+        super().xSync(flags)
+
+
+@pytest.fixture
+def disk() -> Iterator[CountingDisk]:
+    counting = CountingDisk()
+    yield counting
+    counting.unregister()
+
+
+async def test_an_append_waits_for_the_disk_and_what_is_streamed_between_does_not(
+    tmp_path: Path, disk: CountingDisk
+) -> None:
+    async with open_store(tmp_path / "state.db", clock=ManualClock()) as store:
+        turn = await begin(store)
+        waited = []
+        for writing in (
+            store.append(turn.id, 1, 0, [user("x")]),
+            store.keep_streamed(turn.id, 1, 1, "y"),
+            store.append(turn.id, 1, 1, [user("y")]),
+        ):
+            disk.syncs = 0
+            await writing
+            waited.append(disk.syncs > 0)
+    assert waited == [True, False, True]
