@@ -56,6 +56,8 @@ async def test_a_file_that_is_widened_broken_or_gone_gives_no_more_than_was_gran
     assert await now(here) == only
     entries(here).write_text(text + "[broken")
     assert await now(here) == NOTHING
+    entries(here).write_text(text.replace(f'["{host}"]', "[]") + "[broken]\nnetwork = 1\n")
+    assert await now(here) == NOTHING, "it is narrowed, and another entry is invalid"
     entries(here).write_text(text)
     assert await now(here) == only
     entries(here).unlink()

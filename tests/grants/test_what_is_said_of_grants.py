@@ -47,14 +47,17 @@ async def test_a_need_is_fixed_by_asking_where_somebody_can_be_asked(
 async def test_what_was_granted_is_shown_instead_of_what_was_lacking(here: Room, code: str, host: str) -> None:
     await here.save(code, here.root / "functions" / "sky.py")
     before = await here.shop.introspect("weather")
+    await here.shop.grants.grant("weather", Grants(network=("other.example.org",)))
+    another = await here.shop.introspect("weather")
+    await here.shop.grants.revoke("weather", None)
     await here.shop.grants.grant("weather", Grants(network=(host,)))
     after = await here.shop.introspect("weather")
     lacking = [
         [one.code for one in found.verdict.problems].count("needs-network")
-        for found in (before, after)
+        for found in (before, another, after)
         if found.verdict
     ]
-    assert (lacking, after.grants) == ([1, 0], Grants(network=(host,)))
+    assert (lacking, after.grants) == ([1, 1, 0], Grants(network=(host,)))
     assert f"A human lets it: fetch from {host}." in presentation.introspection(after, after.function.parameters)
     await here.shop.grants.revoke("weather", None)
     assert (await here.shop.introspect("weather")).verdict == before.verdict
@@ -117,11 +120,12 @@ async def test_questions_that_were_answered_are_not_kept() -> None:
     assert not [one for one in Tracked.living if one() is not None]
 
 
-async def test_a_yes_is_shared_by_those_that_waited_whoever_called_them() -> None:
+async def test_a_yes_is_shared_by_those_that_waited_whoever_called_them_and_one_for_a_single_call_is_not() -> None:
     desk = Approvals(ApprovalQueue(slow(human("yes", "no"))))
     questions = [Question("f", Grants(network=("a.b",)), caller=caller) for caller in ("", "g", "h")]
     assert await ask(desk, *questions) == ["yes", "yes", "yes"]
     assert await ask(desk, questions[0]) == ["no"]
+    assert await ask(Approvals(ApprovalQueue(slow(human("once", "no")))), *questions) == ["once", "no", "no"]
 
 
 @dataclass
