@@ -19,8 +19,8 @@ ASKING = modules(
     def relay(self, function: str, depth: int) -> object:
         return self.call(function, depth=depth)
 
-    def keep(self) -> list[str]:
-        (self.scratch / "note.txt").write_text("kept")
+    def keep(self, name: str = "note.txt") -> list[str]:
+        (self.scratch / name).write_text("kept")
         return sorted(path.name for path in self.scratch.iterdir())
 
     def reach(self, what: str) -> object:
@@ -94,10 +94,10 @@ async def test_calls_within_calls_need_no_second_place_and_end_where_they_nest_w
 async def test_scratch_is_a_folder_of_the_calls_own_and_empty_at_start(sandbox: Sandbox) -> None:
     example = await sandbox.run(Job(ASKING, "asking", Evaluation((), "work(2) + len(keep())")))
     assert getattr(example, "value", example) == 3, "an example gets a bare context"
-    for _time in range(3):
-        outcome = await sandbox.run(Job(ASKING, "asking", FunctionCall("keep", {})))
+    for name in ("one", "two", "three", "four"):  # more than the spare workers, so a folder is used again
+        outcome = await sandbox.run(Job(ASKING, "asking", FunctionCall("keep", {"name": name})))
         assert isinstance(outcome, Returned), outcome
-        assert outcome.value == ["note.txt"]
+        assert outcome.value == [name]
 
 
 async def test_what_needs_a_grant_is_asked_of_the_host_by_name(sandbox: Sandbox) -> None:
