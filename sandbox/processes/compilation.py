@@ -4,10 +4,12 @@ The host never interprets these bytes. A compile-only worker runs no line of the
 the imported names) is as trustworthy as the compiler.
 """
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
+from weakref import WeakValueDictionary
 
 from ..code import Modules, SourceText
 from ..outcome import Failure, Frame, Killed, Outcome, Raised, TimedOut
@@ -58,14 +60,21 @@ class CompiledCache:
     def __init__(self, compile_: Compile) -> None:
         self._compile = compile_
         self._kept: OrderedDict[tuple[str, str, str], Compiled | UncompilableModule] = OrderedDict()
+        self._compiling: WeakValueDictionary[tuple[str, str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def get(self, source: SourceText) -> Compiled | UncompilableModule | Killed | TimedOut:
-        """Return the module's code, compiled if necessary."""
+        """Return the module's code, compiled if necessary: once, and those who wait for it go on in their order."""
         key = (source.version, source.path, source.module)
-        cached = self._kept.get(key)
-        if cached is not None:
+        async with self._compiling.setdefault(key, asyncio.Lock()):
+            cached = self._kept.get(key)
+            if cached is None:
+                return await self._compiled(source, key)
             self._kept.move_to_end(key)
             return cached
+
+    async def _compiled(
+        self, source: SourceText, key: tuple[str, str, str]
+    ) -> Compiled | UncompilableModule | Killed | TimedOut:
         module = f"{source.module}.__init__" if _is_package(source) else source.module
         job: Message = {"kind": "compile", "module": module, "path": source.path, "text": source.text}
         compiled = _read(await self._compile(job), source)
