@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from agent_core.base import events
 from agent_core.base.errors import UsageError
@@ -162,11 +162,12 @@ def read_prices(path: Path) -> dict[str, ModelPrice]:
         UsageError: the file has an invalid format.
     """
     try:
-        models: dict[str, dict[str, Any]] = read_toml(read_plain(path, _MOST_BYTES))["models"]
-        return {name: ModelPrice(**row) for name, row in models.items()}
-    except (OSError, KeyError, TypeError, ValueError, AttributeError) as e:
+        models = read_toml(read_plain(path, _MOST_BYTES)).get("models")
+        return TypeAdapter(dict[str, ModelPrice]).validate_python(models)
+    except (OSError, ValueError) as e:
         fix = '[models], and a line for each: "NAME" = { input = 1.0, cached = 0.1, output = 4.0 }'
-        why = sentence(e.errors()[0]) if isinstance(e, ValidationError) else str(e)
+        errors = e.errors() if isinstance(e, ValidationError) else []
+        why = f"{'.'.join(map(str, ('models', *errors[0]['loc'])))}: {sentence(errors[0])}" if errors else str(e)
         raise UsageError(f"{path} cannot be read as prices: {why}.", fix=fix) from e
 
 

@@ -27,7 +27,7 @@ TINY = [
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(("run", "count"), sampled(TINY, 6))
+@pytest.mark.parametrize(("run", "count"), sampled(TINY, 3))
 async def test_a_bench_gives_rows_that_can_be_printed_as_json(
     run: Callable[[], Awaitable[list[Row]]], count: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

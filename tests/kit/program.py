@@ -23,17 +23,23 @@ from agent_core.storage.sqlite.migrate import blank
 from tests.kit.levels import FORCED, IS_PORTABLE, lend
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
-_MODULES = [path for room in ("agent_core", "meta_functions") for path in (_REPOSITORY / room).rglob("[!_]*.py")]
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload(
     [
         __name__,
+        "agent_core.interfaces.cli",
+        "agent_core.interfaces.commands.run",
+        "agent_core.interfaces.repl.terminal",
+        "agent_core.interfaces.plain",
+        "agent_core.interfaces.repl.app",
+        "agent_core.interfaces.shell_door",
+        "agent_core.model.client",
+        "meta_functions.functions",
+        "meta_functions.memory",
+        "meta_functions.talk",
         "tests.crash.storage_work",
-        # Also what a command imports at first use; what needs a package that is not here is left out.
-        *(".".join(path.relative_to(_REPOSITORY).with_suffix("").parts) for path in sorted(_MODULES)),
         # Imported by those on demand:
         "anyio._backends._asyncio",
-        "encodings.ascii",
         "httpcore2",
         "numpy",
         "prompt_toolkit.input.vt100",

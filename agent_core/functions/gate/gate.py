@@ -252,7 +252,7 @@ class Stage(Generic[D]):
 
     `parallel`: it runs at the same time as the previous stage, and only its findings and report are used. `deferred`: a
     save does not wait for it. `passed` determines whether a draft passed, if this does not follow from the findings.
-    The findings of a stage refuse unless `rules.py` lists the stage or the finding as advice.
+    The findings of a stage refuse unless `verdict.py` lists the stage or the finding as advice.
     """
 
     name: str
@@ -289,7 +289,7 @@ STAGES: tuple[Stage[Draft], ...] = (
     Stage("neighbours", neighbours),
 )
 """The stages of a candidate. The `deferred` ones also judge each function of a saved file, later; any other needs its
-own place in `FILE_STAGES` or `look` to judge one. What only warns is in `rules.py`.
+own place in `FILE_STAGES` or `look` to judge one. What only warns is in `verdict.py`.
 """
 
 READER: Stage[Draft] = Stage("reader", judge_meaning)

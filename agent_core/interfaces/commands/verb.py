@@ -14,6 +14,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import click
+from click.core import ParameterSource
 
 from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import read_named_text
@@ -268,11 +269,6 @@ class Verb(click.Command):
     entry: CommandEntry | None = None
     at_prompt: Sequence[click.Parameter] = ()
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words, and keep them for a server, which parses them again."""
-        ctx.meta[_TYPED] = [*args]
-        return super().parse_args(ctx, args)
-
     def taken(self, typed: Sequence[str]) -> dict[str, Any]:  # Any: as the options are typed
         """Parse words into the arguments of the handler.
 
@@ -307,8 +303,7 @@ def verb(
             if context.server:
                 from ..remote import run_command
 
-                typed = click.get_current_context()
-                return run_command(context, [*typed.command_path.split()[1:], *typed.meta[_TYPED]])
+                return run_command(context, typed_words(click.get_current_context()))
             with loading():
                 from ..shell_door import carry_out
 
@@ -374,5 +369,23 @@ def _add_arguments(handler: Handler) -> dict[str, str]:
     return kinds
 
 
-_TYPED: Final = f"{__name__}.typed"
+def typed_words(context: click.Context) -> list[str]:
+    """Return the words of a command as typed, without the options that every command takes."""
+    options: list[str] = []
+    places: list[str] = []
+    for param in context.command.params:
+        name = param.name or ""
+        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE or name in _OF_ALL:
+            continue
+        value = context.params[name]
+        values = [str(item) for item in value] if isinstance(value, tuple) else [str(value)]
+        if isinstance(param, click.Argument):
+            places += values
+        elif isinstance(param, click.Option) and param.is_flag:
+            options.append(param.opts[0])
+        else:
+            options += [f"{max(param.opts, key=len)}={item}" for item in values]
+    return [*context.command_path.split()[1:], *options, "--", *places]
+
+
 _OF_ALL: Final = ("as_json", "root", "debug")
