@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Increase this whenever reading changes, so that caches of older readers are dropped. The Python version is part of it,
 # because a text may parse on one version but not on another.
-CACHE_FORMAT = f"5/{sys.version_info.major}.{sys.version_info.minor}"
+CACHE_FORMAT = f"6/{sys.version_info.major}.{sys.version_info.minor}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class ModuleReading:
 
     `parsed` is false if the whole module is rejected; its last good version must then stay in force. `leans` are the
     other modules that determined a schema when a worker imported the module, with their versions, or without one if no
-    worker has.
+    worker has. If a worker failed, the module itself is the first, with the folders of the packages that it had.
     """
 
     source: "ModuleSource"

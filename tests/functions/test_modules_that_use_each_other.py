@@ -171,3 +171,23 @@ async def test_values_of_another_module_are_shown_as_defaults_and_follow_it(tmp_
                 "color": {"type": "string", "enum": ["red", "blue"], "default": "blue", "description": "Which."},
                 "times": {"type": "integer", "default": most, "description": "How often."},
             }
+
+
+OWN = SHAPES + "\n\n" + SEND.partition("\n\n\n")[2]
+
+
+@pytest.mark.parametrize("now", [OWN, "def ("], ids=["unchanged", "rejected"])
+@pytest.mark.parametrize("modules", [{"own": OWN}, {"shapes": SHAPES, "own": SEND}], ids=["own type", "borrowed type"])
+async def test_a_reading_of_an_older_program_is_described_again_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, modules: dict[str, str], now: str
+) -> None:
+    write(tmp_path, **modules)
+    with monkeypatch.context() as older:
+        older.setattr("agent_core.registry.function.CACHE_FORMAT", "older")
+        async with Workspace.open(tmp_path) as workspace:
+            assert fields(workspace, "send", "order") == ["count"]
+    write(tmp_path, own=modules["own"] if now == OWN else now)
+    for _ in range(2):
+        async with Workspace.open(tmp_path) as workspace:
+            assert fields(workspace, "send", "order") == ["count"]
+            assert bool(workspace.functions.rejected()) == (now != OWN)

@@ -172,6 +172,24 @@ async def test_a_file_whose_package_is_not_there_is_taken_and_described_once_it_
         assert properties(workspace) == {"letters": {"type": "string"}}
 
 
+async def test_a_file_that_waits_for_two_packages_is_described_once_the_second_is_there(
+    index: Path, root: Path
+) -> None:
+    text = f"from dataclasses import dataclass\n\n{IMPORT}import other\n\n@dataclass\nclass Word:\n    letters: str\n"
+    wheel(index, "other", "1.0", {"other.py": ""})
+    (root / "functions").mkdir()
+    file = saved(
+        root, SHOUT.format(top=text).replace("text: str", "text: Word").replace("text.upper", "text.letters.upper")
+    )
+    async with Workspace.open(root, approver=human("yes")) as workspace:
+        shop = workspace.functions
+        for packages, has_fields in ((("abacus",), False), (("abacus", "other"), True)):
+            await shop.grants.grant("shout", Grants(packages=packages))
+            await shop.saved([file])
+            schema = shop.registry.snapshot().functions["shout"].parameters["properties"]["text"]
+            assert ("properties" in schema) == has_fields, packages
+
+
 async def test_a_candidate_is_asked_for_what_the_module_that_it_joins_imports(ready: Path) -> None:
     saved(ready, SHOUT.format(top=IMPORT))
     asked = human("yes")

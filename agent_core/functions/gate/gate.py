@@ -128,10 +128,15 @@ async def try_import(file: SavedFile, trial_tools: TrialTools) -> SavedFile:
     reading, problems = await try_module(file.module, file.snapshot, trial_tools)
     if missing_package(file.module, problems, file.snapshot, file.rules.packages):
         if any(function.unresolved for function in reading.functions):  # the package may bring types, too
-            reading = replace(reading, leans=((reading.source.module, ""), *reading.leans))
+            reading = replace(reading, leans=(_tried(reading, trial_tools), *reading.leans))
         return replace(file, reading=reading, trial=file.snapshot.with_module(reading), lacks_package=True)
     trial = None if problems else file.snapshot.with_module(reading)
     return replace(file, reading=reading, trial=trial).with_problems(problems)
+
+
+def _tried(reading: ModuleReading, trial: TrialTools) -> tuple[str, str]:
+    """Return the mark of a reading that had no worker's schemas with these packages."""
+    return reading.source.module, " ".join(trial.access.folders)
 
 
 async def prove_changed(file: SavedFile, trial: TrialTools) -> SavedFile:
@@ -428,8 +433,9 @@ class Gate:
         If a function no longer has a schema, the last one is kept.
         """
         fresh = read_module(reading.source, self.rules.module_bytes)
-        resolved, problems = await try_module(fresh, snapshot, self._trial.granted(granted))
-        return replace(reading, leans=resolved.leans) if problems else resolved
+        trial = self._trial.granted(granted)
+        resolved, problems = await try_module(fresh, snapshot, trial)
+        return replace(reading, leans=(_tried(reading, trial), *resolved.leans)) if problems else resolved
 
     async def confirm(
         self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot, *, reading: bool = False

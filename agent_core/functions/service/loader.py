@@ -265,17 +265,21 @@ class Loader:
         """Return the modules whose schemas depend on types of other modules that have changed."""
         outdated = [reading for reading in snapshot.readings.values() if reading.is_outdated(snapshot.modules)]
         readings = await asyncio.gather(*(self._read_again(reading, snapshot) for reading in outdated))
+        kept = snapshot.rejections  # a rejected file stays so, although its last good version is read again
         return [
-            LoadedFile(reading.source.path, reading.source.module, reading, writes=(saved_reading(reading),))
+            LoadedFile(path, reading.source.module, reading, kept.get(path, ()), (saved_reading(reading),))
             for reading in readings
-            if reading is not None
+            if reading is not None and (path := reading.source.path)
         ]
 
     async def _read_again(self, reading: "ModuleReading", snapshot: "Snapshot") -> "ModuleReading | None":
-        """Return a module's reading with its current schemas; None if it still waits for a package."""
+        """Return a module's reading with its current schemas; None if it still waits for packages."""
         granted = await self._packages().of_text(reading.source.text)
-        waits = (reading.source.module, "") in reading.leans and not granted.access.packages
-        return None if waits else await self._gate().read_again(reading, snapshot, granted)
+        tried = (reading.source.module, " ".join(granted.access.folders))
+        others = replace(reading, leans=tuple(lean for lean in reading.leans if lean != tried))
+        return (
+            await self._gate().read_again(reading, snapshot, granted) if others.is_outdated(snapshot.modules) else None
+        )
 
     def _rejected_again(
         self, results: Iterable[LoadedFile], old_snapshot: "Snapshot", snapshot: "Snapshot"
@@ -405,7 +409,11 @@ class Loader:
             return None
         source = ModuleSource(module, path, text, row.version)
         tree = await aside(len(text), parse_accepted, source)
-        return stored(row, source) or read_module(source, tree=tree if isinstance(tree, ast.Module) else None)
+        if reading := stored(row, source):
+            return reading
+        reading = read_module(source, tree=tree if isinstance(tree, ast.Module) else None)
+        is_open = any(function.unresolved for function in reading.functions)
+        return replace(reading, leans=((module, "unread"), *reading.leans)) if is_open else reading
 
 
 def _mistook_neighbor(loaded: LoadedFile, others: Mapping[str, LoadedFile]) -> bool:
