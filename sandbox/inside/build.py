@@ -19,7 +19,7 @@ from binascii import a2b_base64
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .hints import NOTHING_TO_CHECK, Hint, is_union, of_class, origin_of, peel, required_keys, words
+from .hints import NOTHING_TO_CHECK, Hint, init_fields, is_union, of_class, origin_of, peel, required_keys, words
 
 Make = Callable[[Any], Any]  # a JSON value → a value; raises ValueError or TypeError if it does not fit
 
@@ -131,7 +131,7 @@ def build(value: Any, hint: Hint, path: str) -> Any:
             return make(value)
         except (ValueError, TypeError, ArithmeticError) as error:
             raise _unfit(value, expected, path) from error
-    if any(hint is free for free in NOTHING_TO_CHECK) or isinstance(hint, str):
+    if any(hint is free for free in NOTHING_TO_CHECK) or isinstance(hint, str | typing.ForwardRef):
         return value
     origin = origin_of(hint)
     if is_union(origin):
@@ -258,11 +258,11 @@ def _fields(value: Any, fields: dict[str, Hint], required: Iterable[str], path: 
 def _dataclass(value: Any, hint: Hint, path: str) -> Any:
     if isinstance(value, hint):
         return value
-    init_fields = [field for field in dataclasses.fields(hint) if field.init]
+    fields = init_fields(hint)
     hints = of_class(hint)
     absent = dataclasses.MISSING
-    required = [field.name for field in init_fields if field.default is absent and field.default_factory is absent]
-    return hint(**_fields(value, {field.name: hints[field.name] for field in init_fields}, required, path))
+    required = [field.name for field in fields if field.default is absent and field.default_factory is absent]
+    return hint(**_fields(value, {field.name: hints[field.name] for field in fields}, required, path))
 
 
 def _typed_dict(value: Any, hint: Hint, path: str) -> Any:

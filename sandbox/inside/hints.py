@@ -1,5 +1,6 @@
 """Annotations as objects, with forward references resolved, and their text form."""
 
+import dataclasses
 import importlib
 import types
 import typing
@@ -55,8 +56,15 @@ def _resolve(hint: Hint, known: dict[str, Any]) -> Hint:
 
 
 def of_class(kind: type) -> dict[str, Hint]:
-    """Return the annotations of a class's fields."""
-    return typing.get_type_hints(kind, include_extras=True)
+    """Return the annotations of a class's fields; that of an `InitVar[T]` is `T`."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {name: hint.type if isinstance(hint, dataclasses.InitVar) else hint for name, hint in hints.items()}
+
+
+def init_fields(kind: Any) -> list[dataclasses.Field[Any]]:
+    """Return the fields that a dataclass takes when it is made, also those that it does not keep."""
+    hints, fields = of_class(kind), kind.__dataclass_fields__.values()
+    return [field for field in fields if field.init and origin_of(hints[field.name]) is not typing.ClassVar]
 
 
 def peel(hint: Hint) -> Hint:

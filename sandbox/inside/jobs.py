@@ -35,6 +35,7 @@ from types import CodeType, ModuleType
 from typing import Any, Final, NoReturn
 
 from ..wire.caps import MOST_IMPORTS, MOST_MESSAGE, MOST_SHOWN
+from ..wire.definitions import with_definitions
 from ..wire.protocol import Frame
 from ..wire.values import decode, encode
 
@@ -50,6 +51,7 @@ from .hints import (
     NOTHING_TO_CHECK,
     Hint,
     alternatives,
+    init_fields,
     of_class,
     of_function,
     origin_of,
@@ -83,7 +85,7 @@ def of(function: object, name: str) -> dict[str, Any]:
         raise Unfit(f"{name}: there is no such function")
     try:
         hints = of_function(function)
-    except (NameError, TypeError, AttributeError, SyntaxError) as error:
+    except (NameError, TypeError, AttributeError, SyntaxError, RecursionError) as error:
         raise Unfit(f"{name}: its types cannot be resolved: {error}") from error
     hints.pop("return", None)
     given = defaults(function)
@@ -102,7 +104,7 @@ def _schema(hint: Hint) -> Schema | str:
     """Return the schema of a hint (for a union, of the members that have one), or the reason why there is none."""
     try:
         return _inlined(schema_of(hint))
-    except (Unfit, NameError, TypeError, AttributeError) as error:
+    except (Unfit, NameError, TypeError, AttributeError, ValueError, RecursionError) as error:
         reason = str(error).partition("\n")[0]
     try:
         pydantic = importlib.import_module("pydantic")
@@ -111,12 +113,14 @@ def _schema(hint: Hint) -> Schema | str:
         return _inlined(pydantic.TypeAdapter(hint).json_schema(schema_generator=maker))
     except ImportError:
         return reason
-    except (pydantic.errors.PydanticUserError, NameError, TypeError, AttributeError) as error:
+    except (pydantic.errors.PydanticUserError, TypeError, AttributeError) as error:
+        definitions: Schema = {}
         members = [_schema(member) for member in alternatives(hint)]
-        written = [member for member in members if isinstance(member, dict)]
-        definitions = {name: each for schema in written for name, each in schema.pop("$defs", {}).items()}
+        written = [with_definitions(member, definitions) for member in members if isinstance(member, dict)]
         any_of = {"anyOf": written, **({"$defs": definitions} if definitions else {})}
         return any_of if written else str(error).partition("\n")[0]
+    except (NameError, ValueError, RecursionError) as error:  # a part of a union would be a narrower type
+        return str(error).partition("\n")[0]
 
 
 def _no_title(_maker: object, _schema: object) -> bool:
@@ -393,7 +397,7 @@ class _Writer:
         if members := alternatives(hint):
             return self._union(members)
         hint = peel(hint)
-        if hint in NOTHING_TO_CHECK:
+        if hint in NOTHING_TO_CHECK or isinstance(hint, str | typing.ForwardRef):  # within a recursive alias
             return {}
         origin, inner = origin_of(hint), typing.get_args(hint)
         if origin is typing.Literal:
@@ -427,7 +431,10 @@ class _Writer:
             items = [self.of(member) for member in inner]
             return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
         if origin in _OBJECTS:
-            key, value = (inner[0], int) if origin is collections.Counter and inner else inner or (str, Any)
+            inner = (*inner, int) if origin is collections.Counter and inner else inner or (str, Any)
+            if len(inner) != 2:
+                raise Unfit(f"{words(hint)} has not two types")
+            key, value = inner
             names, values = self.of(key), self.of(value)
             rule: Schema = {"pattern": "^-?[0-9]+$"} if names == {"type": "integer"} else {}
             rule = {"enum": [str(name) for name in names["enum"]]} if "enum" in names else rule
@@ -442,7 +449,7 @@ class _Writer:
             return _enum_schema(values) | _summary(kind)
         if dataclasses.is_dataclass(kind) and not hasattr(kind, "__pydantic_validator__"):
             absent = dataclasses.MISSING
-            fields = [field for field in dataclasses.fields(kind) if field.init]
+            fields = init_fields(kind)
             needed = {field.name for field in fields if field.default is absent and field.default_factory is absent}
             return self._define(kind, {field.name: field.default for field in fields}, needed)
         if typing.is_typeddict(kind):

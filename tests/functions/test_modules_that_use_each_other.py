@@ -191,3 +191,57 @@ async def test_a_reading_of_an_older_program_is_described_again_at_the_next_star
         async with Workspace.open(tmp_path) as workspace:
             assert fields(workspace, "send", "order") == ["count"]
             assert bool(workspace.functions.rejected()) == (now != OWN)
+
+
+DATA = "from dataclasses import dataclass, InitVar\nfrom collections.abc import Mapping\nfrom functools import reduce\n\n\n"
+NODE = DATA + "@dataclass\nclass Node:\n    next: 'Node | None' = None\n    value: {} = {}\n"
+TAKE = function_text(
+    "{name}({first}) -> int", "Take what is given.\n\nArgs:\n    first: The first.\n    second: The second.", "return 1"
+)
+
+
+def take(name: str, parameters: str, top: str = DATA) -> str:
+    return top + TAKE.replace("{name}", name).replace("{first}", parameters)
+
+
+async def test_recursive_classes_of_one_name_stay_two(tmp_path: Path) -> None:
+    imports = "from functions.one import Node\nfrom functions import two\n\n\n"
+    both = take("both", "first: Node, second: two.Node", imports)
+    write(tmp_path, one=NODE.format("int", 1), two=NODE.format("str", "''"), both=both)
+    async with Workspace.open(tmp_path) as workspace:
+        whole: Any = workspace.functions.registry.snapshot().functions["both"].parameters
+        for parameter, kind in (("first", "integer"), ("second", "string")):
+            reference = whole["properties"][parameter]["$ref"]
+            node = whole["$defs"][reference.rpartition("/")[2]]["properties"]
+            assert (node["value"]["type"], node["next"]["anyOf"][0]) == (kind, {"$ref": reference})
+        arguments = {"first": {"next": {"value": 2}}, "second": {"next": {"value": "b"}}}
+        assert (await workspace.functions.call("both", arguments)).value == 1
+
+
+async def test_a_recursive_alias_of_another_module_takes_all_of_its_values(tmp_path: Path) -> None:
+    shapes = 'Json = dict[str, "Json"] | list["Json"] | str | int\nTree = dict[str, "Tree"]\n'
+    fit = take("fit", "first: Json, second: Tree", "from functions.shapes import Json, Tree\n\n\n")
+    write(tmp_path, shapes=shapes, fit=fit)
+    async with Workspace.open(tmp_path) as workspace:
+        assert workspace.functions.rejected() == ()
+        for value in ({"a": {"b": [1, "c"]}}, ["a"], "a", 1):
+            assert (await workspace.functions.call("fit", {"first": value, "second": {"a": {}}})).value == 1
+
+
+@pytest.mark.parametrize("kind", ["dict[str]", "Mapping[str]", "list[Deep]"])
+async def test_a_type_that_cannot_be_written_is_named_with_its_parameter(tmp_path: Path, kind: str) -> None:
+    deep = f"{DATA}Deep = reduce(lambda kind, _: list[kind], range(900), int)\n\n\n"
+    write(tmp_path, mine=take("bad", f"first: {kind}, second: int", deep))
+    async with Workspace.open(tmp_path) as workspace:
+        (problem,) = workspace.functions.rejected()
+        assert (problem.code, "`first` of `bad`" in problem.message) == ("inexpressible-type", True), problem
+
+
+async def test_a_value_that_a_dataclass_does_not_keep_is_an_argument_of_it(tmp_path: Path) -> None:
+    point = "@dataclass\nclass Point:\n    start: InitVar[int]\n    step: int = 1\n    sum: int = 0\n\n"
+    point += "    def __post_init__(self, start: int) -> None:\n        self.sum = start + self.step\n\n\n"
+    text = take("add", "first: Point, second: int = 0", DATA + point).replace("return 1", "return first.sum")
+    write(tmp_path, mine=text)
+    async with Workspace.open(tmp_path) as workspace:
+        assert fields(workspace, "add", "first") == ["start", "step", "sum"]
+        assert (await workspace.functions.call("add", {"first": {"start": 3}})).value == 4

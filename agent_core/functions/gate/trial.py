@@ -38,6 +38,7 @@ from sandbox import (
     Work,
 )
 from sandbox.access import NOTHING as NO_ACCESS
+from sandbox.wire.definitions import with_definitions
 
 from .capability import imported_at_the_top, needs_of_text
 from .clones import Alike
@@ -290,8 +291,7 @@ def with_schemas(function: "Function", answer: Any) -> "Function | Problem":  # 
                 "inexpressible-type", message, where, "take text, numbers, lists, dictionaries or a pydantic model"
             )
         _describe_fields(schema)
-        definitions |= schema.get("$defs", {})
-        bare = {key: value for key, value in schema.items() if key != "$defs"}
+        bare = with_definitions(schema, definitions)
         properties[name] = ({part: bare} if part else bare) | properties[name]
     parameters = function.parameters | {"properties": properties}
     return replace(function, parameters=parameters | ({"$defs": definitions} if definitions else {}))
