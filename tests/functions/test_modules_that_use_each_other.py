@@ -193,7 +193,13 @@ async def test_a_reading_of_an_older_program_is_described_again_at_the_next_star
             assert bool(workspace.functions.rejected()) == (now != OWN)
 
 
-DATA = "from dataclasses import dataclass, InitVar\nfrom collections.abc import Mapping\nfrom functools import reduce\n\n\n"
+DATA = """\
+from collections.abc import Mapping
+from dataclasses import InitVar, dataclass
+from functools import reduce
+
+
+"""
 NODE = DATA + "@dataclass\nclass Node:\n    next: 'Node | None' = None\n    value: {} = {}\n"
 TAKE = function_text(
     "{name}({first}) -> int", "Take what is given.\n\nArgs:\n    first: The first.\n    second: The second.", "return 1"

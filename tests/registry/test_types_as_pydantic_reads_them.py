@@ -5,6 +5,7 @@ import typing
 from functools import cache
 from typing import Any
 
+import jsonschema
 import pydantic
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -103,7 +104,26 @@ class Camel(BaseModel):
 class Names(RootModel[list[str]]):
     """Some names."""
 '''
+TREES = """
+@dataclass
+class Node:
+    {0}: "Node | None" = None
+    value: {1} = {2}
+"""
+LEFT, RIGHT = TREES.format("left", "int", "1"), TREES.format("right", "str", "'a'")
+LIBRARIES += "OWN = 9\n"
 PRELUDE = LIBRARIES + SHAPES + PARTS_OF
+# The same across several workspace modules; one passes on what another defines.
+MODULES = {
+    "plain": LIBRARIES + SHAPES,
+    "shapes": "from functions.plain import *\nfrom functions.plain import Color, Number as Counted, Point, Row\n",
+    "parts": f"{LIBRARIES}from functions.shapes import Color, Counted as Number, Point, Row\n"
+    f"from functions.plain import Spot\n{PARTS_OF}",
+    "left": LIBRARIES + LEFT,
+    "right": f"{LIBRARIES}{RIGHT}\nJson = dict[str, 'Json'] | list['Json'] | str | int\n",
+}
+IMPORTS = f"{LIBRARIES}from functions.parts import Box, Camel, Named, Names, Open, Part\n"
+IMPORTS += "from functions.plain import MOST, Color, Labels, Level, Long, Number, Point, Row, Short, Spot, Weight\n"
 # An annotation, a fitting default, and fitting limits.
 PARTS = [
     ("int", "3", ["ge=1", "lt=9, gt=-1", "multiple_of=3"]),
@@ -142,7 +162,7 @@ PARTS = [
     ("int", "MOST - 2", ["le=MOST"]),
     ("conint(ge=1, lt=9)", "3", []),
     ("conlist(constr(min_length=2), max_length=3)", "['ab']", []),
-    ("list[Annotated[int, Field(ge=0)]]", "[1, MOST]", ["max_length=3"]),
+    ("list[Annotated[int, Field(ge=0)]]", "[1, OWN]", ["max_length=3"]),
     ("Short | None", "None", []),
     ("Weight", "None", []),
     ("Labels", "None", []),
@@ -219,11 +239,11 @@ def even(schema: Any, definitions: dict[str, Any]) -> Any:
     return result
 
 
-@given(st.lists(parameters(), min_size=1, max_size=6))
+@given(st.lists(parameters(), min_size=1, max_size=6), st.sampled_from([PRELUDE, IMPORTS]))
 @settings(max_examples=drawn(200), deadline=None)
-def test_a_signature_gives_the_schema_that_pydantic_makes_of_it(written: list[str]) -> None:
+def test_a_signature_gives_the_schema_that_pydantic_makes_of_it(written: list[str], prelude: str) -> None:
     signature = f"\ndef probe(*, {', '.join(f'p{at}: {part}' for at, part in enumerate(written))}): ...\n"
-    function = described(PRELUDE + signature)
+    function = described(prelude + signature, MODULES)
     expected = reference(signature)
     ours = even(function.parameters, function.parameters.get("$defs", {}))
     assert ours == even(expected, expected.get("$defs", {}))
@@ -232,3 +252,28 @@ def test_a_signature_gives_the_schema_that_pydantic_makes_of_it(written: list[st
 def test_a_model_is_as_open_as_its_settings_say() -> None:
     parameters = described(f"{PRELUDE}\ndef probe(part: Part, box: Box, open: Open): ...\n").parameters["properties"]
     assert [parameters[name]["additionalProperties"] for name in ("part", "box", "open")] == [False, False, True]
+
+
+BORROWED = ["left.Node", "list[right.Node]", "left.Node | right.Node", "tuple[left.Node, right.Node]", "Json", "int"]
+
+
+@given(st.lists(st.sampled_from(BORROWED), min_size=1, max_size=5))
+@settings(max_examples=drawn(100), deadline=None)
+def test_recursive_types_of_other_modules_take_what_pydantic_takes(written: list[str]) -> None:
+    signature = f"def probe({', '.join(f'p{at}: {part}' for at, part in enumerate(written))}): ...\n"
+    schema = described(f"from functions import left, right\nfrom functions.right import Json\n{signature}", MODULES)
+    checker = jsonschema.Draft202012Validator(schema.parameters)
+    left, right = {"left": {"value": 2}}, {"right": {"value": "b"}}
+    fitting: dict[str, list[object]] = {
+        "left.Node": [left],
+        "list[right.Node]": [[right]],
+        "left.Node | right.Node": [left, right],
+        "tuple[left.Node, right.Node]": [[left, right]],
+        "Json": [{"a": [1, {"b": "c"}]}, ["a"], "a", 1],
+        "int": [1],
+    }
+    values = [value for part in BORROWED for value in fitting[part]]
+    first = {f"p{at}": fitting[part][0] for at, part in enumerate(written)}
+    for at, part in enumerate(written):
+        fit = [value for value in values if checker.is_valid({**first, f"p{at}": value})]
+        assert fit == [value for value in values if value in fitting[part] or part == "Json"], part
