@@ -113,14 +113,20 @@ def _schema(hint: Hint) -> Schema | str:
         return _inlined(pydantic.TypeAdapter(hint).json_schema(schema_generator=maker))
     except ImportError:
         return reason
-    except (pydantic.errors.PydanticUserError, TypeError, AttributeError) as error:
+    except (
+        pydantic.errors.PydanticUserError,
+        NameError,
+        TypeError,
+        AttributeError,
+        ValueError,
+        RecursionError,
+    ) as error:
         definitions: Schema = {}
         members = [_schema(member) for member in alternatives(hint)]
         written = [with_definitions(member, definitions) for member in members if isinstance(member, dict)]
+        is_narrower = isinstance(error, NameError | ValueError | RecursionError) and len(written) < len(members)
         any_of = {"anyOf": written, **({"$defs": definitions} if definitions else {})}
-        return any_of if written else str(error).partition("\n")[0]
-    except (NameError, ValueError, RecursionError) as error:  # a part of a union would be a narrower type
-        return str(error).partition("\n")[0]
+        return any_of if written and not is_narrower else str(error).partition("\n")[0]
 
 
 def _no_title(_maker: object, _schema: object) -> bool:

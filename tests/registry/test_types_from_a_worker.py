@@ -167,3 +167,22 @@ def test_a_recursive_type_is_a_local_definition() -> None:
         assert schema["$ref"] == "#/$defs/Node", text
         assert "#/$defs/Node" in str(schema["$defs"]), text
         jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def test_two_models_of_one_name_stay_two_in_a_union_of_which_pydantic_knows_only_a_part() -> None:
+    model = "from pydantic import BaseModel\nclass Node(BaseModel):\n    {}: 'Node | None' = None\n"
+    text = "from functions import one, two\nclass Other: ...\ndef probe(value: one.Node | two.Node | Other): ...\n"
+    whole = described(text, {"one": model.format("up"), "two": model.format("down")}).parameters
+    nodes = [whole["$defs"][each["$ref"].rpartition("/")[2]] for each in whole["properties"]["value"]["anyOf"]]
+    assert [[*node["properties"]] for node in nodes] == [["up"], ["down"]]
+
+
+def test_a_recursive_alias_with_a_type_of_pydantic_keeps_all_of_its_members() -> None:
+    alias = "from pydantic import PositiveInt\nTree = dict[str, 'Tree'] | list[PositiveInt] | str\n"
+    function = described("from functions.one import Tree\ndef probe(value: Tree): ...\n", {"one": alias})
+    others = [{"type": "array", "items": {"type": "integer", "exclusiveMinimum": 0}}, {"type": "string"}]
+    inner = {"anyOf": [{"type": "object", "additionalProperties": {}}, *others]}
+    assert function.parameters["properties"]["value"]["anyOf"] == [
+        {"type": "object", "additionalProperties": inner},
+        *others,
+    ]
