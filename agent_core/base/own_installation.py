@@ -7,13 +7,19 @@ import re
 import shlex
 import shutil
 import sys
-from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from sandbox.wire.strict_json import Malformed, read_json, read_toml
+
+from .late import LateModule
+
+if TYPE_CHECKING:
+    from importlib import metadata
+else:  # it loads the library for e-mail, and most commands name no package
+    metadata = LateModule("importlib.metadata")
 
 _NAME: Final = "knapper"
 _CLONE: Final = Path(__file__).parents[2]
@@ -110,8 +116,8 @@ def _typed_path(path: Path) -> str:
 def _recorded_origin() -> dict[str, Any]:  # Any: JSON
     """Return the origin that the installer recorded (PEP 610); empty for an index, or if nothing is installed."""
     try:
-        noted = read_json(distribution(_NAME).read_text("direct_url.json") or "{}")
-    except (PackageNotFoundError, Malformed):
+        noted = read_json(metadata.distribution(_NAME).read_text("direct_url.json") or "{}")
+    except (metadata.PackageNotFoundError, Malformed):
         return {}
     return noted if isinstance(noted, dict) else {}
 
@@ -129,8 +135,8 @@ def _packages(extra: str) -> list[str]:
 
 def _requirements() -> list[str]:
     try:
-        return distribution(_NAME).requires or []
-    except PackageNotFoundError:
+        return metadata.distribution(_NAME).requires or []
+    except metadata.PackageNotFoundError:
         return []
 
 

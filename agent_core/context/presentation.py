@@ -2,15 +2,12 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.base.events import Quarantined
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
 from agent_core.functions.answers import CallReport
-from agent_core.functions.gate import ExampleResult
-from agent_core.functions.gate.verdict import Survivor
-from agent_core.functions.search import SearchReport
 from agent_core.functions.service.call_records import FunctionStatistics
 from agent_core.functions.service.change_texts import ReloadReport
 from agent_core.functions.service.function_facts import (
@@ -24,6 +21,11 @@ from agent_core.functions.service.history import FunctionHistory, HistoryEntry
 from agent_core.functions.service.judgment import PendingCandidate
 from agent_core.registry.function import Function, reach_words, signature
 from sandbox.wire.lines import bare_lines
+
+if TYPE_CHECKING:
+    from agent_core.functions.gate import ExampleResult
+    from agent_core.functions.gate.verdict import Survivor
+    from agent_core.functions.search import SearchReport
 
 PAGE = 40
 _MOST_VERSIONS = 20
@@ -54,7 +56,7 @@ def listing(function_listing: FunctionListing, page: int, own: Sequence[Function
     return "\n".join(lines)
 
 
-def search(report: SearchReport) -> str:
+def search(report: "SearchReport") -> str:
     """Return the results of a search, with the reasons, and what to do with them."""
     if not report.results:
         return "No function serves this. Next: create_function."
@@ -121,7 +123,7 @@ def _confirmed_lines(calls: Sequence[str]) -> list[str]:
     return [f"Taken as they came back, not as predicted: {'; '.join(map(fence, calls))}."] if calls else []
 
 
-def _survivors(survivors: Sequence[Survivor]) -> list[str]:
+def _survivors(survivors: Sequence["Survivor"]) -> list[str]:
     """Return the changes that its examples would not detect, and what to do about it."""
     if not survivors:
         return []
@@ -188,7 +190,7 @@ def tested(report: FunctionTestReport) -> str:
     return "\n".join([f"{passed} of {len(results)} examples hold.", *map(_example, results)])
 
 
-def _example(result: ExampleResult) -> str:
+def _example(result: "ExampleResult") -> str:
     if result.unrun:
         return f"- did not run: {fence(result.call)}: {result.unrun}"
     word = "holds" if result.agreed else "DIFFERS"

@@ -10,19 +10,27 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from agent_core.base import machine
 from agent_core.base.errors import WorkspaceError
-from agent_core.model.tour.script import TypedLine, script
+from agent_core.base.late import LateModule
 from agent_core.workspace.scaffold import create
 
 from .conversation import Conversation, greeting, opened
 from .dialog import forget_typed, show_mark
 from .options import RunOptions
 from .shell_door import decide, is_attended
-from .slash import is_command, take
 from .styled_lines import line, warned, write
 from .ui import JsonLines, Listener, Voice
+
+if TYPE_CHECKING:
+    from agent_core.model.tour import script as tour
+
+    from . import slash
+else:  # a message needs neither the commands nor the tour
+    tour = LateModule("agent_core.model.tour.script")
+    slash = LateModule("agent_core.interfaces.slash")
 
 MARK = "› "
 _EMPTY = "Nothing was said: standard input is empty. Next: knapper run --message TEXT, or knapper run, where you type"
@@ -38,8 +46,8 @@ async def one_message(options: RunOptions, message: str | None) -> bool:
         await _ready(conversation)
         with ctrl_c(group, conversation.interrupt):
             await _before(conversation, options, heard)
-            if message is not None and options.is_typed and is_command(message):
-                await take(conversation, message)
+            if message is not None and options.is_typed and slash.is_command(message):
+                await slash.take(conversation, message)
             elif message is not None and not conversation.failed:
                 if not await conversation.turn(message, heard) and not conversation.left:
                     await conversation.drop_unanswered()
@@ -59,7 +67,7 @@ async def each_line(options: RunOptions) -> bool:
             voice.aloud(greeting(model, await conversation.agent.user_texts()))
             if opening := await conversation.opening(options):
                 conversation.voice.aloud([line(("name", MARK), ("strong", opening))])
-                await take(conversation, opening)
+                await slash.take(conversation, opening)
         with ctrl_c(group, conversation.interrupt):
             await conversation.guarded(_before(conversation, options, heard))
         typed.start()
@@ -70,9 +78,9 @@ async def each_line(options: RunOptions) -> bool:
                 if options.as_json:
                     await conversation.turn(text, JsonLines())
                 elif sys.stdin.isatty():
-                    await conversation.guarded(take(conversation, text))
+                    await conversation.guarded(slash.take(conversation, text))
                 else:
-                    await take(conversation, text)
+                    await slash.take(conversation, text)
         if not has_line:
             voice.aloud([line(("dim", _EMPTY))])
         return not conversation.failed
@@ -88,16 +96,16 @@ async def tour_alone(options: RunOptions) -> bool:
         create(root)
         async with opened(replace(options, root=root), Voice()) as conversation, asyncio.TaskGroup() as group:
             conversation.voice.aloud([line(("dim", _ALONE))])
-            for typed in script().typed:
+            for typed in tour.script().typed:
                 conversation.voice.lines([line(), line(("name", MARK), ("strong", typed.text)), line()])
                 with ctrl_c(group, conversation.interrupt):
-                    await (_edit(conversation, typed) if typed.file else take(conversation, typed.text))
+                    await (_edit(conversation, typed) if typed.file else slash.take(conversation, typed.text))
                 if conversation.failed:
                     return False
     return True
 
 
-async def _edit(conversation: Conversation, typed: TypedLine) -> None:
+async def _edit(conversation: Conversation, typed: "tour.TypedLine") -> None:
     """Change and save a file like a user in an editor."""
     file = conversation.workspace.root / typed.file
     if not file.is_file():
