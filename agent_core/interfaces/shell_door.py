@@ -134,9 +134,12 @@ def carry_out(context: "CliContext", opens: Opens, use: Callable[[Door], Corouti
             shown = with_any_workspace(context, lambda workspace: use(ShellDoor(context, workspace)))
         case Opens.READABLE:
             shown = with_readable_workspace(context, lambda workspace: use(ShellDoor(context, workspace)))
-        case Opens.WORKSPACE | Opens.ASKING:
-            approver = decide if opens is Opens.ASKING and is_attended() and not context.as_json else None
-            shown = with_workspace(context, lambda workspace: use(ShellDoor(context, workspace)), approver)
+        case Opens.WORKSPACE | Opens.ASKING | Opens.CALLING:
+            approver = decide if opens is not Opens.WORKSPACE and is_attended() and not context.as_json else None
+            follows = opens is not Opens.CALLING
+            shown = with_workspace(
+                context, lambda workspace: use(ShellDoor(context, workspace)), approver, follows=follows
+            )
     return print_result(context, shown)
 
 
@@ -153,14 +156,18 @@ def print_result(context: "CliContext", result: Result) -> int:
 
 
 def with_workspace(
-    context: "CliContext", use: "Callable[[Workspace], Awaitable[T]]", approver: "Approver | None" = None
+    context: "CliContext",
+    use: "Callable[[Workspace], Awaitable[T]]",
+    approver: "Approver | None" = None,
+    *,
+    follows: bool = True,
 ) -> T:
-    """Open the command's workspace, report what was recovered, and use it.
+    """Open the command's workspace, report what was recovered, and use it; it `follows` what is saved meanwhile.
 
     Raises:
         WorkspaceError: there is no workspace; commands that only read do not create one.
     """
-    return _use(context, existing(context.root), use, approver)
+    return _use(context, existing(context.root), use, approver, follows=follows)
 
 
 def with_readable_workspace(context: "CliContext", use: "Callable[[Workspace], Awaitable[T]]") -> T:

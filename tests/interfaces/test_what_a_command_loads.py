@@ -86,3 +86,10 @@ def test_a_verb_that_reads_loads_nothing_that_judges_calls_or_asks(path: str, wo
 def test_a_verb_that_reads_the_state_alone_loads_no_workspace(path: str, workspace: Path) -> None:
     loaded = loaded_by(workspace, *path.split())
     assert sorted((HEAVY | {"agent_core.workspace.workspace"}) & loaded) == []
+
+
+def test_a_call_of_a_function_follows_no_files_and_loads_nothing_of_helpers_and_agents(workspace: Path) -> None:
+    loaded = loaded_by(workspace, "functions", "call", "count_vowels", "--args", '{"text": "a"}')
+    assert "agent_core.functions.sandbox_client" in loaded
+    kept_out = {"watchdog", "openai", "agent_core.workspace.helper_library", "agent_core.runtime.helper_calls"}
+    assert sorted(kept_out & loaded) == []

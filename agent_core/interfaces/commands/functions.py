@@ -232,7 +232,7 @@ async def delete(door: Door, name: FunctionName) -> Result:
 
 
 @slash("test", "Run a function's examples, or one call with arguments.", page=IN_FUNCTION, last="arguments")
-@verb(functions, opens=Opens.ASKING, scopes=("edit",))
+@verb(functions, opens=Opens.CALLING, scopes=("edit",))
 @click.option("--args", "arguments", metavar="JSON", help=f"Run one call instead of the examples. {_ARGUMENTS}")
 async def test(door: Door, name: FunctionName, *, arguments: str | None) -> Result:
     """Run a function's examples in a worker, or one call."""
@@ -244,7 +244,7 @@ async def test(door: Door, name: FunctionName, *, arguments: str | None) -> Resu
     return Result(tested, examples_lines(tested), code=0 if passed else 1)
 
 
-@verb(functions, opens=Opens.ASKING, scopes=("chat", "edit"))
+@verb(functions, opens=Opens.CALLING, scopes=("chat", "edit"))
 async def call(door: Door, name: FunctionName, *, arguments: CallArguments) -> Result:
     """Call a function in a worker and print what it returned."""
     arguments = _read(door, arguments)
@@ -254,7 +254,7 @@ async def call(door: Door, name: FunctionName, *, arguments: CallArguments) -> R
 
 
 @slash("trace", "Show the lines that a call runs, and the locals that they change.", page=IN_FORM, last="arguments")
-@verb(functions, opens=Opens.ASKING, scopes=("edit",))
+@verb(functions, opens=Opens.CALLING, scopes=("edit",))
 async def trace(door: Door, name: FunctionName, *, arguments: CallArguments) -> Result:
     """Call a function and show each line that ran, with the locals that it changed."""
     arguments = _read(door, arguments)

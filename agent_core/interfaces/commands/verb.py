@@ -181,11 +181,15 @@ Handler: TypeAlias = Callable[..., Coroutine[None, None, Result]]
 
 
 class Opens(Enum):
-    """The workspace that a command needs: a normal, a readable or a grant-asking one, any (even empty), or none."""
+    """The workspace that a command needs: a normal, a readable or a grant-asking one, any (even empty), or none.
+
+    To call a function, grants are asked for as well, but files that are saved meanwhile are not followed.
+    """
 
     WORKSPACE = auto()
     READABLE = auto()
     ASKING = auto()
+    CALLING = auto()
     MACHINE = auto()
     NOTHING = auto()
 
