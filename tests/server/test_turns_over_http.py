@@ -7,7 +7,8 @@ from pathlib import Path
 
 from agent_core import Workspace
 from agent_core.base import events
-from agent_core.interfaces.server.agent_host import Listening, event_stream, opened_rooms
+from agent_core.interfaces.server.agent_host import JournalTail, Listening, event_stream, opened_rooms
+from agent_core.interfaces.state import opened_state
 from agent_core.storage import prepare_state_dir
 from agent_core.workspace.runner import ring
 from sandbox import Sandbox
@@ -135,6 +136,18 @@ async def test_many_who_listen_each_hear_all_in_order(served: Serve) -> None:
     each = [[number for number, data in frames if number is not None] for frames in [*await asyncio.gather(*many)]]
     assert all(numbers == each[0] == sorted(numbers) for numbers in each)
     assert [number for number, _ in await late if number is not None] == each[0]
+
+
+async def test_a_listener_who_leaves_while_it_reads_takes_no_news_from_the_others(served: Serve) -> None:
+    server = await served([Say("Hello.")])
+    await server.said("Hi.")
+    async with opened_state(server.workspace.root) as state:
+        tail = JournalTail(state.store, "main", 0)
+        leaving = asyncio.create_task(tail.after(0, (), must_look=False))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        heard = await tail.after(0, (), must_look=False)
+    assert [numbered.event.type for numbered in heard or [] if numbered.event][-1] == "turn_ended"
 
 
 async def test_turns_go_on_after_the_state_file_was_taken_away(

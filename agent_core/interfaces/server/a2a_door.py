@@ -23,7 +23,6 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.storage import AGAIN
 
-from ..render.call_log import was_told
 from .agent_host import JournalReader, Listening, Rooms
 from .chat_threads import ChatThreads, no_reply
 from .identity import Identity
@@ -450,7 +449,7 @@ class A2aDoor:
         while True:
             if event is None or isinstance(event, _BORDERS):
                 now = await self._view(place)
-                is_news = view is not None and not was_told(now.reply, streamed)
+                is_news = view is not None and not streamed.endswith(now.reply)
                 if now.state is TaskState.COMPLETED and is_news:
                     yield ReplyPiece(now.reply, is_whole=True)
                 if view is None or now.state is not view.state:

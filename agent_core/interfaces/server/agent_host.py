@@ -130,6 +130,7 @@ class AgentHost:
         self._report = report
         self._agents: dict[str, Agent] = {}
         self._listening: dict[str, list[Listening]] = {}
+        self._tails: dict[str, JournalTail] = {}  # of agents that have listeners
         self._opening = asyncio.Lock()
         self._pieces: dict[str, list[Event]] = {}  # live pieces of the running step, by agent
         slots = workspace.settings.runner.slots
@@ -325,6 +326,17 @@ class AgentHost:
             yield listening
         finally:
             self._listening[name].remove(listening)
+            if not self._listening[name]:
+                self._tails.pop(name, None)
+
+    async def news(self, name: str, last: int, *, must_look: bool) -> "list[NumberedEvent]":
+        """Return the events of an agent's journal after a number.
+
+        The journal is read once for all listeners, if this process knows of new events or with `must_look`.
+        """
+        tail = self._tails.setdefault(name, JournalTail(self._store, name, last))
+        found = await tail.after(last, self.ends, must_look=must_look)
+        return await JournalReader(self._store, name, last).read(self.ends) if found is None else found
 
     def begin_at_now(self, name: str, listening: Listening) -> None:
         """Restart a listener that has read the journal at the live pieces of the running step."""
@@ -400,6 +412,8 @@ class AgentHost:
         self._tell(name, event)
 
     def _tell(self, name: str, event: Event) -> None:
+        if name in self._tails and is_on_disk(event):
+            self._tails[name].news += 1
         for listening in self._listening.get(name, ()):
             listening.hear(event)
 
@@ -408,6 +422,7 @@ class AgentHost:
 
 _KINDS: Final = ("user", "notice", "assistant", "call", "result", RECEIPT, CLIENT)
 DONE: Final = "done"
+_TAIL: Final = 200  # events kept for all readers
 _NEWEST: Final = 64  # replies with pieces that may still arrive
 _ON_DISK: Final = (events.TurnStarted, events.MessageAdded, events.CallStarted, events.CallAnswered, events.TurnEnded)
 _WITH_REPLY: Final = ("client_calls", "length")
@@ -548,6 +563,39 @@ def is_on_disk(event: Event) -> bool:
     return isinstance(event, _ON_DISK) and bool(event.turn) and not is_of_member
 
 
+class JournalTail:
+    """The newest events of one agent's journal, read once for all readers.
+
+    It begins at the position of the first reader; readers that are further behind read the journal themselves.
+    """
+
+    def __init__(self, store: TurnStore, agent: str, after: int) -> None:
+        self._reader = JournalReader(store, agent, after)
+        self._events: deque[tuple[int, NumberedEvent]] = deque()
+        self._begins = after
+        self._reading = asyncio.Lock()
+        self._read_at = -1
+        self.news = 0
+        """The number of writes to the journal that this process knows about."""
+
+    async def after(
+        self, last: int, ends: Iterable[events.TurnEnded], *, must_look: bool
+    ) -> list[NumberedEvent] | None:
+        """Return the events after a number, or None if the tail begins later. Read the journal if there is news or with
+        `must_look`.
+        """
+        async with self._reading:
+            if must_look or self._read_at != self.news:
+                news, fresh = self.news, await self._reader.read(ends)
+                self._read_at = news  # only afterwards: a canceled read must not count
+                self._events.extend((numbered.seq or 0, numbered) for numbered in fresh)
+            while len(self._events) > _TAIL:
+                self._begins, _ = self._events.popleft()
+            if last < self._begins:
+                return None
+            return [numbered for seq, numbered in self._events if seq > last]
+
+
 def _message(arguments: str) -> str:
     try:
         value: Any = read_json(arguments, LOOSE)
@@ -582,7 +630,7 @@ async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int
             yield _frame(events.MessageAdded(turn="", message=text, message_id=row.id))
         for asked in (asked for asked in questions if asked.agent == agent):
             yield _frame(asking(asked.question, asked.turn))
-        known, news = frozenset(reader.replies), list[NumberedEvent]()
+        last = reader.last
         while not listening.is_over:
             heard = await listening.next(KEEP_ALIVE_S)
             if heard is None and not listening.is_over:
@@ -591,17 +639,15 @@ async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int
             if is_behind:
                 yield _frame(events.Warned(turn="", message=_BEHIND))
             if heard is not None and not is_behind and not is_on_disk(heard):
-                if not (isinstance(heard, _PIECES) and (heard.turn, heard.step) in known):
+                if not (isinstance(heard, _PIECES) and (heard.turn, heard.step) in reader.replies):
                     yield _frame(heard)
                 continue
-            is_whole, ready = heard is None or is_behind, _up_to(heard, news)
-            if is_whole or not ready:
-                news += await reader.read(host.ends)
-                ready = news if is_whole else _up_to(heard, news) or news
-            news = news[len(ready) :]
-            for numbered in ready:
-                has_pieces = isinstance(numbered.event, _PIECES) and not is_whole  # its text was sent in pieces
-                yield _frame(None if has_pieces else numbered.event, numbered.seq)
+            is_whole = heard is None or is_behind
+            news = await host.news(agent, last, must_look=is_whole)
+            for numbered in news if heard is None or is_behind else _up_to(heard, news):
+                last = numbered.seq or last
+                is_known = isinstance(numbered.event, _PIECES) and not is_whole  # the reader got its text in pieces
+                yield _frame(None if is_known else numbered.event, numbered.seq)
 
 
 def _on_disk(host: AgentHost, numbered: NumberedEvent) -> bytes:
@@ -611,10 +657,10 @@ def _on_disk(host: AgentHost, numbered: NumberedEvent) -> bytes:
     return b"".join([*warnings, _frame(numbered.event, numbered.seq)])
 
 
-def _up_to(heard: Event | None, news: list[NumberedEvent]) -> list[NumberedEvent]:
-    """Return the news up to the event just received, if it is among them: pieces of later ones are in the queue."""
-    at = next((at for at, numbered in enumerate(news, 1) if _which(numbered.event) == _which(heard)), 0)
-    return news[:at]
+def _up_to(heard: Event, news: list[NumberedEvent]) -> list[NumberedEvent]:
+    """Return the news up to the event just received: live pieces of the later ones are still in the queue."""
+    at = next((at for at, numbered in enumerate(news) if _which(numbered.event) == _which(heard)), len(news))
+    return news[: at + 1]
 
 
 def _which(event: Event | None) -> tuple[object, ...]:
