@@ -289,7 +289,7 @@ _PAGE_KEYS = "↑↓ PgUp PgDn · Enter prints it · Esc leaves"
 _KEYS = "type to filter · ↑↓ · Enter prints it · Esc leaves"
 
 
-class Look:
+class Overlay:
     """What has the screen until the user leaves it, with an entry to print if Enter chose one."""
 
     def __init__(self, prompt: Prompt, theme: str) -> None:
@@ -307,7 +307,7 @@ class Look:
         self._prompt.buffer.insert_text(typed)
 
 
-class Browser(Look):
+class Browser(Overlay):
     """An open table."""
 
     def __init__(self, table: Table, prompt: Prompt, theme: str) -> None:
@@ -378,7 +378,7 @@ class Browser(Look):
             self._found = [choice for choice in self._table.choices if choice in self._found]
 
 
-class Pager(Look):
+class Pager(Overlay):
     """A pager for the details of one entry, which Enter prints."""
 
     def __init__(self, choice: Choice, prompt: Prompt, theme: str) -> None:
