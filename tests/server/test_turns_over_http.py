@@ -2,12 +2,21 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+
+import pytest
 
 from agent_core import Workspace
 from agent_core.base import events
-from agent_core.interfaces.server.agent_host import JournalTail, Listening, event_stream, opened_rooms
+from agent_core.interfaces.server.agent_host import (
+    JournalReader,
+    JournalTail,
+    Listening,
+    NumberedEvent,
+    event_stream,
+    opened_rooms,
+)
 from agent_core.interfaces.state import opened_state
 from agent_core.storage import prepare_state_dir
 from agent_core.workspace.runner import ring
@@ -136,6 +145,25 @@ async def test_many_who_listen_each_hear_all_in_order(served: Serve) -> None:
     each = [[number for number, data in frames if number is not None] for frames in [*await asyncio.gather(*many)]]
     assert all(numbers == each[0] == sorted(numbers) for numbers in each)
     assert [number for number, _ in await late if number is not None] == each[0]
+
+
+async def test_the_journal_is_read_once_for_all_who_listen(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = await served([Say("One."), Say("Two.")])
+    await server.said("Hi.")
+    readers, read = list[JournalReader](), JournalReader.read
+
+    async def counted(self: JournalReader, ends: Iterable[events.TurnEnded] = ()) -> list[NumberedEvent]:
+        readers.append(self)
+        return await read(self, ends)
+
+    monkeypatch.setattr(JournalReader, "read", counted)
+    many = [asyncio.create_task(server.frames(ends(2))) for _ in range(12)]
+    while len(readers) < 2 * len(many):  # noqa: ASYNC110 - each catches up by itself
+        await asyncio.sleep(0.01)
+    readers.clear()
+    await server.said("And now?")
+    await asyncio.gather(*many)
+    assert len(readers) < len(many)
 
 
 async def test_a_listener_who_leaves_while_it_reads_takes_no_news_from_the_others(served: Serve) -> None:
