@@ -8,6 +8,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from agent_core.base.events import Event, Text
+from agent_core.interfaces.server.agent_host import Listening
 from tests.kit import Ask, Fail, Say, Wanted
 
 from .conftest import Serve
@@ -92,6 +94,23 @@ async def test_a_reply_streams_in_pieces_between_the_states(served: Serve, metho
     text = "".join(one["artifact"]["parts"][0]["text"] for one in middle if "artifact" in one)
     assert text == "It stands in Brindle."
     assert last["status"]["state"] in ("TASK_STATE_COMPLETED", "completed")
+
+
+async def test_a_reply_that_a_slow_client_lost_comes_whole_though_its_words_were_in_an_earlier_text(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await served([Ask(Wanted("list_functions"), text="I am not done yet."), Say("done")])
+    hear = Listening.hear
+
+    def lossy(self: Listening, event: Event) -> None:
+        if not (isinstance(event, Text) and event.step == 2):
+            hear(self, event)
+
+    monkeypatch.setattr(Listening, "hear", lossy)
+    results = map(bare, await streamed(server.client, "message/stream", sent("Are you?")))
+    pieces = [one for one in results if "artifact" in one]
+    assert "".join(one["artifact"]["parts"][0]["text"] for one in pieces[:-1]) == "I am not done yet."
+    assert (pieces[-1]["artifact"]["parts"][0]["text"], pieces[-1]["lastChunk"]) == ("done", True)
 
 
 async def test_a_turn_that_waits_for_a_human_is_a_task_that_needs_input(served: Serve, tmp_path: Path) -> None:
