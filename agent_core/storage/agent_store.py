@@ -209,9 +209,12 @@ class AgentStore(Tables):
 
     @query
     def agents_with(self, session: SqlSession, prefix: str, text: str) -> dict[str, dict[str, Any]]:  # Any: JSON
-        """Return the settings of the agents whose names begin with a prefix, if the settings contain a text."""
-        found = "select name, settings from agent where substr(name, 1, ?) = ? and settings like ?"
-        rows = session.all(found, len(prefix), prefix, f"%{text}%")
+        """Return the settings of the agents whose names begin with a prefix, if the settings contain a text.
+
+        The characters `%` and `_` in the text are wildcards.
+        """
+        found = "select name, settings from agent where name >= ? and name < ? and settings like ?"
+        rows = session.all(found, prefix, f"{prefix}\U0010ffff", f"%{text}%")  # by bytes in both databases
         return {name: parse_row(settings, SETTINGS) for name, settings in rows}
 
     @query

@@ -130,7 +130,8 @@ async def test_what_an_agent_is_comes_back_as_it_was_saved(store: Store) -> None
 
 async def test_agents_are_found_by_the_beginning_of_their_name_and_a_text_in_their_settings(store: Store) -> None:
     conversations: dict[str, dict[str, Any]] = {"main--a": {"sent": ["3f"]}, "main--b": {"sent": []}}
-    settings = {**conversations, "main": {"sent": ["3f"]}, "other--a": {"sent": ["3f"]}}
+    others = ("main", "main-", "main-0--a", "main.", "Main--a", "maiń--a", "other--a")
+    settings = {**conversations, **{name: {"sent": ["3f"]} for name in others}}
     await store.apply([SaveAgent(name, values) for name, values in settings.items()])
     assert await store.agents_with("main--", "3f") == {"main--a": {"sent": ["3f"]}}
     assert await store.agents_with("main--", "") == conversations

@@ -349,8 +349,8 @@ def _depth(value: object) -> int:
 Settings = dict[str, Any]  # Any: JSON
 MARK: Final = f"{CONVERSATION}chat-"
 """Follows the agent's name in the generated names of unnamed conversations."""
-_ID: Final = re.compile(r"[\w-]+", re.ASCII)  # of a response
 _KEPT: Final = 100  # unnamed conversations of one agent; beyond that, the oldest are deleted
+_RESPONSE: Final = re.compile(r"resp_[0-9a-f]{32}")
 _SECTION: Final = "client"
 _NOTHING_SAID: Final = ClientHistory("", (), (), "", "")
 _SHOWN: Final = (events.CallStarted, events.CallAnswered, events.GrantAsked, events.GrantAnswered, events.Warned)
@@ -599,7 +599,7 @@ class ChatThreads:
         """Return the conversation that a request belongs to, created if necessary, and the parsed messages."""
         agent, _, conversation = model.partition("@")
         if response:
-            known = await self._known(agent, response) if _ID.fullmatch(response) else []
+            known = await self._known(agent, response) if _RESPONSE.fullmatch(response) else []
             name = next((name for name, had in known if had.get("chat_response") == response), "")
             if not name:
                 fix = "Only the last response of a conversation can be continued; or send its messages as `input`."
