@@ -197,7 +197,7 @@ async def test_one_function_is_undone_with_all_changes_of_its_step_and_no_others
     assert "vowel_count" in desk.workspace.functions.names()
     assert "if people else 0" in desk.workspace.functions.plans.source("share")
     assert [row["function"] for row in await tend(root, "--undo")] == ["share"]
-    refused = knapper("functions", "tend", "--undo", "share", cwd=root)
+    refused = await asyncio.to_thread(knapper, "functions", "tend", "--undo", "share", cwd=root)
     assert "Tending changed no `share`" in refused.stderr
 
 
