@@ -87,6 +87,11 @@ _STORED = (
 _values_of = attrgetter(*_STORED)
 
 
+def attempt_mark(module: str, folders: Iterable[str]) -> tuple[str, str]:
+    """Return what `leans` begins with if no worker could describe the module with the packages in these folders."""
+    return module, " ".join(folders)
+
+
 @dataclass(frozen=True, slots=True)
 class ModuleReading:
     """The functions that a module offers, every problem found, and the workspace modules that it may import.

@@ -63,6 +63,7 @@ from .invocation import call, defaults, is_bare, run
 from .simplification import bounded, is_iterator, simplify
 
 Schema = dict[str, Any]
+_UNREADABLE = (NameError, TypeError, AttributeError, ValueError, RecursionError)  # what an odd annotation raises
 
 
 def install() -> None:
@@ -97,30 +98,23 @@ def _claim(hint: Hint, default: Any) -> Schema | str:
     if _is_pydantic(default):  # a `Field(…)`, which may limit and describe it
         return _schema(typing.Annotated[hint, default])
     schema = _schema(hint)
-    return schema | _shown(default) if isinstance(schema, dict) else schema
+    return schema | _default_keyword(default) if isinstance(schema, dict) else schema
 
 
 def _schema(hint: Hint) -> Schema | str:
     """Return the schema of a hint (for a union, of the members that have one), or the reason why there is none."""
     try:
-        return _inlined(schema_of(hint))
-    except (Unfit, NameError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        return _inline(schema_of(hint))
+    except (Unfit, *_UNREADABLE) as error:
         reason = str(error).partition("\n")[0]
     try:
         pydantic = importlib.import_module("pydantic")
         maker = importlib.import_module("pydantic.json_schema").GenerateJsonSchema
         maker = type("Schemas", (maker,), {"field_title_should_be_set": _no_title})
-        return _inlined(pydantic.TypeAdapter(hint).json_schema(schema_generator=maker))
+        return _inline(pydantic.TypeAdapter(hint).json_schema(schema_generator=maker))
     except ImportError:
         return reason
-    except (
-        pydantic.errors.PydanticUserError,
-        NameError,
-        TypeError,
-        AttributeError,
-        ValueError,
-        RecursionError,
-    ) as error:
+    except (pydantic.errors.PydanticUserError, *_UNREADABLE) as error:
         definitions: Schema = {}
         members = [_schema(member) for member in alternatives(hint)]
         written = [with_definitions(member, definitions) for member in members if isinstance(member, dict)]
@@ -397,7 +391,7 @@ class _Writer:
         """Return the schema of one annotation."""
         if origin_of(hint) is typing.Annotated:
             annotated, *marks = typing.get_args(hint)
-            return _marked(self.of(annotated), marks)
+            return _add_marks(self.of(annotated), marks)
         if origin_of(hint) in (typing.Required, typing.NotRequired):
             return self.of(typing.get_args(hint)[0])
         if members := alternatives(hint):
@@ -451,7 +445,7 @@ class _Writer:
 
     def _class(self, kind: type) -> Schema:
         if issubclass(kind, enum.Enum):
-            values = [member.value if _shown(member) else member.name for member in kind]
+            values = [member.value if _default_keyword(member) else member.name for member in kind]
             return _enum_schema(values) | _summary(kind)
         if dataclasses.is_dataclass(kind) and not hasattr(kind, "__pydantic_validator__"):
             absent = dataclasses.MISSING
@@ -472,7 +466,7 @@ class _Writer:
             name = re.sub(r"\W", "_", kind.__name__)
             name = self._names[kind] = f"{name}_{len(self._names)}" if name in self._names.values() else name
             hints = of_class(kind)
-            properties = {field: self.of(hints.get(field, Any)) | _shown(fields[field]) for field in fields}
+            properties = {field: self.of(hints.get(field, Any)) | _default_keyword(fields[field]) for field in fields}
             required = [field for field in fields if field in needed]
             closed = {"properties": properties, "required": required, "additionalProperties": False}
             self.definitions[name] = {"type": "object", **_summary(kind), **closed}
@@ -485,7 +479,7 @@ def _summary(kind: type) -> Schema:
     return {} if not text or text.startswith(f"{kind.__name__}(") else {"description": inspect.cleandoc(text)}
 
 
-def _shown(default: object) -> Schema:
+def _default_keyword(default: object) -> Schema:
     """Return a default in the form of a schema, if it is a short scalar of JSON or a member with such a value."""
     value = default.value if isinstance(default, enum.Enum) else default
     is_short = isinstance(value, str) and len(value) <= _MOST_TEXT
@@ -493,7 +487,7 @@ def _shown(default: object) -> Schema:
     return {"default": value} if value is None or is_short or is_number else {}
 
 
-def _inlined(schema: Schema) -> Schema:
+def _inline(schema: Schema) -> Schema:
     """Return a schema with its definitions in place of the references, unless one is recursive or it grows too large.
 
     Models and programs that show it read it more easily.
@@ -533,7 +527,7 @@ def _enum_schema(values: list[Any]) -> Schema:
     return ({"type": only} if only else {}) | listed
 
 
-def _marked(schema: Schema, marks: list[Any]) -> Schema:
+def _add_marks(schema: Schema, marks: list[Any]) -> Schema:
     """Return a schema with a type's metadata: a description, or limits as in `annotated_types`.
 
     Raise Unfit for the metadata of pydantic.

@@ -15,7 +15,7 @@ from typing import Final, Generic, TypeAlias
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem
 from agent_core.registry.depends import code_hash, running_with, uses, using_modules
-from agent_core.registry.function import Function, ModuleReading
+from agent_core.registry.function import Function, ModuleReading, attempt_mark
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
@@ -128,15 +128,11 @@ async def try_import(file: SavedFile, trial_tools: TrialTools) -> SavedFile:
     reading, problems = await try_module(file.module, file.snapshot, trial_tools)
     if missing_package(file.module, problems, file.snapshot, file.rules.packages):
         if any(function.unresolved for function in reading.functions):  # the package may bring types, too
-            reading = replace(reading, leans=(_tried(reading, trial_tools), *reading.leans))
+            mark = attempt_mark(reading.source.module, trial_tools.access.folders)
+            reading = replace(reading, leans=(mark, *reading.leans))
         return replace(file, reading=reading, trial=file.snapshot.with_module(reading), lacks_package=True)
     trial = None if problems else file.snapshot.with_module(reading)
     return replace(file, reading=reading, trial=trial).with_problems(problems)
-
-
-def _tried(reading: ModuleReading, trial: TrialTools) -> tuple[str, str]:
-    """Return the mark of a reading that had no worker's schemas with these packages."""
-    return reading.source.module, " ".join(trial.access.folders)
 
 
 async def prove_changed(file: SavedFile, trial: TrialTools) -> SavedFile:
@@ -435,7 +431,8 @@ class Gate:
         fresh = read_module(reading.source, self.rules.module_bytes)
         trial = self._trial.granted(granted)
         resolved, problems = await try_module(fresh, snapshot, trial)
-        return replace(reading, leans=(_tried(reading, trial), *resolved.leans)) if problems else resolved
+        mark = attempt_mark(reading.source.module, trial.access.folders)
+        return replace(reading, leans=(mark, *resolved.leans)) if problems else resolved
 
     async def confirm(
         self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot, *, reading: bool = False

@@ -22,6 +22,7 @@ from agent_core.base.late import LateModule
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.folder_access import Scanned, is_below, is_there, scan
+from agent_core.registry.function import attempt_mark
 from agent_core.registry.registry import Registry, RegistryChange
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import (
@@ -275,8 +276,8 @@ class Loader:
     async def _read_again(self, reading: "ModuleReading", snapshot: "Snapshot") -> "ModuleReading | None":
         """Return a module's reading with its current schemas; None if it still waits for packages."""
         granted = await self._packages().of_text(reading.source.text)
-        tried = (reading.source.module, " ".join(granted.access.folders))
-        others = replace(reading, leans=tuple(lean for lean in reading.leans if lean != tried))
+        mark = attempt_mark(reading.source.module, granted.access.folders)
+        others = replace(reading, leans=tuple(lean for lean in reading.leans if lean != mark))
         return (
             await self._gate().read_again(reading, snapshot, granted) if others.is_outdated(snapshot.modules) else None
         )
