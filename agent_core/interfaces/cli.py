@@ -158,7 +158,9 @@ def main(arguments: Sequence[str]) -> int:
         tell("interrupted", "Interrupted.", "", as_json=as_json)
         return REFUSED
     except Exception as error:  # noqa: BLE001  (top of the interface: report every error and keep its traceback)
-        return _report_failure(innermost(error), as_json=as_json, root=_root(arguments))
+        named = (Path(value) for flag, value in pairwise(arguments) if flag in ("-C", "--workspace"))
+        root = next(named, None) or current_workspace() or Path()
+        return _report_failure(innermost(error), as_json=as_json, root=root)
     return answer if isinstance(answer, int) else 0
 
 
@@ -170,30 +172,21 @@ def _report_misuse(error: click.ClickException, *, as_json: bool) -> int:
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else "knapper"
     message, fix = error.format_message(), f"Try: {path} --help"
-    if isinstance(error, click.NoSuchOption) and context and (takers := _takers(context, error.option_name)):
-        of = f" These take it: {', '.join(takers)}." if len(takers) <= _MOST_NAMED else ""
-        message = f"No such option '{error.option_name}'."
-        fix = f"Put it after a command: {path} COMMAND {error.option_name}.{of}"
-    elif isinstance(error, click.NoSuchCommand) and context and (places := _places(context, error.command_name)):
-        message, fix = f"No such command '{error.command_name}'.", f"It is in a group: {' or '.join(places)}."
-    elif "unexpected extra argument" in error.message and context and (option := _text_option(context.command)):
-        fix = f"Put the text after {option}, in quotes. {fix}"
+    if isinstance(error, click.NoSuchOption) and context:
+        option = error.option_name
+        if takers := [name for name, command in _subcommands(context).items() if option in _options(command)]:
+            of = f" These take it: {', '.join(takers)}." if len(takers) <= _MOST_NAMED else ""
+            message, fix = f"No such option '{option}'.", f"Put it after a command: {path} COMMAND {option}.{of}"
+    elif isinstance(error, click.NoSuchCommand) and context:
+        name = error.command_name
+        groups = {group: at for group, at in _subcommands(context).items() if isinstance(at, click.Group)}
+        if places := [f"{path} {group} {name}" for group, at in groups.items() if name in at.list_commands(context)]:
+            message, fix = f"No such command '{name}'.", f"It is in a group: {' or '.join(places)}."
+    elif "unexpected extra argument" in error.message and context:
+        texts = [name for name, option in _options(context.command).items() if option.metavar == "TEXT"]
+        fix = f"Put the text after {texts[0]}, in quotes. {fix}" if texts else fix
     tell("usage", shorten(message, _LONGEST), fix, as_json=as_json)
     return USAGE
-
-
-def _places(context: click.Context, name: str) -> list[str]:
-    """Return the subgroups that have a command with this name, each followed by the name."""
-    return [
-        f"{context.command_path} {each} {name}"
-        for each, command in _subcommands(context).items()
-        if isinstance(command, click.Group) and name in command.list_commands(context)
-    ]
-
-
-def _takers(context: click.Context, option: str) -> list[str]:
-    """Return the commands in a group that take an option."""
-    return [name for name, command in _subcommands(context).items() if option in _options(command)]
 
 
 def _subcommands(context: click.Context) -> dict[str, click.Command]:
@@ -202,11 +195,6 @@ def _subcommands(context: click.Context) -> dict[str, click.Command]:
         return {}
     commands = {name: group.get_command(context, name) for name in group.list_commands(context)}
     return {name: command for name, command in commands.items() if command is not None}
-
-
-def _text_option(command: click.Command) -> str:
-    """Return the first option of a command that takes text, or "" if none does."""
-    return next((name for name, option in _options(command).items() if option.metavar == "TEXT"), "")
 
 
 def _options(command: click.Command) -> dict[str, click.Option]:
@@ -221,13 +209,6 @@ def _report_failure(error: BaseException, *, as_json: bool, root: Path) -> int:
     if isinstance(error, KnapperError):
         return report(error, as_json=as_json)
     return report_crash(error, root, as_json=as_json)
-
-
-def _root(arguments: Sequence[str]) -> Path:
-    for flag, value in pairwise(arguments):
-        if flag in ("-C", "--workspace"):
-            return Path(value)
-    return current_workspace() or Path()
 
 
 def _is_unwritable(stream: TextIO) -> bool:

@@ -209,17 +209,13 @@ class _Name(click.types.StringParamType):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return the names that begin with the incomplete text."""
-        given = next((each.params["root"] for each in _chain(ctx) if each.params.get("root")), None)
+        given, parent = "", ctx
+        while parent is not None and not given:
+            given, parent = parent.params.get("root") or "", parent.parent
         here = Path(given or ".").absolute()
         root = next((folder for folder in (here, *here.parents) if (folder / "knapper.toml").is_file()), here)
         names = islice(self._names(root), _MOST_NAMES)
         return [CompletionItem(name) for name in sorted({name for name in names if name.startswith(incomplete)})]
-
-
-def _chain(ctx: click.Context | None) -> Iterator[click.Context]:
-    while ctx is not None:
-        yield ctx
-        ctx = ctx.parent
 
 
 def _file_text(path: Path) -> str:

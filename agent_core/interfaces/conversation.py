@@ -545,17 +545,15 @@ def listed(file: Path) -> Listed:
     """
     try:
         tables = read_toml(read_named(file))
-        return Listed({name: _grants(name, table) for name, table in tables.items()})
+        grants = {}
+        for name, table in tables.items():
+            if not isinstance(table, dict):
+                fix = "Write [FUNCTION], and its grants below it."
+                raise UsageError(f"{file}: `{one_line(name, 60)}` is not a table.", fix=fix)
+            grants[name] = checked({key: value for key, value in table.items() if key not in _NOTES})
+        return Listed(grants)
     except (OSError, Malformed) as error:
         fix = "--approve takes ask, deny, or a file such as functions/grants.toml."
         raise UsageError(f"{file} cannot be read: {one_line(str(error), 200)}.", fix=fix) from error
     except WorkspaceError as error:
         raise UsageError(f"{file}: {error.message}", fix=error.fix) from error
-
-
-def _grants(name: str, table: object) -> Grants:
-    if not isinstance(table, dict):
-        raise WorkspaceError(
-            f"`{one_line(name, 60)}` is not a table.", fix="Write [FUNCTION], and its grants below it."
-        )
-    return checked({key: value for key, value in table.items() if key not in _NOTES})

@@ -35,16 +35,17 @@ async def open_editor(path: Path, line: int) -> None:
     Raises:
         UsageError: the editor does not exist or cannot be started.
     """
-    command = editor_command(_absolute(path), line)
+    program, *arguments = editor_command(_absolute(path), line)
     try:
         running = await programs.start(
-            [_program(command[0]), *command[1:]],
+            # A path is relative to the current folder, not to the home; a bare name is looked up in PATH.
+            [str(_absolute(Path(program))) if "/" in program else program, *arguments],
             env=without_secrets(environment()),
             cwd=_home(),
             start_new_session=False,  # the editor uses the terminal
         )
     except OSError as error:
-        raise UsageError(f"The editor `{command[0]}` cannot be started: {error.strerror}.", fix=_fix()) from error
+        raise UsageError(f"The editor `{program}` cannot be started: {error.strerror}.", fix=_fix()) from error
     await running.wait()
 
 
@@ -65,11 +66,6 @@ def editor_command(path: Path, line: int) -> list[str]:
 def _home() -> Path:
     home = Path(environment().get("HOME", ""))
     return home if home.is_absolute() and home.is_dir() else Path("/")
-
-
-def _program(name: str) -> str:
-    """Return a program given as a path relative to the current folder. A bare name is looked up in PATH."""
-    return str(_absolute(Path(name))) if "/" in name else name
 
 
 def _absolute(path: Path) -> Path:

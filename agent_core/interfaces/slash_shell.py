@@ -17,7 +17,6 @@ from agent_core.base.untrusted import one_line
 from agent_core.memory.agent_memory import AgentMemory
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime.agent import Agent
-from agent_core.storage import TurnStore
 from sandbox.wire.lines import bare_lines
 
 from .attachments import headline
@@ -327,14 +326,14 @@ async def reload_after_forget(conversation: Conversation) -> None:
     agents = {name for _, name, _, _ in conversation.undo_log.messages} | {
         turn.agent for turn in conversation.spending.turns
     }
-    begun = {agent: await _beginnings(conversation.workspace.store, agent) for agent in agents}
+    begun: dict[str, dict[str, str]] = {}  # the text that began each turn of an agent, on one line
+    for agent in agents:
+        entries = await conversation.workspace.store.history(agent, kinds=("user", "notice"), with_removed=True)
+        begun[agent] = {
+            entry.turn: headline(str(entry.payload["text"]))
+            for kind in ("notice", "user")  # the message, or otherwise the notice
+            for entry in entries[::-1]
+            if entry.kind == kind
+        }
     conversation.undo_log.reread({turn: text for texts in begun.values() for turn, text in texts.items()})
     conversation.spending.reread({agent: [*texts.values()] for agent, texts in begun.items()})
-
-
-async def _beginnings(store: TurnStore, agent: str) -> dict[str, str]:
-    """Return the text that began each turn of an agent, on one line: the message, or otherwise the notice."""
-    entries = await store.history(agent, kinds=("user", "notice"), with_removed=True)
-    said = {entry.turn: headline(str(entry.payload["text"])) for entry in entries[::-1] if entry.kind == "user"}
-    noted = {entry.turn: headline(str(entry.payload["text"])) for entry in entries[::-1] if entry.kind == "notice"}
-    return noted | said

@@ -96,7 +96,9 @@ class Spending:
                 prompt, cached, wrote = event.prompt_tokens, event.cached_tokens, event.completion_tokens
                 usage = TurnCost("", "", 1, prompt, cached, wrote, is_estimated=event.estimated)
                 if self._prices is None:
-                    self._prices = {**_prices(self._root), **self._named}
+                    own = self._root / FILE
+                    prices = read_prices(Path(__file__).with_name(FILE)) | (read_prices(own) if own.is_file() else {})
+                    self._prices = prices | self._named
                 price = price_of(name, self._prices)
                 if price is None and usage.tokens:
                     self.unpriced.add(name)
@@ -169,11 +171,6 @@ def read_prices(path: Path) -> dict[str, ModelPrice]:
         errors = e.errors() if isinstance(e, ValidationError) else []
         why = f"{'.'.join(map(str, ('models', *errors[0]['loc'])))}: {sentence(errors[0])}" if errors else str(e)
         raise UsageError(f"{path} cannot be read as prices: {why}.", fix=fix) from e
-
-
-def _prices(root: Path) -> dict[str, ModelPrice]:
-    own = root / FILE
-    return {**read_prices(Path(__file__).with_name(FILE)), **(read_prices(own) if own.is_file() else {})}
 
 
 def _sum(agent: str, turns: Sequence[TurnCost], title: str = "") -> TurnCost:

@@ -63,7 +63,10 @@ def plain(lines: Iterable[Line]) -> str:
 
 def coloured(lines: Iterable[Line]) -> str:
     """Return the lines with the terminal's own sixteen colors."""
-    return "".join("".join(_paint(role, text) for role, text in spans) + "\n" for spans in lines)
+    return "".join(
+        "".join(f"\x1b[{_SGR[role]}m{visible(text)}\x1b[0m" if role else visible(text) for role, text in spans) + "\n"
+        for spans in lines
+    )
 
 
 def takes_colour(stream: IO[str]) -> bool:
@@ -76,11 +79,6 @@ def takes_colour(stream: IO[str]) -> bool:
 def painted(lines: Iterable[Line], stream: IO[str]) -> str:
     """Return the lines as text for the stream, with colors if it supports them."""
     return coloured(lines) if takes_colour(stream) else plain(lines)
-
-
-def _paint(role: Role, text: str) -> str:
-    shown = visible(text)
-    return f"\x1b[{_SGR[role]}m{shown}\x1b[0m" if role else shown
 
 
 # Rows of text as aligned columns, and the measure of text width. Terminals and libraries disagree on the width of some
@@ -99,7 +97,9 @@ def columns(
     """Return each row as a line with aligned cells, below the `heads`. The last column is not padded."""
     shown = [[one_line(cell) for cell in row] for row in ([heads, *rows] if heads and rows else rows)]
     widths = [max(map(width, cells)) for cells in zip(*shown, strict=True)]
-    lines = [_row(row, widths, roles, gap) for row in shown]
+    for cells in shown:
+        cells[:-1] = [cell + " " * (widths[at] - width(cell) + gap) for at, cell in enumerate(cells[:-1])]
+    lines: list[Line] = [tuple(zip(roles, cells, strict=True)) for cells in shown]
     return [tuple(("dim", text) for _, text in lines[0]), *lines[1:]] if heads and rows else lines
 
 
@@ -165,13 +165,6 @@ def cut_middle(text: str, cells: int) -> str:
         return text
     head = cut(text, max(cells // 2, 1))
     return head + _beginning(text[::-1], cells - width(head))[::-1]
-
-
-def _row(cells: Sequence[str], widths: Sequence[int], roles: Sequence[Role], gap: int) -> Line:
-    last = len(cells) - 1
-    filled = [cell if at == last else cell + " " * (widths[at] - width(cell) + gap) for at, cell in enumerate(cells)]
-    spans: list[Span] = list(zip(roles, filled, strict=True))
-    return tuple(spans)
 
 
 def _beginning(text: str, cells: int) -> str:

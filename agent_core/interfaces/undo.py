@@ -86,7 +86,11 @@ async def _undo(conversation: Conversation, words: str) -> None:
             raise UsageError(f"There is no change {one_line(words, 40)}.", fix="Type /changes for the list.")
         await _carry_out(conversation, changes[::-1] if words == "all" else [changes[int(words) - 1]])
         return
-    actions = [*await _whole(conversation, "step"), *_message(conversation)]
+    actions = await _whole(conversation, "step")
+    if messages := conversation.undo_log.of(conversation.agent.name):
+        at, message = messages[-1]
+        undoes = f"remove the message “{one_line(message, 60)}” and its turn from the context"
+        actions.append(UndoableAction(at, "", undoes, partial(_unsay, conversation)))
     last = max(actions, key=lambda action: action.at, default=None)
     conversation.voice.lines(await _not_undone(conversation, last.at if last else 0.0))
     if last is None:
@@ -175,26 +179,22 @@ async def _whole(conversation: Conversation, scope: _Scope) -> list[UndoableActi
     return sorted((action for action in (*things, *blocks, *states) if action), key=lambda action: action.at)
 
 
-def _message(conversation: Conversation) -> list[UndoableAction]:
-    """Return the last message to the agent as an action, if there is one."""
-    at, message = (conversation.undo_log.of(conversation.agent.name) or [(0.0, "")])[-1]
-    undoes = f"remove the message “{one_line(message, 60)}” and its turn from the context"
-    return [UndoableAction(at, "", undoes, partial(_unsay, conversation))] if at else []
-
-
 async def _last_changes(conversation: Conversation, kind: _Kind, name: str, scope: _Scope) -> UndoableAction | None:
     """Return the last changes to a function or helper as one action, or None if another agent made the last change."""
     live_versions = await _live_versions(conversation, kind, name)
     began, last = conversation.undo_log.began, live_versions[-1] if live_versions else None
     if last is None or last.row.at < began or _is_of_another(conversation, last):
         return None
-    changes = [*takewhile(lambda version: _is_in(scope, version, last, began), live_versions[::-1])]
-    steps = len(changes)
+    what, by = f"{kind.label}{name}", _hand(last)
+    since = takewhile(lambda version: version.row.at >= began, live_versions[::-1])
+    if scope == "author":
+        since = takewhile(lambda version: _hand(version) == by, since)
+    changes = [last] if scope == "step" else [*since]
+    steps, maker = len(changes), _hand(changes[-1])
     before = live_versions[-steps - 1] if steps < len(live_versions) else None
     there, here = before is not None and bool(before.hash), bool(last.hash)
     if before is not None and there and here and before.hash == last.hash:
         return await _last_changes(conversation, kind, name, "session") if scope == "author" else None
-    what, by, maker = f"{kind.label}{name}", _hand(last), _hand(changes[-1])
     if before is None or not there:
         says = f"{maker} made {what}"
         undoes = f"delete {what}, made by {maker}" + (f" and changed by {by}" if by != maker else "")
@@ -206,13 +206,6 @@ async def _last_changes(conversation: Conversation, kind: _Kind, name: str, scop
     return UndoableAction(
         last.row.at, f"{by} {'changed' if here else 'deleted'} {what}", change if here else bring, undo
     )
-
-
-def _is_in(scope: _Scope, version: Version, last_version: Version, began: float) -> bool:
-    """Return whether a version is undone together with the last one."""
-    if scope == "step":
-        return version is last_version
-    return version.row.at >= began and (scope == "session" or _hand(version) == _hand(last_version))
 
 
 def _hand(version: Version) -> str:
