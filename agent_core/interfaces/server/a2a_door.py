@@ -479,12 +479,8 @@ class A2aDoor:
                     else:
                         result = dialect.result(part) if is_first else dialect.update(part)
                         is_first = False
-                    yield _frame(_response(request, result))
+                    yield f"data: {json.dumps(_response(request, result))}\n\n".encode()
 
 
 def _response(request: RpcRequest, result: Json) -> Json:
     return {"jsonrpc": "2.0", "id": request.id, "result": result}
-
-
-def _frame(document: Json) -> bytes:
-    return f"data: {json.dumps(document)}\n\n".encode()

@@ -644,7 +644,10 @@ async def event_stream(host: AgentHost, store: TurnStore, agent: str, after: int
                 continue
             is_whole = heard is None or is_behind
             news = await host.news(agent, last, must_look=is_whole)
-            for numbered in news if heard is None or is_behind else _up_to(heard, news):
+            if heard is not None and not is_behind:  # live pieces of the events after this one are still in the queue
+                at = next((at for at, item in enumerate(news) if _which(item.event) == _which(heard)), len(news))
+                news = news[: at + 1]
+            for numbered in news:
                 last = numbered.seq or last
                 is_known = isinstance(numbered.event, _PIECES) and not is_whole  # the reader got its text in pieces
                 yield _frame(None if is_known else numbered.event, numbered.seq)
@@ -657,12 +660,6 @@ def _on_disk(host: AgentHost, numbered: NumberedEvent) -> bytes:
     return b"".join([*warnings, _frame(numbered.event, numbered.seq)])
 
 
-def _up_to(heard: Event, news: list[NumberedEvent]) -> list[NumberedEvent]:
-    """Return the news up to the event just received: live pieces of the later ones are still in the queue."""
-    at = next((at for at, numbered in enumerate(news) if _which(numbered.event) == _which(heard)), len(news))
-    return news[: at + 1]
-
-
 def _which(event: Event | None) -> tuple[object, ...]:
     return type(event), getattr(event, "turn", ""), getattr(event, "call_id", "")
 
@@ -670,13 +667,9 @@ def _which(event: Event | None) -> tuple[object, ...]:
 def _frame(event: Event | None, seq: int | None = None) -> bytes:
     """Return one frame. Without an event it only advances the reader's event number."""
     number = "" if seq is None else f"id: {seq}\n"
-    data = "" if event is None else f"data: {_text(event)}\n"
-    return f"{number}{data}\n".encode("utf-8", "replace") if number or data else b""
-
-
-def _text(event: Event) -> str:
     # Escaped JSON has no line break of any kind, so the output of a function cannot inject a field or a frame.
-    return json.dumps(to_json(event), ensure_ascii=True, default=str)
+    data = "" if event is None else f"data: {json.dumps(to_json(event), ensure_ascii=True, default=str)}\n"
+    return f"{number}{data}\n".encode("utf-8", "replace") if number or data else b""
 
 
 # Dependencies of a server's operations: an open workspace, its state and its running agents.

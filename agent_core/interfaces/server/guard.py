@@ -263,8 +263,11 @@ class Guard:
         return self._sessions.asks_for_links(token.strip()) or await self._tokens.identify(token.strip())
 
     def _of_page(self, headers: Headers) -> Identity | None:
-        given, key = _cookies(headers, self._sessions.cookie), headers.get(KEY, "")
-        return next((owner for cookie in given if (owner := self._sessions.identify(cookie, key))), None)
+        # Other servers on the host may set the same cookie or malformed ones.
+        pairs = [part.partition("=") for part in ";".join(headers.getlist("cookie")).split(";")]
+        cookies = [value.strip() for name, _, value in pairs if name.strip() == self._sessions.cookie]
+        key = headers.get(KEY, "")
+        return next((owner for cookie in cookies if (owner := self._sessions.identify(cookie, key))), None)
 
     async def _is_still(self, headers: Headers, identity: Identity | None) -> bool:
         """Return whether a token or cookie is still valid; it counts as valid if the check fails."""
@@ -325,14 +328,6 @@ async def _body(headers: Headers, receive: Receive, most: int) -> bytes:
 def _too_large(most: int) -> ApiRefusal:
     size = f"{most >> 20} MiB" if most == MOST_BODY else f"{most >> 10} KiB without a token"
     return ApiRefusal(413, "too-large", f"A request may have {size}.")
-
-
-def _cookies(headers: Headers, name: str) -> Iterator[str]:
-    """Yield all cookie values with a name. Other servers on the host may set the same name or malformed cookies."""
-    for part in ";".join(headers.getlist("cookie")).split(";"):
-        key, _, value = part.partition("=")
-        if key.strip() == name:
-            yield value.strip()
 
 
 def network(address: str) -> str:

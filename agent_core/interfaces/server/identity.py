@@ -97,7 +97,10 @@ class TokenBook:
         if not _NAME.fullmatch(name) or name in (OWNER.name, LINKER.name):
             fix = "Use up to 64 letters, digits, dots, dashes and underscores, and not the server's own: page, login."
             raise UsageError(f"`{one_line(name, 80)}` cannot be the name of a token.", fix=fix)
-        until = self._now() + _seconds(expires) if expires else None
+        number, unit = expires[:-1], expires[-1:]
+        if expires and (unit not in _UNITS or not number.isdecimal() or not 0 < int(number) <= 100_000):
+            raise UsageError(f"`{one_line(expires, 40)}` is not a time.", fix="Write it like 30d, 12h or 90m.")
+        until = self._now() + int(number) * _UNITS[unit] if expires else None
         id, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
         row = TokenRow(id, name, _digest(secret), scopes, agents, until)
         if not await self._store.add_token(row):
@@ -175,10 +178,3 @@ class Sessions:
 
 def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
-
-
-def _seconds(text: str) -> float:
-    number, unit = text[:-1], text[-1:]
-    if unit not in _UNITS or not number.isdecimal() or not 0 < int(number) <= 100_000:
-        raise UsageError(f"`{one_line(text, 40)}` is not a time.", fix="Write it like 30d, 12h or 90m.")
-    return int(number) * _UNITS[unit]
