@@ -101,11 +101,15 @@ def listing_lines(data: Json, current: str = "") -> list[Line]:
 def facts_lines(data: Json) -> list[Line]:
     """Return the details of one agent as lines."""
     settings = ", ".join(f"{key} {value}" for key, value in (data["settings"] or {}).items())
+    marked = [
+        (block, "".join(f", {mark.replace('_', '-')}" for mark in ("shared", "read_only") if block[mark]))
+        for block in data["blocks"]
+    ]
     rows = [
         ["agent", data["name"]],
         ["settings", settings or "as the workspace says"],
         ["conversation", f"{_turns(data)}, {counted(data['messages'], 'message')}, {day(data['last_at'])}"],
-        *(["block", _block_line(block)] for block in data["blocks"]),
+        *(["block", f"{block['label']} ({block['characters']}/{block['limit']}{marks})"] for block, marks in marked),
         *(["section", f"{section['name']} ({section['characters']} characters)"] for section in data["sections"]),
         ["archival", counted(data["passages"], "passage")],
         *(["source", f"{source['name']} ({counted(source['passages'], 'passage')})"] for source in data["sources"]),
@@ -148,11 +152,6 @@ def day(at: float | None) -> str:
 _KINDS = {"knapper": "this program's", "memgpt": "MemGPT's", "letta": "Letta's"}
 
 
-def _block_line(block: Json) -> str:
-    marks = [name for name, is_so in (("shared", block["shared"]), ("read-only", block["read_only"])) if is_so]
-    return f"{block['label']} ({block['characters']}/{block['limit']}{''.join(f', {mark}' for mark in marks)})"
-
-
 def text_of(value: str | Sequence[str]) -> str:
     """Return the value of a block as one text."""
     return value if isinstance(value, str) else "\n".join(value)
@@ -174,15 +173,12 @@ def tree_lines(states: Sequence["AgentState"]) -> list[Line]:
     for state in states:
         since = f"since {shown_time(state.since, '%m-%d %H:%M:%S')}" if state.since else ""
         waits = f"{state.state} → {state.waits_on}" if state.waits_on else state.state
-        spent = ", ".join(_amount(name, amount) for name, amount in state.spent.items())
-        rows.append([state.name, waits, since, spent, one_line(state.why, 60)])
+        spent = [
+            money(amount) if name == "cost" else f"{amount:,.0f} {name.removesuffix('s') if amount == 1 else name}"
+            for name, amount in state.spent.items()
+        ]
+        rows.append([state.name, waits, since, ", ".join(spent), one_line(state.why, 60)])
     return columns(rows, ("name", "", "dim", "dim", "dim"))
-
-
-def _amount(name: str, amount: float) -> str:
-    if name == "cost":
-        return money(amount)
-    return f"{amount:,.0f} {name.removesuffix('s') if amount == 1 else name}"
 
 
 def behind_lines(event: Event) -> list[Line]:

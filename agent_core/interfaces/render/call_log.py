@@ -255,7 +255,7 @@ def laid_open(call: ShownCall) -> list[Line]:
     as the model read it.
     """
     given = compact_call(call.name, call.arguments) if call.source else call.arguments
-    return [
+    lines = [
         line(("strong", f"[{call.number}] {call.name}"), ("dim", f"  {call.outcome}, {duration(call.seconds)}")),
         *verdict_part(call),
         *indented(stage_lines(call.verdict) if call.verdict else []),
@@ -264,22 +264,17 @@ def laid_open(call: ShownCall) -> list[Line]:
         line(("dim", "answer, as the model reads it")),
         *indented(line(text) for text in bare_lines(call.text)),
         *printed_lines(call.detail.get("output") or ""),
-        *_helper_part(call.detail.get("helper")),
     ]
+    if run := call.detail.get("helper"):
+        where = f"knapper log --agent {one_line(str(run.get('agent', '')), 80)}"
+        lines.append(line(("dim", f"a helper: {helper_spent(run)}; its transcript: "), where))
+    return lines
 
 
 def helper_spent(run: dict[str, Any]) -> str:  # Any: JSON
     """Return the cost of a helper's run, for the line of the call."""
     tokens, cost = run.get("tokens", 0), run.get("cost")
     return f"{counted(run.get('steps', 0), 'step')}, {tokens:,} tokens{f', {money(cost)}' if cost else ''}"
-
-
-def _helper_part(run: dict[str, Any] | None) -> list[Line]:  # Any: JSON
-    """Return a line about a helper's run, with the command that shows its transcript."""
-    if not run:
-        return []
-    where = f"knapper log --agent {one_line(str(run.get('agent', '')), 80)}"
-    return [line(("dim", f"a helper: {helper_spent(run)}; its transcript: "), where)]
 
 
 def changed_lines(changed: FunctionsChanged, when: str = "outside") -> list[Line]:

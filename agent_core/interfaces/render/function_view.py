@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from agent_core.base.events import Quarantined
     from agent_core.functions.gate.verdict import Survivor
     from agent_core.functions.search import SearchReport
-    from agent_core.functions.service.call_records import FailureKind, FunctionStatistics, VersionStatistics
+    from agent_core.functions.service.call_records import FunctionStatistics, VersionStatistics
     from agent_core.functions.service.effects import FunctionEffect
     from agent_core.functions.service.function_facts import Coverage, FunctionDetails, FunctionListing, FunctionSummary
     from agent_core.functions.service.history import BlamedLine, FunctionHistory, HistoryEntry, Version, VersionDiff
-    from agent_core.functions.service.judgment import Judgment, PendingCandidate
+    from agent_core.functions.service.judgment import PendingCandidate
     from agent_core.functions.service.quarantine import Released
 
 
@@ -53,23 +53,15 @@ class SourceRow:
 
 def list_lines(listing: "FunctionListing", *, heads: bool = False) -> list[Line]:
     """Return lines for functions, with module, standing, author, calls and first sentence, then rejected candidates."""
-    rows = [
-        (row.name, row.module, _standing(row), row.source, f"{row.calls or ''}", _reach(row.reach), row.description)
-        for row in listing.functions
-    ]
+    rows = []
+    for row in listing.functions:
+        standing = row.standing if row.worth in (None, "unknown") else f"{row.standing}, {row.worth}"
+        reach = cut(one_line(reach_words(row.reach)), MOST_REACHED)
+        rows.append((row.name, row.module, standing, row.source, f"{row.calls or ''}", reach, row.description))
     lines = columns(rows, ("name", "dim", "", "dim", "", "dim", ""), heads=HEADS if heads else ())
     if listing.rejected:
         lines += [line(("bad", "rejected:")), *indented(problem_lines(listing.rejected))]
     return lines
-
-
-def _standing(summary: "FunctionSummary") -> str:
-    """Return the standing, with the measured worth if there is one."""
-    return summary.standing if summary.worth in (None, "unknown") else f"{summary.standing}, {summary.worth}"
-
-
-def _reach(reached: Sequence[str]) -> str:
-    return cut(one_line(reach_words(reached)), MOST_REACHED)
 
 
 def match_lines(report: "SearchReport") -> list[Line]:
@@ -101,10 +93,14 @@ def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
         lines.append(line(("dim", f"state, kept {shown_time(details.state.at)}: "), one_line(value, MOST_OF_STATE)))
     for word, neighbours in (("callers", details.callers), ("callees", details.callees)):
         lines += [line(("dim", f"{word}: "), ", ".join(neighbours))] if neighbours else []
-    if details.verdict:
-        lines += _thumb_lines(details.verdict)
-        judged = replace(details.verdict, reach=None)  # the reach is shown above and may have changed since
-        lines += [*verdict_lines(judged), *stage_lines(details.verdict)]
+    if verdict := details.verdict:
+        if verdict.thumb == "bad":
+            note = f": {one_line(verdict.note, 400)}" if verdict.note else ""
+            lines.append(line(("warn", "~ "), "rated bad", note))
+        elif verdict.thumb:
+            lines.append(line(("ok", "✓ "), "rated good"))
+        judged = replace(verdict, reach=None)  # the reach is shown above and may have changed since
+        lines += [*verdict_lines(judged), *stage_lines(verdict)]
     return [*lines, *_coverage_lines(details.coverage), *survivor_lines(details.survivors)]
 
 
@@ -131,13 +127,6 @@ def _effect_lines(effect: "FunctionEffect") -> list[Line]:
         for kind, one in effect.kinds.items()
     ]
     return [line(said[effect.worth], among, ("dim", details)), *indented(kinds)]
-
-
-def _thumb_lines(judgment: "Judgment") -> list[Line]:
-    """Return the user's rating of a function's results, if there is one."""
-    if judgment.thumb == "bad":
-        return [line(("warn", "~ "), "rated bad", f": {one_line(judgment.note, 400)}" if judgment.note else "")]
-    return [line(("ok", "✓ "), "rated good")] if judgment.thumb else []
 
 
 def brief_lines(details: "FunctionDetails") -> list[Line]:
@@ -200,7 +189,12 @@ _WAYS = {"rollback": "to go back", "release": "to show it to the model anyway"}
 def quarantine_lines(quarantined: "Quarantined", typed: str = COMMAND) -> list[Line]:
     """Return the reason that a function is in quarantine, the last version that worked, and the command to type."""
     below = [line(("dim", "lately: "), failure) for failure in quarantined.failures]
-    below.append(line(("dim", "last worked: "), _last_good_version(quarantined)))
+    worked = "no call of it ever returned"
+    if quarantined.worked_at is not None:
+        version = quarantined.worked_version
+        which = "this version" if version == quarantined.version else f"version {version[:_SHORT]}"
+        worked = f"{which}, {moment(quarantined.worked_at)}"
+    below.append(line(("dim", "last worked: "), worked))
     below += [
         line(("dim", f"{_WAYS[option.split()[0]]}: "), ("strong", f"{typed}{option}")) for option in quarantined.ways
     ]
@@ -221,7 +215,8 @@ def statistics_lines(statistics: "FunctionStatistics") -> list[Line]:
     text += f", {totals.memory / 2**20:.0f} MiB at most" if totals.memory else ""
     lines = [line(f"{calls}: {totals.returned} returned, {totals.failed} failed, {last}"), line(("dim", text))]
     if kinds := statistics.kinds:
-        shown = [f"{_kind(kind)} {kind.calls} ×" for kind in kinds[:_KINDS]]
+        noted = [(kind, " (documented)" if kind.outcome == "documented" else "") for kind in kinds[:_KINDS]]
+        shown = [f"{kind.error or kind.outcome.replace('_', ' ')}{note} {kind.calls} ×" for kind, note in noted]
         shown += ["…"] if len(kinds) > _KINDS else []
         lines.append(line(("dim", "ended otherwise: "), ", ".join(shown)))
     if turns := statistics.turns:
@@ -239,11 +234,11 @@ def released_lines(released: "Released") -> list[Line]:
 
 def unused_lines(listing: "FunctionListing", typed: str = COMMAND) -> list[Line]:
     """Return each function that has been unused for long, since when, and the command that deletes it."""
-    rows = [
-        [function.name, _since(function), f"{typed}delete {function.name}"]
-        for function in listing.functions
-        if function.unused_since is not None
-    ]
+    rows = []
+    for function in listing.functions:
+        if (since := function.unused_since) is not None:
+            label = "last called" if function.last_called == since else "no calls on record since it was added"
+            rows.append([function.name, f"{label} {moment(since)[:10]}", f"{typed}delete {function.name}"])
     return columns(rows, ("name", "dim", ""))
 
 
@@ -265,19 +260,6 @@ def moment(at: float | None) -> str:
     return shown_time(at) if at is not None else "never"
 
 
-def _last_good_version(quarantined: "Quarantined") -> str:
-    if quarantined.worked_at is None:
-        return "no call of it ever returned"
-    version = quarantined.worked_version
-    which = "this version" if version == quarantined.version else f"version {version[:_SHORT]}"
-    return f"{which}, {moment(quarantined.worked_at)}"
-
-
-def _kind(kind: "FailureKind") -> str:
-    named = kind.error or kind.outcome.replace("_", " ")
-    return f"{named} (documented)" if kind.outcome == "documented" else named
-
-
 def _version_lines(versions: Sequence["VersionStatistics"]) -> list[Line]:
     if len(versions) < 2:
         return []
@@ -297,16 +279,16 @@ def _version_lines(versions: Sequence["VersionStatistics"]) -> list[Line]:
     return [line(("dim", "called in versions:")), *indented(lines)]
 
 
-def _since(function: "FunctionSummary") -> str:
-    label = "last called" if function.last_called == function.unused_since else "no calls on record since it was added"
-    return f"{label} {moment(function.unused_since)[:10]}"
-
-
 def history_lines(entries: Iterable["HistoryEntry"]) -> list[Line]:
     """Return the versions, newest first: number, hash, time, author, size of the change, standing, and reason."""
     newest_first = [*entries][::-1]
     shown = columns([_row(entry) for entry in newest_first], ("name", "", "dim", "", "", "", ""))
-    return [part for line_, entry in zip(shown, newest_first, strict=True) for part in (line_, *_weak(entry))]
+    lines: list[Line] = []
+    for head, entry in zip(shown, newest_first, strict=True):
+        notes = [f"{call}: its result was confirmed, not predicted" for call in entry.confirmed]
+        weak = [line("     ", ("warn", "~ "), ("dim", one_line(text, 400))) for text in (*notes, *entry.dropped)]
+        lines += [head, *weak]
+    return lines
 
 
 def _row(entry: "HistoryEntry") -> list[str]:
@@ -322,11 +304,6 @@ def _row(entry: "HistoryEntry") -> list[str]:
     ]
 
 
-def _weak(entry: "HistoryEntry") -> list[Line]:
-    notes = [f"{call}: its result was confirmed, not predicted" for call in entry.confirmed]
-    return [line("     ", ("warn", "~ "), ("dim", one_line(text, 400))) for text in (*notes, *entry.dropped)]
-
-
 def diff_lines(version_diff: "VersionDiff") -> list[Line]:
     """Return a diff in the usual colors."""
     lines = bare_lines(version_diff.diff)
@@ -337,13 +314,12 @@ def diff_lines(version_diff: "VersionDiff") -> list[Line]:
 
 def blame_lines(lines: Sequence["BlamedLine"]) -> list[Line]:
     """Return the source lines, each with the version that introduced it: author, time, reason."""
-    heads = columns([_blame(row) for row in lines], ("name", "dim", "", "dim", "dim", "dim"), gap=1)
+    rows = [
+        [str(version.number), version.short, _who(version), version.when, one_line(version.row.reason, 30), f"{number}"]
+        for version, number in ((row.version, row.line) for row in lines)
+    ]
+    heads = columns(rows, ("name", "dim", "", "dim", "dim", "dim"), gap=1)
     return [(*head, ("", f" {row.text}")) for head, row in zip(heads, lines, strict=True)]
-
-
-def _blame(blamed: "BlamedLine") -> list[str]:
-    version, reason = blamed.version, one_line(blamed.version.row.reason, 30)
-    return [str(version.number), version.short, _who(version), version.when, reason, f"{blamed.line}"]
 
 
 def pending_lines(candidates: Mapping[str, "PendingCandidate"]) -> list[Line]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # for annotations
     from agent_core.functions.answers import CallReport
     from agent_core.functions.debug.recording import RecordedOutcome
     from agent_core.functions.gate.verdict import StageReport
-    from agent_core.functions.service.audit import AuditFinding, AuditReport
+    from agent_core.functions.service.audit import AuditReport
     from agent_core.functions.service.call_service import TraceReport
     from agent_core.functions.service.change_texts import ReloadReport
     from agent_core.functions.service.export import ExportReport
@@ -362,7 +362,11 @@ def audit_lines(report: "AuditReport", typed: str) -> list[Line]:
             place: Span = ("dim", f" {problem.where} · {problem.code}")
             lines.append(line(("warn", "~ "), ("name", finding.function), place, f": {one_line(problem.message)}"))
             way = line(("dim", f"{finding.proposal}: "), one_line(problem.fix or ""))
-            lines += indented([way, line(("strong", _command(finding, typed)))])
+            command = f"{SLASH}{' '.join(finding.steps)}" if typed == SLASH else finding.command
+            if typed == SLASH and finding.steps[0] == "add-example":  # the prompt has a different syntax for examples
+                _, name, _, call, _, result = finding.steps
+                command = f"/example {name} {call} = {result}"
+            lines += indented([way, line(("strong", command))])
         if len(findings) > _MOST:
             lines.append(line(("dim", f"  and {len(findings) - _MOST} more {part.code}; --json has all")))
     return lines
@@ -414,15 +418,6 @@ def undone_lines(steps: "list[UndoneStep]") -> list[Line]:
         else line(("bad", "✗ "), ("name", step.function), f" was not undone: {one_line(step.why_not, 300)}")
         for step in steps
     ]
-
-
-def _command(finding: "AuditFinding", typed: str) -> str:
-    """Return the command for the prompt or the shell; the prompt has a different syntax for examples."""
-    verb, *words = finding.steps
-    if typed == SLASH and verb == "add-example":
-        name, _, call, _, result = words
-        return f"/example {name} {call} = {result}"
-    return f"{SLASH}{' '.join(finding.steps)}" if typed == SLASH else finding.command
 
 
 _SHOWN = 12  # lines shown of the differences in one file
