@@ -201,7 +201,9 @@ def bindings(prompt: Prompt, repl: Repl) -> KeyBindings:
     is_asking = Condition(lambda: prompt.asking is not None)
     counts = Condition(lambda: prompt.asking is not None and prompt.asking.state in ANSWERABLE)
     word = Condition(lambda: prompt.asking is not None and prompt.asking.state == "word")
-    keys.add("enter", filter=is_asking, eager=True)(lambda event: _answer(prompt, repl))
+    keys.add("enter", filter=is_asking, eager=True)(
+        lambda event: _enter(prompt, repl) if _open(prompt).enter() else None
+    )
     keys.add("c-c", filter=is_asking, eager=True)(lambda event: _open(prompt).refuse())
     keys.add("escape", filter=counts | word, eager=True)(lambda event: _open(prompt).refuse())
     keys.add("c-d", filter=is_asking, eager=True)(lambda event: repl.leave())
@@ -245,11 +247,6 @@ def _enter(prompt: Prompt, repl: Repl) -> None:
         prompt.buffer.reset(append_to_history=True)
         prompt.line_sent()
         repl.send(text)
-
-
-def _answer(prompt: Prompt, repl: Repl) -> None:
-    if _open(prompt).enter():
-        _enter(prompt, repl)
 
 
 def _stop(prompt: Prompt, repl: Repl) -> None:

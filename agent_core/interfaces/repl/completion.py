@@ -69,7 +69,12 @@ class PromptCompleter(Completer):
             return self._functions(match[0]) if match and (is_call or complete_event.completion_requested) else []
         name, space, arguments = text[1:].partition(" ")
         if not space:
-            return _commands(name, _fitting(name))
+            entries = _matching_entries(name)
+            if _LEAST_OF_HELP <= len(name) <= _MOST_OF_HELP:  # then those with a help word that begins with the letters
+                begins = re.compile(rf"\b{re.escape(name)}", re.IGNORECASE)
+                others = [entry for entry in slash_catalog.ENTRIES if entry not in entries]
+                entries = [*entries, *(entry for entry in others if begins.search(entry.says))]
+            return _commands(name, entries)
         before, typed = _split_words(name, arguments)
         return [completion for offer in _offers(name, before) for completion in self._complete_offer(offer, typed)]
 
@@ -127,15 +132,6 @@ def _commands(typed: str, entries: Iterable["CommandEntry"]) -> Iterable[Complet
         Completion(entry.name, start_position=-len(typed), display=f"/{entry.name}", display_meta=entry.says)
         for entry in entries
     ]
-
-
-def _fitting(typed: str) -> list["CommandEntry"]:
-    """Return the commands with names that match the letters, then those with a help word that begins with them."""
-    named = _matching_entries(typed)
-    if not _LEAST_OF_HELP <= len(typed) <= _MOST_OF_HELP:
-        return named
-    begins = re.compile(rf"\b{re.escape(typed)}", re.IGNORECASE)
-    return named + [entry for entry in slash_catalog.ENTRIES if entry not in named and begins.search(entry.says)]
 
 
 def _matching_entries(typed: str) -> list["CommandEntry"]:

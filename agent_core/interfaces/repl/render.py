@@ -10,6 +10,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from functools import lru_cache
 from typing import Any, ClassVar, TypeAlias
@@ -62,7 +63,10 @@ class CodeStream:
     """A block of code that is still being written."""
 
     def __init__(self, language: str, theme: str) -> None:
-        self._lexer: Any = _lexer(language) if takes_colour() else None  # Any: pygments has no types
+        self._lexer: Any = None  # Any: pygments has no types
+        with suppress(ClassNotFound):
+            if takes_colour() and (lexer := get_lexer_by_name(language or "text")).name in MEASURED:
+                self._lexer = lexer
         self._styles = ANSISyntaxTheme(RICH_SYNTAX_THEMES[theme])
         self._stack = ["root"]
 
@@ -111,14 +115,6 @@ def rows(parts: Iterable[Part], columns: int, margin: str, first: str | None = N
 def painted(style: Style, text: str) -> str:
     """Return the text in its colors."""
     return style.render(text, color_system=ColorSystem.STANDARD) if text and style is not _PLAIN else text
-
-
-def _lexer(language: str) -> Any:
-    try:
-        lexer = get_lexer_by_name(language or "text")
-    except ClassNotFound:
-        return None
-    return lexer if lexer.name in MEASURED else None
 
 
 _THEME = Theme({"markdown.code": "bold cyan"})  # the default has a black background, a bar on light screens
@@ -219,16 +215,13 @@ def _draw_markdown(thing: Markdown, columns: int) -> str:
     )
     with console.capture() as captured:
         console.print(thing)
-    lines = [_make_visible(line.rstrip(" ")) for line in captured.get().split("\n")]
+    split_lines = [_SGR.split(line.rstrip(" ")) for line in captured.get().split("\n")]
+    lines = ["".join(part if _SGR.fullmatch(part) else visible(part) for part in parts) for parts in split_lines]
     while lines and not _SGR.sub("", lines[0]).strip():
         lines.pop(0)
     while lines and not _SGR.sub("", lines[-1]).strip():
         lines.pop()
     return "".join(f"{line}\n" for line in lines)
-
-
-def _make_visible(line: str) -> str:
-    return "".join(part if _SGR.fullmatch(part) else visible(part) for part in _SGR.split(line))
 
 
 # A turn: finished blocks above the prompt, the rest in the live area.
