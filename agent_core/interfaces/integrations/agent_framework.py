@@ -54,7 +54,16 @@ class FrameworkAgent:
         self, messages: Input = None, *, stream: bool = False, session: AgentSession | None = None, **_: object
     ) -> Awaitable[AgentResponse] | ResponseStream[AgentResponseUpdate, AgentResponse]:
         """Run a turn. Return an awaitable response or, with `stream`, an iterable stream of updates."""
-        others = [message for message in _messages(messages) if message.source != self.name]  # not its own messages
+        others = []
+        for part in [messages] if isinstance(messages, str | Content | Message) else messages or []:
+            message = part if isinstance(part, Message) else Message(USER, [part])
+            source = message.author_name or str(message.role)
+            if source != self.name:  # not its own messages
+                texts = [
+                    content.text or "" if content.type == "text" else f"[{content.type}]"
+                    for content in message.contents
+                ]
+                others.append(TeamMessage(source, "\n".join(filter(None, texts)), message.message_id or ""))
         updates = self._updates(others, session)
         if stream:
             return ResponseStream(updates, finalizer=AgentResponse.from_updates)
@@ -100,17 +109,6 @@ class FrameworkAgent:
             response_id=event.turn,
             additional_properties=about,
         )
-
-
-def _messages(given: Input) -> list[TeamMessage]:
-    listed = [given] if isinstance(given, str | Content | Message) else given or []
-    return [_message(part if isinstance(part, Message) else Message(USER, [part])) for part in listed]
-
-
-def _message(message: Message) -> TeamMessage:
-    source = message.author_name or str(message.role)
-    parts = [content.text or "" if content.type == "text" else f"[{content.type}]" for content in message.contents]
-    return TeamMessage(source, "\n".join(filter(None, parts)), message.message_id or "")
 
 
 def _contents(event: Event) -> list[Content]:

@@ -68,7 +68,11 @@ class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not insta
         """Yield the events of the turn, then its response. Cancellation also cancels the turn."""
         inner: list[Heard] = []
         reply_id = str(uuid4())  # pieces of text carry the id of their message
-        said = [TeamMessage(message.source, _words(message), message.id) for message in messages]
+        said = []
+        for chat_message in messages:
+            before = chat_message.context if isinstance(chat_message, HandoffMessage) else ()
+            text = "\n".join([chat_message.to_model_text(), *(f"{part.type}: {part.content}" for part in before)])
+            said.append(TeamMessage(chat_message.source, text, chat_message.id))
         async with aclosing(self._adapter.turn(said)) as turn:
             while True:
                 step = asyncio.ensure_future(anext(turn))
@@ -125,13 +129,6 @@ class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not insta
                 return [ThoughtEvent(source=self.name, content=text, metadata=_about(event))]
             case _:
                 return []
-
-
-def _words(message: BaseChatMessage) -> str:
-    """Return a message of any type as text. A handoff includes its context."""
-    before = message.context if isinstance(message, HandoffMessage) else ()
-    said = [f"{part.type}: {part.content}" for part in before]
-    return "\n".join([message.to_model_text(), *said])
 
 
 def _about(event: Event) -> dict[str, str]:

@@ -104,7 +104,11 @@ class TurnAdapter:
         if not self._name:
             agent = self._agent or str((await self._client.status())["agent"])
             name = self._conversation
-            self._name = await self._client.converse(_fitting(name), agent) if name else agent
+            # Names from other frameworks may be long or contain any characters.
+            is_fit = len(name) <= 40 and name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+            if name and not is_fit:
+                name = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:20]
+            self._name = await self._client.converse(name, agent) if name else agent
         return self._name
 
     async def _events(self, messages: Sequence[TeamMessage]) -> AsyncGenerator[Event, None]:
@@ -199,10 +203,3 @@ def note(event: Event) -> str:
         case _:
             pass
     return text.strip()
-
-
-def _fitting(conversation: str) -> str:
-    """Return a valid conversation name, because names from other frameworks may be long or contain any characters."""
-    is_fit = len(conversation) <= 40 and conversation.replace("-", "").replace("_", "").isalnum()
-    is_fit = is_fit and conversation.isascii()
-    return conversation if is_fit else hashlib.sha256(conversation.encode("utf-8", "replace")).hexdigest()[:20]
