@@ -106,7 +106,8 @@ def run(context: CliContext, **flags: Any) -> int:  # Any: the options above, as
                 from ..menu import settle_address
 
                 settle_address(options, can_ask=options.message is None and not options.as_json and _at_terminal())
-            if options.message is None and not (options.as_json or options.plain) and _can_prompt():
+            can_draw = os.environ.get("TERM") not in (None, "", "dumb")
+            if options.message is None and not (options.as_json or options.plain) and _at_terminal() and can_draw:
                 return _prompt(options)
             with loading():
                 from ..plain import each_line, one_message, tour_alone
@@ -233,7 +234,3 @@ def _is_alone() -> bool:
 
 def _at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
-
-
-def _can_prompt() -> bool:
-    return _at_terminal() and os.environ.get("TERM") not in (None, "", "dumb")

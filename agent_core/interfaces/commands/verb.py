@@ -338,18 +338,14 @@ def slash(typed: str, says: str = "", *, last: str = "", **entry: Any) -> Callab
         verb.slash = typed.partition(" ")[0] if says else typed
         verb.at_prompt = [*arguments, *(param for param in verb.params if param.name == last)]
         if says:
-            usage = "" if " " in typed else " ".join(_usage_of(param) for param in verb.at_prompt)
+            names = [(param.metavar or (param.name or "").upper(), param.required) for param in verb.at_prompt]
+            usage = "" if " " in typed else " ".join(name if required else f"[{name}]" for name, required in names)
             takes = ", ".join(verb.kinds.get(param.name or "", "") for param in arguments)
             shows = ALWAYS if verb.opens is Opens.READABLE else NEVER
             verb.entry = CommandEntry(f"/{typed} {usage}".rstrip(), says, **{"takes": takes, "shows": shows} | entry)
         return verb
 
     return decorate
-
-
-def _usage_of(param: click.Parameter) -> str:
-    name = param.metavar or (param.name or "").upper()
-    return name if param.required else f"[{name}]"
 
 
 def _add_arguments(handler: Handler) -> dict[str, str]:
