@@ -66,8 +66,14 @@ def fence(text: str) -> str:
 
 def named_in(message: str) -> list[Attachment]:
     """Return the files that a message names as @FILE or @"FILE NAME", each once, including missing files."""
-    files = [_read(path) if (path := _path(match)) else _missing(match) for match in _NAMED.finditer(message)]
-    return [*{file.name: file for file in files if file is not None}.values()]
+    files = []
+    for match in _NAMED.finditer(message):
+        name = match[1] or match[2].rstrip(_AFTER)
+        if path := _path(match):
+            files.append(_read(path))
+        elif match[1] or _LIKE_A_FILE.fullmatch(name):  # unlike a person or a decorator
+            files.append(Attachment(name, problem="there is no such file"))
+    return [*{file.name: file for file in files}.values()]
 
 
 def first_named(message: str) -> str:
@@ -115,13 +121,6 @@ def _path(match: re.Match[str]) -> str:
     if match[1]:
         return match[1] if _is_there(match[1]) else ""
     return next((name for name in _shorter(match[2]) if _is_there(name)), "")
-
-
-def _missing(match: re.Match[str]) -> Attachment | None:
-    """Return an attachment for a missing file if the name reads like a file, unlike a person or a decorator."""
-    *_, name = _shorter(match[2] or "")
-    is_meant = match[1] or _LIKE_A_FILE.fullmatch(name)
-    return Attachment(match[1] or name, problem="there is no such file") if is_meant else None
 
 
 def _shorter(name: str) -> Iterator[str]:

@@ -209,7 +209,8 @@ class _Name(click.types.StringParamType):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return the names that begin with the incomplete text."""
-        given, parent = "", ctx
+        given = ""
+        parent: click.Context | None = ctx
         while parent is not None and not given:
             given, parent = parent.params.get("root") or "", parent.parent
         here = Path(given or ".").absolute()
