@@ -59,7 +59,10 @@ def foreign(text: str) -> str:
 
 def english_stems(text: str) -> set[str]:
     """Return the English stems of the words of a text, as the word index stores them."""
-    found = _tokenizer()(
+    if not hasattr(_OF_THREAD, "tokenizer"):  # a connection belongs to one thread
+        _OF_THREAD.db = apsw.Connection(":memory:")
+        _OF_THREAD.tokenizer = _OF_THREAD.db.fts5_tokenizer("porter", ["unicode61"])
+    found = _OF_THREAD.tokenizer(
         _SHORT.sub(r"\1ie", text).encode(),
         apsw.FTS5_TOKENIZE_DOCUMENT,
         None,
@@ -73,15 +76,6 @@ def english_stems(text: str) -> set[str]:
 def stem(word: str) -> str:
     """Return the English stem of a word in lower case."""
     return min(english_stems(word), default=word)
-
-
-def _tokenizer() -> apsw.FTS5Tokenizer:
-    """Return SQLite's tokenizer; it is the same for every database."""
-    if not hasattr(_OF_THREAD, "tokenizer"):  # a connection belongs to one thread
-        _OF_THREAD.db = apsw.Connection(":memory:")
-        _OF_THREAD.tokenizer = _OF_THREAD.db.fts5_tokenizer("porter", ["unicode61"])
-    found: apsw.FTS5Tokenizer = _OF_THREAD.tokenizer
-    return found
 
 
 def marked(words: Iterable[str], language: str) -> list[str]:

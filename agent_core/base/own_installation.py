@@ -29,11 +29,17 @@ _EXTRA_OF: Final = re.compile(r"(?P<package>[^;]+?)\s*;.*\bextra\s*==\s*['\"](?P
 def add_extra(extra: str) -> str:
     """Return the command that installs the packages of an extra of the program."""
     source = _shown_source()
-    packages = _packages(extra) or [f"FOLDER_OF_THE_PROGRAM[{extra}]"]  # no metadata lists its requirements
+    matches = [match for line in _requirements() if (match := _EXTRA_OF.match(line)) and match["extra"] == extra]
+    packages = [match["package"] for match in matches] or [f"FOLDER_OF_THE_PROGRAM[{extra}]"]  # without metadata
     if (venv := Path(sys.prefix) / "pipx_metadata.json").is_file():
         return f"pipx inject {shlex.quote(venv.parent.name)} {shlex.join(packages)}"
-    if _uv_receipt() is not None and source:
-        more = [word for package in (*_added_by_uv(), *packages) for word in ("--with", package)]
+    if (receipt := _uv_receipt()) is not None and source:
+        # Installing without the packages that were added to the tool before would remove them.
+        tool = receipt.get("tool")
+        rows = tool.get("requirements", []) if isinstance(tool, dict) else []
+        named = [row for row in rows if isinstance(row, dict) and row.get("name") != _NAME and "name" in row]
+        added = [f"{row['name']}{row.get('specifier', '')}" for row in named]
+        more = [word for package in (*added, *packages) for word in ("--with", package)]
         editable = ["--editable"] if _is_editable() else []
         return f"uv tool install {shlex.join([*more, *editable, source])}"
     if not source:
@@ -127,12 +133,6 @@ def _is_editable() -> bool:
     return isinstance(folder, dict) and bool(folder.get("editable"))
 
 
-def _packages(extra: str) -> list[str]:
-    """Return the requirements of an extra."""
-    matches = [match for line in _requirements() if (match := _EXTRA_OF.match(line))]
-    return [match["package"] for match in matches if match["extra"] == extra]
-
-
 def _requirements() -> list[str]:
     try:
         return metadata.distribution(_NAME).requires or []
@@ -147,11 +147,3 @@ def _uv_receipt() -> dict[str, Any] | None:  # Any: TOML
         return read_toml(path.read_bytes()) if path.is_file() else None
     except (OSError, Malformed):
         return {}
-
-
-def _added_by_uv() -> list[str]:
-    """Return the packages that were added to the tool before: installing without them would remove them."""
-    tool = (_uv_receipt() or {}).get("tool")
-    rows = tool.get("requirements", []) if isinstance(tool, dict) else []
-    named = [row for row in rows if isinstance(row, dict) and row.get("name") != _NAME and "name" in row]
-    return [f"{row['name']}{row.get('specifier', '')}" for row in named]

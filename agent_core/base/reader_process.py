@@ -170,7 +170,8 @@ def serve(answer: Callable[[Json, bytes], Iterable[Json]], memory: int) -> None:
     given, out = sys.stdin.buffer, sys.stdout.buffer
     while line := given.readline():
         try:
-            for item in answer(json.loads(line), b"".join(_pieces(given))):
+            sizes = iter(lambda: int(given.readline()), 0)
+            for item in answer(json.loads(line), b"".join(given.read(size) for size in sizes)):
                 _say(out, item)
             last: Json = _END
         except MemoryError:
@@ -179,11 +180,6 @@ def serve(answer: Callable[[Json, bytes], Iterable[Json]], memory: int) -> None:
             last = {"failed": "depth"}
         out.write(_line(last))
         out.flush()
-
-
-def _pieces(given: BinaryIO) -> Iterator[bytes]:
-    while size := int(given.readline()):
-        yield given.read(size)
 
 
 def _say(out: BinaryIO, item: Json) -> None:

@@ -61,8 +61,11 @@ def _with_value(lines: list[str], section: str, name: str, value: Value) -> list
     first, end = _section(lines, section)
     new = f"{name} = {_toml(value)}"
     for at in range(first, end):
-        if re.match(rf"\s*{re.escape(name)}\s*=", lines[at]):
-            return [*lines[:at], new + _comment(lines[at]), *lines[at + 1 :]]
+        line = lines[at]
+        if re.match(rf"\s*{re.escape(name)}\s*=", line):
+            signs = (match.start() for match in re.finditer(r"\s*#", line))
+            comment = next((line[sign:] for sign in signs if _parse(line[:sign]) is not None), "")
+            return [*lines[:at], new + comment, *lines[at + 1 :]]
     if first > len(lines):
         gap = [""] if lines and lines[-1].strip() else []
         return [*lines, *gap, f"[{section}]", new]
@@ -80,14 +83,6 @@ def _section(lines: list[str], section: str) -> tuple[int, int]:
         if re.match(rf"\s*\[\s*{re.escape(section)}\s*\]\s*(#.*)?$", lines[at]):
             return at + 1, next((header for header in headers if header > at), len(lines))
     return len(lines) + 1, len(lines) + 1
-
-
-def _comment(line: str) -> str:
-    """Return the comment at the end of a line with a value, including the space before it."""
-    for match in re.finditer(r"\s*#", line):
-        if _parse(line[: match.start()]) is not None:
-            return line[match.start() :]
-    return ""
 
 
 def _merge(before: dict[str, Any], values: Values) -> dict[str, Any]:  # Any: TOML
