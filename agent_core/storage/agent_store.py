@@ -7,6 +7,7 @@ they are taken. Derived data (the recall index, vectors) is created again by the
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, overload
 
@@ -312,15 +313,11 @@ def _drop_agent(drop: DropAgent, session: SqlSession) -> None:
         leave_threads(session, agent)
         for sql in _ALL_OF_AN_AGENT:
             session.all(sql, agent)
-        agents += [name for name, text in session.all(_RUNS_OF_HELPERS) if _caller(text) == agent]
+        for name, settings in session.all(_RUNS_OF_HELPERS):
+            with suppress(Misfit):  # a foreign row, so it is not a run of an agent
+                if parse_row(settings, dict).get("caller") == agent:
+                    agents.append(name)
     session.vectors.sweep(session)
-
-
-def _caller(settings: str) -> object:
-    try:
-        return parse_row(settings, dict).get("caller")
-    except Misfit:  # a foreign row, so it is not a run of an agent
-        return None
 
 
 def _read(session: SqlSession, agent: str) -> WholeAgent:

@@ -202,7 +202,11 @@ def explain(error: apsw.Error, path: Path) -> StorageError:
             message = f"What is in the state file `{path}` does not let this be saved ({error}). {UNSAVED}"
             fix = "Move the file away if you did not make it: a new one will be created."
         case _:
-            message = f"The state file `{path}` cannot be read or written ({error}; {_free(path)}). {UNSAVED}"
+            try:
+                space = f"{shutil.disk_usage(path.parent).free // 2**20} MiB free"
+            except OSError:
+                space = "its folder cannot be read"
+            message = f"The state file `{path}` cannot be read or written ({error}; {space}). {UNSAVED}"
             fix = "Check the disk, its space and your limits on file size, and try again."
     return StorageError(message, fix=fix)
 
@@ -211,10 +215,3 @@ def explain_os(error: OSError, path: Path) -> StorageError:
     """Return the error for files around the state file that cannot be created or moved."""
     message = f"The state file `{path}` cannot be opened for writing ({error.strerror})."
     return StorageError(message, fix="Make its folder writable for you, or work in another folder.")
-
-
-def _free(path: Path) -> str:
-    try:
-        return f"{shutil.disk_usage(path.parent).free // 2**20} MiB free"
-    except OSError:
-        return "its folder cannot be read"

@@ -305,7 +305,11 @@ def origin(path: Path, sealer: Sealer) -> Literal["own", "foreign", "damaged"]:
     logs = [_marks(Path(f"{path}{suffix}")) for suffix in LOGS]
     if own is None or not stat.S_ISREG(own[0]) or not all(marks in (own, None) for marks in logs):
         return "foreign"
-    return "own" if _holds(path, id.encode()) else "damaged"
+    with _open_file(path) as file:
+        if not os.fstat(file.fileno()).st_size:
+            return "damaged"
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return "own" if content.find(id.encode()) >= 0 else "damaged"
 
 
 def _marks(path: Path) -> tuple[int, int] | None:
@@ -327,11 +331,3 @@ def _begins(path: Path) -> bytes:
 
 def _open_file(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, machine.LOOKING), "rb")
-
-
-def _holds(path: Path, id: bytes) -> bool:
-    with _open_file(path) as file:
-        if not os.fstat(file.fileno()).st_size:
-            return False
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return content.find(id) >= 0

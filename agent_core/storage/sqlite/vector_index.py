@@ -197,8 +197,14 @@ def forget(db: apsw.Connection) -> None:
 def nearest(session: SqliteSession, key: Key, vector: bytes, limit: int) -> list[Hit]:
     """Return the best rows by cosine; in a large lane, only the rows with the most similar signs are compared."""
     index = lane(session, key)
-    if index is None or limit < 1 or trouble(session) or not _is_comparable(session, index, vector):
+    if index is None or limit < 1 or trouble(session):
         return []
+    row = session.one("select length(vector) from vector where lane = ? limit 1", index.id)
+    if row is None:
+        return []
+    if len(vector) != row[0]:
+        asked = f"A vector of {len(vector) // FLOAT} components"
+        raise StorageError(f"{asked} is asked for among vectors of {row[0] // FLOAT}.")
     width = len(vector) // FLOAT
     if has_signs(index, width):
         try:
@@ -207,14 +213,6 @@ def nearest(session: SqliteSession, key: Key, vector: bytes, limit: int) -> list
             with session.transaction():
                 drop(session, bits(index))
     return _nearest(session, index, vector, limit)
-
-
-def _is_comparable(session: SqliteSession, lane: Lane, vector: bytes) -> bool:
-    row = session.one("select length(vector) from vector where lane = ? limit 1", lane.id)
-    if row and len(vector) != row[0]:
-        asked = f"A vector of {len(vector) // FLOAT} components"
-        raise StorageError(f"{asked} is asked for among vectors of {row[0] // FLOAT}.")
-    return row is not None
 
 
 def _nearest(
