@@ -246,7 +246,11 @@ class Programs:
 
     async def run(self, plan: PlannedProgram, record: CallRecord, snapshot: "Snapshot") -> Done:
         """Run a program, and close the record of its call with its value and output or its error."""
-        kept = await _kept_values(record.turn)
+        turn = record.turn
+        rows = [row for row in await turn.store.history(turn.agent, kinds=(KEPT,)) if not row.is_imported]
+        values = rows[-1].payload.get("values") if rows else {}
+        # What programs of the conversation have kept, by name, as JSON.
+        kept = {str(name): str(value) for name, value in values.items()} if isinstance(values, dict) else {}
         program = ProgramText.of(plan.code)
         if not isinstance(program, ProgramText):
             return await record.close(Refused("syntax"), _not_run([program]))
@@ -260,12 +264,12 @@ class Programs:
         job = _job(self._sandbox, plan.code, functions, inner, run.key, run.began, kept)
         outcome: CallOutcome
         try:
-            async with record.turn.ending.interruption:
+            async with turn.ending.interruption:
                 if refusal := await self._approve(run, program):
                     return await record.close(Refused(refusal), refusal)
                 outcome = _sound(await self._sandbox.run(replace(job, on_output=record.tell_printed)))
         except StopRequested:
-            outcome = Unknown() if record.turn.is_handed_back else InterruptedCall()  # it resumes later
+            outcome = Unknown() if turn.is_handed_back else InterruptedCall()  # it resumes later
         return await self._close(run, outcome, kept)
 
     def _functions_of(
@@ -290,7 +294,11 @@ class Programs:
         """Return a run whose start is on disk; an interrupted program keeps its key and journal."""
         turn, text, form = record.turn, _digest(program.code), _digest(program.form())
         before = [row for row in await turn.store.history(turn.agent, kinds=(BEGAN,)) if not row.is_imported]
-        key = self._again.pop(record.call.id, "") or await _cut_before(turn, before, text)
+        key = self._again.pop(record.call.id, "")
+        if not key and before and before[-1].payload.get("text") == text and before[-1].turn != turn.id:
+            last = before[-1].payload  # if it was interrupted, the model requests it again
+            if any(_is_cut(entry, str(last["id"])) for entry in await turn.store.load(before[-1].turn)):
+                key = str(last["program"])
         rows = await turn.store.history(turn.agent, kinds=(BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT)) if key else []
         rows = [row for row in rows if row.payload.get("program") == key and not row.is_imported]
         began = next((float(row.payload["at"]) for row in rows if row.kind == BEGAN), self._clock.now())
@@ -522,13 +530,6 @@ async def _whole(work: Awaitable[list[dict[str, Any]]], turn: Turn) -> list[dict
         raise
 
 
-async def _kept_values(turn: Turn) -> dict[str, str]:
-    """Return the values that programs of the conversation have kept, by name, as JSON."""
-    rows = [row for row in await turn.store.history(turn.agent, kinds=(KEPT,)) if not row.is_imported]
-    values = rows[-1].payload.get("values") if rows else {}
-    return {str(name): str(value) for name, value in values.items()} if isinstance(values, dict) else {}
-
-
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
@@ -539,15 +540,6 @@ def _beginning(run: ProgramRun) -> Entry:
         BEGAN,
         {"id": run.record.call.id, "program": run.key, "at": run.began, "text": run.text, "form": run.form, **approved},
     )
-
-
-async def _cut_before(turn: Turn, rows: Sequence[Entry], text: str) -> str:
-    """Return the key of the last program if it has this text and was interrupted: the model requests it again."""
-    if not rows or rows[-1].payload.get("text") != text or rows[-1].turn == turn.id:
-        return ""
-    before = rows[-1].payload
-    is_cut = any(_is_cut(entry, str(before["id"])) for entry in await turn.store.load(rows[-1].turn))
-    return str(before["program"]) if is_cut else ""
 
 
 async def source_of_last_program(
@@ -641,16 +633,14 @@ def _journal(rows: Sequence[Entry]) -> dict[int, InnerCall]:
         elif row.kind == INNER_GIVEN and number in calls:
             calls[number] = replace(calls[number], reaches=True)
         elif row.kind == INNER_RESULT and number in calls:
-            calls[number] = replace(calls[number], answer=_stored_answer(payload))
+            answer: dict[str, Any] | None = None  # the end of an interrupted call is unknown
+            if payload["outcome"] == "returned":
+                detail = payload["detail"]
+                answer = {"value": read(detail["value"]) if "value" in detail else payload["text"]}
+            elif payload["outcome"] != "interrupted":
+                answer = {"failed": str(payload["text"])}
+            calls[number] = replace(calls[number], answer=answer)
     return calls
-
-
-def _stored_answer(payload: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the answer of a stored result; None if the call was interrupted, so its end is unknown."""
-    if payload["outcome"] == "returned":
-        detail = payload["detail"]
-        return {"value": read(detail["value"]) if "value" in detail else payload["text"]}
-    return None if payload["outcome"] == "interrupted" else {"failed": str(payload["text"])}
 
 
 def _call_text(name: str, arguments: str) -> str:

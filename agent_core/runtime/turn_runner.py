@@ -83,14 +83,6 @@ class TurnOptions:
     restarts: bool = False  # whether an interrupted turn of the user resumes
 
 
-def _is_of_user(inbound: Inbound) -> bool:
-    """Return whether an event continues a turn that the user began: an answer to it, or its restart."""
-    payload = inbound.payload
-    return not payload.get("owes") and (
-        inbound.kind == "answer" or (inbound.kind == "again" and not payload.get("from"))
-    )
-
-
 @dataclass(slots=True)
 class TurnRunner:
     """The runner of one agent's turns; `turn` is the running turn."""
@@ -171,12 +163,14 @@ class TurnRunner:
             parent = options.allowance or SpendingLimits(**limits, where=LIMITS_FROM)
             own = lambda: colleagues.profile.limits  # noqa: E731 - as the file says then
             account = Account(self.name, thread or claimed.id, self.store, own, session.clock, parent)
+        # An answer to a turn that the user began, or its restart, continues it.
+        is_continuation = claimed.event.kind == "answer" or (claimed.event.kind == "again" and not payload.get("from"))
         origin = TurnOrigin(
             thread=thread or claimed.id,
             owes=str(payload.get("owes") or "") if is_between else "",
             hops=int(payload.get("hops") or 0) if is_between else 0,
             is_asked=claimed.event.kind in ("message", "login", "ask", "answer", "handoff", HEARD),
-            is_users=not is_between or _is_of_user(claimed.event),
+            is_users=not is_between or (is_continuation and not payload.get("owes")),
             verify=session.verify and session.style.verify and not any(map(is_reply, self.history)),
             on_behalf_of=options.on_behalf_of or (str(payload.get("from") or "") if is_between else ""),
             trace=str(payload.get("trace") or ""),

@@ -354,7 +354,10 @@ class FileRequests:
                         raise OSError(errno.EXDEV, "")
                     os.replace(asked.real.name, to.real.name, src_dir_fd=folder, dst_dir_fd=folder)
                 case ["truncate", int(size)]:
-                    _truncate(name, folder, _within(_number(size), self._permit.limits.file_size))
+                    size = _within(_number(size), self._permit.limits.file_size)
+                    flags = os.O_WRONLY | machine.NOFOLLOW | machine.NONBLOCK | machine.CLOEXEC
+                    with os.fdopen(os.open(name, flags, dir_fd=folder), "wb") as file:
+                        file.truncate(size)
                 case ["utime"]:
                     os.utime(name, dir_fd=folder, follow_symlinks=False)
                 case _:
@@ -422,14 +425,6 @@ class FileRequests:
                 return end
             case _:
                 raise RequestRefused(f"a file has no {name}")
-
-
-def _truncate(name: str, folder: int, size: int) -> None:
-    descriptor = os.open(name, os.O_WRONLY | machine.NOFOLLOW | machine.NONBLOCK | machine.CLOEXEC, dir_fd=folder)
-    try:
-        os.ftruncate(descriptor, size)
-    finally:
-        os.close(descriptor)
 
 
 def _write(stream: _Stream, data: object, at: object, most: int) -> int:

@@ -30,9 +30,14 @@ def host(text: str) -> str | None:
         return text if text == UNSAID else None
     text = text.lower()
     bare, port = (match[1], match[2]) if (match := _PORT.fullmatch(text)) else (text, "")
-    if (port and int(port) > 0xFFFF) or not (_is_address(bare) or _is_name(bare)):
+    if port and int(port) > 0xFFFF:
         return None
-    return text
+    if _is_address(bare):
+        return text
+    last = bare.rpartition(".")[2]
+    looks_like_number = last.isdecimal() or re.fullmatch(r"0x[0-9a-f]*", last) is not None
+    is_wide = bare.startswith("*.") and bare.count(".") < 2
+    return text if len(bare) <= 253 and _HOST.fullmatch(bare) and not looks_like_number and not is_wide else None
 
 
 def _is_address(bare: str) -> bool:
@@ -42,13 +47,6 @@ def _is_address(bare: str) -> bool:
         return bare == str(ipaddress.IPv4Address(bare))
     except ValueError:
         return False
-
-
-def _is_name(bare: str) -> bool:
-    last = bare.rpartition(".")[2]
-    looks_like_number = last.isdecimal() or re.fullmatch(r"0x[0-9a-f]*", last) is not None
-    is_wide = bare.startswith("*.") and bare.count(".") < 2
-    return len(bare) <= 253 and _HOST.fullmatch(bare) is not None and not looks_like_number and not is_wide
 
 
 def path(text: str) -> str | None:

@@ -196,7 +196,12 @@ class AccessResolver:
                 if not protected.is_relative_to(real) or protected == real:
                     return f"is, or lies in, {name}"
                 return f"holds {name}; what lies beside that can be granted by its own name"
-        return _against_writing(item, real, root) if writes else _against_reading(real)
+        if writes:
+            return _against_writing(item, real, root)
+        if is_state(real):
+            return "is, or lies in, the state of a workspace"
+        path = state_in(real).path
+        return f"holds the state of a workspace: {fence(path)}" if path else ""
 
     def is_kept(self, real: Path) -> bool:
         """Return whether a path is where nothing can ever be granted, so that its contents are not disclosed."""
@@ -232,13 +237,6 @@ def _against_writing(item: str, real: Path, root: Path) -> str:
         return f"lies in a bare repository or another workspace: {fence(str(around))}"
     path = repository_in(real).path
     return f"is a repository or a workspace, or holds one: {fence(path)}" if path else ""
-
-
-def _against_reading(real: Path) -> str:
-    if is_state(real):
-        return "is, or lies in, the state of a workspace"
-    path = state_in(real).path
-    return f"holds the state of a workspace: {fence(path)}" if path else ""
 
 
 def make_path(path: str, *, is_folder: bool) -> None:

@@ -127,9 +127,11 @@ def read_report(requirements: tuple[str, ...], report: Path, output: Sequence[st
         address = urlsplit(info["url"])
         file = Path(unquote(address.path))
         is_here = address.scheme == "file" and file.is_file()
-        reported = info.get("archive_info", {}).get("hashes", {}).get("sha256", "")
-        # pip before 23.1 reports no hash for a local file.
-        pin = Pin.of(name, version, reported or (_sha256(file) if is_here else ""))
+        digest = info.get("archive_info", {}).get("hashes", {}).get("sha256", "")
+        if not digest and is_here:  # pip before 23.1 reports no hash for a local file
+            with file.open("rb") as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        pin = Pin.of(name, version, digest)
         if pin is None or item.get("is_direct"):
             raise PackagesError(f"{fence(f'{name} {version}', 120)} cannot be pinned by a hash.")
         pins.append(pin)
@@ -138,11 +140,6 @@ def read_report(requirements: tuple[str, ...], report: Path, output: Sequence[st
     if len(pins) > _MOST_PINS:
         raise PackagesError(f"{len(pins)} packages would be installed; that is more than {_MOST_PINS}.")
     return Resolution(requirements, tuple(sorted(pins)), known_sizes)
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 _LOCK_NAME = "requirements.lock"

@@ -46,8 +46,11 @@ def normal(value: str) -> set[str]:
 def forms(value: str) -> tuple[str, ...]:
     """Return every form of a value as text, the longest first."""
     results = {form for normal_form in normal(value) for form in _encodings(normal_form)}
-    changing = [form for form in results if not _UNCHANGED.fullmatch(form)]
-    results |= {variant for form in changing for variant in _around(form)}
+    for form in [form for form in results if not _UNCHANGED.fullmatch(form)]:  # in JSON, in a URL and in a `repr`
+        results.update(json.dumps(form, ensure_ascii=wide)[1:-1] for wide in (True, False))
+        for quoted in (quote(form, safe=safe) for safe in ("", "/")):
+            results.update((quoted, _lower_escapes(quoted)))
+        results.add(_inside(repr(form)))
     results |= {line for line in value.splitlines() if len(line) >= _LINE and not line.startswith("-----")}
     return tuple(sorted(results, key=lambda form: (-len(form), form)))
 
@@ -68,20 +71,15 @@ def _encodings(value: str) -> Iterator[str]:
         quoted = quote(value, safe=safe).replace("%20", blank)
         yield from (quoted, _lower_escapes(quoted))
     alone = b64encode(data).decode()
-    cores = [_core(data, before) for before in range(3)]
+    # Within a longer text: the characters that depend on the value alone, at each of the three positions.
+    cores = [
+        b64encode(bytes(before) + data).decode().rstrip("=")[(before * 8 + 5) // 6 : (before + len(data)) * 8 // 6]
+        for before in range(3)
+    ]
     for text in (alone, alone.rstrip("="), *cores):
         yield from (text, text.replace("+", "-").replace("/", "_"))
     yield from (data.hex(), data.hex().upper())
     yield from ("".join(f"%{byte:02x}" for byte in data), "".join(f"%{byte:02X}" for byte in data))
-
-
-def _around(form: str) -> Iterator[str]:
-    """Yield a form in JSON, in a URL and in a `repr`."""
-    yield from (json.dumps(form, ensure_ascii=wide)[1:-1] for wide in (True, False))
-    yield from (
-        quoted for safe in ("", "/") for quoted in (quote(form, safe=safe), _lower_escapes(quote(form, safe=safe)))
-    )
-    yield _inside(repr(form))
 
 
 def _escapes(text: str) -> Iterator[str]:
@@ -102,13 +100,6 @@ def _inside(shown: str) -> str:
 def _lower_escapes(quoted: str) -> str:
     first, *others = quoted.split("%")
     return "%".join([first, *(part[:2].lower() + part[2:] for part in others)])
-
-
-def _core(data: bytes, before: int) -> str:
-    encoded = b64encode(bytes(before) + data).decode().rstrip("=")
-    first = (before * 8 + 5) // 6
-    end = (before + len(data)) * 8 // 6
-    return encoded[first:end]
 
 
 def needed(candidates: Iterable[str]) -> tuple[str, ...]:

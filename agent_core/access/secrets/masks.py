@@ -169,7 +169,11 @@ class Masks:
         self._marks = {
             form: self._mark(names[form], names) for form in sorted(names, key=lambda form: (-len(form), form))
         }
-        self._needed = _by_sign(needed(self._marks))
+        # By an encoding's sign that they contain: most texts have none, so whole groups are skipped.
+        groups: dict[str, list[str]] = {}
+        for form in needed(self._marks):
+            groups.setdefault(next((sign for sign in _SIGNS if sign in form), ""), []).append(form)
+        self._needed = list(groups.items())
         self._plain = {form for value in values for form in normal(value)}
         self._pieces = Pieces(self._marks, self._plain, f"{self._around[0]}…{self._around[1]}")
         self._numbers: dict[object, str] = {number: name for name, value in self._pairs for number in _numbers(value)}
@@ -269,14 +273,6 @@ class Masks:
     def _mark(self, name: str, secret_forms: Iterable[str]) -> str:
         says = f"secret {name}"
         return f"{self._around[0]}{'secret' if any(form in says for form in secret_forms) else says}{self._around[1]}"
-
-
-def _by_sign(secret_forms: Iterable[str]) -> list[tuple[str, list[str]]]:
-    """Group the forms by an encoding's sign that they contain: most texts have none, so whole groups are skipped."""
-    groups: dict[str, list[str]] = {}
-    for form in secret_forms:
-        groups.setdefault(next((sign for sign in _SIGNS if sign in form), ""), []).append(form)
-    return list(groups.items())
 
 
 def _replace_forms(text: str, marked_forms: Found) -> str:

@@ -78,13 +78,10 @@ def ended(plan: GroupPlan, floor: Floor, called: Collection[str]) -> GroupEnd | 
     if run and stop.function and stop.function in called:
         return GroupEnd(f"{last.by} called {stop.function}.")
     own = [speech.text for speech in run if speech.by == last.by][-_TIMES:]
-    if stop.no_progress and len(own) == _TIMES and all(_is_alike(own[-1], text) for text in own[:-1]):
+    words = [{*text[:_COMPARED].casefold().split()} for text in own]
+    is_alike = all(len(words[-1] & other) >= _ALIKE * len(words[-1] | other) for other in words[:-1])
+    if stop.no_progress and len(own) == _TIMES and is_alike:
         return GroupEnd(f"{last.by} said nearly the same {_TIMES} times. Say how they should go on.", is_stuck=True)
     if len(run) >= stop.turns:
         return GroupEnd(f"{len(run)} turns were taken (`stop.turns` in {plan.path}). Say “go on” for more.")
     return None
-
-
-def _is_alike(text: str, other: str) -> bool:
-    words, other_words = ({*one[:_COMPARED].casefold().split()} for one in (text, other))
-    return len(words & other_words) >= _ALIKE * len(words | other_words)
