@@ -131,7 +131,10 @@ def rebuilt(payload: dict[str, Any], messages: Sequence[Message]) -> dict[str, A
 
 def _quotes(before: Summary | None, messages: Sequence[Message], text: str, chars: int) -> list[Sentence]:
     """Return the sentences that a summary needs in addition to its text, or all its sentences if it has no text."""
-    all_sentences = [*_said_before(before), *(one for message in messages for one in _message_sentences(message))]
+    all_sentences = [one for message in messages for one in _message_sentences(message)]
+    if before is not None:  # its quotes of the user still count as the user's
+        quotes = (Sentence(quote, tokens_of(quote), by) for by, quote in before.quotes)
+        all_sentences = [*sentences(before.model_text), *quotes, *all_sentences]
     return lost(all_sentences, text, chars - len(text)) if text else extract(all_sentences, chars)
 
 
@@ -193,13 +196,6 @@ def _cut(text: str, chars: int = _MESSAGE_CHARS) -> str:
 
 def _call_name(call: Call) -> str:
     return one_line(call.name, _NAME_CHARS)
-
-
-def _said_before(summary: Summary | None) -> list[Sentence]:
-    """Return the sentences of the previous summary; its quotes of the user still count as the user's."""
-    if summary is None:
-        return []
-    return [*sentences(summary.model_text), *(Sentence(text, tokens_of(text), by) for by, text in summary.quotes)]
 
 
 def _message_sentences(message: Message) -> list[Sentence]:

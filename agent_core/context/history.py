@@ -64,14 +64,23 @@ def in_part(message: Message, seq: int, chars: int, page_chars: int) -> Message:
             most = page_chars * _GENEROUS
             if len(text) <= most and all(len(call.arguments) <= most for call in calls):
                 return message
-            shorter = tuple(_shorter(call, most) for call in calls)
+            shorter = tuple(
+                call
+                if len(call.arguments) <= most
+                else replace(call, arguments=json.dumps({"left_out": f"{len(call.arguments):,} characters"}))
+                for call in calls
+            )
             return replace(message, text=text if len(text) <= most else _first(text, seq, 0, page_chars), calls=shorter)
         case Answer(_, _, whole):
             text = _first(whole, seq, chars, page_chars)
             return message if text == whole else replace(message, text=text)
         case User(whole, packed) | Notice(whole, packed):
             text = _first(whole, seq, chars, page_chars)
-            return message if text == whole else replace(message, text=text, packed=_repack(packed, text))
+            if text == whole:
+                return message
+            data = read_json(packed, LOOSE) if packed else {}  # an event has another key, and is not packed again
+            repacked = json.dumps({**data, "message": text}, ensure_ascii=False) if "message" in data else ""
+            return replace(message, text=text, packed=repacked)
 
 
 def _first(text: str, seq: int, chars: int, page_chars: int) -> str:
@@ -86,18 +95,6 @@ def _first(text: str, seq: int, chars: int, page_chars: int) -> str:
 def _size(page_chars: int) -> int:
     """Return how much of a text fits on a page with the text around it."""
     return max(page_chars - _AROUND, _AROUND)
-
-
-def _repack(packed: str, text: str) -> str:
-    """Return a packed message with another text; "" for an event, which uses another key."""
-    data = read_json(packed, LOOSE) if packed else {}
-    return json.dumps({**data, "message": text}, ensure_ascii=False) if "message" in data else ""
-
-
-def _shorter(call: Call, most: int) -> Call:
-    if len(call.arguments) <= most:
-        return call
-    return replace(call, arguments=json.dumps({"left_out": f"{len(call.arguments):,} characters"}))
 
 
 class PageReader:

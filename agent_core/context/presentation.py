@@ -11,7 +11,6 @@ from agent_core.functions.answers import CallReport
 from agent_core.functions.service.call_records import FunctionStatistics
 from agent_core.functions.service.change_texts import ReloadReport
 from agent_core.functions.service.function_facts import (
-    Coverage,
     FunctionDetails,
     FunctionListing,
     FunctionTestReport,
@@ -24,7 +23,6 @@ from sandbox.wire.lines import bare_lines
 
 if TYPE_CHECKING:
     from agent_core.functions.gate import ExampleResult
-    from agent_core.functions.gate.verdict import Survivor
     from agent_core.functions.search import SearchReport
 
 PAGE = 40
@@ -104,31 +102,22 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
         f"{_versions(kept)} of its module {'is' if kept == 1 else 'are'} kept.",
         *_confirmed_lines(details.verdict.confirmed if details.verdict else ()),
         *([f"Not checked to the end: {one_line('; '.join(late), 600)}."] if late else []),
-        *_coverage(details.coverage),
-        *_survivors(details.survivors),
     ]
+    coverage = details.coverage
+    if missed := ", ".join(map(str, coverage.missed[:20])):
+        lines.append(f"Its examples reach {coverage.reached} of {coverage.lines} lines; none reaches: {missed}.")
+    if details.survivors:
+        lines.append("No example of it notices if its body is changed so:")
+        lines += [
+            f"{block(row.diff, 400)}\nNoticed by {one_line(row.kind_of_example, 300)}." for row in details.survivors
+        ]
+        lines.append("Keep such examples with add_example.")
     return "\n".join(lines)
-
-
-def _coverage(coverage: Coverage) -> list[str]:
-    """Return the lines that no example reaches, if any."""
-    if not coverage.missed:
-        return []
-    missed = ", ".join(map(str, coverage.missed[:20]))
-    return [f"Its examples reach {coverage.reached} of {coverage.lines} lines; none reaches: {missed}."]
 
 
 def _confirmed_lines(calls: Sequence[str]) -> list[str]:
     """Return the examples that are weaker evidence, if any."""
     return [f"Taken as they came back, not as predicted: {'; '.join(map(fence, calls))}."] if calls else []
-
-
-def _survivors(survivors: Sequence["Survivor"]) -> list[str]:
-    """Return the changes that its examples would not detect, and what to do about it."""
-    if not survivors:
-        return []
-    shown = [f"{block(row.diff, 400)}\nNoticed by {one_line(row.kind_of_example, 300)}." for row in survivors]
-    return ["No example of it notices if its body is changed so:", *shown, "Keep such examples with add_example."]
 
 
 def history(history: FunctionHistory) -> str:

@@ -4,7 +4,7 @@ Pure: the part of a summary that the program can create without a model.
 """
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,14 +42,14 @@ class Sentence:
 
 def sentences(text: str, by: str = "") -> list[Sentence]:
     """Return the sentences of a text, with long ones cut around the facts in them."""
-    pieces = (match[0].strip(" \t-*•") for match in _SENTENCE.finditer(text))
-    return [_sentence(piece, by) for piece in pieces if piece and _LEFT_OUT not in piece]
-
-
-def _sentence(text: str, by: str) -> Sentence:
-    tokens = tokens_of(text)
-    clipped = _clip(text, tokens)
-    return Sentence(clipped if by == USER else harmless(clipped), tokens, by)
+    result = []
+    for match in _SENTENCE.finditer(text):
+        piece = match[0].strip(" \t-*•")
+        if piece and _LEFT_OUT not in piece:
+            tokens = tokens_of(piece)
+            clipped = _clip(piece, tokens)
+            result.append(Sentence(clipped if by == USER else harmless(clipped), tokens, by))
+    return result
 
 
 def tokens_of(sentence: str) -> frozenset[str]:
@@ -65,7 +65,12 @@ def lost(all_sentences: Sequence[Sentence], summary: str, room_chars: int) -> li
         {token.casefold() for token in (*tokens_of(summary), *_WORD.findall(summary))},
     )
     all_tokens = {token for sentence in all_sentences for token in sentence.tokens}
-    missing = {token for token in all_tokens if not _is_in(token.casefold(), summary_text, words)}
+    # A token is in the summary as a word, or anywhere if it has more than letters and digits.
+    missing = {
+        token
+        for token in all_tokens
+        if (folded := token.casefold()) not in words and (folded.isalnum() or folded not in summary_text)
+    }
     chosen: dict[int, Sentence] = {}
     for place in _by_worth(all_sentences, missing):
         sentence = all_sentences[place]
@@ -87,11 +92,6 @@ def extract(all_sentences: Sequence[Sentence], room_chars: int) -> list[Sentence
             chosen[sentence] = None
             remaining -= len(sentence.line) + 3
     return [sentence for sentence in dict.fromkeys(all_sentences) if sentence in chosen]
-
-
-def _is_in(token: str, text: str, words: Collection[str]) -> bool:
-    """Check whether a token is in the text: as a word, or anywhere if it has more than letters and digits."""
-    return token in words or (not token.isalnum() and token in text)
 
 
 def _by_worth(all_sentences: Sequence[Sentence], missing: Iterable[str]) -> list[int]:
