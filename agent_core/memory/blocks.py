@@ -249,12 +249,6 @@ def _receipt(changed: Sequence[BlockDifference]) -> Receipt:
     return receipt
 
 
-def _spoken(result: Any) -> str:  # Any: the result of a user's method
-    if result is None or isinstance(result, str):
-        return result or ""
-    return json.dumps(result, ensure_ascii=False, default=str)
-
-
 def _reads_now(block: Block, before: BlockRow | None = None) -> str:
     """Return the current text of a changed block; its text or another field may have changed."""
     size = f"{len(block.text):,} of {block.limit:,} characters"
@@ -349,7 +343,9 @@ class Blocks:
             return Plan(str(error) if own else f"{type(error).__name__}: {error}", "refused"), ()
         if lost_lines := lost(request.seen, memory, after):
             return Plan(_refusal_to_lose(lost_lines, request.seen, memory), "refused"), ()
-        texts = [_spoken(result), *(_reads_now(after[one.after.label], one.before) for one in changed if one.after)]
+        if result is not None and not isinstance(result, str):
+            result = json.dumps(result, ensure_ascii=False, default=str)
+        texts = [result, *(_reads_now(after[one.after.label], one.before) for one in changed if one.after)]
         text, settled = "\n".join(filter(None, texts)) or "Nothing was changed.", frozenset[str]()
         if by == "agent" and not request.is_plain:
             near = [line for change in changed if (line := await self._near(change))]

@@ -102,7 +102,12 @@ def _span(phrase: str, now: float, language: str) -> TimeMention | None:
     """Return the whole day, week, month or year that a phrase means, or the minute if it names one."""
     try:
         if match := _ISO.fullmatch(phrase.strip()):
-            start, end = _iso([int(part or 0) for part in match.groups()])
+            year, month, day, hour, minute = (int(part or 0) for part in match.groups())
+            if day:
+                start = datetime(year, month, day, hour, minute)
+                end = start + (timedelta(minutes=1) if hour or minute else timedelta(days=1))
+            else:
+                start, end = _month(datetime(year, month, 1))
             return TimeMention(start.timestamp(), end.timestamp(), phrase)
         parser = import_module("dateparser.date").DateDataParser
         data = parser([language] if language else None, settings=_settings(now)).get_date_data(phrase)
@@ -114,14 +119,6 @@ def _span(phrase: str, now: float, language: str) -> TimeMention | None:
         return TimeMention(start.timestamp(), end.timestamp(), phrase, start.month if any_year else 0)
     except (ValueError, OverflowError, OSError):  # the year 0
         return None
-
-
-def _iso(parts: list[int]) -> Days:
-    year, month, day, hour, minute = parts
-    if not day:
-        return _month(datetime(year, month, 1))
-    start = datetime(year, month, day, hour, minute)
-    return start, start + (timedelta(minutes=1) if hour or minute else timedelta(days=1))
 
 
 def _settings(now: float) -> dict[str, Any]:  # Any: dateparser's settings

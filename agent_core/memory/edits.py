@@ -130,27 +130,21 @@ def _replace(text: str, span: _Span, new: str) -> Edited:
     old = text[start:end]
     new_lines = touched.split("\n") if new else _tidy(touched)
     number = len(before) + 1
-    if old == "\n".join(new_lines) or _reads_so(text, span, new):
+    replaced = text[slice(*span)]
+    # The new text contains the old one and already exists, as for "is" → "is not" requested twice.
+    is_there = bool(new) and replaced in new and text.startswith(new, max(span[0] - new.index(replaced), 0))
+    if old == "\n".join(new_lines) or is_there:
         hint = "What is to change in it has to be in new_content."
         return Edited(text.split("\n"), f"Line {number} reads so already: {shown(old)}. {hint}")
     others = [*before, *after]
     known = _places(others)
     fresh = [line for line in new_lines if normalized(line) not in known]
-    return Edited([*before, *fresh, *after], _change_summary(number, old, new_lines, fresh))
-
-
-def _reads_so(text: str, span: _Span, new: str) -> bool:
-    """Check whether the new text contains the old one and already exists, as for "is" → "is not" requested twice."""
-    old = text[slice(*span)]
-    return bool(new) and old in new and text.startswith(new, max(span[0] - new.index(old), 0))
-
-
-def _change_summary(number: int, old: str, new_lines: list[str], fresh: list[str]) -> str:
-    if not new_lines:
-        return f"Removed line {number}: {shown(old)}."
-    if not fresh:
-        return f"Removed line {number}: {shown(old)}. What was to stand there, another line says already."
-    return f"Line {number} was {shown(old)} and is {shown(' / '.join(fresh))}."
+    if fresh:
+        summary = f"Line {number} was {shown(old)} and is {shown(' / '.join(fresh))}."
+    else:
+        instead = " What was to stand there, another line says already." if new_lines else ""
+        summary = f"Removed line {number}: {shown(old)}.{instead}"
+    return Edited([*before, *fresh, *after], summary)
 
 
 def _tidy(line: str) -> list[str]:

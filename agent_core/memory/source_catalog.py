@@ -166,15 +166,13 @@ class Sources:
             pass
 
     def _passages(self, row: DocumentRow, cut: Cut, start: int, end: int) -> SavePassages:
-        chunks, passage = enumerate(cut.chunks[start:end], start), self._archival.passage
-        rows = ((n, chunk.text, one_line(chunk.place), _id(row.hash, n, chunk.text)) for n, chunk in chunks)
-        return SavePassages(tuple(passage(text, row.name, place, row.hash, n, id=id) for n, text, place, id in rows))
-
-
-def _id(document: str, n: int, text: str) -> str:
-    """Return a deterministic id for a passage, in the form of a UUIDv8 (RFC 9562)."""
-    digits = hashlib.sha256(f"{document}:{n}:{text}".encode()).hexdigest()
-    return f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"
+        passages = []
+        for n, chunk in enumerate(cut.chunks[start:end], start):
+            digits = hashlib.sha256(f"{row.hash}:{n}:{chunk.text}".encode()).hexdigest()
+            # The same text gets the same id, in the form of a UUIDv8 (RFC 9562).
+            id = f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"
+            passages.append(self._archival.passage(chunk.text, row.name, one_line(chunk.place), row.hash, n, id=id))
+        return SavePassages(tuple(passages))
 
 
 def _matching_documents(source: str, rows: Sequence[DocumentRow]) -> Sequence[DocumentRow]:

@@ -346,7 +346,9 @@ class EndpointModel:
     async def _batch(self, connection: "Connection", texts: list[str]) -> list[bytes]:
         body = {"model": self._model, "input": texts}
         try:
-            return _vectors(await connection.ask("/embeddings", body, timeout_s=_REQUEST_S), len(texts))
+            answer: Any = await connection.ask("/embeddings", body, timeout_s=_REQUEST_S)  # Any: JSON
+            rows = sorted(answer["data"], key=lambda row: row["index"])
+            return [_unit(row["embedding"]) for row, _ in zip(rows, texts, strict=True)]
         except ModelError as error:
             raise self._unavailable(error.message) from error
         except (ValueError, LookupError, TypeError, OverflowError) as error:
@@ -355,13 +357,6 @@ class EndpointModel:
     def _unavailable(self, why: str) -> EmbeddingUnavailable:
         fix = "Check `embedding_model` and the endpoint, or set `[memory] embedding` to `wordllama`."
         return EmbeddingUnavailable(f"`{self._model}` cannot embed at {self._url}: {why}.", fix=fix)
-
-
-def _vectors(answer: Any, count: int) -> list[bytes]:  # Any: JSON
-    rows = sorted(answer["data"], key=lambda row: row["index"])
-    if len(rows) != count:
-        raise ValueError("another number of vectors than of texts")
-    return [_unit(row["embedding"]) for row in rows]
 
 
 def _unit(vector: Any) -> bytes:  # Any: JSON

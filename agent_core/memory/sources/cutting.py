@@ -93,7 +93,11 @@ class _Piece:
 
 def cut(source: SourceParts) -> Iterator[Chunk]:
     """Yield the chunks of a source in order; together they contain every visible word of it."""
-    return (chunk for pieces in _join_pieces(source) if (chunk := _chunk(pieces)).text.strip())
+    for pieces in _join_pieces(source):
+        text = "\n".join(filter(None, [pieces[0].lead, *(piece.text for piece in pieces)]))
+        chunk = Chunk(*(_UNSEEN.sub("", _UNFIT.sub(" ", each)) for each in (text, _place(pieces))))
+        if chunk.text.strip():
+            yield chunk
 
 
 def _join_pieces(source: SourceParts) -> Iterator[list[_Piece]]:
@@ -113,18 +117,17 @@ def _join_pieces(source: SourceParts) -> Iterator[list[_Piece]]:
         yield pieces
 
 
-def _chunk(pieces: list[_Piece]) -> Chunk:
-    text = "\n".join(filter(None, [pieces[0].lead, *(piece.text for piece in pieces)]))
-    return Chunk(*(_UNSEEN.sub("", _UNFIT.sub(" ", each)) for each in (text, _place(pieces))))
-
-
 def spans(text: str, longest: int) -> Iterator[tuple[int, int]]:
     """Yield the spans of a text, each at most `longest`; a span after a cut within a paragraph repeats a sentence."""
     start = 0
     while len(text) - start > longest:
         end, separator = _break(text, start, longest)
         yield start, end
-        start = _back(text, start, end) if separator in _IN_A_PARAGRAPH else end
+        begin = 0
+        if separator in _IN_A_PARAGRAPH:  # back to the last sentence, if it is short and not the whole piece
+            low = max(end - _OVERLAP, start + _LEAST)
+            begin = max(text.rfind(mark, low, end - len(mark)) for mark in _IN_A_PARAGRAPH)
+        start = begin + 2 if begin > 0 else end
     yield start, len(text)
 
 
@@ -138,13 +141,6 @@ def _break(text: str, start: int, longest: int) -> tuple[int, str]:
         if at > start:
             return at + len(separator), separator
     return latest, ""
-
-
-def _back(text: str, start: int, end: int) -> int:
-    """Return the start of the last sentence before `end`, if it is short and not the whole piece; else `end`."""
-    low = max(end - _OVERLAP, start + _LEAST)
-    begins = [text.rfind(mark, low, end - len(mark)) for mark in _IN_A_PARAGRAPH]
-    return max(begins) + 2 if max(begins) > 0 else end
 
 
 def _pieces(part: SourcePart) -> Iterator[_Piece]:

@@ -101,13 +101,19 @@ _LONGEST_CELL: Final = 1 << 20
 
 def table(text: str, delimiter: str = "") -> SourceParts:
     """Return the rows, numbered from 1 below the header, which precedes each chunk of them."""
+    if not delimiter:  # the one that splits each of the first lines into the most columns
+        first = [line for line in text[:_TABLE_SAMPLE].split("\n")[:20] if line.strip()]
+        first = first[:-1] if len(first) > 2 else first
+        delimiter = max(_DELIMITERS, key=lambda mark: min((line.count(mark) for line in first), default=0))
     csv.field_size_limit(_LONGEST_CELL)
     try:
-        lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter or _delimiter(text))
+        lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
         rows = [row for line in lines if any(row := [" ".join(cell.split()) for cell in line])]
     except csv.Error as error:
         return _as_text(text, f"It is not a table that can be read ({error}); read as text.")
-    header = " | ".join(rows[0]) if rows and _is_header(rows[0]) else ""
+    top = rows[0] if rows else []
+    is_header = len(top) > 1 and not any(_NUMBER.fullmatch(cell) for cell in top) and len({*top}) == len(top)
+    header = " | ".join(top) if is_header else ""
     body = rows[1:] if header and len(rows) > 1 else rows
     lead = header if body is not rows else ""
     if len(lead) > GOAL // 3:  # too long to precede each chunk: it becomes a row
@@ -115,17 +121,6 @@ def table(text: str, delimiter: str = "") -> SourceParts:
     return SourceParts(
         tuple(SourcePart(" | ".join(row), "", "row", number, lead) for number, row in enumerate(body, 1)), GOAL
     )
-
-
-def _delimiter(text: str) -> str:
-    """Return the delimiter that splits each of the first lines into the most columns."""
-    lines = [line for line in text[:_TABLE_SAMPLE].split("\n")[:20] if line.strip()]
-    lines = lines[:-1] if len(lines) > 2 else lines
-    return max(_DELIMITERS, key=lambda mark: min((line.count(mark) for line in lines), default=0))
-
-
-def _is_header(row: list[str]) -> bool:
-    return len(row) > 1 and not any(_NUMBER.fullmatch(cell) for cell in row) and len({*row}) == len(row)
 
 
 _BLOCKS: Final = """

@@ -131,25 +131,20 @@ def places(where: str, name: str = "") -> list[SourcePlace]:
     if "://" in where.partition("?")[0]:
         raise Unreadable(f"{where} is not a URL that can be fetched.", fix="Only http:// and https:// are.")
     path = expand_home(where)
-    called = name or _name_of(path)
+    if not name:  # the path as it was typed, relative if it is below the current folder
+        whole, folder = Path(os.path.abspath(path)), Path.cwd()  # noqa: PTH100 - a link keeps the name that was given
+        name = (whole.relative_to(folder) if whole.is_relative_to(folder) else whole).as_posix()
     if not path.is_dir():
-        return [SourcePlace(called, str(path))]
+        return [SourcePlace(name, str(path))]
     files = [
         SourcePlace(
-            f"{called}/{inside.as_posix()}" if called != "." else inside.as_posix(), str(path / inside), is_found=True
+            f"{name}/{inside.as_posix()}" if name != "." else inside.as_posix(), str(path / inside), is_found=True
         )
         for inside in sorted(_files(path))
     ]
     if not files:
         raise Unreadable(f"{where} holds no file.", fix="Hidden files and folders are left out.")
     return files
-
-
-def _name_of(path: Path) -> str:
-    """Return the path as it was typed, relative if it is below the current folder."""
-    whole = Path(os.path.abspath(path))  # noqa: PTH100 - a link keeps the name that was given
-    folder = Path.cwd()
-    return (whole.relative_to(folder) if whole.is_relative_to(folder) else whole).as_posix()
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -67,7 +67,11 @@ def _lines(text: str) -> Iterator[_Line]:
         level, title = (0, "") if fence or is_under else _heading(line, following)
         yield _Line(line, level, title, bool(level) or is_under)
         is_under = bool(level) and not _HEADING.fullmatch(line[:_LONGEST_HEADING])
-        fence = _open_fence(line, fence)
+        match = _FENCE.match(line)
+        if not fence:
+            fence = match[1] if match else ""
+        elif match and match[1].startswith(fence) and not line.strip().strip(fence[0]):
+            fence = ""
 
 
 def _heading(line: str, following: str) -> tuple[int, str]:
@@ -78,15 +82,6 @@ def _heading(line: str, following: str) -> tuple[int, str]:
     if under and is_text and len(under[1]) > 1:
         return (1 if under[1][0] == "=" else 2), line.strip()
     return 0, ""
-
-
-def _open_fence(line: str, fence: str) -> str:
-    """Return the fence that is open after this line."""
-    match = _FENCE.match(line)
-    if not fence:
-        return match[1] if match else ""
-    is_end = match and match[1].startswith(fence) and not line.strip().strip(fence[0])
-    return "" if is_end else fence
 
 
 def _paragraphs(text: str) -> Iterator[str]:
@@ -118,7 +113,12 @@ def python(text: str) -> SourceParts:
     lines = bare_lines(text)
     starts = sorted({0: "", **dict(_starts(tree.body, lines, 0, ""))}.items())
     ends = [*(start for start, _ in starts[1:]), len(lines)]
-    return SourceParts(tuple(_part(lines, begin, end, name) for (begin, name), end in zip(starts, ends, strict=True)))
+    parts = []
+    for (begin, name), end in zip(starts, ends, strict=True):
+        own = lines[begin:end]
+        head = next((line for line in own if line.lstrip().startswith(("def ", "class ", "async "))), "")
+        parts.append(SourcePart("\n".join(own) + "\n", name, "line", begin + 1, head.rstrip() if name else ""))
+    return SourceParts(tuple(parts))
 
 
 def split_blocks(text: str) -> SourceParts:
@@ -151,9 +151,3 @@ def _starts(body: Sequence[ast.stmt], lines: Sequence[str], after: int, within: 
         elif isinstance(before, _KINDS):
             yield after, ""
         before = node
-
-
-def _part(lines: Sequence[str], begin: int, end: int, name: str) -> SourcePart:
-    text = "\n".join(lines[begin:end]) + "\n"
-    head = next((line for line in lines[begin:end] if line.lstrip().startswith(("def ", "class ", "async "))), "")
-    return SourcePart(text, name, "line", begin + 1, head.rstrip() if name else "")
