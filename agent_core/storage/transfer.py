@@ -40,8 +40,8 @@ def _table(name: str, key: str, columns: str, *, numbered: bool = False) -> _Tab
     return _Table(name, tuple(key.split()), tuple(columns.split()), numbered)
 
 
-# Referenced tables come first. An event refers to the turn that took it, and the turn to the event that began it: see
-# `_take_events`.
+# Referenced tables come first. An event refers to the turn that took it, and the turn to the event that began it: which
+# turn took an event is copied last.
 _TABLES: Final = (
     _table("text", "hash", "text"),
     _table("manifest", "module", "version"),
@@ -116,8 +116,15 @@ async def copy_store(
         hear(table.name)
         await _copy_table(source_store, target_store, table)
     hear("vectors")
-    await _take_events(source_store, target_store)
-    await _copy_vectors(source_store, target_store)
+    taken = await source_store._read(lambda session: session.all(_TAKEN))
+    for start in range(0, len(taken), BATCH):
+        part = taken[start : start + BATCH]
+        await target_store._write(lambda session: session.many("update event set turn = ? where seq = ?", part))  # noqa: B023 awaited at once
+    for lane in await source_store._read(lambda session: session.all(_LANES)):
+        last = 0
+        while rows := await source_store._read(lambda session: session.all(_VECTORS, *lane, last, BATCH)):  # noqa: B023 awaited at once
+            await target_store._write(lambda session: session.vectors.save(session, Key(*lane), rows))  # noqa: B023 as above
+            last = rows[-1][0]
     await target_store._write(lambda session: session.postings.rebuild(session))
     hear("comparison")
     return await _compare(source_store, target_store)
@@ -149,21 +156,6 @@ def _batch(session: SqlSession, table: _Table, last: Row | None) -> list[Row]:
     after = f"where ({key}) > ({', '.join('?' * len(table.key))})" if last is not None else ""
     sql = f"select {', '.join(table.all)} from {table.name} {after} order by {key} limit {BATCH}"  # noqa: S608  (our own names)
     return session.all(sql, *(last or ()))
-
-
-async def _take_events(tables: Tables, other_tables: Tables) -> None:
-    taken = await tables._read(lambda session: session.all(_TAKEN))
-    for start in range(0, len(taken), BATCH):
-        part = taken[start : start + BATCH]
-        await other_tables._write(lambda session: session.many("update event set turn = ? where seq = ?", part))  # noqa: B023 awaited at once
-
-
-async def _copy_vectors(tables: Tables, other_tables: Tables) -> None:
-    for lane in await tables._read(lambda session: session.all(_LANES)):
-        last = 0
-        while rows := await tables._read(lambda session: session.all(_VECTORS, *lane, last, BATCH)):  # noqa: B023 awaited at once
-            await other_tables._write(lambda session: session.vectors.save(session, Key(*lane), rows))  # noqa: B023 as above
-            last = rows[-1][0]
 
 
 async def _compare(tables: Tables, other_tables: Tables) -> dict[str, int]:
