@@ -249,12 +249,13 @@ class HelperLibrary:
     ) -> events.FunctionsChanged | None:
         """Return the differences from the earlier helpers and problems, or None."""
         now = self._helpers
-        news = {
-            str(problem): _line_at(problem.where, texts[name])
-            for name, found in self._problems.items()
-            for problem in found
-            if problem not in told.get(name, ())
-        }
+        news: dict[str, str] = {}
+        for name, problems in self._problems.items():
+            lines = bare_lines(text) if isinstance(text := texts[name], str) else []
+            for problem in problems:
+                if problem not in told.get(name, ()):
+                    at = problem.where.line
+                    news[str(problem)] = lines[at - 1].rstrip()[:400] if 0 < at <= len(lines) else ""
         change = events.FunctionsChanged(
             turn="",
             loaded=tuple(sorted(now.keys() - before.keys())),
@@ -378,8 +379,3 @@ def _text(root: Path, name: str) -> str | Problem:
         return Problem("unreadable", "the file is not UTF-8", where, "save it as UTF-8")
     except OSError as error:
         return Problem("unreadable", f"the file cannot be read: {error}", where, "put a plain file in its place")
-
-
-def _line_at(place: Place, text: str | Problem) -> str:
-    lines = bare_lines(text) if isinstance(text, str) else []
-    return lines[place.line - 1].rstrip()[:400] if 0 < place.line <= len(lines) else ""

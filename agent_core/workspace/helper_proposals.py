@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from .helper_file import Helper, written
+from .helper_file import written
 
 if TYPE_CHECKING:
     from agent_core.registry.registry import Snapshot
@@ -46,9 +46,13 @@ async def proposals(library: "HelperLibrary", store: "CallStore", snapshot: "Sna
         if turns:
             calls[name] = turns
     served = await store.requests_served(_REQUESTS)
-    drafts = [_draft(cluster, calls, served, snapshot) for cluster in clusters({n: set(t) for n, t in calls.items()})]
-    there = library.helpers.values()
-    return [draft for draft in drafts if not any(_has(helper, draft, snapshot) for helper in there)]
+    drafts = []
+    for cluster in clusters({name: set(turns) for name, turns in calls.items()}):
+        draft = _draft(cluster, calls, served, snapshot)
+        needed = [snapshot.functions[name] for name in draft.functions]
+        if not any(all(map(helper.may_call, needed)) for helper in library.helpers.values()):
+            drafts.append(draft)
+    return drafts
 
 
 def clusters(turns: Mapping[str, Set[str]]) -> list[tuple[str, ...]]:
@@ -104,7 +108,3 @@ def _draft(
         tuple(requests[-_REQUESTS:]),
         written(table),
     )
-
-
-def _has(helper: Helper, proposal: HelperProposal, snapshot: "Snapshot") -> bool:
-    return all(helper.may_call(snapshot.functions[name]) for name in proposal.functions)

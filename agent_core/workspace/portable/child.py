@@ -11,7 +11,7 @@ from agent_core.base.reader_process import serve
 from agent_core.base.untrusted import one_line, shorten
 from agent_core.memory.block import POSITIONS
 from agent_core.memory.words import indexed
-from agent_core.storage import Entry, SectionRow, WholeAgent, WholeTurn, text_names
+from agent_core.storage import Entry, SectionRow, WholeAgent, text_names
 
 from .document import FORMAT
 from .inward import agent_of
@@ -80,7 +80,10 @@ def agents_in(text: str, context: ReadingContext) -> Iterator[tuple[WholeAgent, 
     """
     for whole, report in _agents(text, context):
         # Drop references to texts that are not in the file: a hash must not fetch a text of the workspace.
-        turns = tuple(_with_own_texts(turn, whole.texts, report) for turn in whole.turns)
+        turns = tuple(
+            replace(turn, entries=tuple(_without_others(entry, whole.texts, report) for entry in turn.entries))
+            for turn in whole.turns
+        )
         closed = _close_turn(replace(whole, turns=turns), report)
         yield replace(closed, sections=fitted(closed.sections, report)), report
 
@@ -144,12 +147,6 @@ def _close_turn(whole: WholeAgent, report: AgentReport) -> WholeAgent:
     report.took("calls without an answer", "calls answered as unknown", len(answers))
     last = replace(turn, state=IMPORTED, ended=ended, entries=(*turn.entries, *answers))
     return replace(whole, turns=(*whole.turns[:-1], last))
-
-
-def _with_own_texts(turn: WholeTurn, texts: Collection[str], report: AgentReport) -> WholeTurn:
-    if all(name in texts for entry in turn.entries for name in text_names(entry)):
-        return turn
-    return replace(turn, entries=tuple(_without_others(entry, texts, report) for entry in turn.entries))
 
 
 def _without_others(entry: Entry, texts: Collection[str], report: AgentReport) -> Entry:

@@ -120,14 +120,10 @@ def path_of(place: Sequence[int | str]) -> str:
     for at, part in enumerate(place):
         if isinstance(part, int):
             path += f"[{part}]"
-        elif not _is_shape(part, place[:at]):
+        # The other parts name a shape that was tried instead of a position in the file.
+        elif part not in _FORMS and not (part in _TAGS and at > 1 and place[at - 2] == "entries"):
             path += f".{one_line(part, 60)}" if path else one_line(part, 60)
     return path
-
-
-def _is_shape(part: str, before: Sequence[int | str]) -> bool:
-    """Check whether a part names a shape that was tried instead of a position in the file."""
-    return part in _FORMS or (part in _TAGS and len(before) > 1 and before[-2] == "entries")
 
 
 Words = Callable[[str, float | None, Sequence[str]], str]

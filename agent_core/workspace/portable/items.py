@@ -10,7 +10,6 @@ from pydantic import TypeAdapter
 from agent_core.storage import (
     BlockChange,
     DocumentRow,
-    Entry,
     EntryText,
     Made,
     PassageRow,
@@ -81,7 +80,12 @@ def items_of(whole: WholeAgent, report: AgentReport) -> Iterator[Item]:
         yield _item("block", replace(block, history=()))
     for turn in whole.turns:
         yield from (_item("event", _as_text(event)) for event in turn.events)
-        yield from (_item("entry", _line(entry)) for entry in turn.entries)
+        for entry in turn.entries:
+            payload, upto = entry.payload, None
+            if entry.kind == "summary":
+                upto = payload["upto"]
+                payload = {key: value for key, value in payload.items() if key != "upto"}
+            yield _item("entry", Line(entry.kind, dump(payload), entry.at, upto))
         yield _item("turn", replace(turn, events=(), entries=()))
     yield from (_item("waiting", _as_text(event)) for event in whole.inbox)
     for name, parts in (("section", whole.sections), ("passage", whole.passages), ("document", whole.documents)):
@@ -98,14 +102,6 @@ def _item(name: str, part: object) -> Item:
 
 def _as_text(event: WholeEvent) -> WholeEvent:
     return replace(event, payload=dump(event.payload))
-
-
-def _line(entry: Entry) -> Line:
-    payload, upto = entry.payload, None
-    if entry.kind == "summary":
-        upto = payload["upto"]
-        payload = {key: value for key, value in payload.items() if key != "upto"}
-    return Line(entry.kind, dump(payload), entry.at, upto)
 
 
 class Arriving:

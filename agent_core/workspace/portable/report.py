@@ -57,18 +57,12 @@ def _add(lines: Counter[tuple[str, str]], key: tuple[str, str], count: int) -> N
 
 def waiting_of(inbox: Sequence["WholeEvent"]) -> list[dict[str, str]]:
     """Return the first events of an inbox, each with its kind and its text on one line."""
-    return [
-        {
-            "kind": one_line(event.kind, 40),
-            "text": one_line(_saying(event.payload)),
-        }
-        for event in inbox[:SHOWN]
-    ]
-
-
-def _saying(payload: dict[str, Any] | str) -> str:  # Any: JSON
-    said = payload if isinstance(payload, dict) else {}
-    return str(said.get("text") or said.get("reason") or "")
+    rows = []
+    for event in inbox[:SHOWN]:
+        said = event.payload if isinstance(event.payload, dict) else {}
+        text = str(said.get("text") or said.get("reason") or "")
+        rows.append({"kind": one_line(event.kind, 40), "text": one_line(text)})
+    return rows
 
 
 class AgentFileError(KnapperError):
