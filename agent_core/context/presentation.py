@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agent_core.base.events import Quarantined
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
 from agent_core.functions.answers import CallReport
@@ -91,9 +90,14 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
     reached = one_line(reach_words(details.reach), 400)
     granted = details.grants.sentences()
     late = details.verdict.late if details.verdict else ()  # the gate's stages that it has not passed
-    lines = [
-        f"`{function.name}` in {function.path}, standing {details.standing}; {reached}.",
-        *_quarantine(details.quarantine),
+    lines = [f"`{function.name}` in {function.path}, standing {details.standing}; {reached}."]
+    if (quarantined := details.quarantine) is not None:
+        back = "rollback_function, " if len(quarantined.ways) > 1 else ""
+        failed = "; ".join(fence(failure, 160) for failure in quarantined.failures)
+        lines.append(
+            f"It kept failing, so you cannot call it: {failed}. Fix it with edit_function, {back}or tell the user."
+        )
+    lines += [
         block(_numbered_lines(details.source, function.line), _MAX_SOURCE),
         _schema(schema),
         *_statistics(details.statistics),
@@ -186,14 +190,6 @@ def _example(result: "ExampleResult") -> str:
     printed = f" and printed {fence(result.printed)}" if result.printed else ""
     expected = "" if result.agreed else f", expected {fence(result.expected)}"
     return f"- {word}: {fence(result.call)} gave {fence(result.value)}{printed}{expected}"
-
-
-def _quarantine(quarantined: Quarantined | None) -> list[str]:
-    if quarantined is None:
-        return []
-    back = "rollback_function, " if len(quarantined.ways) > 1 else ""
-    failed = "; ".join(fence(failure, 160) for failure in quarantined.failures)
-    return [f"It kept failing, so you cannot call it: {failed}. Fix it with edit_function, {back}or tell the user."]
 
 
 def _statistics(statistics: FunctionStatistics) -> list[str]:

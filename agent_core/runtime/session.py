@@ -7,7 +7,7 @@ import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from agent_core.base.clock import Clock
 from agent_core.base.messages import SEND, Assistant, Call, Message
@@ -50,9 +50,6 @@ from .entries import (
     result,
 )
 from .message_protocol import DIRECT, MessageProtocol
-
-if TYPE_CHECKING:
-    from agent_core.base.receipt import Receipt
 
 Kind: TypeAlias = Literal["login", "heartbeat", "system", "notice"]
 
@@ -224,7 +221,11 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, resta
     ending.append(_stop_notice(cuts))
     if not any(entry.kind in ("user", "notice") for entry in entries):
         ending.insert(0, entry_of(claimed.event, session.style, session.clock.now()))
-    ending += [facts_entry(made.to_json()) for made in await _by_helpers(store, claimed.id, ending)]
+    # The receipts of helpers whose runs were interrupted with this turn.
+    cut = [entry.payload for entry in ending if entry.payload.get("outcome") == word(Unknown())]
+    runs = [run_name(str(call["name"]), claimed.id, str(call["call_id"])) for call in cut]
+    made = [receipt_in(await store.history(run, kinds=RECEIPT_KINDS, with_removed=True)) for run in runs]
+    ending += [facts_entry(receipt.to_json()) for receipt in made if receipt]
     receipt = ReceiptReader.of([*entries, *ending])
     await store.append(claimed.id, claimed.attempt, claimed.n, [*ending, receipt_entry(receipt)])
     await store.settle_questions(claimed.id)
@@ -232,20 +233,12 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, resta
     await store.finish(claimed.id, claimed.attempt, "interrupted", posts=posts, writes=writes)
     if is_between:
         return ""
-    unknown = [entry.payload["name"] for entry in ending if entry.payload.get("outcome") == "unknown"]
-    calls = f" Whether these calls took effect is unknown: {', '.join(unknown)}." if unknown else ""
+    names = ", ".join(call["name"] for call in cut)
+    calls = f" Whether these calls took effect is unknown: {names}." if cut else ""
     return (
         f"The last turn was cut off when the program was stopped. Until then: {receipt.text}.{calls}"
         " /retry sends its message again."
     )
-
-
-async def _by_helpers(store: Store, turn: str, ending: Sequence[Entry]) -> list["Receipt"]:
-    """Return the receipts of helpers whose runs were interrupted with the turn that called them."""
-    cut = [entry.payload for entry in ending if entry.payload.get("outcome") == word(Unknown())]
-    runs = [run_name(str(call["name"]), turn, str(call["call_id"])) for call in cut]
-    receipts = [receipt_in(await store.history(run, kinds=RECEIPT_KINDS, with_removed=True)) for run in runs]
-    return [receipt for receipt in receipts if receipt]
 
 
 @dataclass(frozen=True, slots=True)
