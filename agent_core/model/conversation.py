@@ -146,13 +146,30 @@ def describe(function: FunctionShown) -> str:
     return "\n".join([line(function), *(f"  {name}: {' '.join(text.split())}" for name, text in described)])
 
 
-def line(function: FunctionShown) -> str:
-    """Return the signature and the first sentence of the description, in one line."""
+def line(function: FunctionShown, *, is_whole: bool = False) -> str:
+    """Return the signature and the first line of the description, or all of it, in one line."""
     properties: Mapping[str, Any] = function.parameters.get("properties", {})
-    required, first = function.parameters.get("required", ()), function.description.strip().partition("\n")[0]
-    shown = (f"{name}{'' if name in required else '?'}: {type_text(schema)}" for name, schema in properties.items())
+    required, text = function.parameters.get("required", ()), function.description.strip()
+    text = shorten(" ".join(text.split())) if is_whole else text.partition("\n")[0]
+    shown = (
+        f"{name}{'' if name in required else '?'}: {type_text(schema)}{_default_text(schema)}"
+        for name, schema in properties.items()
+    )
     signature = f"{function.name}({', '.join(shown)})"
-    return f"{signature} - {first}" if first else signature
+    return f"{signature} - {text}" if text else signature
+
+
+def _default_text(schema: Mapping[str, Any]) -> str:
+    """Return ` = …` for a default: a small model that does not see it passes a value that nobody named."""
+    value = schema.get("default")
+    return "" if value is None or value == "" else f" = {json.dumps(value, ensure_ascii=False)}"
+
+
+def announce(functions: Sequence[FunctionShown]) -> Iterator[str]:
+    """Yield a line for each function; those whose descriptions begin alike are told apart by the rest of them."""
+    beginnings = [function.description.strip().partition("\n")[0] for function in functions]
+    for function, beginning in zip(functions, beginnings, strict=True):
+        yield f"\n[You can call: {line(function, is_whole=beginnings.count(beginning) > 1)}]"
 
 
 _STRETCH: Final = 24  # words of a long message that are compared at a time
@@ -407,8 +424,7 @@ def _append(
                 told_names = [function.name for function in announced.get(message, ())]
                 uncalled = [name for name in told_names if name not in choice().about_functions]
                 numbers, reminders = {*_NUMBER.findall(text)}, 0
-        told = (f"\n[You can call: {line(function)}]" for function in announced.get(message, ()))
-        _add(entries, "user", "".join([message_text, *told]))
+        _add(entries, "user", "".join([message_text, *announce(announced.get(message, ()))]))
 
 
 def shorten(text: str) -> str:

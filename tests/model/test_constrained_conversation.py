@@ -12,6 +12,7 @@ from agent_core.model.conversation import (
     DEMONSTRATION,
     Entry,
     WireConversation,
+    announce,
     compared,
     describe,
     find,
@@ -164,6 +165,27 @@ def test_a_line_says_the_types_in_few_characters() -> None:
     odd = shown("f", "Do.\n\nMore.", a={"enum": ["x", 1]}, b={"type": "array", "items": {"type": "integer"}}, c={})
     assert line(odd) == 'f(a?: "x" | 1, b?: integer[], c?: any) - Do.'
     assert describe(shown("g", "", x={"type": "string", "description": "An x."})).endswith("  x: An x.")
+
+
+def test_a_line_says_the_value_that_an_optional_parameter_has_without_a_call_for_it() -> None:
+    bound, size = {"type": "number", "default": -1.0}, {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+    function = shown(
+        "sizes", "Sizes of texts.", "text", above=bound, most={**size, "default": None}, end={**TEXT, "default": ""}
+    )
+    assert line(function).startswith(
+        "sizes(text: string, above?: number = -1.0, most?: integer | null, end?: string) - "
+    )
+
+
+def test_functions_whose_descriptions_begin_alike_are_told_apart_by_the_rest() -> None:
+    words = shown("rating_a", "Work out the rating of texts.\n\nThe rating is the number of\nwords.", "text")
+    letters = shown("rating_b", "Work out the rating of texts.\n\nThe rating is the number of letters.", "text")
+    longest = shown("longest_text", "Find the text with the best rating.\n\nOf two, the first.", "texts")
+    assert [*announce((words, longest, letters))] == [
+        "\n[You can call: rating_a(text: string) - Work out the rating of texts. The rating is the number of words.]",
+        "\n[You can call: longest_text(texts: string) - Find the text with the best rating.]",
+        "\n[You can call: rating_b(text: string) - Work out the rating of texts. The rating is the number of letters.]",
+    ]
 
 
 def test_functions_are_found_by_the_words_of_a_message() -> None:
