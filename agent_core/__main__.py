@@ -14,7 +14,11 @@ from agent_core.base.own_environment import enter
 
 def main() -> None:
     """Run the command line and exit with its exit code."""
-    _open_what_is_closed()
+    # Whoever starts a program without a standard stream means nothing by it; a file of ours must not get its number.
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free, which is this one
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
     if isinstance(sys.stdout, io.TextIOWrapper):  # a character that the locale does not have becomes a question mark
         sys.stdout.reconfigure(errors="replace")
     if isinstance(sys.stdin, io.TextIOWrapper):  # who reads a line that is not text in UTF-8 can say so
@@ -30,14 +34,6 @@ def main() -> None:
     except KeyboardInterrupt:  # while all is being loaded
         sys.exit("✗ Interrupted.")
     sys.exit(code)
-
-
-def _open_what_is_closed() -> None:
-    # Whoever starts a program without a standard stream means nothing by it; a file of ours must not get its number.
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free, which is this one
-            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
 
 
 if __name__ == "__main__":

@@ -131,9 +131,21 @@ async def find_profile(endpoint: Endpoint, known: KnownModes) -> ModelProfile:
 
 def read_profile(answers: Sequence[_Answer], name: str) -> ModelProfile:
     """Return the facts about a model in the answers of servers; if none has its size, its name may."""
-    told = [told_at(answer, place) for answer in answers for place in _SIZES]
-    sizes = [size for value in [*told, name.rpartition("/")[2]] if (size := _size(value)) is not None]
-    calls = [does for answer in answers if (does := _takes_functions(answer)) is not None]
+    sizes: list[float] = []
+    for value in [*(told_at(answer, place) for answer in answers for place in _SIZES), name.rpartition("/")[2]]:
+        if isinstance(value, str):  # such as `1.5B`
+            named = [float(number) * _UNITS[unit.lower()] for number, unit in _SIZE_NAMED.findall(value)]
+            sizes += [size for size in named if size >= _LEAST]
+        elif (size := count(value, _LEAST, _MOST_PARAMETERS)) is not None:
+            sizes.append(size)
+    calls: list[bool] = []
+    for answer in answers:
+        capabilities, template = answer.get("capabilities"), answer.get("chat_template")
+        listed = [name for name in capabilities if isinstance(name, str)] if isinstance(capabilities, list) else []
+        if not _CALLING.isdisjoint(listed) or (listed and "model_info" in answer):
+            calls.append(not _CALLING.isdisjoint(listed))
+        elif isinstance(template, str) and template:
+            calls.append("tools" in template)
     return ModelProfile(next(iter(sizes), None), next(iter(calls), None))
 
 
@@ -151,23 +163,6 @@ def _rows_of_model(answer: _Answer, model: str, entries: str = "data", name: str
     if not isinstance(rows, list):
         return [answer]
     return [row for row in rows if isinstance(row, dict) and row.get(name) == model]
-
-
-def _size(value: object) -> float | None:
-    """Return a number of parameters, given as a number or in a text such as `1.5B`."""
-    if not isinstance(value, str):
-        return count(value, _LEAST, _MOST_PARAMETERS)
-    sizes = (float(number) * _UNITS[unit.lower()] for number, unit in _SIZE_NAMED.findall(value))
-    return next((size for size in sizes if size >= _LEAST), None)
-
-
-def _takes_functions(answer: _Answer) -> bool | None:
-    """Return whether a model's template supports functions; None if neither capabilities nor a template say."""
-    capabilities, template = answer.get("capabilities"), answer.get("chat_template")
-    listed = [name for name in capabilities if isinstance(name, str)] if isinstance(capabilities, list) else []
-    if not _CALLING.isdisjoint(listed) or (listed and "model_info" in answer):
-        return not _CALLING.isdisjoint(listed)
-    return "tools" in template if isinstance(template, str) and template else None
 
 
 SLOW: Final = 40.0

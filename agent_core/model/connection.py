@@ -88,7 +88,13 @@ class _Client(httpx2.AsyncClient):
             if isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.ConnectTimeout):
                 raise openai.APITimeoutError(request) from error
             if attempt := _attempt.get(None):
-                attempt.failure = _not_reached(error, attempt.where)
+                if isinstance(error, httpx2.ConnectTimeout):
+                    message, fix = f"{attempt.where} did not accept the connection within {_CONNECT_S:g} s.", ""
+                else:
+                    message = f"{attempt.where} cannot be reached: {one_line(str(error)).rstrip('.')}."
+                    is_here = is_loopback(attempt.where)
+                    fix = "Is it running?" if is_here else "Check the address, and that this machine is online."
+                attempt.failure = Unavailable(message, fix=fix)
             raise
 
 
@@ -513,13 +519,6 @@ def _telling(retry_timeout: Callable[..., float]) -> Callable[..., float]:
         return wait_s
 
     return told
-
-
-def _not_reached(error: httpx2.HTTPError, where: str) -> ModelError:
-    if isinstance(error, httpx2.ConnectTimeout):
-        return Unavailable(f"{where} did not accept the connection within {_CONNECT_S:g} s.")
-    fix = "Is it running?" if is_loopback(where) else "Check the address, and that this machine is online."
-    return Unavailable(f"{where} cannot be reached: {one_line(str(error)).rstrip('.')}.", fix=fix)
 
 
 @cache

@@ -124,19 +124,16 @@ def trim(function: FunctionShown, last: str = "", offered: frozenset[str] = froz
     order = sorted(properties.keys() - hidden, key=lambda name: (name.endswith("_name"), [*properties].index(name)))
     if order == [*properties] and not now:
         return function
-    shown = {name: _with_item_count(properties[name], name, asked) for name in order}
+    shown = {name: properties[name] for name in order}
+    for name, schema in shown.items():
+        places = re.search(rf"\b{re.escape(name)}=\[(…(?:, …)*)\]", asked)
+        lists = [branch for branch in schema.get("anyOf", [schema]) if isinstance(branch.get("items"), Mapping)]
+        if places and lists:  # a small model may leave a free list empty
+            text = {**lists[0]["items"], "maxLength": _LONGEST}
+            shown[name] = {"type": "array", "prefixItems": [text] * places[1].count("…")}
     parameters = {**function.parameters, "properties": shown}
     parameters |= {"required": required} if now else {}
     return replace(function, parameters=parameters)
-
-
-def _with_item_count(schema: Mapping[str, Any], name: str, asked: str) -> Mapping[str, Any]:  # Any: JSON Schema
-    """Return the schema of a list with as many short texts as requested; a small model may leave a free list empty."""
-    places = re.search(rf"\b{re.escape(name)}=\[(…(?:, …)*)\]", asked)
-    lists = [branch for branch in schema.get("anyOf", [schema]) if isinstance(branch.get("items"), Mapping)]
-    if places is None or not lists:
-        return schema
-    return {"type": "array", "prefixItems": [{**lists[0]["items"], "maxLength": _LONGEST}] * places[1].count("…")}
 
 
 def describe(function: FunctionShown) -> str:

@@ -86,8 +86,10 @@ def explain(status: int, headers: Mapping[str, str], refusal: Refusal, where: st
     words = f"{refusal.code} {refusal.message}"
     if status == 413 or quirks().overflow.search(words):
         return ContextOverflow(message, fix="Shorten the conversation, or set `model.context_tokens`.")
-    if status in {400, 422} and (parameter := _refused_parameter(refusal)):
-        return ParameterRefused(message, parameter=parameter)
+    for name in quirks().refused if status in {400, 422} else ():
+        quoted = (f"{quote}{name}{end}" for quote in "'`\"" for end in (quote, "."))
+        if refusal.parameter.partition(".")[0] == name or any(text in refusal.message for text in quoted):
+            return ParameterRefused(message, parameter=name)
     if status != 429 and refuses("functions", words):
         return FunctionsRefused(message, fix=quirks().fixes["functions"])
     if status == 402 or quirks().no_credit.search(words):
@@ -141,14 +143,6 @@ def base_url_hint(url: str) -> str:
     base = _CALLED.sub("", url)
     better = base if _VERSION.search(urlsplit(base).path) else f"{base}/v1"
     return f"Try the address {better}." if better != url.rstrip("/") else "Check that this is the endpoint's base URL."
-
-
-def _refused_parameter(refusal: Refusal) -> str:
-    inner = refusal.parameter.partition(".")[0]
-    for name in quirks().refused:
-        if inner == name or any(f"{quote}{name}{end}" in refusal.message for quote in "'`\"" for end in (quote, ".")):
-            return name
-    return ""
 
 
 def _short(text: str) -> str:

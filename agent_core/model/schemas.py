@@ -130,8 +130,10 @@ def _reduce(schema: Any, root: Mapping[str, Any], is_grammar: bool, depth: int =
     if not is_grammar:
         return {**result, "items": inner(items)} if types == "array" else result
     if isinstance(properties, Mapping):
-        named = {name: _limit_name(name, each) for name, each in result["properties"].items()}
-        result |= {"properties": named, "additionalProperties": False}
+        texts = {name: each for name, each in made.items() if each.get("type") == "string" and "enum" not in each}
+        # Without a limit, a small model starts to repeat itself in a name.
+        limited = {name: {"maxLength": _NAME_CHARS, **texts[name]} for name in texts if name.endswith("_name")}
+        result |= {"properties": made | limited, "additionalProperties": False}
     elif isinstance(extra, Mapping):
         result["additionalProperties"] = inner(extra)
     if isinstance(places, list):  # llama.cpp's server rejects `items: false`; the size has the same effect
@@ -139,13 +141,6 @@ def _reduce(schema: Any, root: Mapping[str, Any], is_grammar: bool, depth: int =
     elif isinstance(items, Mapping):
         result["items"] = inner(items)
     return result | ({"maxLength": bound} if isinstance(bound, int) and bound <= _LONGEST_BOUND else {})
-
-
-def _limit_name(name: str, schema: Schema) -> Schema:
-    """Limit the length of a name: without a limit, a small model starts to repeat itself."""
-    if name.endswith("_name") and schema.get("type") == "string" and "enum" not in schema:
-        return {"maxLength": _NAME_CHARS, **schema}
-    return schema
 
 
 def _named_by(reference: Any, root: Mapping[str, Any]) -> Any:  # Any: JSON Schema

@@ -308,9 +308,11 @@ def read_chunk(entry: Entry) -> WireDelta:
     whole = _dict(choice.get("message"))
     part = whole or _dict(choice.get("delta"))
     calls = _list(part.get("tool_calls")) or list(filter(None, [part.get("function_call")]))
+    thoughts = [_dict(item).get("thinking") for item in _list(part.get("content"))]
+    thinking = [inner for thought in thoughts for inner in (_list(thought) or [{"text": thought}])]
     return WireDelta(
         text=_content_text(part.get("content")),
-        thought=_content_text(part.get("reasoning_content") or part.get("reasoning") or _thinking(part.get("content"))),
+        thought=_content_text(part.get("reasoning_content") or part.get("reasoning") or thinking),
         refusal=_content_text(part.get("refusal")),
         fragments=tuple(_fragment(_dict(call), n if whole else None) for n, call in enumerate(calls)),
         finish=_string(choice.get("finish_reason")),
@@ -463,12 +465,6 @@ def _content_text(value: object) -> str:
     if isinstance(value, list):
         return "".join(_string(_dict(part).get("text")) for part in value)
     return _string(value)
-
-
-def _thinking(value: object) -> object:
-    """Return the parts of a content list that are thought."""
-    parts = [_dict(part).get("thinking") for part in _list(value)]
-    return [inner for part in parts for inner in (_list(part) or [{"text": part}])]
 
 
 def _dict(value: object) -> Entry:

@@ -199,16 +199,12 @@ class Child:
 
     async def _death_error(self) -> ModelError:
         code = await self._process.wait()
-        unknown = (f"ended unexpectedly ({_signal_name(-code) if code < 0 else f'exit code {code}'})", _FIX)
-        how, fix = _ENDS.get(-code, unknown)
+        try:
+            end = signal.Signals(-code).name
+        except ValueError:
+            end = f"signal {-code}" if code < 0 else f"exit code {code}"
+        how, fix = _ENDS.get(-code, (f"ended unexpectedly ({end})", _FIX))
         return ModelError(f"The engine of the local model {how}.", fix=fix)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 KEPT: Final = 3

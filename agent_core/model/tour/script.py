@@ -104,16 +104,25 @@ class Situation:
     @classmethod
     def read(cls, messages: Sequence[Wire]) -> "Situation":
         """Read the situation from the messages of a request: the last typed text and its context."""
-        typed = [(place, text) for place, message in enumerate(messages) if (text := _user_text(message))]
-        place, user_text = typed[-1] if typed else (0, "")
-        before = [str(message.get("content") or "") for message in messages[:place] if message["role"] == "assistant"]
+        start, user_text = 0, ""
+        for place, message in enumerate(messages):
+            parts = str(message.get("content") or "").split("\n\n") if message["role"] == "user" else ()
+            typed = [part for part in parts if not part.startswith((NOTICE_PREFIX, IMPORTED_PREFIX))]
+            if text := "\n\n".join(typed).strip():
+                start, user_text = place, text
+        before = [str(message.get("content") or "") for message in messages[:start] if message["role"] == "assistant"]
         shown = [int(number) for text in before for number in _SHOWN.findall(text)]
         notices = "\n".join(str(message.get("content")) for message in messages if message["role"] == "user")
-        answers = tuple(str(message["content"]) for message in messages[place:] if message["role"] == "tool")
+        turn = messages[start:]
+        answers = tuple(str(message["content"]) for message in turn if message["role"] == "tool")
+        called = [call["function"] for message in turn for call in message.get("tool_calls") or ()]
         created, deleted = (
-            _targets(messages[place:], function_name) for function_name in ("create_function", "delete_function")
+            frozenset(
+                str(read_json(one["arguments"], LOOSE).get("function_name")) for one in called if one["name"] == name
+            )
+            for name in ("create_function", "delete_function")
         )
-        replied = any(message["role"] == "assistant" and not message.get("tool_calls") for message in messages[place:])
+        replied = any(message["role"] == "assistant" and not message.get("tool_calls") for message in turn)
         return cls(user_text, shown[-1] if shown else 0, notices, answers, created, deleted, replied)
 
 
@@ -165,20 +174,6 @@ def _scene(situation: Situation, functions: frozenset[str], script: Script) -> t
                 arguments = {name: value for name, value in match.groupdict().items() if value}
                 return scene, {**scene.defaults, **arguments}
     return None
-
-
-def _user_text(wire: Wire) -> str:
-    """Return the user's text in this message, without the program's notices."""
-    if wire["role"] != "user":
-        return ""
-    parts = str(wire.get("content") or "").split("\n\n")
-    return "\n\n".join(part for part in parts if not part.startswith((NOTICE_PREFIX, IMPORTED_PREFIX))).strip()
-
-
-def _targets(messages: Sequence[Wire], function_name: str) -> frozenset[str]:
-    called = [call["function"] for message in messages for call in message.get("tool_calls") or ()]
-    calls = [read_json(function["arguments"], LOOSE) for function in called if function["name"] == function_name]
-    return frozenset(str(arguments.get("function_name")) for arguments in calls)
 
 
 def _with_heading(text: str, screen: int, script: Script) -> str:
