@@ -13,7 +13,7 @@ from agent_core.base.problem import Place, Problem
 
 from .schema import read_module
 from .source import ModuleSource, parse
-from .source_lines import callee
+from .source_lines import bound_names, callee
 from .tree import Definition, survey
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _own(of: type) -> tuple[tuple["Function", ...], tuple[Problem, ...]]:
         return (), (tree,)
     methods = _methods(_definition(tree, of), tree)
     # The module with the methods in place of its functions, so that imports and types keep their meaning.
-    around = [node for node in tree.body if not isinstance(node, Definition) and not _exports(node)]
+    around = [node for node in tree.body if not isinstance(node, Definition) and bound_names(node) != {"__all__"}]
     reading = read_module(source, _LIMIT, tree=ast.Module([*around, *methods], []))
     problems = [*reading.problems]
     for function in reading.functions:
@@ -93,9 +93,3 @@ def _methods(of: ast.ClassDef, module: ast.Module) -> list[Definition]:
             for mark in node.decorator_list
         )
     ]
-
-
-def _exports(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Assign) and any(
-        isinstance(target, ast.Name) and target.id == "__all__" for target in node.targets
-    )

@@ -1,6 +1,8 @@
 """Blocks and memory classes as user code sees them, and their methods as the model sees them."""
 
 import copy
+import importlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -139,6 +141,18 @@ def test_a_method_that_no_model_can_call_is_told_to_the_one_who_wrote_it() -> No
 def test_a_class_without_source_says_where_to_put_it() -> None:
     with pytest.raises(UsageError, match="into a file"):
         read_methods(type("Made", (), {"__module__": "nowhere"}))
+
+
+@pytest.mark.parametrize("written", ["__all__ =", "__all__: list[str] ="])
+def test_what_a_module_exports_hides_no_method_of_its_class(
+    written: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f'{written} ["Desk"]\nclass Desk:\n    def note(self) -> None:\n        """Note nothing."""\n'
+    (tmp_path / "exporting_desk.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "exporting_desk", raising=False)
+    functions, problems = read_methods(importlib.import_module("exporting_desk").Desk)
+    assert ([function.name for function in functions], problems) == (["note"], ())
 
 
 def test_a_setting_that_names_no_memory_class_is_refused() -> None:
