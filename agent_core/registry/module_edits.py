@@ -346,7 +346,10 @@ def brought_by(candidate_text: ParsedText, module_text: ParsedText, path: str) -
             message = f"the candidate imports `{name}`, which means something else in the module (line {line})"
             return Problem("import-clash", message, Place(path, line), f"import it under another name: `… as {name}_`")
         if missing:
-            text = candidate_text.segment(node) if len(missing) == len(_keys(node)) else _statement(node, missing)
+            start = "import" if isinstance(node, ast.Import) else f"from {missing[0][0]} import"
+            names = [f"{name} as {local}" if local != name.split(".", 1)[0] else name for _, name, local in missing]
+            is_whole = len(missing) == len(_keys(node))
+            text = candidate_text.segment(node) if is_whole else f"{start} {', '.join(names)}"
             (future if _is_future(node) else plain).append(text)
             present.update(missing)
     return Brought(tuple(future), tuple(plain))
@@ -378,13 +381,6 @@ def _clashes(key: _Key, bound: dict[str, ast.stmt]) -> bool:
 
 def _is_future(node: ast.stmt) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == "__future__" and not node.level
-
-
-def _statement(node: ast.stmt, keys: list[_Key]) -> str:
-    names = [f"{name} as {local}" if local != name.split(".", 1)[0] else name for _, name, local in keys]
-    if isinstance(node, ast.Import):
-        return f"import {', '.join(names)}"
-    return f"from {keys[0][0]} import {', '.join(names)}"
 
 
 def import_edits(module_text: ParsedText, brought: Brought) -> list[LineEdit]:

@@ -52,8 +52,10 @@ def read_signature(signature: Signature, module: str, path: str, place: PlaceOf)
         parameter = _parameter(name, written, place(name))
         (problems if isinstance(parameter, Problem) else parameters).append(parameter)  # type: ignore[arg-type]  # by kind
     result = _parameter("result", signature.result, place("result"))
-    if isinstance(result, str) and "=" in signature.result and _has_default(signature.result):
-        result = Problem("inexpressible-type", "`result` has a default, which no result has", place("result"), _FIX)
+    if isinstance(result, str) and "=" in signature.result:
+        (node,) = syntax.parse(f"_: {signature.result}").body
+        if isinstance(node, ast.AnnAssign) and node.value is not None:
+            result = Problem("inexpressible-type", "`result` has a default, which no result has", place("result"), _FIX)
     if isinstance(result, Problem):
         return (*problems, result)
     if problems:
@@ -94,8 +96,3 @@ def _parameter(name: str, written: str, place: Place) -> str | Problem:
 def _unreadable(name: str, written: str, place: Place) -> Problem:
     message = f"`{one_line(written, 120)}` is not a type that `{one_line(name, 80)}` can have"
     return Problem("inexpressible-type", message, place, _FIX)
-
-
-def _has_default(written: str) -> bool:
-    (node,) = syntax.parse(f"_: {written}").body
-    return isinstance(node, ast.AnnAssign) and node.value is not None

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, Final
 
 import jsonschema
@@ -184,12 +185,11 @@ def spend() -> None:
         raise TooManySteps
 
 
-def _spending(keyword: Keyword) -> Keyword:
-    def spending(validator: Validator, rule: Any, instance: Any, schema: Schema) -> Iterator[ValidationError] | None:
-        spend()
-        return keyword(validator, rule, instance, schema)
-
-    return spending
+def _spend_on(
+    keyword: Keyword, validator: Validator, rule: Any, instance: Any, schema: Schema
+) -> Iterator[ValidationError] | None:
+    spend()
+    return keyword(validator, rule, instance, schema)
 
 
 def _additional(validator: Validator, rule: Any, instance: Any, schema: Schema) -> Iterator[ValidationError]:
@@ -210,7 +210,7 @@ _LEFT_OUT = ("pattern", "patternProperties", "format", "unevaluatedProperties", 
 _Checker = jsonschema.validators.extend(  # type: ignore[no-untyped-call] # the stubs leave it out
     _Draft,
     validators={
-        **{name: _spending(_Draft.VALIDATORS[name]) for name in _BRANCHING},
+        **{name: partial(_spend_on, _Draft.VALIDATORS[name]) for name in _BRANCHING},
         **dict.fromkeys(_LEFT_OUT, lambda *_: None),
         "additionalProperties": _additional,
     },
