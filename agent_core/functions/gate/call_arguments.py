@@ -202,8 +202,17 @@ def recombine(examples: Sequence[Arguments], schema: Schema, numbers: Sequence[f
     calls: list[Arguments] = []
     root, rules = checker(schema), schema["properties"]
     for base in examples[:_BASES]:
-        made = {name: islice(_others(name, value, examples, numbers), _MOST) for name, value in base.items()}
-        made |= {name: _other_values(rule) for name, rule in rules.items() if name not in base and "default" in rule}
+        made: dict[str, list[Value]] = {}
+        for name, value in base.items():
+            seen = [example[name] for example in examples if name in example and type(example[name]) is type(value)]
+            seen += [type(value)(number) for number in numbers] if type(value) in (int, float) else []
+            # The values of other examples and variations of this value, alternating.
+            pairs = zip_longest([other for other in seen if other != value], _variations(value, seen))
+            made[name] = [*islice((new for pair in pairs for new in pair if new is not None and new != value), _MOST)]
+        for name, rule in rules.items():
+            if name not in base and "default" in rule:
+                choices = (*rule.get("enum", ()), *((True, False) if isinstance(rule["default"], bool) else ()))
+                made[name] = [choice for choice in choices if choice != rule["default"]]
         checks = {name: root.evolve(schema=rules[name]) for name in made}
         others = {name: [value for value in values if fits(value, checks[name])] for name, values in made.items()}
         columns = [[base | {name: value} for value in values] for name, values in others.items()]
@@ -211,21 +220,6 @@ def recombine(examples: Sequence[Arguments], schema: Schema, numbers: Sequence[f
         rows = islice(zip_longest(*others.values()), _MOST if len(others) > 1 else 0)
         calls += (base | {name: new for name, new in zip(others, row, strict=True) if new is not None} for row in rows)
     return [call for call in {repr(call): call for call in calls}.values() if call not in examples]
-
-
-def _other_values(rule: Schema) -> Iterator[Value]:
-    """Yield values of an argument other than its default."""
-    yield from (value for value in rule.get("enum", ()) if value != rule["default"])
-    if isinstance(rule["default"], bool):
-        yield not rule["default"]
-
-
-def _others(name: str, value: Value, examples: Sequence[Arguments], numbers: Sequence[float]) -> Iterator[Value]:
-    """Yield the values of other examples and variations of this value, alternating."""
-    seen = [example[name] for example in examples if name in example and type(example[name]) is type(value)]
-    seen += [type(value)(number) for number in numbers] if type(value) in (int, float) else []
-    for pair in zip_longest((other for other in seen if other != value), _variations(value, seen)):
-        yield from (new for new in pair if new is not None and new != value)
 
 
 def _variations(value: Value, seen: Sequence[Value]) -> Iterator[Value]:

@@ -246,29 +246,25 @@ def _is_plain(tree: ast.Module) -> bool:
     origins = {*map(scope.origin, attributes), *(scope.imports[name] for name in scope.imports.keys() - modules)}
     stars = [node for node in imports if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"]
     origins |= {f"{node.module}.*" for node in stars}
-    is_given = not any(is_in(origin, frozenset({"builtins"})) for origin in scope.imports.values())
+    imports_builtins = any(is_in(origin, frozenset({"builtins"})) for origin in scope.imports.values())
+    own = [origin for origin in origins if origin and (imports_builtins or not origin.startswith("builtins."))]
+    # Modules also expose their own imports, as in `json.codecs.open`.
+    parts = {part for origin in own for part in origin.split(".")[1:]}
+    doors = {part for part in parts if part in OTHER_WAYS or part.lstrip("_") in sys.stdlib_module_names - COMPUTING}
     read = [node for node in nodes if isinstance(node, ast.Name)]
     # `self` gives access to the host: only its known attributes are used, and it is not passed on.
     in_context = context_nodes(tree)
     known = {id(node.value) for node in in_context if isinstance(node, ast.Attribute) and node.attr in _HARMLESS}
     return (
         all(id(node) in known for node in in_context if isinstance(node, ast.Name) and node.id == "self")
-        and all(_computes(origin) for origin in origins if origin and not (origin.startswith("builtins.") and is_given))
+        and not doors
+        and all(is_in(origin, COMPUTING) for origin in own)
         and not any(
             node.attr in OTHER_WAYS or (node.attr.startswith("__") and node.attr not in _PLAIN_DUNDERS)
             for node in attributes
         )
         and not any(node.id in OTHER_WAYS or (node.id in modules and id(node) not in looked_into) for node in read)
     )
-
-
-def _computes(dotted: str) -> bool:
-    """Check whether a module's name only computes: modules also expose their own imports, as in `json.codecs.open`."""
-    parts = dotted.split(".")
-    doors = {
-        part for part in parts[1:] if part.lstrip("_") in sys.stdlib_module_names - COMPUTING or part in OTHER_WAYS
-    }
-    return is_in(dotted, COMPUTING) and not doors
 
 
 FOREIGN_REACH: Final = ("calls another program",)

@@ -9,7 +9,7 @@ reason of a candidate, or the docstring of a function in a file, names the funct
 import ast
 import asyncio
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, time
 from decimal import Decimal
@@ -186,7 +186,13 @@ async def check_rewrite(draft: Draft, subject: TrialSubject, trial: "TrialTools"
     if own.takes_self or draft.shows("copy") or draft.candidate.replaces:
         return draft
     mine = _literal_examples(own)
-    others = {function: known for function in _alike(draft, own) if len(known := _literal_examples(function)) >= _LEAST}
+    # A few functions with the same kinds of arguments, among those that the description finds if searched.
+    kinds, functions = _kinds(own), draft.snapshot.functions
+    named = (functions[name] for name in draft.likely or functions if name in functions and name != own.name)
+    alike = (function for function in named if not function.takes_self and function.examples)
+    fitting = (function for function in alike if _kinds(function) == kinds and not is_apart(draft, function.name))
+    few = islice(fitting, _MOST if kinds else 0)
+    others = {function: known for function in few if len(known := _literal_examples(function)) >= _LEAST}
     if len(mine) < _LEAST or not others:
         return draft
     calls = [(function, *known) for function, all_known in others.items() for known in all_known]
@@ -266,15 +272,6 @@ def _same_results(first: Sequence[Outcome | None], second: Sequence[Outcome | No
         elif not (isinstance(one, Raised) and isinstance(other, Raised)):
             return "different"
     return "same" if returned >= _LEAST else "unknown"
-
-
-def _alike(draft: Draft, own_function: "Function") -> Iterator["Function"]:
-    """Yield a few functions with the same kinds of arguments, among those that the description finds if searched."""
-    kinds, functions = _kinds(own_function), draft.snapshot.functions
-    named = (functions[name] for name in draft.likely or functions if name in functions and name != own_function.name)
-    alike = (function for function in named if not function.takes_self and function.examples)
-    fitting = (function for function in alike if _kinds(function) == kinds and not is_apart(draft, function.name))
-    return islice(fitting, _MOST if kinds else 0)
 
 
 def _kinds(function: "Function") -> list[str]:

@@ -75,7 +75,10 @@ def _judge(
         return None
     special = [case for case in cases if _answer(*case) != answers[0]]
     tied = [case for case in special if links(case[0], constants)]
-    seen = _forms(cases)
+    # The arguments of the examples, their items, and their rows.
+    values = [value for arguments, _value in cases for value in (*arguments.values(), tuple(arguments.values()))]
+    items = [item for value in values if isinstance(value, list | tuple) for item in value]
+    seen = {*map(form, [*values, *items])}
     more = [key for key in constants - seen - _PLAIN if not (isinstance(key, tuple) and seen & {*key})]
     named = {link for arguments, _value in cases for link in links(arguments, constants)}
     is_table = named <= {*_enumerated_values(function.parameters)} or len(more) >= _MORE
@@ -111,13 +114,6 @@ def _enumerated_values(schema: Any) -> Iterator[Form]:  # Any: JSON Schema
             yield from (value for part in schema.values() for value in _enumerated_values(part))
         case list():
             yield from (value for part in schema for value in _enumerated_values(part))
-
-
-def _forms(cases: Sequence[Case]) -> frozenset[Form]:
-    """Return the normalized arguments of the examples, their items, and their rows."""
-    values = [value for arguments, _value in cases for value in (*arguments.values(), tuple(arguments.values()))]
-    items = [item for value in values if isinstance(value, list | tuple) for item in value]
-    return frozenset(map(form, [*values, *items]))
 
 
 def links(arguments: Arguments, constants: frozenset[Form]) -> frozenset[Form]:

@@ -237,14 +237,6 @@ def _matters(rows: Sequence[dict[str, str]]) -> bool:
     )
 
 
-def _is_telling(rows: Sequence[dict[str, str]]) -> bool:
-    """Check whether there are enough calls, values and results to conclude that the parameter has no effect."""
-    returned = [{value: answer for value, answer in row.items() if answer != _REFUSED} for row in rows]
-    pairs = [row for row in returned if len(row) > 1]
-    results, values = {answer for row in pairs for answer in row.values()}, set().union(*pairs)
-    return sum(len(row) - 1 for row in pairs) >= _PAIRS and len(values) >= _KINDS and len(results) >= _RESULTS
-
-
 def _variations(calls: Sequence[EndedCall], name: str, values: Sequence[Value]) -> Iterator[Arguments]:
     """Yield returned calls with other values of a parameter: first from `values`, then from other calls."""
     returned = [(call, outcome.value) for call, outcome in calls if isinstance(outcome, Returned) and name in call]
@@ -355,8 +347,13 @@ class RobustTrial:
         more = [*zip(wanted, await self._outcomes(wanted), strict=True)]
         tried = [*calls, *more]
         rows, reached = _rows_of(tried, name), sum(outcome is not None for _arguments, outcome in tried)
-        if reached < _REACHED * len(tried) or _matters(rows) or not _is_telling(rows):
+        if reached < _REACHED * len(tried) or _matters(rows):
             return None  # a call that was not reached might differ
+        answered = [{value: answer for value, answer in row.items() if answer != _REFUSED} for row in rows]
+        pairs = [row for row in answered if len(row) > 1]
+        results, kinds = {answer for row in pairs for answer in row.values()}, set().union(*pairs)
+        if sum(len(row) - 1 for row in pairs) < _PAIRS or len(kinds) < _KINDS or len(results) < _RESULTS:
+            return None  # too little to conclude that the parameter has no effect
         returned = [(call, outcome.shown) for call, outcome in more if isinstance(outcome, Returned)]
         telling = {write_call(own, call): shown for call, shown in returned if call not in self._examples}
         message = f"`{name}` changes nothing in what `{own.name}` returns: calls that differ in it alone gave the same"

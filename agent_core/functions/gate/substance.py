@@ -58,14 +58,16 @@ def _hollow(node: FunctionNode, *, may_have_gaps: bool) -> Iterator[Finding]:
 
 def _same_answer(node: FunctionNode, live: list[ast.stmt]) -> Iterator[Finding]:
     names = ", ".join(f"`{parameter.arg}`" for parameter in parameters(node)) or "nothing"
-    if any(map(_is_print, live)) and all(_is_print(statement) or _is_idle(statement) for statement in live):
+    literals = {node for node in live if isinstance(node, ast.Return | ast.Assign) and literal(node.value)[0]}
+    if any(map(_is_print, live)) and all(node in literals or _is_print(node) or _is_nothing(node) for node in live):
         message = f"`{node.name}` only prints or takes notes: nothing is computed, and nobody reads that"
         yield Finding("print-only", message, "compute the result from the parameters and return it", live[0].lineno)
         return
     answers, every = _answers(live), [child for child in own_nodes(live) if isinstance(child, ast.Name)]
     line = answers[0].lineno if answers else live[-1].lineno
     texts = {_literal_text(answer.value, live, every) for answer in answers} | (set() if _leaves(live) else {"None"})
-    answer = next(iter(texts)) if len(texts) == 1 and not _has_effects(live) else None  # of every path
+    has_effects = _has_effects(live)
+    answer = next(iter(texts)) if len(texts) == 1 and not has_effects else None  # of every path
     if answer == "None" and not any(statement.value for statement in answers):
         prints = any(name.id == "print" for name in every)
         fix = "return the result instead of printing it" if prints else "end with `return` and the result"
@@ -73,9 +75,13 @@ def _same_answer(node: FunctionNode, live: list[ast.stmt]) -> Iterator[Finding]:
     elif answer:
         message = f"`{node.name}` always returns {answer}, whatever it is given ({names})"
         yield Finding("constant", message, "compute the result from the parameters", line)
-    elif echoed := next((one.arg for one in parameters(node) if _is_echoed(one.arg, live, answers, every)), ""):
-        message = f"`{node.name}` returns its argument `{echoed}` as it came"
-        yield Finding("echo", message, "return what was computed from it", live[0].lineno)
+    elif _leaves(live) and not has_effects:
+        returned = {answer.value.id if isinstance(answer.value, ast.Name) else "" for answer in answers}
+        for name in (parameter.arg for parameter in parameters(node)):
+            # Every path returns it, and nothing else uses it.
+            if returned == {name} and len(answers) == sum(other.id == name for other in every):
+                message = f"`{node.name}` returns its argument `{name}` as it came"
+                yield Finding("echo", message, "return what was computed from it", live[0].lineno)
 
 
 def _live(statements: list[ast.stmt]) -> list[ast.stmt]:
@@ -106,13 +112,6 @@ def _leaves(statements: list[ast.stmt]) -> bool:
     return isinstance(last, _LEAVES) or (isinstance(last, ast.If) and _leaves(last.body) and _leaves(last.orelse))
 
 
-def _is_echoed(name: str, statements: list[ast.stmt], answers: list[ast.Return], names: list[ast.Name]) -> bool:
-    """Check whether every path returns this parameter, which is not used otherwise."""
-    returned = [answer.value for answer in answers if isinstance(answer.value, ast.Name) and answer.value.id == name]
-    is_all = bool(returned) and len(returned) == len(answers) == sum(other.id == name for other in names)
-    return is_all and _leaves(statements) and not _has_effects(statements)
-
-
 def _has_effects(statements: list[ast.stmt]) -> bool:
     """Check whether the body has effects besides its result: it yields, raises, asserts or uses `self`."""
     nodes = own_nodes(statements)
@@ -129,14 +128,6 @@ def _is_print(node: ast.stmt) -> bool:
         ):
             return True
     return False
-
-
-def _is_idle(node: ast.stmt) -> bool:
-    match node:
-        case ast.Return(value=value) | ast.Assign(value=ast.expr() as value):
-            return literal(value)[0]
-        case _:
-            return _is_nothing(node)
 
 
 def _is_nothing(node: ast.stmt) -> bool:
