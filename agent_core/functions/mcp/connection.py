@@ -230,7 +230,9 @@ class ServerConnection:
                 token = f"sent was the secret {self.entry.bearer}" if self.entry.bearer else ""
                 hint = f"; {token or 'no token was sent: --bearer NAME'}"
             return f"it answered with the status {self._intake.refusal}{hint}"
-        if not _is_unreached(failure):
+        import httpx2  # noqa: PLC0415 - loaded with the first connection
+
+        if not isinstance(failure, httpx2.ConnectError | httpx2.ConnectTimeout):
             return why
         parts = urlsplit(self.entry.url)  # without what may be secret
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]} cannot be reached: {why}"
@@ -423,12 +425,6 @@ def _errors() -> tuple[type[Exception], ...]:
 
     gone = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream)
     return (MCPError, httpx2.HTTPError, ValidationError, RuntimeError, TimeoutError, *gone)
-
-
-def _is_unreached(failure: BaseException) -> bool:
-    import httpx2  # noqa: PLC0415 - loaded with the first connection
-
-    return isinstance(failure, httpx2.ConnectError | httpx2.ConnectTimeout)
 
 
 async def _listing(client: "Client") -> ForeignListing:

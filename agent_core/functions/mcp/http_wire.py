@@ -265,7 +265,11 @@ class _Events(httpx2.AsyncByteStream):
             while part := await self._next(begun):
                 lines: list[bytes] = []
                 if b"\n" in part or b"\r" in part:
-                    lines, rest = _split(bytes(rest) + part)
+                    data = bytes(rest) + part
+                    held = b"\r" if data.endswith(b"\r") else b""  # possibly half of a line end
+                    data = data.removesuffix(held).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+                    *lines, last = data.split(b"\n")
+                    rest = bytearray(last + held)
                 else:
                     rest += part
                 self._is_idle, has_ended = True, False
@@ -361,10 +365,3 @@ class _Event:
         """Return the event with this data, in the format of the protocol."""
         lines = {b"id": self.id, b"retry": self._pause}
         return b"".join(b"%b: %b\n" % (name, value) for name, value in lines.items() if value) + b"data: %b\n\n" % data
-
-
-def _split(data: bytes) -> tuple[list[bytes], bytearray]:
-    """Return the complete lines, ended in any of the three ways, and the rest."""
-    held = b"\r" if data.endswith(b"\r") else b""  # possibly half of a line end
-    *lines, rest = data.removesuffix(held).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-    return lines, bytearray(rest + held)
