@@ -36,7 +36,7 @@ from agent_core.memory.function_api import FunctionMemoryApi, MemoryAccessRefuse
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.storage import FunctionStore, SaveState, dump
 from agent_core.storage.subject import parse_row
-from sandbox import Failure, FunctionCall, Job, Killed, Outcome, Raised, RequestRefused, Returned
+from sandbox import FunctionCall, Job, Killed, Outcome, Raised, RequestRefused, Returned
 from sandbox.processes.debugging import PLAIN
 from sandbox.wire.caps import MOST_STATE
 from sandbox.wire.claimed_collections import Members, Pairs
@@ -224,10 +224,12 @@ class WorkerApi:
 
     def was_refused(self, outcome: object) -> bool:
         """Return whether anything was refused while the call ran, so that the same call would fail again."""
-        is_failed_try = isinstance(outcome, Raised) and any(
-            text in error for error in _errors(outcome.failure) for text in self.tries
-        )
-        return bool(self.refusals) or is_failed_try or (self.watch is not None and self.watch.was_denied)
+        failure = outcome.failure if isinstance(outcome, Raised) else None
+        while failure is not None:
+            if any(text in failure.message for text in self.tries):
+                return True
+            failure = failure.cause
+        return bool(self.refusals) or (self.watch is not None and self.watch.was_denied)
 
     def lacking(self, outcome: object, permit: Permit) -> str:
         """Return missing grants and refused files that may explain how a call ended, unless its error names them.
@@ -290,13 +292,16 @@ class WorkerApi:
 
     def _progress(self, arguments: dict[str, Any]) -> None:
         done, total = arguments.get("done"), arguments.get("total")
-        amounts = [_number(amount) for amount in (done, total) if amount is not None]
-        if done is None or None in amounts:
+        amounts = [amount for amount in (done, total) if amount is not None]
+        try:
+            are_finite = all(isinstance(amount, int | float) and math.isfinite(amount) for amount in amounts)
+        except OverflowError:
+            are_finite = False
+        if done is None or not are_finite:
             raise RequestRefused("self.progress takes finite numbers: done, and total or None.")
-        numbers = [amount for amount in amounts if amount is not None]
         note = str(arguments.get("note") or "")
         shown = note if len(note) <= MAX_NOTE else f"{note[:MAX_NOTE]}…"
-        self.on_progress(numbers[0], None if total is None else numbers[1], shown)
+        self.on_progress(float(done), None if total is None else float(total), shown)
 
     async def _remember(self, arguments: dict[str, Any]) -> str | None:
         label = str(arguments.get("block"))
@@ -393,21 +398,6 @@ def _texts(arguments: object, source: str = "") -> Iterator[str]:
                 waiting += items
     nodes = ast.walk(syntax.parse(source))
     yield from (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
-
-
-def _errors(failure: Failure | None) -> Iterator[str]:
-    """Yield the messages of a failure and its causes."""
-    while failure is not None:
-        yield failure.message
-        failure = failure.cause
-
-
-def _number(value: object) -> float | None:
-    try:
-        number = float(value) if isinstance(value, int | float) else math.inf
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def arguments_text(arguments: object) -> str:

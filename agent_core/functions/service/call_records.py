@@ -192,15 +192,13 @@ class FunctionStatistics:
             "kinds": to_json(self.kinds),
             "turns": [*self.turns],
             "versions": to_json(self.versions),
-            "recent": [_call_json(call) for call in self.recent],
+            "recent": [
+                {key: value for key, value in fields_to_json(call).items() if key not in ("memory", "at", "cpu")}
+                | {"memory": call.memory, "cpu_s": call.cpu, "at": call.at}
+                for call in self.recent
+            ],
             "released": [{"version": version, "at": at} for version, at in self.released],
         }
-
-
-def _call_json(call: CallRow) -> dict[str, Any]:  # Any: values of JSON
-    data = fields_to_json(call)
-    cost = {"memory": call.memory, "cpu_s": call.cpu, "at": call.at}
-    return {key: value for key, value in data.items() if key not in ("memory", "at", "cpu")} | cost
 
 
 def by_function(rows: Iterable[Stats]) -> dict[str, list[Stats]]:

@@ -143,22 +143,17 @@ def versions(rows: Iterable["VersionRow"], name: str) -> tuple[Version, ...]:
             holders[row.module] = source
         elif holders.pop(row.module, None) is None or holders:
             continue
-        if _is_move(entries, source, row):
-            entries.pop()
+        # A deletion was the first half of a move to another module, made in the user's own files.
+        if len(entries) > 1 and not entries[-1].hash and entries[-2].source == source:
+            deletion = entries[-1].row
+            if deletion.module != row.module and deletion.reason in (SAVED, REMOVED) and row.reason == SAVED:
+                entries.pop()
         if source != (entries[-1].source if entries else ""):
             last = entries[-1].source if entries else ""
             kind = "changed" if source and last else "created" if not entries else "deleted" if last else "restored"
             added, removed = compare(bare_lines(last), bare_lines(source), allowance).counts
             entries.append(Version(len(entries) + 1, hash_of(source), source, row, kind, added, removed))
     return tuple(entries)
-
-
-def _is_move(versions: Sequence[Version], source: str, row: "VersionRow") -> bool:
-    """Return whether a deletion was the first half of a move to another module, made in the user's own files."""
-    if len(versions) < 2 or versions[-1].hash:
-        return False
-    last, is_saved = versions[-1].row, versions[-1].row.reason in (SAVED, REMOVED) and row.reason == SAVED
-    return is_saved and versions[-2].source == source and last.module != row.module
 
 
 def hash_of(source: str) -> str:

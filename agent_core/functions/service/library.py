@@ -22,6 +22,7 @@ from agent_core.registry.module_edits import place_function, withhold
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
+from agent_core.registry.source_lines import is_bare_value
 from agent_core.registry.tree import Definition
 from agent_core.storage import DropPending, FunctionStore, SaveVerdict
 from sandbox.wire.lines import lines_of
@@ -213,7 +214,8 @@ class Importer:
     def _candidate(self, file: LibraryFile, name: str) -> tuple[Candidate, set[int]]:
         """Return a function as a candidate with the statements that it needs or that run at import; and their lines."""
         body, binds = file.parts.text.body, file.parts.binds
-        running = {at for at, node in enumerate(body) if not binds[at] and _runs(node)}
+        unbound = {at: node for at, node in enumerate(body) if not binds[at] and not isinstance(node, Definition)}
+        running = {at for at, node in unbound.items() if not (is_bare_value(node) or is_program(node))}
         calling = {at for at in running if not isinstance(body[at], ast.Assign | ast.AugAssign)}  # not `f.__doc__ = …`
         read = {word for at in calling for word in file.parts.statements[at].reads}
         statements = running | file.parts.needed([name, *read], frozenset(file.parts.public) - {name})
@@ -367,12 +369,6 @@ class Importer:
         function = ImportedFunction(name, file.module, place, outcome, standing, fixes, problems)
         self.report.functions.append(function)
         self.tell(function)
-
-
-def _runs(node: ast.stmt) -> bool:
-    """Check whether a statement that binds nothing has an effect when its module is imported."""
-    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    return not (is_text or isinstance(node, Definition) or is_program(node))
 
 
 def _plan(reading: ModuleReading, verdicts: Mapping[str, Judgment], snapshot: Snapshot, origin: str) -> PlannedChange:

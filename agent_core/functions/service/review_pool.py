@@ -113,10 +113,7 @@ def refusal(problem: Problem, path: str, name: str = "", module: str = "") -> Ju
     return Judgment.from_json({"name": name, "module": module, "admitted": False, **nothing, "path": path})
 
 
-@lru_cache(maxsize=64)
-def _reading(source: ModuleSource) -> ModuleReading:
-    """Return the reading of a module, cached because many candidates share it."""
-    return read_module(source)
+_reading = lru_cache(maxsize=64)(read_module)  # many candidates share it
 
 
 async def _of_file(source: ModuleSource, job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Judgment]:

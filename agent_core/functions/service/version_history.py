@@ -54,12 +54,16 @@ def with_own_helpers(module_text: str, past_text: str, name: str) -> str:
     module, past = ModuleParts.of(module_text), ModuleParts.of(past_text)
     if isinstance(module, Problem) or isinstance(past, Problem) or (own := _holder(past, {name})) is None:
         return module_text
+    mine = _holder(module, {name})
+    group = set[int]() if mine is None else {mine, *module.referred(mine)}
+    others = [at for at, node in enumerate(module.text.body) if at not in group and not is_import(node)]
+    used = {helper for at in others for helper in module.referred(at)}
     edits = []
     for at in past.referred(own):
         helper = past.text.body[at]
         place = None if is_import(helper) else _holder(module, bound_names(helper))
         old = None if place is None else module.text.body[place]
-        if place is None or old is None or ast.dump(old) == ast.dump(helper) or not _is_only_of(module, place, name):
+        if place is None or old is None or ast.dump(old) == ast.dump(helper) or place in used:
             continue
         start, end = module.text.span(old)
         text = with_newline(f"{past.text.segment(helper)}\n", module.text.newline)
@@ -71,14 +75,6 @@ def _holder(module: ModuleParts, names: Set[str]) -> int | None:
     """Return the index of the only top-level statement that binds exactly these names, or None."""
     holders = [at for at, node in enumerate(module.text.body) if bound_names(node) & names]
     return holders[0] if len(holders) == 1 and bound_names(module.text.body[holders[0]]) == names else None
-
-
-def _is_only_of(module: ModuleParts, helper: int, name: str) -> bool:
-    """Return whether a helper is used only by the function and by helpers that only it uses."""
-    own = _holder(module, {name})
-    group = set[int]() if own is None else {own, *module.referred(own)}
-    others = [at for at, node in enumerate(module.text.body) if at not in group and not is_import(node)]
-    return not any(helper in module.referred(at) for at in others)
 
 
 class VersionHistory:
