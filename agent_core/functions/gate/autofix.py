@@ -182,29 +182,22 @@ def import_from_workspace(view: View) -> str:
     """Return the text with imports of the workspace functions that it calls."""
     lines = lines_of(view.text)
     for node in view.tree.body:
-        if corrected := _correct_import(node, view):
-            end = node.end_lineno or node.lineno
-            lines[node.lineno - 1 : end] = [f"{corrected}\n"] + [""] * (end - node.lineno)
+        if not isinstance(node, ast.ImportFrom) or node.level or not node.module:
+            continue
+        top = node.module.partition(".")[0]
+        if top in sys.stdlib_module_names or (top == "functions" and node.module != "functions"):
+            continue
+        modules = {view.module_with(alias.name) for alias in node.names}
+        if len(modules) == 1 and "" not in modules:
+            names, end = ", ".join(map(ast.unparse, node.names)), node.end_lineno or node.lineno
+            corrected = f"from functions.{modules.pop()} import {names}\n"
+            lines[node.lineno - 1 : end] = [corrected] + [""] * (end - node.lineno)
     text = "".join(lines)
     if text != view.text:
         return text
     wanted = [(module, name) for name in sorted(view.missing) if (module := view.module_with(name))]
     imports = [f"from functions.{module} import {name}" for module, name in wanted]
     return insert_imports(view.text, view.tree, imports) if imports else view.text
-
-
-def _correct_import(node: ast.stmt, view: View) -> str:
-    """Return the corrected import from a workspace module, or an empty text if no correction is needed."""
-    if not isinstance(node, ast.ImportFrom) or node.level or not node.module:
-        return ""
-    top = node.module.partition(".")[0]
-    if top in sys.stdlib_module_names or (top == "functions" and node.module != "functions"):
-        return ""
-    modules = {view.module_with(alias.name) for alias in node.names}
-    if len(modules) != 1 or "" in modules:
-        return ""
-    names = ", ".join(ast.unparse(alias) for alias in node.names)
-    return f"from functions.{modules.pop()} import {names}"
 
 
 def add_description(view: View) -> str:

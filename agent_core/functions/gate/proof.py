@@ -110,22 +110,16 @@ def with_directives(text: str, directives: Mapping[int, str]) -> str:
     """Return the text with a doctest directive at the end of each example that begins on one of these lines."""
     lines = lines_of(text)
     for number, options in directives.items():
-        last = _last_line(lines, number)
-        if last is not None:
-            bare = lines[last].rstrip("\r\n")
-            lines[last] = f"{bare}  # doctest: {options}{lines[last][len(bare) :]}"
+        at = number - 1
+        if not 0 <= at < len(lines) or not lines[at].lstrip().startswith(">>>"):
+            continue
+        while at + 1 < len(lines) and re.match(r"\s*\.\.\.(?: |$)", lines[at + 1]):
+            at += 1
+        bare = lines[at].rstrip("\r\n")
+        is_open = _OPEN.search("".join(lines[number - 1 : at + 1])) or lines[at].rstrip().endswith("\\")
+        if not is_open:  # otherwise no comment can be added there
+            lines[at] = f"{bare}  # doctest: {options}{lines[at][len(bare) :]}"
     return "".join(lines)
-
-
-def _last_line(lines: Sequence[str], number: int) -> int | None:
-    """Return the index of the last line of an example's source; None if no comment can be added there."""
-    at = number - 1
-    if not 0 <= at < len(lines) or not lines[at].lstrip().startswith(">>>"):
-        return None
-    while at + 1 < len(lines) and re.match(r"\s*\.\.\.(?: |$)", lines[at + 1]):
-        at += 1
-    source = "".join(lines[number - 1 : at + 1])
-    return None if _OPEN.search(source) or lines[at].rstrip().endswith("\\") else at
 
 
 def with_docstring(draft: Draft, text: str) -> Draft | None:

@@ -77,21 +77,15 @@ class FailedCall:
     def code(self) -> str:
         """The code of the problem; with arguments unlike all examples only a warning, except for undefined names."""
         kind = self.kind[0]
-        if self._lacks_a_name:
-            return "crashes"
+        if isinstance(self.outcome, Raised) and kind == "NameError":
+            frames, name = self.outcome.failure.frames, _NAME.search(self.outcome.failure.message)
+            if frames and name and name[1] in frames[-1].source:  # no arguments can excuse it
+                return "crashes"
         if self.unlike:
             return "fails-on"
         if kind == "TimedOut" and self.allowed_s:
             return "slow-on"
         return _CODES.get(kind, "crashes" if kind in _CRASHES else "fails-on")
-
-    @property
-    def _lacks_a_name(self) -> bool:
-        """True if the line that raised uses an undefined name, which no arguments can excuse."""
-        if not isinstance(self.outcome, Raised) or self.kind[0] != "NameError":
-            return False
-        frames, name = self.outcome.failure.frames, _NAME.search(self.outcome.failure.message)
-        return bool(frames and name and name[1] in frames[-1].source)
 
 
 def line_of(outcome: Outcome) -> int:
@@ -391,17 +385,13 @@ class RobustTrial:
         repeat = next(self.failures([failed.call], [outcome]), None)
         if repeat is None or not repeat.is_like(failed):
             return None
-        return replace(repeat, allowed_s=self._trial.limits.wall_s) if self._is_slow(repeat) else repeat
-
-    def _is_slow(self, failed: FailedCall) -> bool:
-        """Check whether a call that timed out may end later, so that it is not certainly an endless loop."""
-        if not isinstance(failed.outcome, TimedOut):
-            return False
-        cpu_s = failed.outcome.cpu_s
-        if cpu_s is not None and cpu_s < _BUSY_S:
-            return True
-        is_loop = may_loop(self._subject.tree, self._function.name)
-        return is_much(failed.call) or not is_loop or self._draft.trials.slowest_s >= _SLOW_S
+        if not isinstance(repeat.outcome, TimedOut):
+            return repeat
+        cpu_s = repeat.outcome.cpu_s
+        is_waiting, is_loop = cpu_s is not None and cpu_s < _BUSY_S, may_loop(self._subject.tree, self._function.name)
+        may_end = is_waiting or is_much(repeat.call) or not is_loop or self._draft.trials.slowest_s >= _SLOW_S
+        # A call that may end later is not certainly an endless loop.
+        return replace(repeat, allowed_s=self._trial.limits.wall_s) if may_end else repeat
 
     def finding(self, failed: FailedCall) -> Finding:
         """Return the finding about a call that fails."""
