@@ -313,7 +313,12 @@ class WireConversation:
 
     def _mentioned(self, message: Message, request: Request, functions: Mapping[str, FunctionShown]) -> Told:
         """Return the functions to announce in an answer or a notice: it mentions them, or is what they work on."""
-        mentioned = _mentioned_functions(message, functions)
+        mentioned: list[FunctionShown] = []
+        if isinstance(message, Answer | Notice):
+            own = message.name if isinstance(message, Answer) else ""
+            known = {own, *choice().always, *re.findall(r"(\w+)\(", message.text)}
+            about = dict.fromkeys(_NAMED.findall(message.text))
+            mentioned = [functions[name] for name in about if name in functions and name not in known][:_MOST_NAMED]
         place = request.messages.index(message)
         before, offered = _offered(request.messages[:place]), _offered(request.messages[: place + 1])
         new = [each for each in request.functions if each.name in offered.keys() - before.keys()]
@@ -352,16 +357,6 @@ def fixed_size(functions: Iterable[FunctionShown]) -> int:
     text = _system_text((), trimmed, choice().listed([*trimmed]))
     entries = [{"content": text}, *_demonstration()]
     return sum(len(entry["content"].encode("utf-8", "replace")) for entry in entries)
-
-
-def _mentioned_functions(message: Message, functions: Mapping[str, FunctionShown]) -> Told:
-    """Return the functions that an answer or a notice mentions, to announce in it."""
-    if not isinstance(message, Answer | Notice):
-        return ()
-    own = message.name if isinstance(message, Answer) else ""
-    known = {own, *choice().always, *re.findall(r"(\w+)\(", message.text)}
-    about = dict.fromkeys(_NAMED.findall(message.text))
-    return tuple([functions[name] for name in about if name in functions and name not in known][:_MOST_NAMED])
 
 
 def _system_text(messages: Iterable[Message], functions: Mapping[str, FunctionShown], names: Iterable[str]) -> str:

@@ -5,7 +5,6 @@ It keeps no state: each answer follows from the request alone.
 
 import json
 import re
-from collections.abc import Collection, Sequence
 from typing import Any, Final, TypeAlias
 
 import httpx2
@@ -37,21 +36,12 @@ class _TourTransport(httpx2.AsyncBaseTransport):
         if request.method == "GET":
             return httpx2.Response(200, json={"object": "list", "data": [{"id": SERVED, "object": "model"}]})
         body: Body = read_json(await request.aread(), LOOSE)
-        tools = {str(tool["function"]["name"]) for tool in body.get("tools") or ()}
-        return _completion(
-            body,
-            play(body["messages"], _known_functions(body["messages"], tools) if len(tools) > 1 else frozenset(tools)),
-        )
-
-
-def _known_functions(messages: Sequence[Body], tools: Collection[str]) -> frozenset[str]:
-    """Return the functions of a request: the tools, and those that its texts announce."""
-    names = {*tools}
-    for message in messages:
-        text = str(message.get("content") or "")
-        names.update(_COMES[message["role"]].findall(text) if message["role"] in _COMES else ())
-        names.difference_update(name for pair in _GOES.findall(text) for name in pair)
-    return frozenset(names)
+        functions = {str(tool["function"]["name"]) for tool in body.get("tools") or ()}
+        for message in body["messages"] if len(functions) > 1 else ():  # its texts announce others
+            text = str(message.get("content") or "")
+            functions.update(_COMES[message["role"]].findall(text) if message["role"] in _COMES else ())
+            functions.difference_update(name for pair in _GOES.findall(text) for name in pair)
+        return _completion(body, play(body["messages"], frozenset(functions)))
 
 
 def tour_endpoint(settings: ModelSettings) -> Endpoint:
