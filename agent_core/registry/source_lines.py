@@ -39,7 +39,15 @@ class ParsedText:
 
     def span(self, node: ast.stmt) -> tuple[int, int]:
         """Return the lines of a statement: with decorators, comments right above, and indented comments at its end."""
-        return self.with_comments(first_line(node)), self._with_tail(node)
+        end = last_line(node)
+        has_block = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        for number in range(end + 1, len(self.lines) + 1 if has_block else 0):
+            line = self.lines[number - 1]
+            if line.strip() and not (line[0] in " \t" and line.lstrip().startswith("#")):
+                break
+            if line.strip():
+                end = number
+        return self.with_comments(first_line(node)), end
 
     def with_comments(self, start: int) -> int:
         """Return the first line of a statement that starts on this line, including comments right above it."""
@@ -48,18 +56,6 @@ class ParsedText:
                 break
             start -= 1
         return start
-
-    def _with_tail(self, node: ast.stmt) -> int:
-        end = last_line(node)
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            return end
-        for number in range(end + 1, len(self.lines) + 1):
-            line = self.lines[number - 1]
-            if line.strip() and not (line[0] in " \t" and line.lstrip().startswith("#")):
-                break
-            if line.strip():
-                end = number
-        return end
 
     def shares_a_line(self, node: ast.stmt) -> bool:
         """Check whether another statement shares a line with this one, after a semicolon."""

@@ -138,17 +138,13 @@ def _has_empty_cycle(nodes: Iterable[Any], root: Schema) -> bool:  # Any: JSON
             elif id(node) not in entered:
                 entered.add(id(node))
                 waiting.append((node, True))
-                waiting += [(inner, False) for inner in _beside(node, root) if isinstance(inner, dict)]
+                # The schemas that apply to the same part of a value.
+                reference, lists = node.get("$ref"), [node.get(keyword) for keyword in ("anyOf", "oneOf", "allOf")]
+                inner = [node.get(keyword) for keyword in ("not", "if", "then", "else")]
+                inner += [_target(reference, root)] if isinstance(reference, str) else []
+                inner += [branch for branches in lists if isinstance(branches, list) for branch in branches]
+                waiting += [(schema, False) for schema in inner if isinstance(schema, dict)]
     return False
-
-
-def _beside(node: Schema, root: Schema) -> Iterator[Any]:  # Any: JSON
-    """Yield the schemas that apply to the same part of a value."""
-    if isinstance(reference := node.get("$ref"), str):
-        yield _target(reference, root)
-    for keyword in ("anyOf", "oneOf", "allOf"):
-        yield from inner if isinstance(inner := node.get(keyword), list) else ()
-    yield from (node[keyword] for keyword in ("not", "if", "then", "else") if keyword in node)
 
 
 _KEPT = 4_096
