@@ -178,10 +178,13 @@ def _report_misuse(error: click.ClickException, *, as_json: bool) -> int:
             of = f" These take it: {', '.join(takers)}." if len(takers) <= _MOST_NAMED else ""
             message, fix = f"No such option '{option}'.", f"Put it after a command: {path} COMMAND {option}.{of}"
     elif isinstance(error, click.NoSuchCommand) and context:
-        name = error.command_name
-        groups = {group: at for group, at in _subcommands(context).items() if isinstance(at, click.Group)}
-        if places := [f"{path} {group} {name}" for group, at in groups.items() if name in at.list_commands(context)]:
-            message, fix = f"No such command '{name}'.", f"It is in a group: {' or '.join(places)}."
+        wanted, groups = error.command_name, _subcommands(context).items()
+        if places := [
+            f"{path} {name} {wanted}"
+            for name, group in groups
+            if isinstance(group, click.Group) and wanted in group.list_commands(context)
+        ]:
+            message, fix = f"No such command '{wanted}'.", f"It is in a group: {' or '.join(places)}."
     elif "unexpected extra argument" in error.message and context:
         texts = [name for name, option in _options(context.command).items() if option.metavar == "TEXT"]
         fix = f"Put the text after {texts[0]}, in quotes. {fix}" if texts else fix

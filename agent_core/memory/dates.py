@@ -113,8 +113,8 @@ def _span(phrase: str, now: float, language: str) -> TimeMention | None:
         data = parser([language] if language else None, settings=_settings(now)).get_date_data(phrase)
         if data.date_obj is None:
             return None
-        day = data.date_obj.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
-        start, end = _SPANS.get(data.period, _day)(day)
+        start_of_day = data.date_obj.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+        start, end = _SPANS.get(data.period, _day)(start_of_day)
         any_year = data.period == "month" and not _YEAR.search(phrase) and not any(map(str.isdigit, phrase))
         return TimeMention(start.timestamp(), end.timestamp(), phrase, start.month if any_year else 0)
     except (ValueError, OverflowError, OSError):  # the year 0

@@ -169,7 +169,7 @@ class Sources:
         passages = []
         for n, chunk in enumerate(cut.chunks[start:end], start):
             digits = hashlib.sha256(f"{row.hash}:{n}:{chunk.text}".encode()).hexdigest()
-            # The same text gets the same id, in the form of a UUIDv8 (RFC 9562).
+            # The same passage of a document gets the same id, in the form of a UUIDv8 (RFC 9562).
             id = f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"
             passages.append(self._archival.passage(chunk.text, row.name, one_line(chunk.place), row.hash, n, id=id))
         return SavePassages(tuple(passages))

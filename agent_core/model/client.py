@@ -141,7 +141,7 @@ def read_profile(answers: Sequence[_Answer], name: str) -> ModelProfile:
     calls: list[bool] = []
     for answer in answers:
         capabilities, template = answer.get("capabilities"), answer.get("chat_template")
-        listed = [name for name in capabilities if isinstance(name, str)] if isinstance(capabilities, list) else []
+        listed = [each for each in capabilities if isinstance(each, str)] if isinstance(capabilities, list) else []
         if not _CALLING.isdisjoint(listed) or (listed and "model_info" in answer):
             calls.append(not _CALLING.isdisjoint(listed))
         elif isinstance(template, str) and template:

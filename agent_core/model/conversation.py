@@ -104,6 +104,7 @@ DEMONSTRATION: Final = tuple(_messages())
 
 
 _LONGEST: Final = 256  # characters of a text in a requested list
+_LONGEST_DEFAULT: Final = 40  # characters of a default that are shown
 
 
 def trim(function: FunctionShown, last: str = "", offered: frozenset[str] = frozenset()) -> FunctionShown:
@@ -149,7 +150,7 @@ def line(function: FunctionShown, *, is_whole: bool = False) -> str:
     required, text = function.parameters.get("required", ()), function.description.strip()
     text = shorten(" ".join(text.split())) if is_whole else text.partition("\n")[0]
     shown = (
-        f"{name}{'' if name in required else '?'}: {type_text(schema)}{_default_text(schema)}"
+        f"{name}: {type_text(schema)}" if name in required else f"{name}?: {type_text(schema)}{_default_text(schema)}"
         for name, schema in properties.items()
     )
     signature = f"{function.name}({', '.join(shown)})"
@@ -159,11 +160,15 @@ def line(function: FunctionShown, *, is_whole: bool = False) -> str:
 def _default_text(schema: Mapping[str, Any]) -> str:
     """Return ` = …` for a default: a small model that does not see it passes a value that nobody named."""
     value = schema.get("default")
-    return "" if value is None or value == "" else f" = {json.dumps(value, ensure_ascii=False)}"
+    # Nothing, and what is off, is what a reader expects anyway.
+    if value is None or value is False or value == "":
+        return ""
+    text = json.dumps(value, ensure_ascii=False)
+    return f" = {text}" if len(text) <= _LONGEST_DEFAULT else " = …"
 
 
 def announce(functions: Sequence[FunctionShown]) -> Iterator[str]:
-    """Yield a line for each function; those whose descriptions begin alike are told apart by the rest of them."""
+    """Yield a line for each function; those of them that begin alike are told apart by their whole description."""
     beginnings = [function.description.strip().partition("\n")[0] for function in functions]
     for function, beginning in zip(functions, beginnings, strict=True):
         yield f"\n[You can call: {line(function, is_whole=beginnings.count(beginning) > 1)}]"

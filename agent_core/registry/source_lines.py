@@ -40,13 +40,12 @@ class ParsedText:
     def span(self, node: ast.stmt) -> tuple[int, int]:
         """Return the lines of a statement: with decorators, comments right above, and indented comments at its end."""
         end = last_line(node)
-        has_block = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        for number in range(end + 1, len(self.lines) + 1 if has_block else 0):
-            line = self.lines[number - 1]
-            if line.strip() and not (line[0] in " \t" and line.lstrip().startswith("#")):
-                break
-            if line.strip():
-                end = number
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            for number, line in enumerate(self.lines[end:], end + 1):
+                if line.strip() and not (line[0] in " \t" and line.lstrip().startswith("#")):
+                    break
+                if line.strip():
+                    end = number
         return self.with_comments(first_line(node)), end
 
     def with_comments(self, start: int) -> int:

@@ -222,10 +222,10 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, resta
     if not any(entry.kind in ("user", "notice") for entry in entries):
         ending.insert(0, entry_of(claimed.event, session.style, session.clock.now()))
     # The receipts of helpers whose runs were interrupted with this turn.
-    cut = [entry.payload for entry in ending if entry.payload.get("outcome") == word(Unknown())]
-    runs = [run_name(str(call["name"]), claimed.id, str(call["call_id"])) for call in cut]
-    made = [receipt_in(await store.history(run, kinds=RECEIPT_KINDS, with_removed=True)) for run in runs]
-    ending += [facts_entry(receipt.to_json()) for receipt in made if receipt]
+    cut_calls = [entry.payload for entry in ending if entry.payload.get("outcome") == word(Unknown())]
+    runs = [run_name(str(call["name"]), claimed.id, str(call["call_id"])) for call in cut_calls]
+    receipts = [receipt_in(await store.history(run, kinds=RECEIPT_KINDS, with_removed=True)) for run in runs]
+    ending += [facts_entry(receipt.to_json()) for receipt in receipts if receipt]
     receipt = ReceiptReader.of([*entries, *ending])
     await store.append(claimed.id, claimed.attempt, claimed.n, [*ending, receipt_entry(receipt)])
     await store.settle_questions(claimed.id)
@@ -233,8 +233,8 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, resta
     await store.finish(claimed.id, claimed.attempt, "interrupted", posts=posts, writes=writes)
     if is_between:
         return ""
-    names = ", ".join(call["name"] for call in cut)
-    calls = f" Whether these calls took effect is unknown: {names}." if cut else ""
+    names = ", ".join(call["name"] for call in cut_calls)
+    calls = f" Whether these calls took effect is unknown: {names}." if cut_calls else ""
     return (
         f"The last turn was cut off when the program was stopped. Until then: {receipt.text}.{calls}"
         " /retry sends its message again."

@@ -372,14 +372,14 @@ def _check_progress(session: SqlSession, send: SendMessage) -> None:
         "select text from message where thread = ? and sender = ? and recipient = ? order by seq desc limit ?",
         *(send.thread, send.sender, send.recipient, SAME_TIMES - 1),
     )
-    text, *earlier = (
-        " ".join(re.findall(r"\w+", text[:_COMPARED].casefold())) for text in (send.text, *(text for (text,) in rows))
-    )
-    if len(earlier) == SAME_TIMES - 1 and all(
-        text == other or SequenceMatcher(None, text, other, autojunk=False).ratio() >= _SAME for other in earlier
-    ):
+    if len(rows) == SAME_TIMES - 1 and all(_is_near(send.text, text) for (text,) in rows):
         message = f"`{send.sender}` says nearly the same to `{send.recipient}` for the third time."
         raise NoProgress(message, fix="Say something new, or reply with what you have.")
+
+
+def _is_near(text: str, other: str) -> bool:
+    first, second = (" ".join(re.findall(r"\w+", words[:_COMPARED].casefold())) for words in (text, other))
+    return first == second or SequenceMatcher(None, first, second, autojunk=False).ratio() >= _SAME
 
 
 @perform.register

@@ -41,7 +41,7 @@ def _table(name: str, key: str, columns: str, *, numbered: bool = False) -> _Tab
 
 
 # Referenced tables come first. An event refers to the turn that took it, and the turn to the event that began it: which
-# turn took an event is copied last.
+# turn took an event is copied after all tables.
 _TABLES: Final = (
     _table("text", "hash", "text"),
     _table("manifest", "module", "version"),

@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.grants.support import FETCHES, weather_service
 from tests.interfaces.support import create, prompt
 from tests.kit import Ask, Say, Script, Wanted
+from tests.kit.levels import lend
 from tests.kit.terminal import ENTER, Terminal
 
 KEYS = "Press o (once) or y (always), then Enter, or n (no) or w (no, with a reason)."
@@ -29,7 +30,9 @@ def made(place: str, *, reason: str = "asked", pause_s: float = 0.0, text: str =
 
 def home(root: Path) -> dict[str, str]:
     """Return a separate user folder for the key that signs approvals."""
-    return {"XDG_DATA_HOME": str(root.parent / f"{root.name}-home")}
+    folder = root.parent / f"{root.name}-home"
+    lend(folder)  # for tests that open a workspace in this process
+    return {"XDG_DATA_HOME": str(folder)}
 
 
 @contextmanager

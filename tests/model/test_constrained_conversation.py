@@ -175,6 +175,11 @@ def test_a_line_says_the_value_that_an_optional_parameter_has_without_a_call_for
     assert line(function).startswith(
         "sizes(text: string, above?: number = -1.0, most?: integer | null, end?: string) - "
     )
+    words, is_wide = {"default": ["word"] * 500}, {"type": "boolean", "default": False}
+    assert line(shown("short", "", words=words, is_wide=is_wide)) == "short(words?: any = …, is_wide?: boolean)"
+    created = shown("create_function", "", "source", from_program={"type": "boolean", "default": True})
+    created = trim(created, "create_function(from_program=true)")
+    assert line(created) == "create_function(source: string, from_program: boolean)"
 
 
 def test_functions_whose_descriptions_begin_alike_are_told_apart_by_the_rest() -> None:

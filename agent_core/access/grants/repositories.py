@@ -62,15 +62,7 @@ FAR: Final = WalkLimits(40 * MOST_ENTRIES, 8 * DEEPEST)  # takes up to a second
 
 def repository_in(folder: Path, limits: WalkLimits = NEAR) -> RepositorySearch:
     """Search for a repository or a workspace in a folder and below it, nearest first, without following links."""
-    return _search(
-        folder,
-        limits,
-        lambda place, names: (
-            min(names & _OWN, default="")
-            or next((name for name in names if plain(name) in _OWN), "")
-            or ("." if _bare(place, names) else "")
-        ),
-    )
+    return _search(folder, limits, lambda place, names: _own(names) or ("." if _bare(place, names) else ""))
 
 
 def state_in(folder: Path, limits: WalkLimits = NEAR) -> RepositorySearch:
@@ -164,6 +156,11 @@ def plain(name: str) -> str:
         name = "".join(character for character in name if unicodedata.category(character) != "Cf")
     short = name.casefold().rstrip(" .")
     return _LONG[abbreviated[1]] if (abbreviated := _SHORT.fullmatch(short)) else _RENAMED.get(short, short)
+
+
+def _own(names: set[str]) -> str:
+    """Return the name of a repository's or a workspace's private folder among these, or "" if there is none."""
+    return min(names & _OWN, default="") or next((name for name in names if plain(name) in _OWN), "")
 
 
 def _bare(place: str, names: set[str]) -> str:

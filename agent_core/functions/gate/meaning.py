@@ -121,11 +121,7 @@ def _wrong(draft: Draft) -> Iterator[tuple[str, Finding]]:
     returned = {disagreement.call: disagreement for disagreement in draft.trials.disagreements}
     for example in draft.candidate.examples if answer else ():
         read = answer.expects(example.call)  # type: ignore[union-attr]
-        if example.call not in returned or not read:
-            continue
-        values = literal_value(example.expected), literal_value(read)
-        are_literal = not any(type(value) is object for value in values)
-        if same(*values, is_float=True) if are_literal else example.expected.strip() == read.strip():
+        if example.call in returned and read and _are_same(example.expected, read):
             back = returned[example.call].returned
             message = f"`{example.call}` must return {fence(example.expected)}, as its author and a reader of its"
             message = f"{message} description say, and the body returns {fence(back)}"
@@ -200,6 +196,13 @@ async def _try_calls(answer: ReaderAnswer, subject: TrialSubject, trial: "TrialT
     results = await run(expected, function, subject.snapshot, trial)
     tried = tuple(ExpectedCall(result.call, result.expected, result.returned, result.agreed) for result in results)
     return replace(answer, calls=tried)
+
+
+def _are_same(first: str, second: str) -> bool:
+    """Check whether two texts denote the same value."""
+    values = literal_value(first), literal_value(second)
+    are_literal = not any(type(value) is object for value in values)
+    return same(*values, is_float=True) if are_literal else first.strip() == second.strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,8 @@ def _hollow(node: FunctionNode, *, may_have_gaps: bool) -> Iterator[Finding]:
 
 def _same_answer(node: FunctionNode, live: list[ast.stmt]) -> Iterator[Finding]:
     names = ", ".join(f"`{parameter.arg}`" for parameter in parameters(node)) or "nothing"
-    literals = {node for node in live if isinstance(node, ast.Return | ast.Assign) and literal(node.value)[0]}
-    if any(map(_is_print, live)) and all(node in literals or _is_print(node) or _is_nothing(node) for node in live):
+    literals = {each for each in live if isinstance(each, ast.Return | ast.Assign) and literal(each.value)[0]}
+    if any(map(_is_print, live)) and all(each in literals or _is_print(each) or _is_nothing(each) for each in live):
         message = f"`{node.name}` only prints or takes notes: nothing is computed, and nobody reads that"
         yield Finding("print-only", message, "compute the result from the parameters and return it", live[0].lineno)
         return

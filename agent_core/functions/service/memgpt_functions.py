@@ -112,12 +112,7 @@ def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
         edits.append(edit)
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in gone}
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Import | ast.ImportFrom):
-            continue
-        imported = [alias.name for alias in node.names]
-        if isinstance(node, ast.ImportFrom):
-            imported = ["." * node.level + (node.module or "")]
-        if not {module.split(".")[0] for module in imported} <= _ROOTS:
+        if not isinstance(node, ast.Import | ast.ImportFrom) or not _is_foreign(node):
             continue
         names = {alias.asname or alias.name.split(".")[0]: _NAMES.get(alias.name, "") for alias in node.names}
         if not (maps and isinstance(node, ast.ImportFrom) and (node.module or "").endswith((".constants", ".utils"))):
@@ -147,6 +142,12 @@ def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
 def _self_of(node: Definition) -> ast.arg | None:
     first = [*node.args.posonlyargs, *node.args.args][:1]
     return first[0] if first and first[0].arg == "self" else None
+
+
+def _is_foreign(node: ast.Import | ast.ImportFrom) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return not node.level and (node.module or "").split(".")[0] in _ROOTS
+    return all(alias.name.split(".")[0] in _ROOTS for alias in node.names)
 
 
 def _span(node: ast.stmt | ast.expr | ast.arg) -> tuple[int, int, int, int]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agent_core.base.events import Quarantined
     from agent_core.functions.gate.verdict import Survivor
     from agent_core.functions.search import SearchReport
-    from agent_core.functions.service.call_records import FunctionStatistics, VersionStatistics
+    from agent_core.functions.service.call_records import FailureKind, FunctionStatistics, VersionStatistics
     from agent_core.functions.service.effects import FunctionEffect
     from agent_core.functions.service.function_facts import Coverage, FunctionDetails, FunctionListing, FunctionSummary
     from agent_core.functions.service.history import BlamedLine, FunctionHistory, HistoryEntry, Version, VersionDiff
@@ -215,8 +215,7 @@ def statistics_lines(statistics: "FunctionStatistics") -> list[Line]:
     text += f", {totals.memory / 2**20:.0f} MiB at most" if totals.memory else ""
     lines = [line(f"{calls}: {totals.returned} returned, {totals.failed} failed, {last}"), line(("dim", text))]
     if kinds := statistics.kinds:
-        noted = [(kind, " (documented)" if kind.outcome == "documented" else "") for kind in kinds[:_KINDS]]
-        shown = [f"{kind.error or kind.outcome.replace('_', ' ')}{note} {kind.calls} ×" for kind, note in noted]
+        shown = [f"{_kind(kind)} {kind.calls} ×" for kind in kinds[:_KINDS]]
         shown += ["…"] if len(kinds) > _KINDS else []
         lines.append(line(("dim", "ended otherwise: "), ", ".join(shown)))
     if turns := statistics.turns:
@@ -258,6 +257,11 @@ def shown_line(shown: int, known: int, own: int) -> Line:
 def moment(at: float | None) -> str:
     """Format a time in the local form."""
     return shown_time(at) if at is not None else "never"
+
+
+def _kind(kind: "FailureKind") -> str:
+    named = kind.error or kind.outcome.replace("_", " ")
+    return f"{named} (documented)" if kind.outcome == "documented" else named
 
 
 def _version_lines(versions: Sequence["VersionStatistics"]) -> list[Line]:
@@ -314,10 +318,10 @@ def diff_lines(version_diff: "VersionDiff") -> list[Line]:
 
 def blame_lines(lines: Sequence["BlamedLine"]) -> list[Line]:
     """Return the source lines, each with the version that introduced it: author, time, reason."""
-    rows = [
-        [str(version.number), version.short, _who(version), version.when, one_line(version.row.reason, 30), f"{number}"]
-        for version, number in ((row.version, row.line) for row in lines)
-    ]
+    rows = []
+    for row in lines:
+        version, reason = row.version, one_line(row.version.row.reason, 30)
+        rows.append([str(version.number), version.short, _who(version), version.when, reason, f"{row.line}"])
     heads = columns(rows, ("name", "dim", "", "dim", "dim", "dim"), gap=1)
     return [(*head, ("", f" {row.text}")) for head, row in zip(heads, lines, strict=True)]
 

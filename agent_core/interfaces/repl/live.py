@@ -287,7 +287,7 @@ def _progress(call: RunningCall, *, stands: bool) -> str:
 def _tail_lines(text: str, columns: int) -> list[str]:
     tail = visible(text).expandtabs(4).split("\n")[-TAIL_LINES:]
     rows = folded((line(row[-_LONGEST_LINE:]) for row in tail), columns, 0)
-    lines = ["".join(text for _, text in row) for row in rows]
+    lines = ["".join(part for _, part in row) for row in rows]
     while lines and not lines[0]:
         lines.pop(0)
     return lines[-TAIL_LINES:] if any(lines) else []

@@ -137,12 +137,14 @@ def forms(history: ClientHistory, texts: Iterable[str], calls: Sequence[Call]) -
 
 def digest(by: str, messages: Iterable[ClientMessage]) -> str:
     """Return the key of a sender's messages."""
-    keys = [
-        [message.role, *([call.id for call in message.calls] or [message.answers, "".join(message.text.split())])]
-        for message in messages
-    ]
-    text = json.dumps([[by], *keys])
+    text = json.dumps([[by], *(_known_by(message) for message in messages)])
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _known_by(message: ClientMessage) -> list[str]:
+    if message.calls:
+        return [message.role, *(call.id for call in message.calls)]
+    return [message.role, message.answers, "".join(message.text.split())]
 
 
 def _merge_messages(messages: Iterable[ClientMessage]) -> list[ClientMessage]:

@@ -201,7 +201,7 @@ class Child:
         code = await self._process.wait()
         try:
             end = signal.Signals(-code).name
-        except ValueError:
+        except ValueError:  # an exit code, or a signal without a name
             end = f"signal {-code}" if code < 0 else f"exit code {code}"
         how, fix = _ENDS.get(-code, (f"ended unexpectedly ({end})", _FIX))
         return ModelError(f"The engine of the local model {how}.", fix=fix)

@@ -13,6 +13,7 @@ from agent_core.memory.blocks import Blocks
 from tests.conftest import OpenDesk
 from tests.grants.support import human
 from tests.kit.desk import Desk, of
+from tests.kit.levels import lend
 from tests.kit.steps import Ask, Say, Wanted
 
 NOTES = '''
@@ -69,7 +70,9 @@ def flood(self) -> None:
 @pytest.fixture(autouse=True)
 def notes(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """The functions, and the user's data folder outside of the workspace."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("home")))
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("XDG_DATA_HOME", str(home))
+    lend(home)
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "notes.py").write_text(NOTES)
 
