@@ -101,7 +101,7 @@ class Pools:
     def ahead_for(self, closure: Mapping[str, Compiled], text: str) -> tuple[str, ...]:
         """Return the names to preload for this code. `text` is code that runs in addition to the module."""
         names = {name.split(".", 1)[0] for name in imported_names(closure)}
-        packages = self._plan.packages
+        packages = [name for name in self._plan.packages if name not in self._plan.preload]
         heavy = any(name in names or name in text for name in packages)
         return ((_SLOW_TO_IMPORT,) if _SLOW_TO_IMPORT in names else ()) + (tuple(packages) if heavy else ())
 

@@ -247,9 +247,12 @@ def _but(layer: str) -> tuple[str, ...]:
 
 
 def without_root(plan: ZygotePlan) -> ZygotePlan:
-    """Return the plan without a private root. Later no page can become executable, so extension modules load first."""
+    """Return the plan without a private root. Later no page can become executable, so extension modules load first.
+
+    So do the packages: types that only pydantic knows need it in modules that do not import it.
+    """
     # `asyncio` loses track of the current task if its C half is imported first, which the alphabet would do.
-    preload, library = (*plan.preload, "asyncio", *mounts.extension_modules()), mounts.library()
+    preload, library = (*plan.preload, "asyncio", *mounts.extension_modules(), *plan.packages), mounts.library()
     open_to_all = all(folder.stat().st_mode & stat.S_IXOTH for folder in (library, *library.parents))
     user = plan.user if open_to_all else None  # another user has to read the interpreter
     return replace(plan, layers=_but("namespaces"), user=user, preload=preload)

@@ -121,7 +121,7 @@ NOT_THERE: Final = {  # why a test does not apply to level `portable` → its fi
         "test_pydantic_models_are_built_and_taken_apart", "test_defaults_that_a_field_declares_are_filled_in",
         "test_nested_models_are_instances_with_their_aliases_and_come_back_as_json",
         "test_describe_gives_json_schema_of_what_syntax_cannot_decide",
-        "test_a_type_that_only_pydantic_knows_is_described_in_a_module_without_it",
+        "test_a_module_without_pydantic_takes_a_type_that_only_pydantic_knows",
         "test_a_package_of_the_list_can_be_imported_and_others_cannot",
         "test_a_package_that_is_named_only_at_run_time_is_found_too",
         "test_a_check_that_is_gone_is_named_and_needs_a_yes_to_its_reason",

@@ -205,11 +205,16 @@ async def test_describe_gives_json_schema_of_what_syntax_cannot_decide(sandbox: 
     assert "odd: its types cannot be resolved: name 'Missing'" in outcome.value["odd"]
 
 
-async def test_a_type_that_only_pydantic_knows_is_described_in_a_module_without_it(sandbox: Sandbox) -> None:
-    world = modules(shares="from ipaddress import IPv4Address\ndef share(part: IPv4Address) -> int:\n    return 1\n")
+async def test_a_module_without_pydantic_takes_a_type_that_only_pydantic_knows(sandbox: Sandbox) -> None:
+    world = modules(
+        shares="from ipaddress import IPv4Address\ndef share(part: IPv4Address) -> int:\n    return part.packed[0]\n"
+    )
     outcome = await sandbox.run(Job(world, "shares", SchemaRequest(["share"])))
     assert isinstance(outcome, Returned), outcome
     assert outcome.value["share"]["part"] == {"type": "string", "format": "ipv4"}
+    called = await sandbox.run(Job(world, "shares", FunctionCall("share", {"part": "10.0.0.1"})))
+    assert isinstance(called, Returned), called
+    assert called.value == 10
 
 
 _FIELDS = modules(
