@@ -46,6 +46,7 @@ _MOST_PAGES: Final = 50
 _MOST_LISTED: Final = 8 << 20  # characters of all pages together
 _MOST_ERRORS: Final = 16 << 10  # bytes kept of the end of standard error
 _HEARING_S: Final = 0.01
+_LOOKING_S: Final = 0.2
 _NOWHERE: Final = logging.NullHandler()
 _LAST_LINES, _MOST_IN_LINE, _MOST_SHOWN = 8, 200, 1_600
 _COLORS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -302,7 +303,7 @@ class ServerConnection:
         process = await stack.enter_async_context(started)
         assert process.stdout is not None
         assert process.stdin is not None
-        ended = asyncio.create_task(process.wait())
+        ended = asyncio.create_task(_exit_of(process))
         stack.push_async_callback(_end, ended)
         return connect_pipes(process.stdout, process.stdin, intake), ended
 
@@ -480,6 +481,14 @@ async def _start_server(
             ending.code = process.returncode
         await _close(process)
         await _end(hearing)
+
+
+async def _exit_of(process: Process) -> None:
+    """Wait until the program has exited, and close its output. `process.wait` waits for a child that holds it, too."""
+    while process.returncode is None:  # noqa: ASYNC110 - asyncio has no event for it
+        await asyncio.sleep(_LOOKING_S)
+    await asyncio.sleep(_LOOKING_S)  # for its last output
+    process._transport.get_pipe_transport(1).close()  # type: ignore[attr-defined]
 
 
 async def _close(process: Process) -> None:
