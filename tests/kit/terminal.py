@@ -51,6 +51,7 @@ class Terminal:
         around = surroundings({"TERM": "xterm-256color", "PYTHONUTF8": "1", **(environment or {})})
         self.process = self._start(command, slave, cwd, around)
         os.close(slave)
+        self._has_ended = threading.Event()  # a kernel may not tell the reader
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -142,6 +143,7 @@ class Terminal:
     def exit_code(self, timeout_s: float = 60) -> int:
         """Wait for the program to end and return its exit code."""
         code = self.process.wait(timeout_s)
+        self._has_ended.set()
         self._reader.join(timeout_s)
         return code
 
@@ -158,6 +160,7 @@ class Terminal:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+        self._has_ended.set()
         self._reader.join(5)
         os.close(self._master)
 
@@ -182,6 +185,8 @@ class Terminal:
         while True:
             # A blocking read would keep the terminal open: `hang_up` could not take it away.
             if not select.select([self._master], [], [], 0.1)[0]:
+                if self._has_ended.is_set():
+                    return
                 continue
             try:
                 time.sleep(self.breath_s)
