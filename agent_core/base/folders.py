@@ -17,8 +17,10 @@ _places: Final[dict[int, str]] = {}  # number → path, where a folder cannot be
 
 def hold(folder: Path, *, follows: bool = True) -> int:
     """Return a descriptor of a folder, for `os.close`. Raise OSError if it is none, or a link and not `follows`."""
+    if _HELD and follows:
+        return os.open(folder, os.O_RDONLY | machine.DIRECTORY | machine.CLOEXEC)
     if _HELD:
-        return os.open(folder, os.O_RDONLY | machine.DIRECTORY | machine.CLOEXEC | (0 if follows else machine.NOFOLLOW))
+        return _hold_unlinked(str(folder), None)
     if not follows and folder.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(folder))
     return _hold(str(folder))
@@ -26,9 +28,22 @@ def hold(folder: Path, *, follows: bool = True) -> int:
 
 def hold_below(name: str, folder_fd: int) -> int:
     """Return a descriptor of a folder in another. Raise OSError if it is a link."""
-    if _HELD:
-        return os.open(name, os.O_RDONLY | machine.DIRECTORY | machine.NOFOLLOW | machine.CLOEXEC, dir_fd=folder_fd)
-    return _hold(_place(name, folder_fd))
+    return _hold_unlinked(name, folder_fd) if _HELD else _hold(_place(name, folder_fd))
+
+
+def _hold_unlinked(name: str, folder_fd: int | None) -> int:
+    flags = os.O_RDONLY | machine.DIRECTORY | machine.NOFOLLOW | machine.CLOEXEC
+    descriptor = os.open(name, flags, dir_fd=folder_fd)
+    is_entry = False
+    try:
+        # gVisor follows a link that takes the folder's place while it is opened.
+        is_entry = os.path.samestat(os.fstat(descriptor), os.stat(name, dir_fd=folder_fd, follow_symlinks=False))
+    finally:
+        if not is_entry:
+            os.close(descriptor)
+    if not is_entry:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+    return descriptor
 
 
 def _hold(path: str) -> int:
