@@ -144,17 +144,16 @@ def describe(function: FunctionShown) -> str:
     return "\n".join([line(function), *(f"  {name}: {' '.join(text.split())}" for name, text in described)])
 
 
-def line(function: FunctionShown, *, is_whole: bool = False) -> str:
-    """Return the signature and the first line of the description, or all of it, in one line."""
+def line(function: FunctionShown) -> str:
+    """Return the signature and the first sentence of the description, in one line."""
     properties: Mapping[str, Any] = function.parameters.get("properties", {})
-    required, text = function.parameters.get("required", ()), function.description.strip()
-    text = shorten(" ".join(text.split())) if is_whole else text.partition("\n")[0]
+    required, first = function.parameters.get("required", ()), function.description.strip().partition("\n")[0]
     shown = (
         f"{name}: {type_text(schema)}" if name in required else f"{name}?: {type_text(schema)}{_default_text(schema)}"
         for name, schema in properties.items()
     )
     signature = f"{function.name}({', '.join(shown)})"
-    return f"{signature} - {text}" if text else signature
+    return f"{signature} - {first}" if first else signature
 
 
 def _default_text(schema: Mapping[str, Any]) -> str:
@@ -165,13 +164,6 @@ def _default_text(schema: Mapping[str, Any]) -> str:
         return ""
     text = json.dumps(value, ensure_ascii=False)
     return f" = {text}" if len(text) <= _LONGEST_DEFAULT else " = …"
-
-
-def announce(functions: Sequence[FunctionShown]) -> Iterator[str]:
-    """Yield a line for each function; those of them that begin alike are told apart by their whole description."""
-    beginnings = [function.description.strip().partition("\n")[0] for function in functions]
-    for function, beginning in zip(functions, beginnings, strict=True):
-        yield f"\n[You can call: {line(function, is_whole=beginnings.count(beginning) > 1)}]"
 
 
 _STRETCH: Final = 24  # words of a long message that are compared at a time
@@ -421,7 +413,8 @@ def _append(
                 told_names = [function.name for function in announced.get(message, ())]
                 uncalled = [name for name in told_names if name not in choice().about_functions]
                 numbers, reminders = {*_NUMBER.findall(text)}, 0
-        _add(entries, "user", "".join([message_text, *announce(announced.get(message, ()))]))
+        told = (f"\n[You can call: {line(function)}]" for function in announced.get(message, ()))
+        _add(entries, "user", "".join([message_text, *told]))
 
 
 def shorten(text: str) -> str:

@@ -12,7 +12,6 @@ from agent_core.model.conversation import (
     DEMONSTRATION,
     Entry,
     WireConversation,
-    announce,
     compared,
     describe,
     find,
@@ -180,17 +179,6 @@ def test_a_line_says_the_value_that_an_optional_parameter_has_without_a_call_for
     created = shown("create_function", "", "source", from_program={"type": "boolean", "default": True})
     created = trim(created, "create_function(from_program=true)")
     assert line(created) == "create_function(source: string, from_program: boolean)"
-
-
-def test_functions_whose_descriptions_begin_alike_are_told_apart_by_the_rest() -> None:
-    words = shown("rating_a", "Work out the rating of texts.\n\nThe rating is the number of\nwords.", "text")
-    letters = shown("rating_b", "Work out the rating of texts.\n\nThe rating is the number of letters.", "text")
-    longest = shown("longest_text", "Find the text with the best rating.\n\nOf two, the first.", "texts")
-    assert [*announce((words, longest, letters))] == [
-        "\n[You can call: rating_a(text: string) - Work out the rating of texts. The rating is the number of words.]",
-        "\n[You can call: longest_text(texts: string) - Find the text with the best rating.]",
-        "\n[You can call: rating_b(text: string) - Work out the rating of texts. The rating is the number of letters.]",
-    ]
 
 
 def test_functions_are_found_by_the_words_of_a_message() -> None:
