@@ -181,7 +181,7 @@ async def main():
     async with sandbox_at({level!r}) as (sandbox, _pool):
         await called(sandbox, package(Path({folder!r}), {text!r}))
         print("called", flush=True)
-        await asyncio.sleep(0 if {ends} else 600)
+        await asyncio.to_thread(sys.stdin.readline)
 asyncio.run(main())
 """
 STAYS = """
@@ -204,8 +204,8 @@ ENDS = ["is killed", "ends"]
 @pytest.mark.sampled
 @pytest.mark.parametrize(("end", "level"), [*crossed(ENDS, ["full"]), *crossed(ENDS, ["core", "apart"])])
 def test_what_a_package_left_ends_with_the_program(tmp_path: Path, end: str, level: str) -> None:
-    text = PROGRAM.format(level=level, folder=str(tmp_path), text=STAYS, ends=end == "ends")
-    with subprocess.Popen([sys.executable, "-B", "-c", text], cwd=REPOSITORY, stdout=subprocess.PIPE) as program:
+    command = [sys.executable, "-B", "-c", PROGRAM.format(level=level, folder=str(tmp_path), text=STAYS)]
+    with subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
         assert program.stdout is not None
         if program.stdout.readline() != b"called\n":
             pytest.skip(f"no level {level} here")
