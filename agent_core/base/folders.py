@@ -26,13 +26,17 @@ def hold(folder: Path, *, follows: bool = True) -> int:
     return _hold(str(folder))
 
 
-def hold_below(name: str, folder_fd: int) -> int:
-    """Return a descriptor of a folder in another. Raise OSError if it is a link."""
-    return _hold_unlinked(name, folder_fd) if _HELD else _hold(_place(name, folder_fd))
+def hold_below(name: str, folder_fd: int, *, lists: bool = True) -> int:
+    """Return a descriptor of a folder in another. Raise OSError if it is a link.
+
+    Without `lists` it is only for access to entries, which needs no permission to read the folder.
+    """
+    return _hold_unlinked(name, folder_fd, lists=lists) if _HELD else _hold(_place(name, folder_fd))
 
 
-def _hold_unlinked(name: str, folder_fd: int | None) -> int:
-    flags = os.O_RDONLY | machine.DIRECTORY | machine.NOFOLLOW | machine.CLOEXEC
+def _hold_unlinked(name: str, folder_fd: int | None, *, lists: bool = True) -> int:
+    access = os.O_RDONLY if lists else getattr(os, "O_PATH", os.O_RDONLY)
+    flags = access | machine.DIRECTORY | machine.NOFOLLOW | machine.CLOEXEC
     descriptor = os.open(name, flags, dir_fd=folder_fd)
     is_entry = False
     try:

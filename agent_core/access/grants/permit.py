@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from agent_core.base import machine, old_name
+from agent_core.base import folders, machine, old_name
 from agent_core.base.untrusted import fence
 from agent_core.base.user_folders import config_folder, data_folder
 from agent_core.base.workspace_folder import FUNCTIONS, SETTINGS, STATE
@@ -57,7 +57,6 @@ _DANGER: Final = {
     "read": "should a workspace lie in it, its state can be read",
     "write": "should a repository or a workspace lie in it, git or Knapper runs what its files say as you",
 }
-_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | machine.DIRECTORY | machine.NOFOLLOW | machine.CLOEXEC
 Packages: TypeAlias = Callable[[tuple[str, ...]], tuple[tuple[tuple[str, str], ...], tuple[str, ...]]]
 """Maps requirements to the location of each import name, and the names that are imported in advance."""
 
@@ -243,16 +242,16 @@ def make_path(path: str, *, is_folder: bool) -> None:
     """Create a missing file or folder, and the folders above it, without following links."""
     *parents, last = path.strip("/").split("/")
     with ExitStack() as stack:
-        above = os.open("/", _FOLDER)
+        above = folders.hold(Path("/"))
         stack.callback(os.close, above)
         for part in (*parents, last) if is_folder else parents:
             with suppress(FileExistsError):
-                os.mkdir(part, dir_fd=above)
-            above = os.open(part, _FOLDER, dir_fd=above)
+                folders.make(part, above)
+            above = folders.hold_below(part, above, lists=False)
             stack.callback(os.close, above)
         if not is_folder:
             with suppress(FileExistsError):
-                os.close(os.open(last, os.O_CREAT | os.O_EXCL | os.O_WRONLY | machine.CLOEXEC, 0o666, dir_fd=above))
+                os.close(folders.open_in(last, above, os.O_CREAT | os.O_EXCL | os.O_WRONLY | machine.CLOEXEC))
 
 
 def _meets(real: Path, protected: Path) -> bool:
