@@ -42,7 +42,7 @@ ALLOWED = {
         interfaces/cli interfaces/repl/prompt model/local/engine
         model/local/server""",
     "opened through no link and without waiting, for more than to read it whole": """
-        access/broker/broker access/grants/files access/grants/permit access/grants/record access/packages/environment
+        access/broker/broker access/grants/files access/grants/record access/packages/environment
         base/old_name base/seal storage/folder
         interfaces/client storage/sqlite/recovery workspace/forgetting""",
     "the one place": "base/plain_files",
