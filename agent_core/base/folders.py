@@ -40,7 +40,7 @@ def _hold_unlinked(name: str, folder_fd: int | None, *, lists: bool = True) -> i
     descriptor = os.open(name, flags, dir_fd=folder_fd)
     is_entry = False
     try:
-        # gVisor follows a link that takes the folder's place while it is opened.
+        # Some kernels (gVisor's of 2022) follow a link that takes the folder's place while it is opened.
         is_entry = os.path.samestat(os.fstat(descriptor), os.stat(name, dir_fd=folder_fd, follow_symlinks=False))
     finally:
         if not is_entry:

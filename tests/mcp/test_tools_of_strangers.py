@@ -261,19 +261,23 @@ FAILS = {
     "much": ("import sys; sys.stderr.write('x\\n' * 400_000 + 'the end\\n'); sys.exit(4)", ["exit code 4", "the end"]),
     "one-line": ("import sys; sys.stderr.write('x' * 4_000_000); sys.exit(5)", ["exit code 5"]),
     "child": (
-        "import subprocess, sys; subprocess.Popen(['sleep', '60']); sys.stderr.write('gone\\n'); sys.exit(6)",
+        "import subprocess, sys\nlate = 'import sys, time; time.sleep(30); open(sys.argv[1], \"w\")'\n"
+        "subprocess.Popen([sys.executable, '-c', late, sys.argv[1]])\nsys.stderr.write('gone\\n'); sys.exit(6)",
         ["exit code 6", "gone"],
     ),
 }
 
 
 def test_a_server_that_fails_says_why_and_leaves_no_entry(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    late = tmp_path / "late"  # written by a child that holds the output of its server
     for name, (code, says) in FAILS.items():
-        assert main(["mcp", "add", "w", "--unconfined", "-C", str(tmp_path), "--", sys.executable, "-c", code]) == 1
+        command = [sys.executable, "-c", code, str(late)]
+        assert main(["mcp", "add", "w", "--unconfined", "-C", str(tmp_path), "--", *command]) == 1
         said = capsys.readouterr().err
         assert all(text in said for text in says), (name, said)
         assert ("\x1b" in said, len(said) < 3_000) == (False, True), name
         assert not (tmp_path / "mcp.toml").exists()
+    assert not late.exists(), "the server is over when it exits, not when its child does"
     assert main(["mcp", "add", "far", "http://127.0.0.1:9/mcp", "-C", str(tmp_path)]) == 1
     assert "http://127.0.0.1:9 cannot be reached: " in capsys.readouterr().err
     assert main(["mcp", "list", "--json", "-C", str(tmp_path)]) == 0

@@ -46,7 +46,7 @@ _MOST_PAGES: Final = 50
 _MOST_LISTED: Final = 8 << 20  # characters of all pages together
 _MOST_ERRORS: Final = 16 << 10  # bytes kept of the end of standard error
 _HEARING_S: Final = 0.01
-_LOOKING_S: Final = 0.2
+_LOOKING_S: Final = 0.2  # between two looks at whether a program has exited
 _NOWHERE: Final = logging.NullHandler()
 _LAST_LINES, _MOST_IN_LINE, _MOST_SHOWN = 8, 200, 1_600
 _COLORS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -487,7 +487,9 @@ async def _exit_of(process: Process) -> None:
     """Wait until the program has exited, and close its output. `process.wait` waits for a child that holds it, too."""
     while process.returncode is None:  # noqa: ASYNC110 - asyncio has no event for it
         await asyncio.sleep(_LOOKING_S)
-    await asyncio.sleep(_LOOKING_S)  # for its last output
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_ENDING_S):
+            await process.wait()
     process._transport.get_pipe_transport(1).close()  # type: ignore[attr-defined]
 
 
