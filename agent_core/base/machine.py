@@ -288,6 +288,17 @@ def has_input(terminal: int) -> bool:
         return bool(select.select([terminal], [], [], 0)[0])
 
 
+def can_be_resumed() -> bool:
+    """Tell whether this process has a shell that can resume it once it is suspended.
+
+    The group of a session's leader has none. Linux then ignores the suspension; gVisor stops it for good.
+    """
+    if sys.platform == "win32":
+        return False
+    else:  # noqa: RET505 - as above
+        return os.getsid(0) != os.getpgrp()
+
+
 async def wait_for_input(terminal: int) -> None:
     """Wait until terminal input can be read: a line, or on Windows its first key."""
     loop, is_there = asyncio.get_running_loop(), asyncio.Event()
@@ -308,24 +319,42 @@ def forget_typed(terminal: int) -> None:
     if sys.platform == "win32":
         read_typed(terminal)
     elif HAS_POSIX:
-        termios.tcflush(terminal, termios.TCIFLUSH)
+        try:
+            termios.tcflush(terminal, termios.TCIFLUSH)
+        except termios.error:  # gVisor has no such call
+            read_typed(terminal)
 
 
 def read_typed(terminal: int) -> bytes:
     """Read all pending terminal input, including half a line, which the terminal normally holds back."""
     if sys.platform == "win32":
-        typed = ""
+        keys = ""
         while msvcrt.kbhit():
-            typed += msvcrt.getwch()
-        return typed.encode("utf-8", "replace")
+            keys += msvcrt.getwch()
+        return keys.encode("utf-8", "replace")
     elif HAS_POSIX:  # noqa: RET505 - as above
+        typed = b""
         before = termios.tcgetattr(terminal)
         at_once = [*before[:6], [*before[6]]]
         at_once[3] &= ~termios.ICANON
         at_once[6][termios.VMIN] = at_once[6][termios.VTIME] = 0
+        own = _reopened(terminal)
         termios.tcsetattr(terminal, termios.TCSANOW, at_once)
         try:
-            return b"".join(iter(lambda: os.read(terminal, 4096), b""))
+            while piece := os.read(own, 4096):
+                typed += piece
+        except BlockingIOError:  # nothing is left
+            pass
         finally:
             termios.tcsetattr(terminal, termios.TCSANOW, before)
+            os.close(own)
+        return typed
     return b""
+
+
+def _reopened(terminal: int) -> int:
+    """Open a terminal for reads that never wait: gVisor ignores `VMIN`, and `terminal` is shared with a shell."""
+    try:
+        return os.open(os.ttyname(terminal), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:  # a terminal from outside a container has no name here
+        return os.dup(terminal)
