@@ -338,7 +338,10 @@ def read_typed(terminal: int) -> bytes:
         at_once = [*before[:6], [*before[6]]]
         at_once[3] &= ~termios.ICANON
         at_once[6][termios.VMIN] = at_once[6][termios.VTIME] = 0
-        own = _reopened(terminal)
+        try:  # for reads that never wait: gVisor ignores `VMIN`, and `terminal` itself is shared with a shell
+            own = os.open(os.ttyname(terminal), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        except OSError:  # a terminal from outside a container has no name here
+            own = os.dup(terminal)
         termios.tcsetattr(terminal, termios.TCSANOW, at_once)
         try:
             while piece := os.read(own, 4096):
@@ -350,11 +353,3 @@ def read_typed(terminal: int) -> bytes:
             os.close(own)
         return typed
     return b""
-
-
-def _reopened(terminal: int) -> int:
-    """Open a terminal for reads that never wait: gVisor ignores `VMIN`, and `terminal` is shared with a shell."""
-    try:
-        return os.open(os.ttyname(terminal), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
-    except OSError:  # a terminal from outside a container has no name here
-        return os.dup(terminal)
