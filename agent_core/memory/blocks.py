@@ -446,7 +446,10 @@ class Blocks:
     async def allow(
         self, label: str, readers: Sequence[str] | None, writers: Sequence[str] | None, author: EditAuthor
     ) -> Plan:
-        """Plan who may read and who may change a shared block: names of agents, or `*`. None leaves it unchanged."""
+        """Plan who may read and who may change a shared block: names of agents, or `*`. None leaves it unchanged.
+
+        Who may change a block reads it, too: if only some may read it from now on, `*` is no longer among the writers.
+        """
         row = self._now.rows.get(label)
         if row is None or not row.shared:
             return Plan(f"`{label}` is no shared block of this agent's.", "refused")
@@ -459,7 +462,12 @@ class Blocks:
         )
         if odd := [name for name in (*may_read, *may_write) if name != "*" and not AGENT.fullmatch(name)]:
             return Plan(f"`{one_line(odd[0], 80)}` cannot be an agent's name.", "refused")
-        read, change = (", ".join(names) or "nobody else" for names in (may_read, may_write))
+        if readers is not None and "*" not in may_read and writers is None and "*" in may_write:
+            may_write = tuple(name for name in may_write if name != "*")
+        all_readers = dict.fromkeys((*may_read, *may_write))
+        read, change = (
+            "*" if "*" in names else ", ".join(names) or "nobody else" for names in (all_readers, may_write)
+        )
         text = f"`{label}` may be read by {read}, and changed by {change}."
         return Plan(text, writes=(LimitBlock(row.id, may_read, may_write),))
 

@@ -295,8 +295,9 @@ def _attach(attach: AttachBlock, session: SqlSession) -> None:
         raise StorageError(f"There is no block {attach.block}.", fix="See which blocks are shared.")
     if not block[1] and session.one("select 1 from holding where block = ? and agent <> ?", attach.block, attach.agent):
         raise StorageError(f"The block `{block[0]}` is not shared.", fix="Share it first.")
-    if not access_of(session, attach.block).may_read(attach.agent):
-        who = f"knapper memory share {block[0]} --readers {attach.agent}"
+    access = access_of(session, attach.block)
+    if not access.may_read(attach.agent):
+        who = f"knapper memory share {block[0]} --readers {','.join((*access.readers, attach.agent))}"
         raise StorageError(
             f"`{attach.agent}` may not read the block `{block[0]}`.", fix=f"Its owner may allow it: {who}"
         )

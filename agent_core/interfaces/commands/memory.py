@@ -149,7 +149,7 @@ async def add(door: Door, label: BlockLabel, *, agent: OfAgent, **fields: Any) -
 async def share(door: Door, label: BlockLabel, *, agent: OfAgent, readers: str | None, writers: str | None) -> Result:
     """Share a block with other agents. They get it by `memory attach`, and see each other's changes.
 
-    --readers and --writers say which agents; without them, all.
+    --readers and --writers say which agents; without them, all. With --readers alone, only you and its owner change it.
     """
     blocks = (await door.agent(agent)).memory.blocks
     edit = await manual_edits.done(blocks, blocks.share(label, manual_edits.HUMAN))
