@@ -30,6 +30,15 @@ _MOST_MODULES: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
+class MaskDraw:
+    """The functions among which some were `masked` at random, and the turn in which that was done."""
+
+    turn: str
+    names: frozenset[str]
+    masked: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class PromptIndex:
     """The text of an index, and the names of the functions that have a line in it."""
 
@@ -171,20 +180,20 @@ class Shown:
         self._functions: Mapping[str, Function] = {}
         self._tools: tuple[FunctionShown, ...] | None = None
         self._index: PromptIndex | None = None
-        self._drawn: tuple[frozenset[str], frozenset[str]] | None = None
+        self._drawn: MaskDraw | None = None
         self.line: tuple[FunctionShown, ...] = ()
 
     @property
     def masked(self) -> frozenset[str]:
         """The functions that are hidden in this conversation; they can still be called by name."""
-        return self._drawn[1] if self._drawn else frozenset()
+        return self._drawn.masked if self._drawn else frozenset()
 
-    def mask(self, names: Iterable[str], share: float, chance: Callable[[], float]) -> frozenset[str]:
-        """Select the masked functions at random, once per conversation, and return them; later functions are shown."""
+    def mask(self, names: Iterable[str], share: float, chance: Callable[[], float], turn: str) -> MaskDraw:
+        """Select the masked functions at random, in the first `turn` of a conversation; later functions are shown."""
         if self._drawn is None:
             drawn = frozenset(names)
-            self._drawn = drawn, frozenset(name for name in sorted(drawn) if chance() < share)
-        return self._drawn[1]
+            self._drawn = MaskDraw(turn, drawn, frozenset(name for name in sorted(drawn) if chance() < share))
+        return self._drawn
 
     def withhold(self, names: Collection[str]) -> None:
         """Leave out functions of the host while there is nothing to use them on."""

@@ -470,16 +470,18 @@ class AgentLoop:
         if (share := self.model_session.settings.growth.mask) and turn.step <= 1:
             # Mask random functions for this conversation, and record which grown functions the message probably needs.
             # The latter is computed over all functions, so it does not depend on what is masked.
-            grown = await self._functions.grown(snapshot)
-            masked = shown.mask(grown - self.model_session.functions.own_set.names, share, random)
+            grown, hides = await self._functions.grown(snapshot), self._functions.quarantine.hides
+            names = frozenset(name for name in grown if not hides(snapshot.functions[name]))
+            drawn = shown.mask(names - self.model_session.functions.own_set.names, share, random, turn.id)
             asked = turn.history.last_request()
             needed = await self._functions.likely(asked, _MEASURED, snapshot.hidden)
             if self.model_session.models.mode == "constrained":
                 likely = [snapshot.functions[name] for name in needed]
                 needed = await self.model_session.announced(asked, likely, snapshot)
-            rows = [(name, snapshot.functions[name].body_hash, name in masked) for name in needed if name in grown]
+            measured = [name for name in needed if name in drawn.names & names]
+            rows = tuple((name, snapshot.functions[name].body_hash, name in drawn.masked) for name in measured)
             if rows:
-                await turn.store.apply([SaveExposures(turn.id, turn.model, tuple(rows), needed[0])])
+                await turn.store.apply([SaveExposures(turn.id, turn.model, rows, needed[0], drawn.turn)])
         self.model_session.functions.choose(snapshot)
         if not shown.is_crowded:
             return

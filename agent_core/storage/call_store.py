@@ -128,13 +128,15 @@ class CallRow:
 class SaveExposures(Write):
     """Record the functions that a turn's request probably needed: (name, version, whether it was masked).
 
-    `kind` is the function that it probably needed most.
+    `kind` is the function that it probably needed most, and `draw` the turn in which the masked ones were drawn, for
+    its whole conversation.
     """
 
     turn: str
     model: str
     functions: tuple[tuple[str, str, bool], ...]
     kind: str = ""
+    draw: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ class ExposedTurn:
     """A turn with the functions that its request probably needed, by name and version: shown, or masked at random.
 
     `requests` and `tokens` are the turn's totals; `is_retried`: its message was removed and then sent again. `is_right`
-    is the user's verdict, if there is one.
+    is the user's verdict, if there is one. Turns with the same `draw` had the same functions masked.
     """
 
     turn: str
@@ -163,6 +165,7 @@ class ExposedTurn:
     is_retried: bool = False
     kind: str = ""
     is_right: bool | None = None
+    draw: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +212,7 @@ _REQUESTS_MARK = "select (select count(*) from turn), coalesce(sum(calls), 0), c
 _IS_THEIRS = "(?2 = 1 or exists (select 1 from turn where turn.id = {}.turn and turn.agent in"
 _IS_THEIRS += " (select value from json_each(?3))))"
 _AMONG = "(?4 = '[]' or outcome in (select value from json_each(?4)))"
-_EXPOSED = "select turn, function, version, masked, model, kind, is_right from exposure order by n"
+_EXPOSED = "select turn, function, version, masked, model, kind, is_right, draw from exposure order by n"
 _IN_TURN = "entry.seq between turn.seq << 20 and ((turn.seq + 1) << 20) - 1"
 _OUTCOMES = (  # with the seq of the agent's next turn, whose message may be the same again
     "select turn.seq, turn.id, turn.agent, turn.hidden,"  # noqa: S608  (our own text)
@@ -243,10 +246,10 @@ class CallStore(Tables):
     def exposed_turns(self, session: SqlSession) -> list[ExposedTurn]:
         """Return the newest turns with recorded exposures, oldest first, without open ones."""
         sides: dict[str, tuple[set[tuple[str, str]], set[tuple[str, str]]]] = {}
-        facts: dict[str, tuple[str, str, int | None]] = {}
+        facts: dict[str, tuple[str, str, int | None, str]] = {}
         for turn, function, version, masked, *about in session.all(_EXPOSED):
             sides.setdefault(turn, (set(), set()))[bool(masked)].add((function, version))
-            facts[turn] = (about[0], about[1], about[2])
+            facts[turn] = (about[0], about[1], about[2], about[3])
         rows = session.all(_OUTCOMES)
         texts = {seq: text for seq, _turn, _agent, _hidden, _requests, _tokens, text, _next in rows}
         return [
@@ -260,8 +263,9 @@ class CallStore(Tables):
                 is_retried=bool(hidden) and text is not None and text == texts.get(after),
                 kind=facts[turn][1],
                 is_right=None if facts[turn][2] is None else bool(facts[turn][2]),
+                draw=facts[turn][3] or agent,
             )
-            for _seq, turn, _agent, hidden, requests, tokens, text, after in rows
+            for _seq, turn, agent, hidden, requests, tokens, text, after in rows
         ]
 
     @query
@@ -404,8 +408,11 @@ def _release(release: ReleaseFunction, session: SqlSession) -> None:
 @perform.register
 def _expose(save: SaveExposures, session: SqlSession) -> None:
     session.many(
-        "insert into exposure (turn, function, version, masked, model, kind) values (?, ?, ?, ?, ?, ?)",
-        [(save.turn, name, version, masked, save.model, save.kind) for name, version, masked in save.functions],
+        "insert into exposure (turn, function, version, masked, model, kind, draw) values (?, ?, ?, ?, ?, ?, ?)",
+        [
+            (save.turn, name, version, masked, save.model, save.kind, save.draw)
+            for name, version, masked in save.functions
+        ],
     )
     session.all("delete from exposure where n <= (select max(n) from exposure) - ?", MOST_EXPOSED)
 

@@ -61,7 +61,7 @@ _TABLES: Final = (
     _table("approval", "seq", "function digest content grants by seal at", numbered=True),
     _table("recorded", "n", "function outcome turn at data seal", numbered=True),
     _table("tended", "n", "run function kind before after note at undone", numbered=True),
-    _table("exposure", "n", "turn function version masked model kind is_right", numbered=True),
+    _table("exposure", "n", "turn function version masked model kind is_right draw", numbered=True),
     _table("seen", "agent function", "version shape"),
     _table("state", "n", "function turn value at", numbered=True),
     _table("question", "seq", "id agent turn question asked_at seal decision answered_at answer_seal", numbered=True),

@@ -1,6 +1,8 @@
 """`growth.mask`: functions made by agents are hidden from some conversations, and their worth is reported."""
 
 import json
+import math
+import random
 import re
 from dataclasses import replace
 from typing import Any
@@ -8,6 +10,7 @@ from typing import Any
 import pytest
 
 from agent_core.functions.service.effects import effects
+from agent_core.functions.service.tending import TendingBudget
 from agent_core.storage import ExposedTurn
 from benchmarks.masking import named_wrongly, planted
 from tests.conftest import OpenDesk
@@ -66,8 +69,21 @@ async def test_a_masked_function_can_be_called_and_one_of_a_person_or_kept_at_ha
         await desk.agent.begin_anew()
         await desk.say("Count the vowels in a text.")
         *_, last = await desk.workspace._store.exposed_turns()
-        assert HELPER in {name for name, _ in last.shown}
+        assert {name for name, _ in last.shown | last.masked} == {*NAMES} - {HELPER}
         assert "count_vowels_own" in system_of(desk.model.requests[-1])
+
+
+async def test_what_no_draw_could_mask_is_recorded_neither_as_shown_nor_as_masked(at_desk: OpenDesk) -> None:
+    desk = await grown(at_desk, Repeat(Say("Counted.")), standing__retire_days=1e-9)
+    await desk.say("Count the vowels in a text.")  # in the conversation that made them
+    assert await desk.workspace._store.exposed_turns() == []
+    report = await desk.workspace.functions.tending.run(TendingBudget(), applies=True)
+    archived = {step.function for step in report.steps if step.kind == "archive" and step.done}
+    assert archived
+    await desk.agent.begin_anew()
+    await desk.say("Count the vowels in a text.")
+    seen = await desk.workspace._store.exposed_turns()
+    assert not archived & {name for turn in seen for name, _ in turn.shown | turn.masked}
 
 
 async def test_what_a_small_model_is_not_told_of_counts_neither_as_shown_nor_as_masked(at_desk: OpenDesk) -> None:
@@ -83,6 +99,7 @@ async def test_what_a_small_model_is_not_told_of_counts_neither_as_shown_nor_as_
 
 async def test_a_users_verdict_counts_for_the_last_turn_that_called_the_function(at_desk: OpenDesk) -> None:
     desk = await grown(at_desk, Ask(Wanted(HELPER, {"text": "aeiou"})), Repeat(Say("Counted.")))
+    await desk.agent.begin_anew()
     await desk.say("Count the vowels in aeiou.")
     await desk.say("Count the vowels in a text.")
     await desk.workspace.functions.rate(HELPER, is_good=False)
@@ -102,6 +119,25 @@ def test_an_effect_is_told_for_each_kind_of_request() -> None:
     effect = effects([*helped, *harmed])["count", "v1"]
     assert effect.worth == "unknown"
     assert {kind: one.worth for kind, one in effect.kinds.items()} == {"count": "helps", "other": "harms"}
+
+
+def idle_functions(seed: int) -> list[ExposedTurn]:
+    """Turns of 16 conversations, which differ by their subjects, with ten functions that do nothing."""
+    chance = random.Random(seed)
+    functions, turns = [(f"f{number}", "") for number in range(10)], []
+    for draw in range(16):
+        subject, masked = chance.gauss(0, 0.4), {function for function in functions if chance.random() < 0.2}
+        for turn in range(25):
+            needed = frozenset(chance.sample(functions, 3))
+            tokens = round(2_000 * math.exp(subject + chance.gauss(0, 0.3)))
+            turns.append(ExposedTurn(f"{draw}-{turn}", "m", needed - masked, needed & masked, 3, tokens, draw=f"{draw}"))
+    return turns
+
+
+def test_turns_of_one_conversation_are_not_independent() -> None:
+    worths = [effect.worth for seed in range(8) for effect in effects(idle_functions(seed)).values()]
+    assert (len(worths) > 16, sum(worth != "unknown" for worth in worths)) == (True, 0)
+    assert effects([turn for turn in idle_functions(0) if int(turn.draw) < 8]) == {}, "too few conversations"
 
 
 def working(seen: Seen) -> Step:

@@ -1,10 +1,13 @@
 """The worth of each grown function, measured in turns in which it was masked at random (`growth.mask`).
 
 A turn also depends on its request and on the other functions that it was shown. Both are fitted together with the
-effects. Functions that appear together can be distinguished because each is masked independently. Pure.
+effects. Functions that appear together can be distinguished because each is masked independently. What is masked is
+drawn once for a conversation, and its turns may be alike for other reasons: they count for less than as many turns of
+different conversations. Pure.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -16,7 +19,7 @@ Worth: TypeAlias = Literal["helps", "harms", "unknown"]
 Version: TypeAlias = tuple[str, str]
 """A function's name and the hash of its body."""
 
-FEWEST_MASKED: Final = 4  # turns without a function, before it is assessed
+FEWEST_MASKED: Final = 4  # conversations without a function, before it is assessed
 _LEAST_SHARE: Final = 0.05  # of the tokens of a turn: each line of an index costs a few
 _SWEEPS: Final = 12
 _Z: Final = 2.576  # quantile of the normal distribution for 99 % intervals
@@ -110,9 +113,14 @@ def _fit_effects(
         for version in turn.shown | turn.masked:
             fit = all_fits.setdefault(version, _Fit([], []))
             (fit.masked if version in turn.masked else fit.shown).append(at)
-    often = {version for version, fit in all_fits.items() if min(len(fit.shown), len(fit.masked)) >= FEWEST_MASKED}
+    draws = [turn.draw or turn.turn for turn in turns]
+    often = {
+        version
+        for version, fit in all_fits.items()
+        if min(len({draws[at] for at in side}) for side in (fit.shown, fit.masked)) >= FEWEST_MASKED
+    }
     fits = {version: all_fits[version] for version in sorted(often)}
-    spare = len(turns) - len(fits) - 1
+    spare = len({*draws}) - len(fits) - 1
     if spare < 1:
         return {}
     values = [outcome(turn) for turn in turns]
@@ -129,14 +137,35 @@ def _fit_effects(
             for at in fit.masked:
                 rest[at] -= level - change * fit.share
     intervals: dict[Version, EffectInterval] = {}
+    alike, growth = _likeness(rest, draws, spare)
     for version, fit in fits.items():
         places = [*fit.shown, *fit.masked]
-        # The last factor compensates for the other parameters of the fit.
-        variance = sum(rest[at] ** 2 for at in places) / len(places) * (len(turns) / spare)
-        error = math.sqrt(variance * (1 / len(fit.shown) + 1 / len(fit.masked)))
-        width = (_Z + (_Z**3 + _Z) / (4 * (len(places) - 2))) * error  # Student's t, to first order
+        variance = sum(rest[at] ** 2 for at in places) / len(places) * growth
+        sides = [Counter(draws[at] for at in side) for side in (fit.shown, fit.masked)]
+        shares = [sum(n * (1 + (n - 1) * alike) for n in side.values()) / side.total() ** 2 for side in sides]
+        error = math.sqrt(variance * sum(shares))
+        freedom = len({draws[at] for at in places}) - 2
+        width = (_Z + (_Z**3 + _Z) / (4 * freedom)) * error  # Student's t, to first order
         intervals[version] = EffectInterval(fit.change, fit.change - width, fit.change + width)
     return intervals
+
+
+def _likeness(rest: Sequence[float], draws: Sequence[str], spare: int) -> tuple[float, float]:
+    """Return the correlation of two turns of one conversation, and the factor by which a fit lowers the variance.
+
+    Both by the analysis of variance: what a fit has explained was between conversations, where `spare` are left.
+    """
+    groups: dict[str, list[float]] = {}
+    for value, draw in zip(rest, draws, strict=True):
+        groups.setdefault(draw, []).append(value)
+    total = sum(value**2 for value in rest)
+    between = sum(sum(group) ** 2 / len(group) for group in groups.values())
+    if len(groups) == len(rest) or not total:
+        return 0.0, len(rest) / spare
+    within = (total - between) / (len(rest) - len(groups))
+    usual_size = (len(rest) - sum(len(group) ** 2 for group in groups.values()) / len(rest)) / (len(groups) - 1)
+    apart = max(between / spare - within, 0.0) / usual_size
+    return apart / (apart + within), (apart + within) / (total / len(rest))
 
 
 def _mean(values: Sequence[float], places: Iterable[int]) -> float:

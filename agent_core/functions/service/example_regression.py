@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from agent_core.access.grants import Grants
-from agent_core.access.grants.items import KINDS
+from agent_core.access.grants.items import KINDS, UNSAID, covered
 from agent_core.base import syntax
 from agent_core.base.problem import Evidence, Place, Problem, Severity
 from agent_core.base.untrusted import fence
@@ -119,7 +119,11 @@ def proved_problems(
         facts = tuple(map(Evidence, checks))
         problems.append(Problem(CHECK_CODE, message, place, f"keep it{way_out}", severity, facts))
     had, needs = needs_of_text(old), grants | needs_of_text(new)
-    gone = {kind: had.items(kind) for kind in KINDS if had.items(kind) and not needs.items(kind)}
+    gone = {
+        kind: tuple(item for item in had.items(kind) if not covered(kind, item, needs.items(kind)))
+        for kind in KINDS
+        if UNSAID not in needs.items(kind)  # what it does not name may be the same
+    }
     if uses := reach_of(Grants.from_json(gone)):
         message = f"`{function.name}` no longer does what it needs a grant for: {', '.join(uses)}"
         facts = tuple(Evidence(f"the version before {use}") for use in uses)

@@ -58,6 +58,10 @@ class Quarantine:
         """Return whether this version of the function is in quarantine."""
         return (function.name, function.body_hash) in self.held
 
+    def hides(self, function: "Function") -> bool:
+        """Return whether this version of the function is not shown: it is in quarantine, or archived."""
+        return (function.name, function.body_hash) in self.held | self.archived
+
     async def refresh(self) -> None:
         """Reload the quarantine, at the start and before each turn."""
         self.held = await self._failing()

@@ -1,0 +1,2 @@
+-- The turn in which the masked functions of a conversation were drawn; '' for older rows.
+alter table exposure add column draw text not null default '';
