@@ -471,14 +471,14 @@ class AgentLoop:
             # Mask random functions for this conversation, and record which grown functions the message probably needs.
             # The latter is computed over all functions, so it does not depend on what is masked.
             grown, hides = await self._functions.grown(snapshot), self._functions.quarantine.hides
-            names = frozenset(name for name in grown if not hides(snapshot.functions[name]))
-            drawn = shown.mask(names - self.model_session.functions.own_set.names, share, random, turn.id)
+            known = frozenset(name for name in grown if not hides(snapshot.functions[name]))
+            drawn = shown.mask(known - self.model_session.functions.own_set.names, share, random, turn.id)
             asked = turn.history.last_request()
             needed = await self._functions.likely(asked, _MEASURED, snapshot.hidden)
             if self.model_session.models.mode == "constrained":
                 likely = [snapshot.functions[name] for name in needed]
                 needed = await self.model_session.announced(asked, likely, snapshot)
-            measured = [name for name in needed if name in drawn.names & names]
+            measured = [name for name in needed if name in drawn.names & known]
             rows = tuple((name, snapshot.functions[name].body_hash, name in drawn.masked) for name in measured)
             if rows:
                 await turn.store.apply([SaveExposures(turn.id, turn.model, rows, needed[0], drawn.turn)])

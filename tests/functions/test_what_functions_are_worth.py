@@ -130,7 +130,9 @@ def idle_functions(seed: int) -> list[ExposedTurn]:
         for turn in range(25):
             needed = frozenset(chance.sample(functions, 3))
             tokens = round(2_000 * math.exp(subject + chance.gauss(0, 0.3)))
-            turns.append(ExposedTurn(f"{draw}-{turn}", "m", needed - masked, needed & masked, 3, tokens, draw=f"{draw}"))
+            turns.append(
+                ExposedTurn(f"{draw}-{turn}", "m", needed - masked, needed & masked, 3, tokens, draw=f"{draw}")
+            )
     return turns
 
 
