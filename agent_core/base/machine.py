@@ -314,6 +314,25 @@ async def wait_for_input(terminal: int) -> None:
         loop.remove_reader(terminal)
 
 
+@contextmanager
+def without_echo(terminal: int) -> Iterator[None]:
+    """Show nothing of what is typed meanwhile. What was typed before is discarded.
+
+    (`getpass` shows it under gVisor, which does not know the call that does both at once.)
+    """
+    if sys.platform == "win32" or not HAS_POSIX:
+        yield
+    else:
+        before = termios.tcgetattr(terminal)
+        hidden = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+        termios.tcsetattr(terminal, termios.TCSADRAIN, hidden)
+        try:
+            forget_typed(terminal)
+            yield
+        finally:
+            termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
 def forget_typed(terminal: int) -> None:
     """Discard unread terminal input, even half a line."""
     if sys.platform == "win32":

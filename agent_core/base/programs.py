@@ -13,6 +13,7 @@ import os
 import sys
 from asyncio.subprocess import Process
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,8 +59,19 @@ def isolated_python(*arguments: str) -> list[str]:
 async def start(
     command: Sequence[str], *, env: Mapping[str, str], cwd: str | Path, **more: Any
 ) -> Process:  # Any: what asyncio takes
-    """Start a program, by default in its own session, so that terminal keys such as Ctrl+C do not end it."""
-    return await asyncio.create_subprocess_exec(*command, env=env, cwd=cwd, **{"start_new_session": True, **more})
+    """Start a program, by default in its own session, so that terminal keys such as Ctrl+C do not end it.
+
+    If that is canceled, the program is ended once it has started. (asyncio would kill it before its pipes are
+    connected, and then wait for their end, which gVisor never reports.)
+    """
+    options = {"start_new_session": True, **more}
+    starting = asyncio.ensure_future(asyncio.create_subprocess_exec(*command, env=env, cwd=cwd, **options))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with suppress(OSError):
+            getattr(await starting, "_transport").close()  # noqa: B009 - asyncio has no public API for it
+        raise
 
 
 def pip_environment(around: Mapping[str, str], scratch: Path) -> dict[str, str]:

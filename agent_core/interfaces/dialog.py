@@ -199,11 +199,17 @@ class TerminalAnswers:
 
 
 def ask_hidden(question: str) -> str | None:
-    """Ask without echo, for input that may be a key."""
-    try:
-        return getpass.getpass(visible(question) + " ", stream=sys.stderr).strip()
-    except EOFError:
-        return None
+    """Ask without echo, for input that may be a key. Return None at the end of input."""
+    if sys.platform == "win32":
+        try:
+            return getpass.getpass(visible(question) + " ", stream=sys.stderr).strip()
+        except EOFError:
+            return None
+    with machine.without_echo(sys.stdin.fileno()):
+        show_mark(question)
+        typed = sys.stdin.readline()
+    say([line()])
+    return typed.strip() if typed else None
 
 
 async def ask_in_lines(dialog: Dialog, show: Callable[[Iterable[Line]], None], answers: Answers) -> DialogReply:
