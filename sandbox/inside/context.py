@@ -235,13 +235,17 @@ def _json(value: Any) -> str:  # any value from function code
     import json  # noqa: PLC0415 - few functions have a state
 
     try:
-        text = json.dumps(value, allow_nan=False)
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
         is_same = json.loads(text) == value
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"self.state takes what JSON can hold: {error}") from error
     if not is_same:
         raise ValueError("self.state takes what JSON can hold: texts as keys, lists in place of tuples and sets")
-    if (size := len(text.encode())) > MOST_STATE:
+    try:  # the size that it has in the store, where a lone surrogate means that all of the text is escaped
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        size = len(json.dumps(value, separators=(",", ":")))
+    if size > MOST_STATE:
         raise ValueError(f"self.state takes {MOST_STATE} bytes of JSON, and this is {size}: keep less, or a summary")
     return text
 

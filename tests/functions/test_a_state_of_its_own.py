@@ -71,7 +71,8 @@ def keep(self, kind: str) -> str:
     if kind == "raise":
         self.state["kept"] = True
         raise ValueError("no")
-    self.state = {"large": "x" * 70_000, "keys": {1: 2}, "set": {1}, "nan": float("nan"), "none": None}[kind]
+    things = {"large": "x" * 70_000, "keys": {1: 2}, "set": {1}, "nan": float("nan"), "none": None}
+    self.state = (things | {"cyrillic": "ж" * 32_000, "lone": "\\ud800" + "ж" * 32_000})[kind]
     return "kept"
 
 
@@ -142,10 +143,17 @@ async def test_no_function_sees_or_changes_the_state_of_another(folder: Path) ->
         assert await called("spy") == EMPTY
 
 
+async def test_a_state_counts_as_the_bytes_that_are_stored(folder: Path) -> None:
+    async with calling(folder) as (workspace, called):
+        assert await called("keep", kind="cyrillic") == "kept"
+        assert (await workspace._store.states("keep"))[-1].value == "ж" * 32_000
+
+
 async def test_what_cannot_be_kept_fails_the_call_and_changes_nothing(folder: Path) -> None:
     async with calling(folder) as (workspace, called):
         for kind, says in (
             ("large", "65536 bytes"),
+            ("lone", "65536 bytes of JSON, and this is 192008"),
             ("keys", "texts as keys"),
             ("set", "what JSON can hold"),
             ("nan", "what JSON can hold"),
