@@ -425,8 +425,8 @@ def _as_argument(value: object) -> object:
             return str(value)
 
 
-TRIES: Final = 10
-"""The number of attempts for a call if other calls change its state meanwhile."""
+TRIES: Final = 30
+"""The number of attempts for a call if other calls change its state meanwhile: of three callers, two lose each time."""
 
 
 class FunctionStates:

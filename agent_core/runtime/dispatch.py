@@ -22,7 +22,7 @@ from agent_core.base.receipt import Receipt
 from agent_core.base.untrusted import one_line
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Skipped
-from agent_core.functions.gate.capability import KEEPS_STATE, reach_of_function
+from agent_core.functions.gate.capability import shares_state
 from agent_core.functions.mcp.library import ForeignFunction, ForeignLibrary, reached_by
 from agent_core.functions.service import FunctionService, noted
 from agent_core.functions.service.call_records import SeenResults
@@ -213,9 +213,8 @@ class WorkspaceFunctions(FunctionSource):
         if function is None or self._functions.quarantine.holds(function):
             return None
         whole = snapshot.whole or snapshot
-        keeps_state = KEEPS_STATE in reach_of_function(function, whole)  # calls share state
         call = partial(self._call_with_retries, function, whole)
-        return ModelFunction(function, call, function.version, not keeps_state, whole)
+        return ModelFunction(function, call, function.version, not shares_state(function, whole), whole)
 
     async def refusal(self, name: str, snapshot: "Snapshot") -> str:
         """Return why a function in quarantine cannot be called."""

@@ -354,9 +354,11 @@ class Programs:
         return [await call for call in calls]
 
     async def _only_computes(self, run: ProgramRun, name: str) -> bool:
-        """Return whether calls of a function only compute: it needs no grant, and has none."""
+        """Return whether calls of a function only compute: it needs no grant, has none, and shares no state."""
         callee, granting = self.dispatcher.find(name, run.snapshot), self._functions.granting
-        if callee is None or callee.snapshot is None or name in await granting.guarded(callee.snapshot):
+        if callee is None or callee.snapshot is None or not callee.is_parallel:
+            return False
+        if name in await granting.guarded(callee.snapshot):
             return False
         return not await granting.needs(callee.function, callee.snapshot)
 

@@ -76,6 +76,25 @@ def keep(self, kind: str) -> str:
     return "kept"
 
 
+def note(self, item: int) -> int:
+    """Put an item on the list, and say how many there are.
+
+    Args:
+        item: The item.
+    """
+    self.state.setdefault("items", []).append(item)
+    return len(self.state["items"])
+
+
+def jot(self, item: int) -> int:
+    """Have an item put on the list.
+
+    Args:
+        item: The item.
+    """
+    return self.call("note", item=item)
+
+
 def again(self, depth: int) -> int:
     """Call itself, and count.
 
@@ -186,6 +205,18 @@ async def test_calls_of_one_reply_and_of_two_agents_count_each_once(at_desk: Ope
 
     told = await asyncio.gather(desk.say("Count."), asked())
     assert sorted([*answers(told[0]), *told[1]]) == ["1", "2", "3", "4", "5", "6"]
+
+
+@pytest.mark.parametrize("name", ["note", "jot"])
+@pytest.mark.parametrize("is_program", [True, False], ids=["of a program", "of a reply"])
+async def test_calls_that_change_a_state_are_made_in_order(
+    at_desk: OpenDesk, folder: Path, name: str, is_program: bool
+) -> None:
+    many = Wanted("run_program", {"code": f"each({name}, [{{'item': item}} for item in range(16)])"})
+    asked = [many] if is_program else [Wanted(name, {"item": item}) for item in range(16)]
+    desk = await at_desk([Ask(*asked), Say("Done.")])
+    await desk.say("Note them.")
+    assert (await desk.workspace._store.states("note"))[-1].value == {"items": [*range(16)]}
 
 
 async def test_a_turn_that_lost_its_place_leaves_no_state_behind(at_desk: OpenDesk, folder: Path) -> None:

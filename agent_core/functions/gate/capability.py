@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.items import KINDS, UNSAID, spelled
 from agent_core.base.problem import Problem
-from agent_core.registry.depends import Part, is_program, parts_of, running_with
+from agent_core.registry.depends import Part, callees, is_program, parts_of, running_with
 from agent_core.registry.source import FOLDER
 from agent_core.registry.source_lines import first_line
 from agent_core.registry.tree import survey
@@ -274,3 +274,17 @@ def reach_of_function(function: "Function", snapshot: "Snapshot", grants: Grants
     """Return descriptions of what a function accesses apart from its arguments, by its module's text and its grants."""
     source = snapshot.modules.get(function.module)
     return reach_in(source.text, function.name, grants) if source else FOREIGN_REACH
+
+
+def shares_state(function: "Function", snapshot: "Snapshot") -> bool:
+    """Check whether calls of a function change the same state: its own, or that of a function that it uses."""
+    waiting, seen = [function.name], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in seen or not snapshot.functions[name].takes_self:
+            continue
+        if KEEPS_STATE in reach_of_function(snapshot.functions[name], snapshot):
+            return True
+        seen.add(name)
+        waiting += callees(name, snapshot)
+    return False
