@@ -9,6 +9,7 @@ agent's run, which has its own transcript. The answer names it, and only the res
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -229,17 +230,19 @@ class WorkspaceFunctions(FunctionSource):
         If another call changed the state meanwhile, try again, unless this call has already had effects outside.
         """
         for tries_left in reversed(range(TRIES)):
-            try:
-                return await self._call(function, snapshot, arguments, record)
-            except StateConflict as late:
-                if not tries_left or not record.did.is_inside:
-                    done = "" if record.did.is_inside else " What it did outside is done."
-                    return await record.close(Refused(""), f"{late.message}{done} {late.fix}")
-                record.did = Receipt()
+            with suppress(StateConflict):
+                return await self._call(function, snapshot, arguments, record, is_last=not tries_left)
+            record.did = Receipt()
         raise AssertionError("the last try returns")
 
     async def _call(
-        self, function: "Function", snapshot: "Snapshot", arguments: dict[str, Any], record: CallRecord
+        self,
+        function: "Function",
+        snapshot: "Snapshot",
+        arguments: dict[str, Any],
+        record: CallRecord,
+        *,
+        is_last: bool,
     ) -> Done:
         turn, service = record.turn, self._functions
         states = service.states(turn.id)
@@ -292,7 +295,13 @@ class WorkspaceFunctions(FunctionSource):
         text = record.noted(text, note) if note else text
         kept = states.writes if isinstance(outcome, Returned) else ()
         seen = service.seen_results.note(function, outcome, turn.agent)
-        return await record.close(outcome, text, writes=(*writes, *kept, *seen), unproven=unproven)
+        try:
+            return await record.close(outcome, text, writes=(*writes, *kept, *seen), unproven=unproven)
+        except StateConflict as late:
+            if not is_last and record.did.is_inside:
+                raise
+            done = "" if record.did.is_inside else " What it did outside is done."
+            return await record.close(Refused(""), f"{late.message}{done} {late.fix}", writes)
 
 
 class ForeignFunctions(FunctionSource):

@@ -14,6 +14,7 @@ import pytest
 
 from agent_core.base.errors import LostLease
 from agent_core.base.events import Progress
+from agent_core.storage import SaveState, StateConflict
 from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
 from tests.crash.turn_work import take_turns
@@ -106,6 +107,19 @@ def again(self, depth: int) -> int:
         self.call("again", depth=depth - 1)
     self.state["n"] = seen + 1
     return seen
+'''
+LOG = '''\
+from pathlib import Path
+from time import sleep
+
+
+def log(self) -> int:
+    """Count in a state and in a file, and wait for another one."""
+    self.state["n"] = self.state.get("n", 0) + 1
+    Path("out/begun").write_text("yes")
+    while not Path("out/ended").exists():
+        sleep(0.01)
+    return self.state["n"]
 '''
 EMPTY = "{}"
 
@@ -205,6 +219,40 @@ async def test_calls_of_one_reply_and_of_two_agents_count_each_once(at_desk: Ope
 
     told = await asyncio.gather(desk.say("Count."), asked())
     assert sorted([*answers(told[0]), *told[1]]) == ["1", "2", "3", "4", "5", "6"]
+
+
+async def test_a_call_that_only_calls_one_with_a_state_is_made_again_outside_of_agents_too(folder: Path) -> None:
+    async with calling(folder) as (workspace, called):
+        told = await asyncio.gather(called("through"), called("through"), called("through"))
+        assert sorted(told) == [[1, 2], [3, 4], [5, 6]]
+        assert len(await workspace._store.recent_calls("through")) == 3
+
+
+@pytest.mark.parametrize("by_agent", [True, False])
+async def test_a_call_that_wrote_a_file_is_not_made_again_and_is_recorded(
+    at_desk: OpenDesk, folder: Path, by_agent: bool
+) -> None:
+    (folder / "functions" / "logs.py").write_text(LOG)
+    knapper("functions", "grant", "log", "--write", "out/", "--yes", cwd=folder)
+    desk = await at_desk([Ask(Wanted("log")), Say("Done.")] if by_agent else [])
+    store = desk.workspace._store
+
+    async def asked() -> object:
+        if by_agent:
+            return answers(await desk.say("Log."))[0]
+        with pytest.raises(StateConflict) as conflict:
+            await desk.workspace.functions.call("log", {})
+        return conflict.value
+
+    asking = asyncio.create_task(asked())
+    while not (folder / "out" / "begun").exists():
+        await asyncio.sleep(0.01)
+    await store.apply([SaveState("log", {"n": 10}, 0)])
+    (folder / "out" / "ended").touch()
+    assert "changed its state meanwhile" in str(await asking)
+    assert (await store.states("log"))[-1].value == {"n": 10}
+    assert len(await store.recent_calls("log")) == 1
+    assert len(await store.recorded_calls("log")) == 1
 
 
 @pytest.mark.parametrize("name", ["note", "jot"])

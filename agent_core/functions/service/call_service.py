@@ -12,6 +12,7 @@ from agent_core.access.grants import Denied
 from agent_core.access.secrets import CallSecrets, MaskedChannel
 from agent_core.base.errors import UsageError
 from agent_core.base.offload import aside
+from agent_core.base.receipt import Receipt
 from agent_core.registry.arguments import read as read_arguments
 from sandbox import Evaluation, Job, Refused, Returned
 
@@ -78,10 +79,11 @@ class CallService:
         on_progress: OnProgress | None = None,
         watch: Watch | None = None,
         author: "Author | None" = None,
+        did: Receipt | None = None,
     ) -> tuple[CallReport, tuple["Write", ...]]:
         """Make one call. Return its report and the writes to store.
 
-        `author` is the agent that makes the call in its turn, if any.
+        `author` is the agent that makes the call in its turn, if any. `did` collects the effects of the call.
 
         Raises:
             UsageError: the arguments do not fit.
@@ -95,9 +97,17 @@ class CallService:
             return CallReport.of(refused), (recorded(function, snapshot, refused, 0.0),)
         watch = watch or self.debugging.watch(slot=author.slot if author else None)
         tell = on_progress or (lambda done, total, note: None)
-        broker, states = self._sandbox.broker, FunctionStates(self._store)
+        states = FunctionStates(self._store)
         api = WorkerApi(
-            self._sandbox, snapshot, tell, granting, broker=broker, watch=watch, paths=granting, states=states
+            self._sandbox,
+            snapshot,
+            tell,
+            granting,
+            broker=self._sandbox.broker,
+            watch=watch,
+            paths=granting,
+            states=states,
+            did=Receipt() if did is None else did,
         )
         began = time.monotonic()
         try:

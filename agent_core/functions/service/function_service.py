@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError, WorkspaceError
 from agent_core.base.late import LateModule
+from agent_core.base.receipt import Receipt
 from agent_core.base.untrusted import one_line
 from agent_core.registry.function import Function, reach_words
 from agent_core.storage import FAILURES, RESTORED, CallOwners, DropState, SaveState, StateConflict, StateRow, Store
@@ -511,15 +512,15 @@ class FunctionService:
         if (foreign := self.foreign().get(name)) is not None:
             return await self.calls.call_foreign(foreign, arguments, on_progress)
         function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
-        # A call that reaches nothing but its state is made again if another one changed that meanwhile.
-        is_repeatable = capability.reach_of_function(function, snapshot) == (capability.KEEPS_STATE,)
-        for tries_left in reversed(range(worker_api.TRIES if is_repeatable else 1)):
-            report, writes = await self.calls.made(function, snapshot, arguments, on_progress, author=author)
+        for tries_left in reversed(range(worker_api.TRIES)):
+            did = Receipt()
+            report, writes = await self.calls.made(function, snapshot, arguments, on_progress, author=author, did=did)
             try:
                 await self._store.apply(writes)
                 break
-            except StateConflict:
-                if not tries_left:
+            except StateConflict:  # the call is made again, unless it has already had effects outside
+                if not tries_left or not did.is_inside:
+                    await self._store.apply([write for write in writes if not isinstance(write, SaveState)])
                     raise
         news = await self.quarantine.entered({name}, owners) if report.outcome in FAILURES else []
         report = await self._mark_unproven(report, function, snapshot)
