@@ -1,7 +1,7 @@
 """The actions of a session on functions, memory and messages, and how to undo them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import product, takewhile
 from typing import Literal, TypeAlias
@@ -244,16 +244,18 @@ async def _block(conversation: Conversation, label: str, scope: _Scope) -> Undoa
 
 def _state(conversation: Conversation, rows: Sequence[StateRow], scope: _Scope) -> UndoableAction | None:
     """Return an action for the last state that this conversation left in a function, or for what differs from the state
-    at the start of the session or function.
+    at the start of the session or function, or from the oldest that is kept. None if only the last one is kept.
     """
     last, log, base = rows[-1], conversation.undo_log, None
-    if last.at < log.began or last.turn not in log.turns_of(conversation.agent.name) | {""}:  # "": a call of the user
+    turns = log.turns_of(conversation.agent.name) | {""}  # "": a call of the user
+    if last.at < log.began or last.turn not in turns or len(rows) == 1:
         return None
     undoes = f"take the state of {last.function} back to before {shown_time(last.at, '%H:%M')}"
     if scope != "step":
         before = [row for row in rows if row.at < log.began or row.turn == BEGUN]
-        base, undoes = before[-1] if before else replace(last, value={}), f"restore the state of {last.function}"
-        undoes += " as it was when the session began"
+        base = before[-1] if before else rows[0]
+        since = "as it was when the session began" if before else "as far back as it is kept"
+        undoes = f"restore the state of {last.function} {since}"
         if base.value == last.value:
             return None
     undo = partial(_restore_state, conversation, last, base)

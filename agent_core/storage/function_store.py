@@ -170,7 +170,8 @@ BEGUN, RESTORED = "begun", "restored"
 class StateRow:
     """The state of a function after a turn; `n` changes with each change.
 
-    `turn` is empty for a call outside of turns, and may be `BEGUN` or `RESTORED`.
+    The first row of a function is empty and `BEGUN`, so without one, earlier states are not kept any more. `turn` is
+    empty for a call outside of turns, and may be `BEGUN` or `RESTORED`.
     """
 
     n: int
@@ -491,6 +492,8 @@ def _save_state(save: SaveState, session: SqlSession) -> None:
         raise StateConflict(save.function)
     if save.turn:
         session.all("delete from state where function = ? and turn = ?", save.function, save.turn)
+    if not save.expected:
+        _add_state(session, save.function, BEGUN, {})
     _add_state(session, save.function, save.turn, save.value)
     session.all(
         "delete from state where function = ?1 and n <= (select n from state where function = ?1"

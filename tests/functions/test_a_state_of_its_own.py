@@ -245,7 +245,7 @@ async def test_a_call_that_wrote_a_file_is_not_made_again_and_is_recorded(
         return conflict.value
 
     asking = asyncio.create_task(asked())
-    while not (folder / "out" / "begun").exists():
+    while not (folder / "out" / "begun").exists():  # noqa: ASYNC110 - the worker sets no event
         await asyncio.sleep(0.01)
     await store.apply([SaveState("log", {"n": 10}, 0)])
     (folder / "out" / "ended").touch()
@@ -317,6 +317,22 @@ def test_undo_takes_a_state_back_call_by_call_and_all_at_once(folder: Path) -> N
         screen.line("y")
         screen.wait_count("restored the state of count", 2)
     assert shown(folder)["value"] == {}
+
+
+def test_undo_goes_as_far_back_as_a_state_is_kept_and_does_not_empty_it(folder: Path) -> None:
+    async def count() -> None:
+        async with calling(folder) as (_, called):
+            for _ in range(20):
+                await called("count", name="ada")
+
+    call(folder, "count", name="ada")
+    with prompt([], folder) as (screen, _model):
+        asyncio.run(count())
+        screen.line("/undo all")
+        screen.wait_for("as far back as it is kept")
+        screen.line("y")
+        screen.wait_for("restored the state of count")
+    assert shown(folder)["value"] == {"ada": 2}
 
 
 def test_a_recorded_call_gets_its_state_again_and_one_that_leaves_another_is_told(folder: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from agent_core.base.errors import StorageError
 from agent_core.storage import (
+    BEGUN,
     USAGE,
     BeginState,
     BeginWrite,
@@ -272,12 +273,13 @@ async def test_a_functions_history_is_that_of_every_module_that_ever_defined_it(
 async def test_of_two_writers_of_a_state_the_one_who_saw_the_newest_is_taken(open_again: Callable[[], Store]) -> None:
     one, other = open_again(), open_again()
     await one.apply([SaveState("count", {"n": 1}, 0, "turn-1")])
-    (row,) = await other.states("count")
+    begun, row = await other.states("count")
+    assert (begun.turn, begun.value) == (BEGUN, {})
     await other.apply([SaveState("count", {"n": 2}, row.n, "turn-2")])
     with pytest.raises(StateConflict):
         await one.apply([SaveState("count", {"n": 9}, row.n, "turn-1"), SaveText("not kept either")])
     assert await one.text(content_hash("not kept either")) is None
-    assert [row.value for row in await one.states("count")] == [{"n": 1}, {"n": 2}]
+    assert [row.value for row in await one.states("count")] == [{}, {"n": 1}, {"n": 2}]
 
 
 async def test_a_state_goes_back_turn_by_turn_and_no_number_comes_twice(store: Store) -> None:
@@ -286,14 +288,14 @@ async def test_a_state_goes_back_turn_by_turn_and_no_number_comes_twice(store: S
         await store.apply([SaveState("count", number, rows[-1].n if rows else 0, turn)])
     *_, newest = await store.states("count")
     await store.apply([DropState("count", newest.n)])
-    (before,) = await store.states()
+    _begun, before = await store.states()
     assert (before.value, before.turn) == (1, "turn-1")
     with pytest.raises(StateConflict):
         await store.apply([SaveState("count", 4, newest.n, "turn-3")])
     await store.apply([SaveState("count", 4, before.n, "turn-3")])
     assert (await store.states())[-1].n > newest.n
     await store.apply([BeginState("count"), BeginState("another")])
-    assert [row.value for row in await store.states()] == [1, 4, {}]
+    assert [row.value for row in await store.states()] == [{}, 1, 4, {}]
 
 
 async def test_of_one_state_the_newest_twenty_turns_are_kept(store: Store) -> None:
