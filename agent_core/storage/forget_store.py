@@ -425,6 +425,11 @@ _VECTORS: Final = (
     "delete from vector where lane in (select id from lane where shelf = ?)"
     " and seq in (select cast(value as integer) from json_each(?)) returning 1"
 )
+_NUMBERED_AGAIN: Final = (
+    "insert into state (function, turn, value, at) select function, turn, value, at from state s where n = ?"
+    " and n = (select max(n) from state where function = s.function) returning 1"
+)
+"""Adds a row that is a function's newest once more, with the next number."""
 _MORE: Final = {"said": "at, '[]'", "passage": "case when document = '' then at end, tags"}
 """The time and the tags that belong to the words of a row."""
 
@@ -435,7 +440,11 @@ def forget_text(session: SqlSession, redaction: Redaction, words: Words) -> Coun
     redaction = replace(redaction, hashes=_texts(session, redaction, counts))
     _entries(session, redaction, counts)
     for spec in _CHANGED:
-        counts[spec.place] += _redact_table(session, redaction, spec)
+        changed = _redact_table(session, redaction, spec)
+        counts[spec.place] += len(changed)
+        if spec.table == "state":  # a call that read the text would otherwise write it back
+            moved = [key for key in changed if session.all(_NUMBERED_AGAIN, *key)]
+            session.many("delete from state where n = ?", moved)
     for place, shelf, table, columns in _SEARCHED:
         seqs = _redact_searchable(session, redaction, words, table, columns)
         counts[place] += len(seqs)
@@ -483,19 +492,20 @@ def _entries(session: SqlSession, redaction: Redaction, counts: Counter[str]) ->
             session.all("update entry set payload = ? where seq = ?", dump(without), seq)
 
 
-def _redact_table(session: SqlSession, redaction: Redaction, spec: _Columns) -> int:
-    count, key = 0, " and ".join(f"{name} = ?" for name in spec.key)
+def _redact_table(session: SqlSession, redaction: Redaction, spec: _Columns) -> list[tuple[Any, ...]]:
+    """Change the rows of a table; return their keys."""
+    changed, key = list[tuple[Any, ...]](), " and ".join(f"{name} = ?" for name in spec.key)
     for row in session.all(_LINES.format(", ".join((*spec.key, *spec.columns)), spec.table)):
         place, values = row[: len(spec.key)], row[len(spec.key) :]
         new = [_with(change, redaction, text) for change, text in zip(spec.columns.values(), values, strict=True)]
         if new == list(values):
             continue
-        count += 1
+        changed.append(place)
         names = [*spec.columns, *(["seal"] if spec.seal else [])]
         seals = [sign(session.sealer, spec.table, *map(str, (*place, *new)))] if spec.seal else []
         sets = ", ".join(f"{name} = ?" for name in names)
         session.all(f"update {spec.table} set {sets} where {key}", *new, *seals, *place)  # noqa: S608  (our own names)
-    return count
+    return changed
 
 
 def _with(change: Change, redaction: Redaction, text: str | None) -> str | None:

@@ -25,7 +25,9 @@ from agent_core.storage import (
     RecallMessage,
     SavePassages,
     SaveSaid,
+    SaveState,
     SaveVectors,
+    StateConflict,
     Store,
     TurnsGone,
     open_store,
@@ -210,3 +212,18 @@ async def test_a_name_is_found_in_every_form_of_writing_within_json_within_json(
             assert arguments["who"].strip('"\\') == "[forgotten]", text
     assert b"Zo" not in path.read_bytes()
     assert b"ZO" not in path.read_bytes()
+
+
+async def test_a_call_that_read_a_forgotten_text_in_a_state_cannot_write_it_back(store: Store) -> None:
+    for turn, friend in (("turn-1", NAME), ("turn-2", f"{NAME} Ada")):
+        rows = await store.states("friends")
+        await store.apply([SaveState("friends", {"friend": friend}, rows[-1].n if rows else 0, turn)])
+    await store.apply([SaveState("count", 1, 0)])
+    (count,), before = (await store.states("count"))[1:], await store.states("friends")
+    await store.forget(erasing(Mention(NAME)))
+    with pytest.raises(StateConflict):
+        await store.apply([SaveState("friends", {"friend": NAME, "seen": True}, before[-1].n)])
+    after = await store.states("friends")
+    assert [(row.turn, row.at) for row in after] == [(row.turn, row.at) for row in before]
+    assert [row.value for row in after] == [{}, {"friend": "[forgotten]"}, {"friend": "[forgotten] Ada"}]
+    await store.apply([SaveState("friends", {"friend": "Ada"}, after[-1].n), SaveState("count", 2, count.n)])
