@@ -373,3 +373,29 @@ async def test_a_new_function_of_an_old_name_begins_empty_and_one_that_comes_bac
     made = await workshop.create("count", COUNT, module="counting")
     assert made.admitted, made
     assert (await workshop.introspect("count")).to_json()["state"]["value"] == {}
+
+
+async def test_a_saved_file_with_another_function_of_a_deleted_name_begins_empty_and_a_moved_one_does_not(
+    folder: Path,
+) -> None:
+    async with calling(folder) as (workspace, called):
+        functions, old, new = (
+            workspace.functions,
+            folder / "functions" / "counting.py",
+            folder / "functions" / "tally.py",
+        )
+        await called("count", name="ada")
+        old.unlink()
+        await functions.saved([old])
+        new.write_text(COUNT)  # the same text in another file
+        await functions.saved([new])
+        assert await called("count", name="ada") == 2
+        new.write_text(COUNT.replace("self.progress(1, 2)", "name = name.title()"))
+        await functions.saved([new])
+        assert (await functions.introspect("count")).to_json()["state"]["value"] == {"ada": 2}
+        new.unlink()
+        await functions.saved([new])
+        old.write_text(COUNT.replace("a name was given", "a ship passed"))
+        await functions.saved([old])
+        assert (await functions.introspect("count")).to_json()["state"]["value"] == {}
+        assert await called("count", name="ada") == 1

@@ -34,8 +34,9 @@ from agent_core.registry.source import (
     shown_folder,
     shown_path,
 )
-from agent_core.storage import STATE, EndWrite, FunctionStore, ManifestConflict, SaveVerdict, SetManifest
+from agent_core.storage import STATE, BeginState, EndWrite, FunctionStore, ManifestConflict, SaveVerdict, SetManifest
 
+from . import history
 from .change_executor import only_writer
 from .folder_copy import FolderCopy, Pulled
 from .judgment import judgment_on
@@ -383,6 +384,7 @@ class Loader:
             for function in judged
         }
         writes = [*admission(loaded, snapshot, good, confirmed)]
+        writes += [BeginState(each.name) for each in judged if each.name not in had and await self._is_another(each)]
         # A function of another file that the save broke is marked with a hash of the code that broke it.
         for name, breakage in {breakage.user.name: breakage for breakage in verdict.breakages}.items():
             saved = await judgment_on(self._store, breakage.user.body_hash, name)
@@ -390,6 +392,15 @@ class Loader:
                 marked = replace(saved, unfit_with=breakage.code).to_json()
                 writes.append(SaveVerdict(breakage.user.body_hash, name, marked))
         return replace(loaded, writes=tuple(writes))
+
+    async def _is_another(self, function: "Function") -> bool:
+        """Return whether a function has the name of a deleted one that left a state, and none of its texts."""
+        if not await self._store.states(function.name):
+            return False
+        rows = await self._store.function_history(function.name)
+        versions = await asyncio.to_thread(history.versions, rows, function.name)
+        known = {version.hash for version in versions}
+        return history.current(versions) is None and function.body_hash not in known
 
     async def _keep_last_good(
         self, path: str, problems: tuple[Problem, ...], versions: GoodVersions, snapshot: "Snapshot"
