@@ -14,6 +14,7 @@ from agent_core.functions.service.judgment import Judgment
 from agent_core.interfaces.render.call_log import changed_lines
 from agent_core.workspace.workspace import Workspace
 from tests.functions.support import CLAMP, COPY, CRASH, STRONG
+from tests.kit.program import children
 
 LONG = CRASH.replace('    return "', '    time.sleep(0.1)\n    return "')
 BOTH = STRONG + "\n\n" + CLAMP
@@ -185,9 +186,3 @@ async def test_of_many_functions_at_once_the_first_are_looked_at_and_the_rest_is
         event = await desk.told()
         assert list(event.noted) == ["f40 and 1 more"]
         assert event.noted["f40 and 1 more"].endswith("(functions/mine.py): knapper functions check functions")
-
-
-def children() -> frozenset[str]:
-    """Return the processes that this one has started."""
-    found = [path.read_text() for path in Path("/proc/self/task").glob("*/children")]
-    return frozenset(number for text in found for number in text.split())

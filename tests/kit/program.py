@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from fcntl import ioctl
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -115,6 +116,17 @@ def knapper(
         finally:
             program.kill()
         return subprocess.CompletedProcess(["knapper", *arguments], code, _text(out), _text(err))
+
+
+def children(named: bytes = b"") -> set[int]:
+    """Return the processes that this one has started and that still run, those with these bytes in their command."""
+    found = set()
+    for place in Path("/proc").glob("[0-9]*"):  # not every kernel lists a process's children
+        with suppress(OSError):
+            parent = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and named in (place / "cmdline").read_bytes():
+                found.add(int(place.name))
+    return found
 
 
 def surroundings(given: Mapping[str, str]) -> dict[str, str]:

@@ -170,6 +170,8 @@ class Terminal:
 
     def hang_up(self) -> None:
         """Take the terminal away, as closing its window does; nothing more can be read from it."""
+        if not _has_control_keys():
+            pytest.skip("a terminal of this kernel (gVisor) tells nobody that it was closed")
         os.dup2(os.open(os.devnull, os.O_RDWR), self._master)
 
     def close(self) -> None:

@@ -1,7 +1,6 @@
 """Requirements are resolved, shown, installed once, found again, and removed when no function needs them."""
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from agent_core.access.packages import Environment, PackagesError
 from agent_core.access.packages.environment import Pip, names_in
 from agent_core.access.packages.resolution import Lock
 from agent_core.base.programs import pip_environment as scrubbed
+from tests.kit.program import children
 from tests.packages.support import opened, placed, put, wheel
 
 
@@ -91,18 +91,13 @@ async def test_what_was_left_half_is_removed_with_the_rest(environment: Environm
 
 async def test_an_interruption_leaves_neither_a_process_nor_a_folder(environment: Environment, root: Path) -> None:
     task = asyncio.ensure_future(environment.resolve(["abacus"]))
-    while not _children():  # noqa: ASYNC110
+    while not children(b"pip"):  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert list((root / ".knapper/env").iterdir()) == []
-    assert _children() == []
-
-
-def _children() -> list[str]:
-    found = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return [one for one in found if b"pip" in Path(f"/proc/{one}/cmdline").read_bytes()]
+    assert not children(b"pip")
 
 
 async def test_pip_that_takes_too_long_is_ended(index: Path, tmp_path: Path) -> None:
