@@ -15,6 +15,8 @@ from agent_core.storage import DropApproval, SaveApproval, adopt, open_store, pr
 from agent_core.storage.sqlite import SqliteStore, connection
 from tests.storage.support import ManualClock, say, texts
 
+lists_locks = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="this kernel does not tell who holds a lock")
+
 NOBODY = 65534
 PAGE = 4096
 
@@ -78,6 +80,7 @@ def hot_journal(path: Path, victim: Path) -> bytes:
     return head.ljust(512, b"\0") + tail
 
 
+@lists_locks
 async def test_a_file_that_a_process_with_another_key_has_open_stays_where_it_is(
     path: Path, clock: ManualClock, stranger: Callable[[bool], None]
 ) -> None:
@@ -124,6 +127,7 @@ async def test_a_file_that_another_user_made_stays_unopened_until_its_human_sets
     assert set_aside(path, clock) == "", "one's own stays"
 
 
+@lists_locks
 async def test_what_was_put_aside_goes_on_when_its_human_says_so_and_no_process_has_the_state_open(
     path: Path, clock: ManualClock, stranger: Callable[[bool], None]
 ) -> None:

@@ -214,6 +214,7 @@ def test_a_database_that_another_workspace_takes_at_this_moment_is_refused(datab
             opening.result()
 
 
+@pytest.mark.usefixtures("postgres")  # skips it where no server starts
 async def test_a_restart_of_the_database_is_waited_for(clock: ManualClock, tmp_path: Path) -> None:
     server = Server.make()
     try:
@@ -233,6 +234,7 @@ async def test_a_restart_of_the_database_is_waited_for(clock: ManualClock, tmp_p
         server.remove()
 
 
+@pytest.mark.usefixtures("postgres")  # skips it where no server starts
 async def test_who_comes_back_after_a_restart_keeps_what_is_theirs_and_who_died_meanwhile_does_not(
     tmp_path: Path,
 ) -> None:
