@@ -9,6 +9,7 @@ from typing import Any
 
 from agent_core.base.events import FunctionsChanged
 from agent_core.functions.service.plan import Author
+from agent_core.functions.service.replay import NOW
 from agent_core.functions.service.tending import TendingBudget
 from agent_core.storage.token_store import TokenRow
 from tests.conftest import OpenDesk
@@ -120,10 +121,10 @@ BY_NAME = '''def vowels_by(self, way: str, text: str) -> int:
 SOURCES = {"count_vowels": VOWELS, "vowel_count": COPY, "vowels_twice": TWICE, "share": SHARE}
 
 
-def making(name: str, source: str) -> Ask:
-    """Return the creation of a function by an agent."""
+def making(name: str, source: str, other: str = "count_vowels") -> Ask:
+    """Return the creation of a function by an agent, which says that it differs from another one."""
     asked = {"function_name": name, "function_code_with_docstring": source}
-    return Ask(Wanted("create_function", {**asked, "reason": "it differs from count_vowels by its name"}))
+    return Ask(Wanted("create_function", {**asked, "reason": f"it differs from {other} by its name"}))
 
 
 def made(name: str) -> Ask:
@@ -171,6 +172,8 @@ async def test_a_copy_becomes_one_with_what_calls_it_and_one_command_undoes_it(a
     await desk.workspace.functions.reload()
     assert "vowel_count" not in desk.workspace.functions.names()
     assert (await desk.workspace.functions.call("vowels_twice", {"text": "queue"})).value == 8
+    replays = desk.workspace.functions.replays
+    assert all([(await replays.replay(row.call, NOW)).same for row in await replays.calls("vowels_twice")])
     assert [row["undone"] for row in await tend(root, "--undo")] == [True, True]
     await desk.workspace.functions.reload()
     after = {file.name: file.read_text() for file in desk.functions.glob("*.py")}

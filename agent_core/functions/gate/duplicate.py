@@ -258,18 +258,25 @@ async def compare_functions(  # noqa: PLR0913 - what may differ from the example
     calls = [(*call, *more) for call in calls]
     theirs = await _results(second_function, calls, fixed_in or modules, wall_s, trial)
     ours = tuple(one if isinstance(one, Returned) or not fixed_in else None for one in ours)
-    return _same_results(ours, theirs)
+    return _same_results(ours, theirs, is_strict=is_strict)
 
 
-def _same_results(first: Sequence[Outcome | None], second: Sequence[Outcome | None]) -> Sameness:
-    """Return whether two functions ended alike; a call that one of them refused or had no time for is ignored."""
+def _same_results(
+    first: Sequence[Outcome | None], second: Sequence[Outcome | None], *, is_strict: bool = False
+) -> Sameness:
+    """Return whether two functions ended alike, if it `is_strict` with errors of the same type.
+
+    A call that one of them refused or had no time for is ignored.
+    """
     returned = 0
     for one, other in zip(first, second, strict=True):
         if any(outcome is None or isinstance(outcome, Refused | TimedOut) for outcome in (one, other)):
             continue
         if isinstance(one, Returned) and isinstance(other, Returned) and same(one.value, other.value, is_float=True):
             returned += 1
-        elif not (isinstance(one, Raised) and isinstance(other, Raised)):
+        elif not (isinstance(one, Raised) and isinstance(other, Raised)) or (
+            is_strict and one.failure.type != other.failure.type
+        ):
             return "different"
     return "same" if returned >= _LEAST else "unknown"
 

@@ -4,7 +4,7 @@ A replay has no effects outside: requests through `self` are answered from the r
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -20,11 +20,11 @@ from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.storage import FAILURES, CallOwners, RecordedRow, Store
-from sandbox import FunctionCall, Job, RequestRefused
+from sandbox import FunctionCall, Job, Outcome, RequestRefused, Returned
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.values import encode, read
 
-from ..answers import CallReport, show_value, size_of
+from ..answers import CallReport, answer, show_value, size_of
 from ..debug import Debugger, DebuggerSlot, Watch
 from ..debug.recording import RecordedOutcome, Row, first_few
 from . import history
@@ -148,7 +148,7 @@ class Replays:
         debugger: Debugger | None = None,
         function: str = "",
         on: Snapshot | None = None,
-        renamed: Mapping[str, str] | None = None,
+        tried: str = "",
         more: Mapping[str, Any] | None = None,  # Any: values of Python
     ) -> Replay:
         """Replay a call, and return how it ended then and now.
@@ -156,7 +156,8 @@ class Replays:
         `version` is empty for the original code, `now`, or a version of the function by number or hash prefix. With
         `looks_back` and a human at the debugger, a call that raises stops there; `quit` means that the human ended it.
         `debugger` replaces that of the workspace. `function` takes the call instead, with `more` arguments. `on` is a
-        snapshot to use that is not in force. `renamed` maps functions that were called then to their new names.
+        snapshot to use that is not in force. `tried` is a function without effects: calls of it are made, not answered
+        from the record.
 
         Raises:
             UsageError: the call or the version is not recorded.
@@ -173,7 +174,13 @@ class Replays:
             looks_back=looks_back, slot=None if debugger is None else DebuggerSlot(debugger)
         )
         watch.recording.seed, watch.recording.zone_then = row.data["seed"], row.data["zone"]
-        heard = ReplayedRequests([_with_new_name(heard, renamed or {}) for heard in row.data["heard"]], watch, snapshot)
+
+        async def attempt(arguments: Mapping[str, Any]) -> Outcome:  # Any: values of Python
+            work = FunctionCall(tried, arguments)
+            return await sandbox.run(Job(snapshot.modules, snapshot.functions[tried].module, work, sandbox.limits))
+
+        there = self._registry.snapshot().functions if version == NOW else None
+        heard = ReplayedRequests(row.data["heard"], watch, snapshot, there, (tried, attempt) if tried else None)
         try:
             with watch.over(name, snapshot) as around:
                 work = FunctionCall(name, read(row.data["arguments"]) | (more or {}))
@@ -235,10 +242,23 @@ class Replays:
 class ReplayedRequests:
     """The handler that answers requests of a replayed call from the record."""
 
-    def __init__(self, rows: list[Row], watch: Watch, snapshot: Snapshot) -> None:
+    def __init__(
+        self,
+        rows: list[Row],
+        watch: Watch,
+        snapshot: Snapshot,
+        there: Container[object] | None = None,
+        tried: tuple[str, Callable[[Mapping[str, Any]], Awaitable[Outcome]]] | None = None,
+    ) -> None:
+        """Create the handler; `tried` is a function whose calls are made, and what makes them.
+
+        If it is known which functions are `there`, the answer of one that is gone counts for one that stands for it.
+        """
         self._rows = list(rows)
         self._watch = watch
         self._snapshot = snapshot
+        self._there = there
+        self._tried = tried
         self.missed: dict[str, None] = {}  # an ordered set
         self._left = [row["arguments"] for row in rows if row["name"] == "state" and "value" in row["arguments"]]
         self._kept: list[Any] = []  # Any: JSON
@@ -256,6 +276,17 @@ class ReplayedRequests:
         if name == "state" and "value" in arguments:
             self._kept.append(encode(arguments))
             return None
+        given = arguments.get("arguments") or {}
+        if (
+            name == "call"
+            and self._tried
+            and arguments.get("function") == self._tried[0]
+            and isinstance(given, Mapping)
+        ):
+            outcome = await self._tried[1](given)
+            if isinstance(outcome, Returned):
+                return outcome.value
+            raise RequestRefused(f"`{self._tried[0]}`: {answer(outcome, 2_000)}")
         row = self._row(name, encode(arguments))
         if row is None:
             self.missed[f"an answer to self.{visible(name[:40])}, which it did not ask then"] = None
@@ -274,15 +305,14 @@ class ReplayedRequests:
         exact = [row for row in same if row["arguments"] == arguments]
         key = _ALIKE.get(name)
         alike = [row for row in same if key and _of(row["arguments"], key) == _of(arguments, key)]
+        if name == "call" and self._there is not None:
+            gone = [row for row in same if str(_of(row["arguments"], "function")) not in self._there]
+            alike += [row for row in gone if _has_all(_of(arguments, "arguments"), _of(row["arguments"], "arguments"))]
         return next(iter([*exact, *alike]), None)
 
 
-def _with_new_name(row: Row, names: Mapping[str, str]) -> Row:
-    """Return a recorded answer with its function renamed."""
-    called = _of(row["arguments"], "function") if row["name"] == "call" else None
-    if not isinstance(called, str) or called not in names:
-        return row
-    return {**row, "arguments": {**row["arguments"], "function": names[called]}}
+def _has_all(given: object, those: object) -> bool:
+    return isinstance(given, Mapping) and isinstance(those, Mapping) and those.items() <= given.items()
 
 
 def _of(arguments: object, key: str) -> object:

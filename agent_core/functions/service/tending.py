@@ -366,10 +366,10 @@ class Tending:
             return _Proven(
                 replace(step, why_not=f"on calls that are no examples, they are not proven the same: {likeness}")
             )
-        calls = [call for call in await self._repeatable(left) if call.outcome == "returned"]
+        calls = await self._repeatable(left)
         for call in calls:
             if not (await self.replays.replay(call.call, NOW, function=kept)).same:
-                return _Proven(replace(step, why_not=f"`{kept}` does not return the same for the call {call.call}"))
+                return _Proven(replace(step, why_not=f"`{kept}` does not end the same for the call {call.call}"))
         alike = "both give the same results on the examples of both and on other calls"
         changes, evidence = await self._prove_replacement(left, kept, snapshot)
         evidence = [f"{alike}, and for {len(calls)} recorded calls of `{left}`", *evidence]
@@ -395,7 +395,7 @@ class Tending:
                 draft = _with_source(snapshot, user, _caller_source(user, left, kept, snapshot, more))
             calls = await self._repeatable(user)
             for call in calls:
-                if not (await self.replays.replay(call.call, NOW, on=draft, renamed={left: kept})).same:
+                if not (await self.replays.replay(call.call, NOW, on=draft, tried=kept)).same:
                     raise UsageError(f"`{user}` would answer the call {call.call} otherwise")
             evidence.append(
                 f"`{user}` calls `{kept}` in its place, with the same results for {len(calls)} recorded calls"
@@ -733,14 +733,14 @@ def _diff(snapshot: Snapshot, plan: PlannedChange, name: str) -> str:
 
 
 def _calls_by_value(snapshot: Snapshot) -> str:
-    """Return a function that calls others by computed names, so that its callees are unknown; empty if none does."""
-    modules = {name for name, source in snapshot.modules.items() if ".call" in source.text}
-    for name in sorted(name for name, function in snapshot.functions.items() if function.module in modules):
-        nodes = [*ast.walk(syntax.parse(own_text(name, snapshot) or ""))]
-        calls = [node for node in nodes if isinstance(node, ast.Call) and node.args]
-        called = [call.func for call in calls if isinstance(call.args[0], ast.Constant)]
-        if any(isinstance(node, ast.Attribute) and node.attr == "call" and node not in called for node in nodes):
-            return name
+    """Return code that calls functions by computed names, so that its callees are unknown; empty if there is none."""
+    for source in snapshot.modules.values():
+        for statement in syntax.parse(source.text).body if "call" in source.text else ():  # private helpers, too
+            nodes = [*ast.walk(statement)]
+            calls = [node for node in nodes if isinstance(node, ast.Call) and node.args]
+            called = [call.func for call in calls if isinstance(call.args[0], ast.Constant)]
+            if any(isinstance(node, ast.Attribute) and node.attr == "call" and node not in called for node in nodes):
+                return str(getattr(statement, "name", source.path))
     return ""
 
 

@@ -1,0 +1,150 @@
+"""What `knapper functions tend` leaves: what others name, what a call on record contradicts, and what was undone."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agent_core.access.grants import Grants
+from agent_core.functions.service.tending import TendingBudget
+from tests.conftest import OpenDesk
+from tests.functions.test_tending import (
+    COPY,
+    FAILING,
+    FIXED,
+    SHARE,
+    TWICE,
+    a_maker,
+    called,
+    failing,
+    fee,
+    made,
+    making,
+    tended,
+    with_copies,
+)
+from tests.kit import Say, ScriptedModel
+from tests.kit.desk import VOWELS, answers
+
+ROUTE = '''\
+def _route(self, way: str, text: str) -> int:
+    return self.call(way, text=text)
+
+
+def vowels_by(self, way: str, text: str) -> int:
+    """Count vowels in a way that is named.
+
+    Args:
+        way: The name of a function.
+        text: The text.
+    """
+    return _route(self, way, text)
+'''
+PLURAL = '''\
+def plural(word: str) -> str:
+    """Give the plural of a word.
+
+    Args:
+        word: The word.
+
+    Raises:
+        LookupError: If the word is too strange to be one.
+
+    >>> plural("cat")
+    'cats'
+    >>> plural("bus")
+    'buses'
+    """
+    if word.count("q") > 3:
+        raise LookupError("too strange")
+    return word + ("es" if word.endswith("s") else "s")
+'''
+MAKE_PLURAL = '''\
+def make_plural(word: str) -> str:
+    """Give the plural of a word in English.
+
+    Args:
+        word: The word.
+
+    >>> make_plural("dog")
+    'dogs'
+    >>> make_plural("gas")
+    'gases'
+    """
+    return f"{word}es" if word[-1:] == "s" else f"{word}s"
+'''
+PLURALS = '''\
+def plural_of(self, words: list[str]) -> str:
+    """Join the plurals of several words by commas, for a list, with a question mark for each strange one.
+
+    Args:
+        words: The words.
+
+    >>> plural_of(["cat", "bus"])
+    'cats,buses'
+    >>> plural_of([])
+    ''
+    """
+    parts = []
+    for word in words:
+        try:
+            parts.append(self.call("plural", word=word))
+        except PermissionError:
+            parts.append("?")
+    return ",".join(parts)
+'''
+STRANGE = "q" * 8
+
+
+def merges(steps: list[dict[str, Any]]) -> list[tuple[bool, str]]:
+    return [(step["done"], step["why_not"]) for step in steps if step["kind"] == "merge"]
+
+
+async def test_a_private_helper_that_calls_by_a_given_name_keeps_every_function(at_desk: OpenDesk) -> None:
+    desk = await with_copies(at_desk)
+    desk.put("mine.py", ROUTE)
+    await desk.workspace.functions.reload()
+    ((done, why),) = merges(await tended(desk))
+    assert not done
+    assert "`_route` calls functions by names" in why
+    assert (await desk.workspace.functions.call("vowels_by", {"way": "vowel_count", "text": "queue"})).value == 4
+
+
+@pytest.mark.parametrize(
+    ("calls", "why"),
+    [
+        pytest.param([called("plural", {"word": STRANGE})], "does not end the same for the call", id="its-own"),
+        pytest.param(
+            [making("plural_of", PLURALS), called("plural_of", {"words": ["cat", STRANGE]})],
+            "`plural_of` would answer the call",
+            id="through-a-caller",
+        ),
+    ],
+)
+async def test_a_recorded_call_that_was_refused_keeps_two_functions_apart(
+    at_desk: OpenDesk, calls: list[Any], why: str
+) -> None:
+    many = called("make_plural", *({"word": word} for word in ("cat", "dog", "ox")))
+    desk = await at_desk(
+        [making("plural", PLURAL), making("make_plural", MAKE_PLURAL, "plural"), many, *calls, Say("Done.")]
+    )
+    told = answers(await desk.say("Make them, and call them."))
+    ((done, why_not),) = merges(await tended(desk))
+    assert not done, told
+    assert why in why_not
+
+
+async def test_functions_that_raise_different_errors_are_not_the_same(at_desk: OpenDesk) -> None:
+    first, second = (
+        SHARE.replace("share", name).replace(
+            "    return", f"    if total == 41:\n        raise {error}('odd')\n    return"
+        )
+        for name, error in (("share", "KeyError"), ("divide", "TypeError"))
+    )
+    second = second.replace("total // people", "(total - total % people) // people")
+    desk = await at_desk([making("share", first), making("divide", second, "share"), Say("Made.")])
+    told = answers(await desk.say("Make them."))
+    steps = merges(await tended(desk))
+    assert len(steps) == 1, told
+    assert "not proven the same: different" in steps[0][1]
