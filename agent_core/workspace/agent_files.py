@@ -52,6 +52,7 @@ RESERVED: Final = frozenset(
 )
 """Reserved names, which a model's text could confuse with others: no agent, helper or group can have them."""
 _AT_LINE: Final = re.compile(r"\(at line (\d+), column \d+\)")
+_IN_QUOTES: Final = re.compile(r"""["'](?:function |[\w.]+\.)?(\w+)["']""")  # `slug`, `text.slug`, `function slug`
 _ALL: Final = ""  # in place of a name: a problem of the folder
 
 
@@ -294,6 +295,26 @@ def stamps_of(folder: Path) -> Mapping[str, Stamp]:
         message = f"The folder {folder.name}/ cannot be read: {error.strerror or error}."
         raise ConfigError(message, fix=fix) from error
     return stamps
+
+
+def named_in(root: Path) -> Mapping[str, str]:
+    """Return each name that a file of an agent, group or helper has in quotes, with the path of one such file.
+
+    A file that is not valid counts, because its last valid version is in force.
+
+    Raises:
+        ConfigError: a folder or a file cannot be read.
+    """
+    named = dict[str, str]()
+    for path in [
+        f"{folder}/{name}.toml" for folder in ("agents", "groups", "helpers") for name in stamps_of(root / folder)
+    ]:
+        try:
+            text = read_plain(root / path, MOST_BYTES).decode("utf-8", "replace")
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be read: {error.strerror or error}.", fix="Make it readable.") from error
+        named |= dict.fromkeys(_IN_QUOTES.findall(text), path)
+    return named
 
 
 def read_table(kind: type[T], table: Mapping[str, Any], where: str) -> T:  # Any: TOML

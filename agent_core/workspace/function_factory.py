@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from agent_core.runtime import host_functions, programs
     from sandbox import Sandbox
 
+    from . import agent_files
     from .model_opener import ModelOpener
-
 else:
     broker = LateModule("agent_core.access.broker")
     access_grants = LateModule("agent_core.access.grants")
@@ -57,6 +57,7 @@ else:
     package_grants = LateModule("agent_core.functions.service.package_grants")
     host_functions = LateModule("agent_core.runtime.host_functions")
     programs = LateModule("agent_core.runtime.programs")
+    agent_files = LateModule("agent_core.workspace.agent_files")
 
 _SERVERS = "mcp.toml"
 
@@ -146,6 +147,7 @@ def function_service(
         hosted=hosted,
         maker=lambda: models().maker if models else None,
         mender=lambda: models().mender if models else None,
+        named=lambda: agent_files.named_in(root),
         repeated=lambda: programs.repeated_programs(store),
         sandbox=sandbox,
         search=search,

@@ -148,3 +148,31 @@ async def test_functions_that_raise_different_errors_are_not_the_same(at_desk: O
     steps = merges(await tended(desk))
     assert len(steps) == 1, told
     assert "not proven the same: different" in steps[0][1]
+
+
+FILES = {
+    "helpers/report.toml": 'purpose = "Count."\nresult = "int"\nfunctions = ["grown.count_vowels", "vowel_count"]\n',
+    "agents/ed.toml": 'functions = ["vowel_count", "count_vowels"]\n',
+    "groups/board.toml": 'members = ["ed", "al"]\nrules = ["function vowel_count"]\nchoose = "function count_vowels"\n',
+}
+
+
+@pytest.mark.parametrize("path", FILES)
+async def test_what_a_file_of_a_helper_agent_or_group_names_stays(at_desk: OpenDesk, path: str) -> None:
+    desk = await with_copies(at_desk)
+    file = desk.workspace.root / path
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(FILES[path])
+    assert merges(await tended(desk)) == [(False, f"{path} names `count_vowels`")]
+
+
+async def test_what_a_person_granted_something_stays_and_keeps_its_grant(at_desk: OpenDesk) -> None:
+    desk = await with_copies(at_desk)
+    shop = desk.workspace.functions
+    await shop.grants.grant("vowel_count", Grants(seconds=120))
+    file = desk.functions / "grants.toml"
+    before = file.read_text()
+    ((done, why),) = merges(await tended(desk))
+    assert (done, why) == (True, "")
+    assert "count_vowels" not in shop.names()
+    assert file.read_text() == before

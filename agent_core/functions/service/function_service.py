@@ -87,6 +87,7 @@ class ServiceParts:
     hosted: Callable[[], Mapping[str, tuple[str, ...]]]
     maker: "Callable[[], FunctionMaker | None]"
     mender: "Callable[[], FunctionMaker | None]"
+    named: Callable[[], Mapping[str, str]]
     repeated: "Callable[[], Awaitable[Sequence[Sequence[SeenProgram]]]]"
     sandbox: "Callable[[], SandboxClient]"
     search: "Callable[[], FunctionSearch]"
@@ -214,6 +215,8 @@ class FunctionService:
             self._parts.mender(),
             self.finder,
             self._parts.repeated,
+            self._parts.book().entries,
+            self._parts.named,
         )
 
     @contextmanager

@@ -10,7 +10,7 @@ import ast
 import asyncio
 import builtins
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
@@ -165,6 +165,8 @@ class Tending:
     mender: FunctionMaker | None
     search: FunctionSearch
     repeated: Callable[[], Awaitable[Sequence[Sequence[SeenProgram]]]]
+    granted: Callable[[], Awaitable[Container[str]]]  # functions that a person granted something
+    named: Callable[[], Mapping[str, str]]  # functions that files of agents, groups and helpers name
     tokens: int = 0  # used by models in this run
     seen: set[tuple[object, ...]] = field(default_factory=set)  # keys of jobs that earlier runs have done
 
@@ -343,21 +345,29 @@ class Tending:
         return plan.text if plan.outcome == "refused" else ""
 
     async def _why_protected(self, *names: str) -> str:
-        """Return why functions are left alone (a person wrote, changed or pinned one), or an empty text."""
-        pinned = await self.store.pinned()
+        """Return why functions are left alone (a person wrote, changed, granted or pinned one), or an empty text."""
+        pinned, granted = await self.store.pinned(), await self.granted()
         for name in names:
             if name in pinned:
                 return f"`{name}` is kept at hand"
+            if name in granted:
+                return f"a person granted `{name}` something"
             if any(version.row.by == "human" for version in await self.history.versions(name)):
                 return f"a person wrote or changed `{name}`"
         return ""
 
+    async def _why_needed(self, name: str, snapshot: Snapshot) -> str:
+        """Return why a function is not taken away: it, or what calls it, is left alone, or a file names it."""
+        if path := self.named().get(name):
+            return f"{path} names `{name}`"
+        return await self._why_protected(name, *callers(name, snapshot))
+
     async def _merge(self, step: TendingStep) -> _Proven:
         """Prove that one of two functions can replace the other, which is deleted."""
         snapshot, left, kept = self.snapshot(), step.function, step.others[0]
-        left, kept = (kept, left) if await self._why_protected(left) else (left, kept)
-        step, users = replace(step, function=left, others=(kept,)), callers(left, snapshot)
-        if why := await self._why_protected(left, *users):
+        left, kept = (kept, left) if await self._why_needed(left, snapshot) else (left, kept)
+        step = replace(step, function=left, others=(kept,))
+        if why := await self._why_needed(left, snapshot):
             return _Proven(replace(step, why_not=why))
         if why := _mismatch(left, kept, snapshot):
             return _Proven(replace(step, why_not=why))
