@@ -176,3 +176,97 @@ async def test_what_a_person_granted_something_stays_and_keeps_its_grant(at_desk
     assert (done, why) == (True, "")
     assert "count_vowels" not in shop.names()
     assert file.read_text() == before
+
+
+async def test_a_fix_that_only_names_its_error_is_none(
+    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
+) -> None:
+    raises = "There are.\n\n    Raises:\n        ZeroDivisionError: If there are none.\n"
+    named = SHARE.replace("How many there are.\n", raises)
+    maker = scripted([Say(f"```\n{source}```") for source in (SHARE, named, FIXED)], models=["scripted", "strong"])
+    desk = await failing(at_desk, maker)
+    (step,) = [step for step in await tended(desk) if step["kind"] == "mend"]
+    assert step["done"], step
+    assert "still fails: ZeroDivisionError" in maker.requests[2].text
+    assert "if people else 0" in desk.workspace.functions.plans.source("share")
+
+
+def late(name: str, where: str, free: int, price: int, head: str = "", more: str = "") -> str:
+    """Return a function of late fees that accepts two kinds of things and rejects negative days."""
+    return f'''\
+from typing import Literal
+
+
+def {name}(days: int, kind: Literal["book", "disc"]{head}) -> int:
+    """Say what something costs that is given back late {where}.
+
+    Args:
+        days: For how many days it was out.
+        kind: What it is.
+{more}
+    Raises:
+        ValueError: If it was not out yet.
+
+    >>> {name}({free + 6}, "book")
+    {6 * price}
+    >>> {name}({free + 6}, "disc")
+    {12 * price}
+    >>> {name}(3, "disc")
+    0
+    """
+    if days < 0:
+        raise ValueError("not out yet")
+    return max(0, days - {free}) * {price} * (2 if kind == "disc" else 1)
+'''
+
+
+LATE = {"late_in_town": late("late_in_town", "in town", 14, 3), "late_abroad": late("late_abroad", "abroad", 28, 5)}
+LATER = (
+    late(
+        "late_fee",
+        "by what is free and what a day costs",
+        14,
+        3,
+        ", free: int, price: int",
+        "        free: F.\n        price: P.\n",
+    )
+    .replace("days - 14", "days - free")
+    .replace("* 3 *", "* price *")
+    .replace('"book")\n', '"book", 14, 3)\n')
+    .replace('"disc")\n', '"disc", 14, 3)\n')
+)
+WIDER = LATER.replace('Literal["book", "disc"]', "str")
+SILENT = LATER.replace("    Raises:\n        ValueError: If it was not out yet.\n\n", "")
+
+
+async def test_a_general_function_keeps_the_checks_of_the_special_ones(
+    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
+) -> None:
+    maker = scripted(
+        [Say(f"```\n{source}```") for source in (*LATE.values(), WIDER, SILENT, LATER)], models=["scripted", "strong"]
+    )
+    calls = [called("late_in_town", {"days": 90, "kind": "book"}), called("late_abroad", {"days": 30, "kind": "disc"})]
+    desk = await at_desk(
+        [*(making(name, source) for name, source in LATE.items()), *calls, Say("Done.")],
+        models={"maker": {"name": "strong", "base_url": maker.base_url}},
+    )
+    told = answers(await desk.say("Make them, and call them."))
+    (step,) = [step for step in await tended(desk) if step["kind"] == "generalize"]
+    assert step["done"], (step, told)
+    assert "It must accept the same as `late_abroad` for days, kind." in maker.requests[3].text
+    assert "`ValueError` under `Raises:`" in maker.requests[4].text
+
+
+async def test_functions_with_an_example_that_is_no_plain_call_are_not_made_one(
+    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
+) -> None:
+    town = fee("fee_in_town", "in town", 14, 3).replace(
+        ">>> fee_in_town(20)", ">>> days = 20\n    >>> fee_in_town(days)"
+    )
+    special = {"fee_in_town": town, "fee_abroad": fee("fee_abroad", "abroad", 28, 5)}
+    makes = [making(name, source) for name, source in special.items()]
+    calls = [called("fee_in_town", {"days": 15}), called("fee_abroad", {"days": 30})]
+    desk = await at_desk([*makes, *calls, Say("Done.")], **a_maker(scripted, *special.values()))
+    told = answers(await desk.say("Make them, and call them."))
+    (step,) = [step for step in await tended(desk) if step["kind"] == "generalize"]
+    assert "an example of `fee_in_town` is not a plain call" in step["why_not"], told

@@ -15,12 +15,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
+from agent_core.access.grants import NOTHING
 from agent_core.base import syntax
 from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.json_form import to_json
 from agent_core.base.matching import diff_lines
 from agent_core.base.offload import aside
+from agent_core.base.problem import Place
 from agent_core.registry.depends import callers, importers
 from agent_core.registry.function import Function, first_sentence
 from agent_core.registry.registry import Snapshot
@@ -39,6 +41,7 @@ from ..search.index import COUNT
 from .audit import Audit
 from .call_records import is_documented
 from .changes import ChangePlanner
+from .example_regression import proved_problems
 from .file_sync import own_text
 from .function_facts import measured
 from .maker import MOST_ATTEMPTS, MOST_CALLABLE, FunctionMaker, callable_functions, shown_refusal
@@ -426,13 +429,16 @@ class Tending:
         return plan
 
     async def _mend(self, step: TendingStep) -> _Proven:
-        """Have a model write a fix, and prove it: good calls return the same, and failed calls no longer fail."""
+        """Have a model write a fix, and prove it: good calls end the same, and failed calls no longer fail so."""
         name, snapshot = step.function, self.snapshot()
         if why := await self._why_protected(name):
             return _Proven(replace(step, why_not=why))
         calls = await self._repeatable(name)
-        good = [call for call in calls if call.outcome == "returned"]
-        bad = [call for call in calls if call.outcome in FAILURES]
+        errors = [(await self.replays.show(call.call)).outcome.error for call in calls]
+        fails = [error and not is_documented(error.type, snapshot.functions[name], snapshot) for error in errors]
+        good, bad = (
+            [call for call, fail in zip(calls, fails, strict=True) if bool(fail) is bad] for bad in (False, True)
+        )
         if not bad:
             return _Proven(replace(step, why_not="no recorded call fails now as it did then"))
         source = own_text(name, snapshot) or ""
@@ -477,7 +483,9 @@ class Tending:
         It must have all their examples and return what they returned in their recorded calls.
         """
         snapshot = self.snapshot()
-        protected = {name: await self._why_protected(name, *callers(name, snapshot)) for name in special}
+        protected = {name: await self._why_needed(name, snapshot) for name in special}
+        for name in [name for name in special if not _has_plain_examples(snapshot.functions[name])]:
+            protected[name] = f"an example of `{name}` is not a plain call, which could be made of another function"
         names = [name for name, why in protected.items() if not why][:_MOST_SPECIAL]
         if len(names) < 2:
             return _Proven(replace(step, why_not=next(why for why in protected.values() if why)))
@@ -509,8 +517,7 @@ class Tending:
                 GivenExample(call, example.expected or example.raises)
                 for name in names
                 for example in snapshot.functions[name].examples
-                if not example.setup
-                and (call := _redirect(example.call, name, function.name, by_name=True, more=_arguments(given[name])))
+                if (call := _redirect(example.call, name, function.name, by_name=True, more=_arguments(given[name])))
             ]
             module, reason = snapshot.functions[names[0]].module, f"does what {' and '.join(names)} do"
             plan = await self.plans.create(
@@ -518,9 +525,12 @@ class Tending:
             )
             if plan.outcome == "refused":
                 return plan, ""
+            after = _with(snapshot, plan)
+            if why := _why_weaker(function.name, names, after, snapshot):
+                return plan, why
             made.clear()
             made.update({function.name: {name: _arguments(given[name]) for name in names}})
-            return plan, await self._why_otherwise(function.name, given, calls, _with(snapshot, plan))
+            return plan, await self._why_otherwise(function.name, given, calls, after)
 
         plan = await self._attempt("general function", "", facts, judge)
         ((general, more),) = made.items()
@@ -644,10 +654,11 @@ class Tending:
             if not replayed.same:
                 return f"the good call {call.call}, {call.arguments}, ends otherwise: {replayed.difference}"
         for call in bad:
-            outcome = (await self.replays.replay(call.call, NOW, on=draft)).outcome
-            documented = outcome.error is not None and is_documented(outcome.error.type, draft.functions[name], draft)
-            if outcome.outcome != "returned" and not (outcome.outcome == "raised" and documented):
-                return f"the call {call.call}, {call.arguments}, still fails: {outcome.outcome} {outcome.error or ''}"
+            replayed = await self.replays.replay(call.call, NOW, on=draft)
+            error, then = replayed.outcome.error, replayed.then.error
+            is_same = error and then and error.type == then.type  # although it may be documented now
+            if error and (is_same or not is_documented(error.type, draft.functions[name], draft)):
+                return f"the call {call.call}, {call.arguments}, still fails: {error.type}: {error.message}"
         now = self.snapshot()
         both = now.functions[name], draft.functions[name]
         if await self.gate.compare(*both, now, is_strict=True, fixed_in=draft) == "different":
@@ -769,14 +780,36 @@ def _mismatch(left: str, kept: str, snapshot: Snapshot) -> str:
     return f"the module {importing[0]} imports `{left}` by name" if importing else ""
 
 
-def _shape(function: Function) -> object:
-    """Return the part of a function's signature that matters to callers."""
+def _shape(function: Function, only: Collection[str] | None = None) -> object:
+    """Return the part of a function's signature that matters to callers, or that of `only` these parameters."""
     parameters = function.parameters
-    kinds = [
-        (name, {key: value for key, value in part.items() if key != "description"})
-        for name, part in parameters.get("properties", {}).items()
+    properties = parameters.get("properties", {})
+    names = properties.keys() if only is None else only
+    kinds = [(name, {key: value for key, value in properties[name].items() if key != "description"}) for name in names]
+    required = sorted(name for name in parameters.get("required", ()) if name in names)
+    return kinds, required, function.rest, function.extra
+
+
+def _why_weaker(general: str, names: Sequence[str], later_snapshot: Snapshot, snapshot: Snapshot) -> str:
+    """Return which check of the special functions a general one does not make, or an empty text."""
+    own, function = snapshot.functions[names[0]], later_snapshot.functions[general]
+    if _shape(function, own.parameters["properties"].keys()) != _shape(own):
+        return f"It must accept the same as `{own.name}` for {', '.join(own.parameters['properties'])}."
+    lost = [
+        problem.message
+        for name in names
+        for old, new in [(own_text(name, snapshot) or "", own_text(general, later_snapshot) or "")]
+        for problem in proved_problems(snapshot.functions[name], function, old, new, NOTHING, "refuses", Place(""))
     ]
-    return kinds, sorted(parameters.get("required", ())), function.rest, function.extra
+    return next(iter(lost), "")
+
+
+def _has_plain_examples(function: Function) -> bool:
+    """Return whether all examples can be rewritten as calls of another function."""
+    calls = [
+        _redirect(example.call, function.name, "other", by_name=True, more="more=0") for example in function.examples
+    ]
+    return None not in calls and not any(example.setup for example in function.examples)
 
 
 def _redirect(source: str, old: str, new: str, *, by_name: bool, more: str = "") -> str | None:
