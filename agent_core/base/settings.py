@@ -224,7 +224,7 @@ class TendSettings(SettingsSection):
     apply: Literal["never", "proved"] = Field(
         "never", description="Whether proven changes are made (`proved`) or only proposed; `--apply` makes them once."
     )
-    tokens: int = Field(100_000, ge=0, description="Tokens of models after which a run of tending ends.")
+    tokens: int = Field(100_000, ge=0, description="Tokens after which a run of tending asks no model.")
     minutes: float = Field(10, gt=0, description="Minutes after which a run of tending ends.")
 
 

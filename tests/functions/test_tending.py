@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agent_core.base.events import FunctionsChanged
 from agent_core.functions.service.plan import Author
 from agent_core.functions.service.replay import NOW
@@ -357,7 +359,7 @@ def weighed_vowels(words: list[str], weight: int) -> int:
     ]
     desk = await at_desk(
         [made("count_vowels"), Say("Made."), runs[0], Say("12."), runs[1], Say("6.")],
-        **a_maker(scripted, VOWELS, source),
+        **a_maker(scripted, VOWELS, source, source),
     )
     for message in ("Make it.", "Weigh the words of the first shelf.", "And of the second."):
         told = answers(await desk.say(message))
@@ -371,6 +373,8 @@ def weighed_vowels(words: list[str], weight: int) -> int:
     assert (await desk.workspace.functions.call("weighed_vowels", {"words": ["queue"], "weight": 10})).value == 40
     assert [undone.undone for undone in await desk.workspace.functions.tending.undo()] == [True]
     assert "weighed_vowels" not in desk.workspace.functions.names()
+    (again,) = [step for step in await tended(desk) if step["kind"] == "keep"]
+    assert (again["done"], again["why_not"]) == (False, "it was made before, and undone")
 
 
 async def test_a_program_that_ran_again_with_the_same_values_is_left(at_desk: OpenDesk) -> None:
@@ -458,7 +462,10 @@ async def gone(desk: Desk, name: str) -> None:
             await asyncio.sleep(0.1)
 
 
-async def test_an_idle_workspace_tends_itself_if_it_is_told_to(at_desk: OpenDesk) -> None:
+async def test_an_idle_workspace_tends_itself_if_it_is_told_to(
+    at_desk: OpenDesk, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "knapper.tending")
     script = [made("count_vowels"), made("vowel_count"), Say("Made."), Say("Hello.")]
     desk = await at_desk(script, tend__idle=0.01, tend__apply="proved")
     told: list[FunctionsChanged] = []
@@ -469,6 +476,7 @@ async def test_an_idle_workspace_tends_itself_if_it_is_told_to(at_desk: OpenDesk
     await desk.say("Hello?")
     assert [(change.by, change.removed) for change in told] == [("tending", ("vowel_count",))]
     assert "`vowel_count` is gone." in str(desk.model.requests[-1].messages)
+    assert "tending took 0 tokens of models" in caplog.text
 
 
 async def test_a_message_ends_what_tending_began_by_itself(

@@ -270,3 +270,54 @@ async def test_functions_with_an_example_that_is_no_plain_call_are_not_made_one(
     told = answers(await desk.say("Make them, and call them."))
     (step,) = [step for step in await tended(desk) if step["kind"] == "generalize"]
     assert "an example of `fee_in_town` is not a plain call" in step["why_not"], told
+
+
+async def test_what_a_person_undid_is_not_archived_or_made_again(at_desk: OpenDesk) -> None:
+    desk = await at_desk([made("share"), Say("Made.")], standing__retire_days=1e-9)
+    await desk.say("Make it.")
+    tending = desk.workspace.functions.tending
+    assert [(step["kind"], step["done"]) for step in await tended(desk)] == [("archive", True)]
+    assert [step.undone for step in await tending.undo()] == [True]
+    assert await tended(desk) == []
+
+
+async def test_a_step_that_fails_in_the_middle_leaves_no_trace_of_a_person(at_desk: OpenDesk) -> None:
+    desk = await with_copies(at_desk)
+    shop, user = desk.workspace.functions, TWICE.replace("vowels_twice", "mine")
+    subscribed = list[int]()
+
+    def save_a_caller(_change: object) -> None:
+        if not subscribed:
+            subscribed.append(1)
+            file = desk.functions / "grown.py"
+            desk.put("grown.py", f"{file.read_text()}\n\n{user}")
+
+    shop.registry.subscribe(save_a_caller)
+    ((done, why),) = merges(await tended(desk))
+    assert not done
+    assert "`vowel_count` was not deleted, because these use it: mine" in why
+    versions = [version.row.by for version in await shop.history.versions("vowels_twice")]
+    assert versions == ["agent", "agent", "agent"]
+    assert 'self.call("vowel_count"' in shop.plans.source("vowels_twice")
+
+
+async def test_merges_cost_no_tokens_and_are_made_without_any(
+    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
+) -> None:
+    maker = scripted([Say(f"```\n{source}```") for source in (SHARE, VOWELS, COPY)], models=["scripted", "strong"])
+    makes = [made("share"), made("count_vowels"), made("vowel_count"), FAILING]
+    desk = await at_desk([*makes, Say("Done.")], models={"maker": {"name": "strong", "base_url": maker.base_url}})
+    await desk.say("Make them, and call them.")
+    report = await desk.workspace.functions.tending.run(TendingBudget(tokens=0), applies=True)
+    assert [(step.kind, step.done) for step in report.steps] == [("merge", True)]
+    assert report.stopped == "it took 0 tokens, of 0"
+
+
+async def test_a_proof_that_takes_longer_than_its_run_may_ends(
+    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
+) -> None:
+    slow = [Say(f"```\n{SHARE}```"), Say(f"```\n{FIXED}```", pause_s=300)]
+    desk = await failing(at_desk, scripted(slow, models=["scripted", "strong"]))
+    async with asyncio.timeout(60):
+        report = await desk.workspace.functions.tending.run(TendingBudget(minutes=0.05), applies=True)
+    assert [step.why_not for step in report.steps] == ["the time was over before it was proven"]

@@ -252,6 +252,7 @@ class FunctionService:
         try:
             budget = tending.TendingBudget(tend.tokens, tend.minutes)
             report = await self.tending.run(budget, applies=tend.apply == "proved", repeats=False)
+            _log.info("tending took %s tokens of models", report.tokens)
             noted |= {step.function: step.told for step in report.steps if step.told}
         except KnapperError as error:
             _log.warning("tending ended: %s", error)

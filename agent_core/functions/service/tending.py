@@ -86,7 +86,7 @@ class TendingStep:
 
 @dataclass(frozen=True, slots=True)
 class TendingReport:
-    """A run of tending: its steps, its cost, and in `stopped` why it ended early."""
+    """A run of tending: its steps, its cost, and in `stopped` why something was not tried."""
 
     run: str
     steps: tuple[TendingStep, ...]
@@ -112,7 +112,7 @@ class UndoneStep:
 
 @dataclass(frozen=True, slots=True)
 class TendingBudget:
-    """The limits of one run of tending: it ends when the `tokens` are used up or the `minutes` are over."""
+    """The limits of one run: it asks no model once the `tokens` are used up, and ends when the `minutes` are over."""
 
     tokens: int = 100_000
     minutes: float = 10.0
@@ -175,7 +175,8 @@ class Tending:
 
     async def run(self, budget: TendingBudget, *, applies: bool, repeats: bool = True) -> TendingReport:
         """Audit the library, and carry out or propose what is proven; `repeats` includes the jobs of earlier runs."""
-        run, began, stopped = Clock().new_id(), time.monotonic(), ""
+        run, began, stopped, is_late = Clock().new_id(), time.monotonic(), "", False
+        ends = began + budget.minutes * 60
         steps, seen, self.tokens = list[TendingStep](), set[tuple[object, ...]](), 0
         for _ in range(_ROUNDS):
             merged = False
@@ -186,19 +187,19 @@ class Tending:
                 key = job.key(self.snapshot())
                 if (key[:2] in seen and not job.runs) or key in seen or (key in self.seen and not repeats):
                     continue
-                minutes = (time.monotonic() - began) / 60
-                if self.tokens >= budget.tokens:
-                    stopped = f"it took {self.tokens:,} tokens, of {budget.tokens:,}"
-                elif minutes >= budget.minutes:
-                    stopped = f"it took {minutes:.0f} minutes"
-                if stopped:
+                if (left_s := ends - time.monotonic()) <= 0:
+                    stopped, is_late = f"it took {budget.minutes:g} minutes", True
                     break
+                if self.tokens >= budget.tokens and job.kind not in ("merge", "archive"):
+                    stopped = f"it took {self.tokens:,} tokens, of {budget.tokens:,}"
+                    continue
                 seen |= {key[:2], key}
-                step = await self._tend(f"{run}/{len(steps)}", job, applies=applies)
-                self.seen.add(key)
+                step = await self._tend(f"{run}/{len(steps)}", job, left_s, applies=applies)
+                if time.monotonic() < ends:  # otherwise it is due again
+                    self.seen.add(key)
                 merged |= step.done and job.kind == "merge"
                 steps.append(step)
-            if stopped or not merged:
+            if is_late or not merged:
                 break
         return TendingReport(run, tuple(steps), self.tokens, time.monotonic() - began, stopped)
 
@@ -211,13 +212,13 @@ class Tending:
         rows = [row for row in await self.store.tended() if not row.undone][::-1]
         if not name:
             runs = [row.run.partition("/")[0] for row in rows]
-            return [await self._undo(row) for row, run in zip(rows, runs, strict=True) if run == runs[0]]
+            return [await self._undo(row, Author()) for row, run in zip(rows, runs, strict=True) if run == runs[0]]
         mark = next((row.run for row in rows if row.function == name), None)
         if mark is None:
             raise UsageError(f"Tending changed no `{name}`, or it was undone.", fix="Nothing was changed.")
-        return [await self._undo(row) for row in rows if row.run == mark]
+        return [await self._undo(row, Author()) for row in rows if row.run == mark]
 
-    async def _undo(self, row: TendedRow) -> UndoneStep:
+    async def _undo(self, row: TendedRow, author: Author) -> UndoneStep:
         try:
             if self._version(row.function) != row.after:
                 raise UsageError("it was changed since, and stays")
@@ -226,9 +227,9 @@ class Tending:
                 await self.quarantine.refresh()
             else:
                 if row.before:
-                    plan = await self.history.rollback(row.function, row.before, Author())
+                    plan = await self.history.rollback(row.function, row.before, author, "human")
                 else:
-                    plan = await self.plans.delete(row.function, Author())
+                    plan = await self.plans.delete(row.function, author)
                 plan = await self.finish(replace(plan, writes=(*plan.writes, UndoTended(row.n))), None)
                 if plan.outcome == "refused":
                     raise UsageError(plan.text)
@@ -242,7 +243,8 @@ class Tending:
         for finding in findings:
             if finding.proposal == "merge":
                 yield _Job("merge", finding.function, finding.problem.message, finding.others)
-        effects, archived = await measured(self.store), {*self.quarantine.archived}
+        effects, tended = await measured(self.store), await self.store.tended()
+        archived = {(row.function, row.after) for row in tended if row.kind == "archived"}  # or undone by a person
         for name, function in sorted(self.snapshot().functions.items()):
             kinds = await self.store.call_kinds(name)
             same = [kind for kind in kinds if kind.version == function.body_hash and kind.outcome in FAILURES]
@@ -285,25 +287,11 @@ class Tending:
         function = self.snapshot().functions.get(name)
         return function.body_hash if function else ""
 
-    async def _tend(self, mark: str, job: _Job, *, applies: bool) -> TendingStep:
+    async def _tend(self, mark: str, job: _Job, left_s: float, *, applies: bool) -> TendingStep:
         step = TendingStep(job.kind, job.function, job.reason, job.others)
         try:
-            match job.kind:
-                case "merge":
-                    proven = await self._merge(step)
-                case "mend":
-                    proven = await self._mend(step)
-                case "generalize":
-                    proven = await self._generalize(step, job.special)
-                case "keep":
-                    proven = await self._keep(step, job.runs)
-                case "reword":
-                    proven = await self._reword(step)
-                case "archive":
-                    # Archive only a function that no other function calls and that no person wrote or keeps.
-                    users = callers(step.function, self.snapshot())
-                    why = f"`{users[0]}` calls it" if users else await self._why_protected(step.function)
-                    proven = _Proven(replace(step, why_not=why, evidence=("no function calls it",)))
+            async with asyncio.timeout(left_s) as clock:
+                proven = await self._prove(step, job)
             if proven.step.why_not or not applies:
                 return proven.step
             applying = asyncio.ensure_future(self._apply(mark, proven))
@@ -312,8 +300,30 @@ class Tending:
             except asyncio.CancelledError:  # a step that has begun is completed
                 await asyncio.wait([applying])
                 raise
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            return replace(step, why_not="the time was over before it was proven")
         except KnapperError as error:
             return replace(step, why_not=str(error))
+
+    async def _prove(self, step: TendingStep, job: _Job) -> _Proven:
+        match job.kind:
+            case "merge":
+                return await self._merge(step)
+            case "mend":
+                return await self._mend(step)
+            case "generalize":
+                return await self._generalize(step, job.special)
+            case "keep":
+                return await self._keep(step, job.runs)
+            case "reword":
+                return await self._reword(step)
+            case "archive":
+                # Archive only a function that no other function calls and that no person wrote or keeps.
+                users = callers(step.function, self.snapshot())
+                why = f"`{users[0]}` calls it" if users else await self._why_needed(step.function, self.snapshot())
+                return _Proven(replace(step, why_not=why, evidence=("no function calls it",)))
 
     async def _apply(self, mark: str, proven: _Proven) -> TendingStep:
         """Carry out a step; `mark` is its run and its number. If a change fails, the changes before it are undone."""
@@ -332,7 +342,7 @@ class Tending:
                 break
         if why:
             for row in [row for row in await self.store.tended() if row.run == mark and not row.undone][::-1]:
-                await self._undo(row)
+                await self._undo(row, Author("agent"))
             return replace(step, why_not=why)
         return replace(step, done=True)
 
@@ -593,6 +603,8 @@ class Tending:
 
         plan = await self._attempt("function", "", facts, judge)
         made = next(iter(plan.did.names("created")), "")
+        if any(row.undone and row.kind == "created" and row.function == made for row in await self.store.tended()):
+            return _Proven(replace(step, function=made, why_not="it was made before, and undone"))
         evidence = (f"it returns what {len(results)} of the runs returned",)
         step = replace(step, function=made, evidence=evidence, diff=_diff(self.snapshot(), plan, made))
         return _Proven(step, (_Change(made, partial(_same, plan)),))

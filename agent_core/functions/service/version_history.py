@@ -126,8 +126,8 @@ class VersionHistory:
         first = function.line if function and not reference else 1
         return FunctionBlame(name, tuple(BlamedLine(number, *line) for number, line in enumerate(lines, first)))
 
-    async def rollback(self, name: str, reference: str, author: Author) -> PlannedChange:
-        """Plan to restore an earlier version, even of a deleted function."""
+    async def rollback(self, name: str, reference: str, author: Author, policy: Policy | None = None) -> PlannedChange:
+        """Plan to restore an earlier version, even of a deleted function; `policy` replaces that of the author."""
         versions = await self.versions(name)
         target = history.pick(name, versions, reference, goes_back=True)
         before = self._files.registry.snapshot()
@@ -147,10 +147,11 @@ class VersionHistory:
         deed: Deed = "changed" if is_there else "created"
         done = f"was {back} of {target.when}"
         work = ChangeSummary(deed, name, author, back, done, goes_back=True, wrote=wrote)
-        plan = await self._review().judged(candidate, snapshot, work, _policy(author.by, wrote))
+        plan = await self._review().judged(candidate, snapshot, work, policy or _policy(author.by, wrote))
         assert isinstance(plan.detail, Judgment)
         plan = replace(plan, detail=replace(plan.detail, back=f"version {target.number} of {target.when}"))
-        return self._files.repeatable(plan, partial(self.rollback, name, str(target.number), author), name, snapshot)
+        replan = partial(self.rollback, name, str(target.number), author, policy)
+        return self._files.repeatable(plan, replan, name, snapshot)
 
     async def add_example(self, name: str, call: str, expected: str, author: Author) -> PlannedChange:
         """Plan to add an example to a function's docstring if it passes. Otherwise the function is not changed."""
