@@ -179,8 +179,8 @@ class Replays:
             work = FunctionCall(tried, arguments)
             return await sandbox.run(Job(snapshot.modules, snapshot.functions[tried].module, work, sandbox.limits))
 
-        there = self._registry.snapshot().functions if version == NOW else None
-        heard = ReplayedRequests(row.data["heard"], watch, snapshot, there, (tried, attempt) if tried else None)
+        replaced = await self._replaced() if version == NOW else ()
+        heard = ReplayedRequests(row.data["heard"], watch, snapshot, replaced, (tried, attempt) if tried else None)
         try:
             with watch.over(name, snapshot) as around:
                 work = FunctionCall(name, read(row.data["arguments"]) | (more or {}))
@@ -238,6 +238,11 @@ class Replays:
     async def _versions(self, function: str) -> tuple[history.Version, ...]:
         return await asyncio.to_thread(history.versions, await self._store.function_history(function), function)
 
+    async def _replaced(self) -> frozenset[str]:
+        """Return the functions that tending deleted because another one does what they did."""
+        there, rows = self._registry.snapshot().functions, await self._store.tended()
+        return frozenset(row.function for row in rows if not (row.after or row.undone or row.function in there))
+
 
 class ReplayedRequests:
     """The handler that answers requests of a replayed call from the record."""
@@ -247,17 +252,17 @@ class ReplayedRequests:
         rows: list[Row],
         watch: Watch,
         snapshot: Snapshot,
-        there: Container[object] | None = None,
+        replaced: Container[str] = (),
         tried: tuple[str, Callable[[Mapping[str, Any]], Awaitable[Outcome]]] | None = None,
     ) -> None:
         """Create the handler; `tried` is a function whose calls are made, and what makes them.
 
-        If it is known which functions are `there`, the answer of one that is gone counts for one that stands for it.
+        The recorded answer of a `replaced` function counts for a call of another one with the same arguments, or more.
         """
         self._rows = list(rows)
         self._watch = watch
         self._snapshot = snapshot
-        self._there = there
+        self._replaced = replaced
         self._tried = tried
         self.missed: dict[str, None] = {}  # an ordered set
         self._left = [row["arguments"] for row in rows if row["name"] == "state" and "value" in row["arguments"]]
@@ -305,8 +310,8 @@ class ReplayedRequests:
         exact = [row for row in same if row["arguments"] == arguments]
         key = _ALIKE.get(name)
         alike = [row for row in same if key and _of(row["arguments"], key) == _of(arguments, key)]
-        if name == "call" and self._there is not None:
-            gone = [row for row in same if str(_of(row["arguments"], "function")) not in self._there]
+        if name == "call":
+            gone = [row for row in same if str(_of(row["arguments"], "function")) in self._replaced]
             alike += [row for row in gone if _has_all(_of(arguments, "arguments"), _of(row["arguments"], "arguments"))]
         return next(iter([*exact, *alike]), None)
 
