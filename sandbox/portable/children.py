@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 import sys
 from collections import OrderedDict, deque
@@ -95,14 +96,18 @@ class InstanceWorker:
         self.sight = InstanceSight(child.pid)
         self.end: dict[str, Any] | None = None  # how it ended
         self.is_running = False  # it has a frame to answer
-        self._frames: deque[bytes] = deque()
-        self._output: deque[bytes] = deque()
+        self._frames, self._output = bytearray(), bytearray()
         self._waiting: asyncio.Future[None] | None = None
         self._heard: Callable[[], None] | None = None
         self.is_killed = False
 
+    @property
+    def held(self) -> int:
+        """The number of bytes that have arrived and that nobody has taken."""
+        return len(self._frames) + len(self._output)
+
     async def receive(self) -> bytes:
-        """Return one frame with its length prefix, or b"" if the instance has ended."""
+        """Return what has arrived of its frames, with their length prefixes, or b"" if the instance has ended."""
         while not self._frames:
             if self.end is not None:
                 return b""
@@ -111,9 +116,7 @@ class InstanceWorker:
                 await self._waiting
             finally:
                 self._waiting = None
-        data = self._frames.popleft()
-        self.child.taken(len(data))
-        return data
+        return self._taken(self._frames)
 
     async def send(self, data: bytes) -> None:
         """Send one packed frame. Raise ConnectionError if the child has died."""
@@ -123,12 +126,8 @@ class InstanceWorker:
         await self.child.send(b"f" + data)
 
     def read_output(self) -> bytes | None:
-        """Return some printed output, or None if there is none now."""
-        if not self._output:
-            return None
-        data = self._output.popleft()
-        self.child.taken(len(data))
-        return data
+        """Return the printed output so far, or None if there is none now."""
+        return self._taken(self._output) or None
 
     def listen(self, heard: Callable[[], None] | None) -> None:
         """Call `heard` whenever there is output; None removes the callback."""
@@ -158,15 +157,15 @@ class InstanceWorker:
 
     # called by the child
 
-    def take_frame(self, data: bytes) -> None:
-        """Queue a frame from the instance."""
-        self.is_running = False
-        self._frames.append(len(data).to_bytes(4, "big") + data)
+    def take_frame(self, data: bytes, *, is_whole: bool) -> None:
+        """Queue a piece of a frame from the instance; with the last one, the frame is whole."""
+        self.is_running = not is_whole
+        self._frames += data
         self._wake()
 
     def take_output(self, data: bytes) -> None:
         """Queue printed output of the instance."""
-        self._output.append(data)
+        self._output += data
         if self._heard is not None:
             self._heard()
 
@@ -177,8 +176,13 @@ class InstanceWorker:
 
     def drop_ready(self) -> None:
         """Drop the frames of an instance that is replaced before it had a job."""
-        while self._frames:
-            self.child.taken(len(self._frames.popleft()))
+        self._taken(self._frames)
+
+    def _taken(self, queue: bytearray) -> bytes:
+        data = bytes(queue)
+        queue.clear()
+        self.child.resume_reading()
+        return data
 
     def _wake(self) -> None:
         if self._waiting is not None and not self._waiting.done():
@@ -192,7 +196,8 @@ class ComponentChild(asyncio.SubprocessProtocol):
         self._loop = asyncio.get_running_loop()
         self._is_over = is_over  # called when an instance or the child has ended
         self._buffer = bytearray()
-        self._held = 0
+        self._letter, self._rest = b"", 0  # of the message that is arriving: what it is, and the bytes to come
+        self._note = bytearray()  # a message of the runner
         self._said = bytearray()
         self._old_ones = 0  # replaced instances that have not sent `ready` yet
         self._writable: asyncio.Future[None] | None = None
@@ -210,12 +215,18 @@ class ComponentChild(asyncio.SubprocessProtocol):
         child = cls(is_over)
         # Windows cannot load libraries without SYSTEMROOT.
         environment = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
-        await child._loop.subprocess_exec(
-            lambda: child, *_command(plan), cwd=Path(sys.executable).anchor, env=environment
-        )
+        try:
+            await child._loop.subprocess_exec(
+                lambda: child, *_command(plan), cwd=Path(sys.executable).anchor, env=environment
+            )
+        except OSError as error:
+            raise LayerFailed("portable", f"no child process can be started: {error.strerror or error}") from error
         try:
             async with asyncio.timeout(_START_S):
                 await child.greeted
+        except TimeoutError as error:
+            await child.aclose()
+            raise LayerFailed("portable", f"a child process took more than {_START_S:.0f} s to start") from error
         except BaseException:
             await child.aclose()
             raise
@@ -250,10 +261,9 @@ class ComponentChild(asyncio.SubprocessProtocol):
         if self._writable is not None:
             await asyncio.shield(self._writable)
 
-    def taken(self, size: int) -> None:
-        """Subtract consumed bytes from the buffered ones, and resume reading if there is room."""
-        self._held -= size
-        if self._held < _MOST_WAITING:
+    def resume_reading(self) -> None:
+        """Resume reading if there is room."""
+        if self.worker.held < _MOST_WAITING:
             self._stdout.resume_reading()
 
     def kill(self) -> None:
@@ -313,47 +323,61 @@ class ComponentChild(asyncio.SubprocessProtocol):
         self._is_over(self)
 
     def _parse(self) -> None:
-        while len(self._buffer) >= _HEAD_OUT:
-            size = int.from_bytes(self._buffer[9:13], "big")
-            if len(self._buffer) < _HEAD_OUT + size:
-                return
-            head, data = bytes(self._buffer[:_HEAD_OUT]), bytes(self._buffer[_HEAD_OUT : _HEAD_OUT + size])
-            del self._buffer[: _HEAD_OUT + size]
-            self.worker.sight.cpu_s = int.from_bytes(head[1:5], "big") / 1e6
-            self.worker.sight.memory = int.from_bytes(head[5:9], "big") << 10
-            try:
-                self._take(head[:1], data)
-            except Malformed:
+        """Process what has arrived, the messages in pieces, so that no length that one claims fills memory."""
+        while not self.is_killed and len(self._buffer) >= (1 if self._rest else _HEAD_OUT):
+            length = b""
+            if not self._rest:
+                head = bytes(self._buffer[:_HEAD_OUT])
+                del self._buffer[:_HEAD_OUT]
+                self._letter, length, self._rest = head[:1], head[9:], int.from_bytes(head[9:], "big")
+                self.worker.sight.cpu_s = int.from_bytes(head[1:5], "big") / 1e6
+                self.worker.sight.memory = int.from_bytes(head[5:9], "big") << 10
+            data = bytes(self._buffer[: self._rest])
+            del self._buffer[: self._rest]
+            self._rest -= len(data)
+            self._take(length, data)
+            if self.worker.held >= _MOST_WAITING:
+                self._stdout.pause_reading()
+
+    def _take(self, length: bytes, data: bytes) -> None:
+        """Process a piece of a message; the first one has the `length`."""
+        match self._letter:
+            case b"f" if self._old_ones:
+                self._old_ones -= not self._rest
+            case b"f":
+                self.worker.take_frame(length + data, is_whole=not self._rest)
+            case b"o" if data:  # an empty piece is the end of a pipe, and nothing is printed by it
+                self.worker.take_output(data)
+            case b"e" | b"h" if len(self._note) + len(data) <= _ROOM:
+                self._note += data
+                if not self._rest:
+                    note, self._note = bytes(self._note), bytearray()
+                    self._take_note(note)
+            case b"o":
+                pass
+            case _:
                 self.kill()
 
-    def _take(self, letter: bytes, data: bytes) -> None:
-        match letter:
-            case b"f" if self._old_ones:
-                self._old_ones -= 1
-            case b"f":
-                self._hold(len(data) + 4)
-                self.worker.take_frame(data)
-            case b"o":
-                self._hold(len(data))
-                if data:  # an empty piece is the end of a pipe, and `print("", end="")` writes one
-                    self.worker.take_output(data)
-            case b"e":
+    def _take_note(self, note: bytes) -> None:
+        """Process a message of the runner, which code that broke out of its instance can forge."""
+        try:
+            message = read_json(note, MESSAGE)
+        except Malformed:
+            message = None
+        match self._letter, message:
+            case b"e", {"how": "done"} | {"how": "trap", "why": str()}:
                 ended, self.worker = self.worker, InstanceWorker(self)
-                ended.take_end(read_json(data, MESSAGE))
-                if ended.end != {"how": "done"}:
+                ended.take_end(message)
+                if message["how"] != "done":
                     self.kill()
+                self.resume_reading()  # what nobody took of the ended instance counts no more
                 self._is_over(self)
-            case b"h":
-                self.held = {name: str(why) for name, why in read_json(data, MESSAGE).items()}
+            case b"h", dict():
+                self.held = {name: str(why) for name, why in message.items()}
                 if not self.greeted.done():  # it may be canceled
                     self.greeted.set_result(None)
             case _:
                 self.kill()
-
-    def _hold(self, size: int) -> None:
-        self._held += size
-        if self._held >= _MOST_WAITING:
-            self._stdout.pause_reading()
 
 
 class ChildPool:
@@ -435,7 +459,7 @@ class ChildPool:
 
     async def _add(self) -> None:
         """Start a child for later. Ignore failures: the next caller that needs a child gets them."""
-        with contextlib.suppress(LayerFailed, TimeoutError):
+        with contextlib.suppress(LayerFailed):
             await self.start_ahead()
 
     def _end_if_running(self, worker: InstanceWorker) -> None:
@@ -480,9 +504,8 @@ async def _report_end(worker: InstanceWorker, death: Death) -> None:
 
 def _status(why: str) -> int:
     """Return the exit status of a process that corresponds to wasmtime's message about an instance."""
-    if "exit status" in why:
-        number = why.rpartition("exit status")[2].split()[0]
-        return int(number.rstrip(".")) if number.rstrip(".").isdigit() else 1
+    if found := re.search("exit status ?([0-9]{0,9})", why):
+        return int(found[1] or 1)
     if "stack" in why or "out of bounds" in why:
         return -signal.SIGSEGV
     return -signal.SIGABRT if why else 0

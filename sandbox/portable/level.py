@@ -45,7 +45,7 @@ async def start_portable(folder: Path, slots: int, absent: tuple[str, ...], tell
     try:
         held = await pools.lean_pool.start_ahead()
         report = await examine(pools.lean, is_process=False)
-    except (LayerFailed, TimeoutError) as error:
+    except (LayerFailed, OSError) as error:
         await pools.aclose()
         raise _unavailable(str(error)) from error
     except BaseException:

@@ -112,6 +112,13 @@ def forge_until_the_end(frame: str):
     while True:
         wit_world.say(frame)
 
+def forge_at_length(size: int):
+    import wit_world
+    wit_world.say("x" * size)
+
+def print_at_once(size: int):
+    print("x" * size)
+
 def open_a_file(path: str):
     return open(path).read()
 
@@ -250,6 +257,53 @@ async def test_a_malformed_frame_ends_the_call(portable: Sandbox) -> None:
         assert isinstance(await called(portable, "forge", frame=frame), Killed), frame
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at")
+async def test_a_violation_ends_the_child_even_if_its_function_returns(portable: Sandbox) -> None:
+    assert isinstance(await called(portable, "add", a=1, b=1), Returned)
+    await asyncio.sleep(1)  # until the idle children are there
+    before = children()
+    assert isinstance(await called(portable, "forge", frame="null"), Killed)
+    await asyncio.sleep(1)  # longer than an instance may take to end by itself
+    assert before - children()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at")
+async def test_a_frame_of_any_length_fills_neither_the_host_nor_its_child(portable: Sandbox) -> None:
+    before = _peak_mib(os.getpid())
+    outcome = await called(portable, "forge_at_length", Limits(wall_s=30), size=100_000_000)
+    assert isinstance(outcome, Killed), outcome
+    assert _peak_mib(os.getpid()) < before + 50
+
+
+def _peak_mib(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/status").read_text().partition("VmHWM:")[2].split()[0]) >> 10
+
+
+@pytest.mark.parametrize("size", [3_000_000, 0])
+async def test_output_in_one_piece_is_cut_and_ends_no_call(portable: Sandbox, size: int) -> None:
+    outcome = await called(portable, "print_at_once", size=size)
+    assert isinstance(outcome, Returned), outcome
+    assert outcome.output.startswith("x" * min(size, DEFAULT.output))
+    assert outcome.output.endswith(f"[output cut after {DEFAULT.output} bytes]" if size else "\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at")
+async def test_a_child_that_cannot_be_started_refuses_the_call(portable: Sandbox) -> None:
+    assert isinstance(await called(portable, "add", a=1, b=1), Returned)
+    await asyncio.sleep(1)
+    await _kill(children())
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 1, before[1]))
+    try:
+        outcome = await called(portable, "add", a=1, b=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert isinstance(outcome, Refused)
+    assert "Too many open files" in outcome.reason
+    assert isinstance(await called(portable, "add", a=1, b=1), Returned)
+
+
 async def test_a_forged_reply_is_a_claim_and_no_second_one_is_taken(portable: Sandbox) -> None:
     frame = '{"kind": "returned", "value": 1, "shown": "1"}'
     outcome = await called(portable, "forge", frame=frame)
@@ -296,6 +350,60 @@ async def test_children_that_die_at_their_start_refuse_the_call() -> None:
         killing.cancel()
         assert {type(outcome) for outcome in outcomes} <= {Refused, Killed}
         assert isinstance(await called(sandbox, "add", a=1, b=1), Returned)
+
+
+_TAKEN_OVER = """
+import os, struct, sys, time
+
+def send(letter, data, size=None):
+    os.write(1, struct.pack(">cIII", letter, 0, 0, len(data) if size is None else size) + data)
+
+send(b"h", b"{}")
+send(b"f", b'{"kind": "ready"}')
+os.read(0, 1 << 20)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a child is killed by a signal")
+@pytest.mark.parametrize(
+    ("lie", "reason"),
+    [
+        pytest.param("send(b'e', b'{}')", "killed", id="no-end"),
+        pytest.param("send(b'e', b'[]')", "killed", id="no-object"),
+        pytest.param("send(b'e', b'{')", "killed", id="no-json"),
+        pytest.param("""send(b'e', b'{"how": "trap", "why": 5}')""", "killed", id="no-text"),
+        pytest.param("""send(b'e', b'{"how": "trap", "why": "exit status "}')""", "exit status 1", id="no-status"),
+        pytest.param("send(b'h', b'[]')", "killed", id="no-layers"),
+        pytest.param("send(b'x', b'')", "killed", id="no-letter"),
+        pytest.param("send(b'e', b'', 0xFFFFFFFF)", "killed", id="a-long-end"),
+        pytest.param("send(b'f', b'', 0xFFFFFFFF)", "a frame of 4294967295 bytes is longer", id="a-long-frame"),
+        pytest.param("send(b'o', b'', 0xFFFFFFFF)", "printed far more", id="long-output"),
+    ],
+)
+async def test_a_child_that_was_taken_over_and_lies_ends_its_call_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lie: str, reason: str
+) -> None:
+    (tmp_path / "wasmtime").mkdir()
+    (tmp_path / "wasmtime" / "__init__.py").write_text(
+        f"{_TAKEN_OVER}{lie}\nos.write(1, bytes(1 << 24))\ntime.sleep(60)"
+    )
+    before = children()
+    async with await Sandbox.start(level="portable", store=STORE) as sandbox:
+        with monkeypatch.context() as patched:
+            patched.syspath_prepend(tmp_path)
+            await _kill(children() - before)
+            async with asyncio.timeout(5):
+                outcome = await called(sandbox, "add", a=1, b=1)
+        assert reason in getattr(outcome, "reason", outcome), outcome
+        await _kill(children() - before)
+        assert isinstance(await called(sandbox, "add", a=1, b=1), Returned)
+
+
+async def _kill(pids: set[int]) -> None:
+    """Kill children, and wait until the host has learned of it."""
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    await asyncio.sleep(0.5)
 
 
 def test_the_pinned_engine_is_named_with_what_is_known_against_it() -> None:
