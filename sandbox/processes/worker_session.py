@@ -69,6 +69,7 @@ class WorkerSession:
         self._given = worker
         self._was_used = was_used
         self.stays_alive = False
+        self._is_stopped = False
         self.used = Used()
         self._looked = 0.0
 
@@ -96,6 +97,8 @@ class WorkerSession:
         self.conversation.output.drain()
         if self._loop.time() - self._looked > _SOON_S:
             self._look()  # measure before the worker is killed
+        if self._is_stopped:
+            self._worker.kill()  # given back alone, an instance could end by itself, and its child would serve again
         if not self.stays_alive:
             self._reaped = self._pool.give_back(self._worker)
         self.seconds = self._loop.time() - self._began - self._clock.stood
@@ -110,7 +113,12 @@ class WorkerSession:
                 raise
             return Late()
         except ProtocolError as error:
-            return f"the worker was stopped, because {error}"
+            return self.stopped(error)
+
+    def stopped(self, error: ProtocolError) -> str:
+        """Have the worker killed at the end for a violation of the protocol, and return the reason."""
+        self._is_stopped = True
+        return f"the worker was stopped, because {error}"
 
     async def hold(self, job: bytes, serve: Serve) -> Message | None:
         """Return the only reply to a job. Resource usage is measured while the worker closes its end."""
