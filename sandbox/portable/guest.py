@@ -52,6 +52,7 @@ _NO_NATIVE: Final = (
     "which the sandbox's level `portable` does not run: Knapper on Linux x86-64, at level `full` or `core`, does"
 )
 _NO_THREADS: Final = "threads do not run at the sandbox's level `portable`: do the work in one"
+_PIECE: Final = 64 << 10  # bytes of output at a time: wasmtime takes no list of a few million
 _kept: dict[str, tuple[bool, bytes]] = {}
 
 
@@ -217,7 +218,9 @@ class _Output(io.FileIO):
     """Standard output through a host function: writing to a descriptor would wait for a thread of wasmtime."""
 
     def write(self, data: Any, /) -> int:  # Any: a buffer
-        _host.print(data := bytes(data))
+        data = bytes(data)
+        for start in range(0, len(data), _PIECE):
+            _host.print(data[start : start + _PIECE])
         return len(data)
 
 
