@@ -84,8 +84,9 @@ class InstanceSight:
         return WorkerUsage(self.pid).waited()
 
     def used(self, since: float = 0.0) -> Used:
-        """Return the usage so far; the memory is that of its process."""
-        return Used(max(0.0, self.processor_time() - since), self.memory or None)
+        """Return the usage so far; the memory is that of its process. The time is unknown if the kernel's is gone."""
+        now = self.processor_time()
+        return Used(now - since if now >= since else None, self.memory or None)
 
 
 class InstanceWorker:
