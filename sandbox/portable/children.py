@@ -406,6 +406,7 @@ class ChildPool:
             self.taken -= 1
             raise
         child.is_lent = True
+        self.plan.code.mark()
         default = Limits()
         if (rlimits, scratch) != (kernel_limits(default), default.scratch):
             child.renew(_options(rlimits, scratch))

@@ -5,6 +5,7 @@ if this user alone has access to it, its size matches the recorded one and, chec
 SHA-256.
 """
 
+import contextlib
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -19,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -92,11 +93,16 @@ class StoredCode:
             if _identity(facts) == self.identity:
                 return
             _check(facts, self.path, stat.S_ISREG)
-            is_whole = self.is_whole()  # another program marks it as in use, or has built it again
+            is_whole = self.is_whole()  # another program may have marked it as in use
         except OSError:
             is_whole = False
         if not is_whole:
             raise NoComponent(f"{self.path} was changed while it was in use: start Knapper again, which builds it anew")
+
+    def mark(self) -> None:
+        """Mark it as in use, so that no program that builds another version removes it."""
+        with contextlib.suppress(OSError):  # `require_unchanged` reports what has gone
+            os.utime(self.path.with_suffix(".note"))
 
     def is_whole(self) -> bool:
         """Return whether the file still has the recorded SHA-256. This takes a few hundredths of a second."""
@@ -136,20 +142,25 @@ def find_or_build(folder: Path, tell: Tell) -> StoredCode:
     """
     if missing := lacks():
         raise NoComponent(f"{', '.join(missing)} is not installed: add the extra `portable`")
+    import sqlite3  # noqa: PLC0415 - for its lock, which is the same on all systems and ends with its program
+
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check(folder.lstat(), folder, stat.S_ISDIR)
         name = _name()
         stored = _find_stored(folder, name)
-        if stored is not None and stored.is_whole():
-            for kept in (stored.path, stored.path.with_suffix(".note")):
-                os.utime(kept)  # marks it as in use
-            return replace(stored, identity=_identity(stored.path.lstat()))
-        return _build(folder, name, tell)
-    except OSError as error:
+        if stored is None:
+            tell("building the sandbox's component, once for this version: half a minute …")
+            with contextlib.closing(sqlite3.connect(folder / ".lock", timeout=2 * _BUILD_S)) as lock:
+                lock.execute("BEGIN EXCLUSIVE")
+                stored = _find_stored(folder, name) or _build(folder, name, tell)  # another program may have built it
+            tell("")
+    except (OSError, sqlite3.Error) as error:
         # While a folder is copied: a list of all files, with the reason as the last part of each.
-        why = error.args[0][0][-1] if isinstance(error, shutil.Error) else error.strerror or error
+        why = error.args[0][0][-1] if isinstance(error, shutil.Error) else getattr(error, "strerror", "") or error
         raise NoComponent(f"the component cannot be stored in {folder}: {why}") from error
+    stored.mark()
+    return stored
 
 
 def _check(facts: os.stat_result, path: Path, kind: Callable[[int], bool]) -> None:
@@ -160,7 +171,7 @@ def _check(facts: os.stat_result, path: Path, kind: Callable[[int], bool]) -> No
 
 
 def _find_stored(folder: Path, name: str) -> StoredCode | None:
-    """Return the stored code of a name, or None if it is missing or has another size than recorded."""
+    """Return the stored code of a name, or None if it is missing or has another size or SHA-256 than recorded."""
     path, note = folder / f"{name}.compiled", folder / f"{name}.note"
     try:
         facts = path.lstat()
@@ -168,9 +179,9 @@ def _find_stored(folder: Path, name: str) -> StoredCode | None:
         _check(note.lstat(), note, stat.S_ISREG)
         size, digest = note.read_text().split()
         stored = StoredCode(path, int(size), digest, _identity(facts))
+        return stored if facts.st_size == stored.size and stored.is_whole() else None
     except (FileNotFoundError, ValueError):
         return None
-    return stored if facts.st_size == stored.size else None
 
 
 def _name() -> str:
@@ -207,9 +218,7 @@ def _sources() -> Iterator[tuple[str, bytes]]:
 
 def _build(folder: Path, name: str, tell: Tell) -> StoredCode:
     for left in folder.glob(".building-*"):  # left by a program that was killed
-        if time.time() - left.stat().st_mtime > _BUILD_S:
-            shutil.rmtree(left, ignore_errors=True)
-    tell("building the sandbox's component, once for this version: half a minute …")
+        shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=".building-", dir=folder) as place:
         wasm, compiled = Path(place, "component.wasm"), Path(place, "compiled")
         source = Path(place, "source")
@@ -224,9 +233,7 @@ def _build(folder: Path, name: str, tell: Tell) -> StoredCode:
         )
         tell("compiling the sandbox's component for this machine …")
         _run(_COMPILE, [str(wasm), str(compiled)], Path(place))
-        stored = _keep(compiled, folder, name)
-    tell("")
-    return stored
+        return _keep(compiled, folder, name)
 
 
 def _lay_out(source: Path) -> None:
@@ -246,16 +253,22 @@ _COMPILE: Final = (
     "from sandbox.portable.runner import config; "
     "Path(sys.argv[2]).write_bytes(Component.from_file(Engine(config()), sys.argv[1]).serialize())"
 )
+_END_WITH_PARENT: Final = (
+    "import os; from sandbox.confine.limits import end_with_parent; end_with_parent(); "
+    "os.getppid() == int(sys.argv.pop()) or os._exit(1); "
+)
 
 
 def _run(program: str, arguments: list[str], place: Path) -> None:
     """Run a step of the build in a separate process with a minimal environment."""
     paths = [str(Path(__file__).parents[2]), *(path for path in sys.path if path.endswith("site-packages"))]
-    begin = f"import sys; sys.path[:0] = {paths!r}; {program}"
+    begin = f"import sys; sys.path[:0] = {paths!r}; "
+    if sys.platform == "linux":
+        begin, arguments = begin + _END_WITH_PARENT, [*arguments, str(os.getpid())]
     keys = ("PATH", "SYSTEMROOT", "LANG")  # Windows cannot load libraries without SYSTEMROOT
     environment = {key: os.environ[key] for key in keys if key in os.environ}
     environment |= {"HOME": str(place), "TMPDIR": str(place), "TMP": str(place)}
-    command = [sys.executable, "-I", "-B", "-c", begin, *arguments]
+    command = [sys.executable, "-I", "-B", "-c", begin + program, *arguments]
     try:
         done = subprocess.run(
             command, cwd=place, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=_BUILD_S
@@ -271,7 +284,7 @@ def _run(program: str, arguments: list[str], place: Path) -> None:
 def _keep(compiled: Path, folder: Path, name: str) -> StoredCode:
     """Move the compiled form into place and record its size and SHA-256. Remove those unused for `_KEPT_S`."""
     compiled.chmod(0o600)
-    with compiled.open("rb") as file:
+    with compiled.open("r+b") as file:  # Windows writes only what was opened for writing to the disk
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         os.fsync(file.fileno())
     facts = compiled.lstat()
@@ -280,8 +293,9 @@ def _keep(compiled: Path, folder: Path, name: str) -> StoredCode:
     note.write_text(f"{stored.size} {digest}")
     note.chmod(0o600)
     for old in [*folder.glob("*.compiled"), *folder.glob("*.note")]:
-        if time.time() - old.stat().st_mtime > _KEPT_S:
-            old.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # a note marks both
+            if time.time() - old.with_suffix(".note").stat().st_mtime > _KEPT_S:
+                old.unlink()
     note.replace(folder / f"{name}.note")
     compiled.replace(stored.path)
     return stored

@@ -14,7 +14,7 @@ import sys
 import time
 import tomllib
 from collections.abc import AsyncIterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -189,6 +189,12 @@ async def test_what_there_is_not_is_told(portable: Sandbox, function: str, expec
     assert expected in said
 
 
+async def test_the_time_of_a_call_that_used_it_up_is_unknown_and_not_none_at_all(portable: Sandbox) -> None:
+    outcome = await called(portable, "spin", Limits(cpu_s=1))
+    assert isinstance(outcome, Killed), outcome
+    assert outcome.cpu_s is None or outcome.cpu_s > 0.5
+
+
 @pytest.mark.parametrize(
     "name", ["pydantic", "ssl", "bz2", "lzma", "ctypes", "mmap", "fcntl", "resource", "ctypes.util"]
 )
@@ -294,7 +300,7 @@ async def test_a_child_that_cannot_be_started_refuses_the_call(portable: Sandbox
     await _kill(children())
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 1, before[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_open_files() + 1, before[1]))
     try:
         outcome = await called(portable, "add", a=1, b=1)
     finally:
@@ -302,6 +308,10 @@ async def test_a_child_that_cannot_be_started_refuses_the_call(portable: Sandbox
     assert isinstance(outcome, Refused)
     assert "Too many open files" in outcome.reason
     assert isinstance(await called(portable, "add", a=1, b=1), Returned)
+
+
+def _open_files() -> int:
+    return len([*Path("/proc/self/fd").iterdir()])
 
 
 async def test_a_forged_reply_is_a_claim_and_no_second_one_is_taken(portable: Sandbox) -> None:
@@ -661,6 +671,85 @@ def _not_built(store: Path, *around: str, program: str = _FIND) -> str:
     return done.stderr.rpartition("NoComponent: ")[2]
 
 
+def _builds(store: Path) -> tuple[set[Path], set[int]]:
+    """Return the folders of builds in a store, and the processes that compile there."""
+    found = set()
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if b"componentize" in (command := (place / "cmdline").read_bytes()) and str(store).encode() in command:
+                found.add(int(place.name))
+    return {*store.glob(".building-*")}, found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at, and only Linux ends a process with another")
+def test_a_build_ends_with_its_program_and_the_next_one_clears_it_away(tmp_path: Path) -> None:
+    folders: list[set[Path]] = []
+    for _program in range(2):
+        with subprocess.Popen([sys.executable, "-B", "-c", _FIND, str(tmp_path / "store")], cwd=REPOSITORY) as program:
+            while not _builds(tmp_path / "store")[1] and program.poll() is None:
+                time.sleep(0.02)
+            folders.append(_builds(tmp_path / "store")[0])
+            program.kill()
+        patience = time.monotonic() + 3
+        while (left := _builds(tmp_path / "store")[1]) and time.monotonic() < patience:
+            time.sleep(0.02)
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        assert not left
+    first, second = folders
+    assert len(first) == len(second) == 1
+    assert first != second
+
+
+_BUILD_TWICE = """
+import fcntl, os, sys
+from pathlib import Path
+from sandbox.portable import component
+
+whole, os.fsync = os.fsync, lambda file: whole(file) if fcntl.fcntl(file, fcntl.F_GETFL) & os.O_RDWR else sys.exit(9)
+component.platform.machine = lambda: sys.argv[2]
+print(component.find_or_build(Path(sys.argv[1]), lambda told: print(told, file=sys.stderr)).digest)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(sys.platform == "win32", reason="a program stands in for one on Windows")
+async def test_programs_that_build_at_once_get_the_same_code_and_what_is_in_use_stays(
+    tmp_path: Path, portable: Sandbox
+) -> None:
+    store = _copied(tmp_path)
+    async with await Sandbox.start(level="portable", store=store) as sandbox:
+        for path in [*store.iterdir()]:
+            long_ago = time.time() - 4 * 86_400
+            os.utime(path, (long_ago, long_ago))
+            shutil.copy2(path, store / f"unused{path.suffix}")
+        assert isinstance(await called(sandbox, "add", a=1, b=1), Returned)
+        start = [sys.executable, "-B", "-c", _BUILD_TWICE, str(store), "another machine"]
+        building = [await asyncio.create_subprocess_exec(*start, cwd=REPOSITORY, stdout=subprocess.PIPE) for _ in "ab"]
+        digests = {(await program.communicate())[0] for program in building}
+        assert [program.returncode for program in building] == [0, 0]
+        assert len(digests) == 1
+        assert len([*store.glob("*.compiled")]) == len([*store.glob("*.note")]) == 2
+        job = Job(modules(work=TEXT), "work", FunctionCall("add", {"a": 2, "b": 3}))
+        in_a_new_child = replace(job, access=Access(packages=(("other", str(tmp_path)),)))
+        assert isinstance(await sandbox.run(in_a_new_child), Returned)
+
+
+@pytest.mark.skipif(sys.platform != "linux" or IS_PORTABLE, reason="a filter of Linux takes the other levels away")
+def test_where_only_the_extra_is_missing_the_message_names_it(tmp_path: Path) -> None:
+    program = f"import sys; sys.path = [p for p in sys.path if not p.endswith('site-packages')]; {_AUTO}"
+    around = [sys.executable, "-m", "tests.sandbox.lacking", "landlock", "namespaces", "--"]
+    start = [*around, sys.executable, "-c", program, str(tmp_path)]
+    done = subprocess.run(start, cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=100)
+    assert "SandboxUnavailable: The sandbox cannot be enforced here: " in done.stderr
+    assert "is not installed: add the extra `portable`" in done.stderr.rpartition("SandboxUnavailable: ")[2]
+
+
+_AUTO = "import asyncio; from pathlib import Path; from sandbox import Sandbox; "
+_AUTO += "asyncio.run(Sandbox.start(packages=(), store=Path(sys.argv[1])))"
+
+
 def test_without_its_compiler_that_is_said(tmp_path: Path) -> None:
     program = f"import sys; sys.path = [p for p in sys.path if not p.endswith('site-packages')]; {_FIND}"
     assert "componentize-py, wasmtime, tzdata is not installed" in _not_built(tmp_path / "store", program=program)
@@ -730,6 +819,16 @@ def test_where_there_is_one_wall_the_user_is_asked_once(tmp_path: Path, answer: 
     after = _doctor(data, tmp_path)
     assert after["level"] == level
     assert told in after["missing"][-1]
+
+
+@pytest.mark.skipif(sys.platform != "linux" or IS_PORTABLE, reason="a filter of Linux takes the other wall away")
+def test_a_damaged_answer_to_one_wall_is_none(tmp_path: Path) -> None:
+    lend(tmp_path, always=True)
+    (tmp_path / "knapper.toml").touch()
+    (tmp_path / "knapper" / "portable" / "one-wall").write_bytes(b"\xff\n")
+    report = _doctor(tmp_path, tmp_path)
+    assert report["level"] == "none"
+    assert "`knapper run` asks you once" in report["missing"][-1]
 
 
 _ON_MACOS = """
