@@ -20,7 +20,7 @@ from .errors import ProtocolError, SandboxError, SandboxUnavailable
 from .job import Attempt, Attempts, Evaluation, Job, ProgramJob, Work
 from .outcome import Killed, Outcome, Refused, TimedOut
 from .policy import Limits
-from .portable.component import Tell, lacks
+from .portable.component import Tell
 from .portable.level import PortableLevel, start_portable, with_enough_walls
 from .processes.calls import CallServer
 from .processes.compilation import Compiled, CompiledCache, UncompilableModule, parents
@@ -99,12 +99,12 @@ class Sandbox:
         try:
             ground = await find_ground(names, slots, _scratch_folder(), override=override, choice=level)
         except SandboxUnavailable as missing:
-            if level != "auto" or store is None or lacks():
+            if level != "auto" or store is None:
                 raise
             portable = await _after(missing, _portable(store, slots, packages, tell))
             try:
                 return cls(with_enough_walls(portable, store), parallel)
-            except SandboxUnavailable:
+            except BaseException:
                 await portable.pools.aclose()
                 raise
         ground.pool.refill()

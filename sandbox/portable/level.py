@@ -84,15 +84,22 @@ def with_enough_walls(level: PortableLevel, folder: Path) -> PortableLevel:
     if not level.is_one_wall:
         return level
     path = folder / _AGREEMENT
-    answer = path.read_text().strip() if path.exists() else ""
+    try:
+        answer = path.read_text(errors="replace").strip()
+    except OSError:
+        answer = ""
     if answer == "yes":
         return replace(
             level, missing=(*level.missing, f"a second wall: you agreed to one; to be asked again: rm {path}")
         )
-    asked = f"You were asked, and said no; to be asked again: rm {path}." if answer else "`knapper run` asks you once."
+    asked = (
+        f"You were asked, and said no; to be asked again: rm {path}."
+        if answer == "no"
+        else "`knapper run` asks you once."
+    )
     why = f"{_ONE_WALL} {asked} To choose it yourself: export KNAPPER_SANDBOX_LEVEL=portable"
     missing = (*level.missing, f"a second wall around level `portable`. {asked}")
-    raise OneWall(why, missing, was_refused=bool(answer))
+    raise OneWall(why, missing, was_refused=answer == "no")
 
 
 def _unavailable(reason: str) -> SandboxUnavailable:
