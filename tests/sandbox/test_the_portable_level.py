@@ -402,9 +402,10 @@ async def test_a_child_that_was_taken_over_and_lies_ends_its_call_alone(
         with monkeypatch.context() as patched:
             patched.syspath_prepend(tmp_path)
             await _kill(children() - before)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 outcome = await called(sandbox, "add", a=1, b=1)
-        assert reason in getattr(outcome, "reason", outcome), outcome
+        assert isinstance(outcome, Killed)
+        assert reason in outcome.reason
         await _kill(children() - before)
         assert isinstance(await called(sandbox, "add", a=1, b=1), Returned)
 
@@ -412,7 +413,8 @@ async def test_a_child_that_was_taken_over_and_lies_ends_its_call_alone(
 async def _kill(pids: set[int]) -> None:
     """Kill children, and wait until the host has learned of it."""
     for pid in pids:
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     await asyncio.sleep(0.5)
 
 
