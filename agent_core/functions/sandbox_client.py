@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from agent_core.access.broker import Broker
-from agent_core.access.grants.permit import UNWRITTEN, without_repositories
+from agent_core.access.grants.permit import OF_THE_PROGRAM, UNWRITTEN, without_repositories
 from agent_core.access.secrets import CallSecrets, MaskedChannel, Secrets
 from agent_core.base.late import LateModule
 from agent_core.base.offload import aside, bulk
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from .mcp.library import ForeignLibrary
 else:
     host, level = LateModule("sandbox.host"), LateModule("sandbox.portable.level")
-
-_OWN: Final = tuple(str(Path(__file__).parents[2] / room) for room in ("agent_core", "meta_functions", "sandbox"))
 
 
 def guarded_in(root: Path) -> tuple[str, ...]:
@@ -82,7 +80,7 @@ class SandboxClient:
         self.debugging = Debugging(settings.debug_wait_minutes * 60, debugger)
         self._on_status = on_status or (lambda _text: None)
         self._parallel = parallel
-        self._guarded = (*guarded, *_OWN)
+        self._guarded = (*guarded, *map(str, OF_THE_PROGRAM))
         self._shared = shared
         self._starting: asyncio.Task[Sandbox | SandboxUnavailable] | None = None
 

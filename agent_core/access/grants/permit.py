@@ -9,6 +9,7 @@ import asyncio
 import logging
 import math
 import os
+import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -49,6 +50,7 @@ UNWRITTEN = (
     *(FUNCTIONS, STATE, SETTINGS, old_name.STATE, old_name.SETTINGS),
     *("mcp.toml", ".git", "presets", "personas", "humans"),
 )
+OF_THE_PROGRAM: Final = tuple(Path(__file__).parents[3] / room for room in ("agent_core", "meta_functions", "sandbox"))
 _SYSTEM = ("/proc", "/sys", "/dev")
 _KEYS = (".ssh", ".gnupg")  # in the user's home folder
 _SLACK_S = 10
@@ -218,6 +220,7 @@ class AccessResolver:
         yield from map(Path, _SYSTEM)
         if writes:
             yield from (root / name for name in UNWRITTEN)
+            yield from (*OF_THE_PROGRAM, Path(sys.prefix))
 
 
 def _paths(grants: Grants) -> Iterator[tuple[Literal["read", "write"], str]]:
