@@ -25,6 +25,7 @@ ZONES: Final = "/usr/share/zoneinfo"
 _FIRST_NUMBER: Final = 1 << 16  # of our descriptors; the real ones are lower
 _MOST_FILES: Final = 4_000
 _MOST_OPEN: Final = 256
+_LONGEST_NAME: Final = 255  # bytes
 
 real_open = io.open
 _real: dict[str, Callable[..., Any]] = {}
@@ -84,23 +85,30 @@ class _Tree:
 
     def find(self, path: Any) -> _Node:
         """Return the node at a path."""
-        node = self.root
-        for name in filter(None, self.whole(path).split("/")):
-            if node.kind != stat.S_IFDIR:
+        self.whole(path)
+        way = [self.root]
+        for name in posixpath.join(self.here, os.fsdecode(path)).split("/")[1:]:
+            if way[-1].kind != stat.S_IFDIR:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fsdecode(path))
-            if name not in node.names:
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fsdecode(path))
-            node = node.names[name]
-        return node
+            if name == "..":
+                way = way[:-1] or way
+            elif name not in {"", "."}:
+                if name not in way[-1].names:
+                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fsdecode(path))
+                way.append(way[-1].names[name])
+        return way[-1]
 
     def place(self, path: Any) -> tuple[_Node, str]:
         """Return the parent folder of a path below scratch, and the name in it."""
         above, _, name = self.whole(path).rpartition("/")
+        self.find(posixpath.dirname(os.fsdecode(path).rstrip("/")) or ".")
         folder = self.find(above or "/")
         if folder.kind != stat.S_IFDIR:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fsdecode(path))
-        if not _below(self.whole(path), SCRATCH) or not name:
+        if not _below(above, SCRATCH):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fsdecode(path))
+        if len(os.fsencode(name)) > _LONGEST_NAME:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), os.fsdecode(path))
         return folder, name
 
     def add(self, path: Any, node: _Node) -> _Node:
@@ -136,6 +144,8 @@ class _Tree:
 
     def grow(self, node: _Node, size: int) -> None:
         """Resize a file. Raise OSError (ENOSPC) if scratch is full."""
+        if size < 0:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         more = size - len(node.data)
         if more > 0 and self.size + more > self.most:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -234,7 +244,7 @@ class MemoryFile(io.RawIOBase):
         if self.closed:
             raise ValueError("I/O operation on closed file")
         if not (self.readable() if reads else self.writable()):
-            raise io.UnsupportedOperation("not readable" if reads else "not writable")
+            raise io.UnsupportedOperation(errno.EBADF, "not readable" if reads else "not writable")
 
 
 _tree = _Tree()
@@ -255,7 +265,7 @@ def _open_node(path: Any, flags: int, mode: int = 0o777) -> MemoryFile:
         if not flags & os.O_CREAT:
             raise
         node = _tree.add(path, _Node(stat.S_IFREG, mode & 0o666 or 0o600))
-    changes = _way(flags) in (os.O_WRONLY, os.O_RDWR)
+    changes = _way(flags) in (os.O_WRONLY, os.O_RDWR) or flags & os.O_TRUNC
     if node.kind == stat.S_IFDIR and changes:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fsdecode(path))
     if node.kind != stat.S_IFDIR and flags & os.O_DIRECTORY:
@@ -307,7 +317,7 @@ def _open(  # noqa: PLR0913, PLR0917 - the signature of `open`
         raw.seek(0, os.SEEK_END)
     if buffering == 0:
         return raw
-    kind: Any = io.BufferedRandom if "+" in mode else io.BufferedWriter if raw.mode == "wb" else io.BufferedReader
+    kind: Any = io.BufferedRandom if "+" in mode else io.BufferedReader if "r" in mode else io.BufferedWriter
     buffered = kind(raw, buffering if buffering > 1 else io.DEFAULT_BUFFER_SIZE)
     if not is_text:
         return buffered
@@ -368,10 +378,10 @@ def _listdir(path: Any = ".") -> list[Any]:
 class _Entry:
     """One name in a folder, with the interface of `os.DirEntry`."""
 
-    def __init__(self, folder: str, name: str) -> None:
+    def __init__(self, folder: Any, name: Any) -> None:  # both text, or both bytes
         self.name, self.path = name, posixpath.join(folder, name)
 
-    def __fspath__(self) -> str:
+    def __fspath__(self) -> Any:
         return self.path
 
     def __repr__(self) -> str:
@@ -428,7 +438,7 @@ class _Listing:
 
 
 def _scandir(path: Any = ".") -> _Listing:
-    folder = os.fsdecode("." if path is None else path)
+    folder = os.fspath("." if path is None else path)
     return _Listing([_Entry(folder, name) for name in _listdir(folder)])
 
 
@@ -455,14 +465,15 @@ def _unlink(path: Any) -> None:
 
 def _rename(src: Any, dst: Any) -> None:
     node = _tree.find(src)
+    _tree.place(src)  # refuses before something is removed
     folder, name = _tree.place(dst)
-    if _below(_tree.whole(dst), f"{_tree.whole(src)}/"):
+    if _tree.whole(dst).startswith(f"{_tree.whole(src)}/"):
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), src)
     there = folder.names.get(name)
     if there is node:
         return
     if there is not None:
-        (_rmdir if there.kind == stat.S_IFDIR else _unlink)(dst)
+        (_rmdir if node.kind == stat.S_IFDIR else _unlink)(dst)
     _tree.take(src)
     folder.names[name] = node
 
@@ -497,7 +508,11 @@ def _utime(path: Any, times: Any = None, *, ns: Any = None, **_options: Any) -> 
 
 
 def _truncate(path: Any, length: int) -> None:
-    _tree.grow(_changeable(path), length)
+    if isinstance(path, int):
+        _file(path).truncate(length)
+    else:
+        with _open_node(path, os.O_WRONLY) as file:
+            file.truncate(length)
 
 
 def _access(path: Any, mode: int, **_options: Any) -> bool:
