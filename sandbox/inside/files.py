@@ -105,7 +105,9 @@ class Opener:
         whole = os.path.normpath(os.path.join(here, path))
         if os.path.isabs(path) or here != self._home or self.has_left:
             around = (self._scratch,) if changes else (self._scratch, *finder.surroundings)
-            return None if any(f"{whole}/".startswith(f"{folder}/") for folder in around) else whole
+            # Not `whole`: what `..` after a link means, and whether a name must be a folder, is for the host to say.
+            is_here = any(f"{whole}/".startswith(f"{folder}/") for folder in around)
+            return None if is_here else os.path.join(here, path)
         return path
 
     def starts_elsewhere(self, path: str) -> bool:
@@ -307,7 +309,8 @@ def _stat(opener: Opener, real: Callable[..., os.stat_result], *, follows: bool)
             name = opener.named(path) if dir_fd is None and error.errno in _SHUT else None
             if name is None:
                 raise
-            facts = opener.request("file_stat", name, error)
+            is_followed = follows and more.get("follow_symlinks", True)
+            facts = opener.request("file_stat", name, error, follows=is_followed)
         times = zip(("st_atime_ns", "st_mtime_ns", "st_ctime_ns"), facts[7:10], strict=True)
         return os.stat_result(facts, {name: int(seconds) * 10**9 for name, seconds in times})
 
@@ -347,7 +350,8 @@ def _scandir(opener: Opener) -> Callable[..., Any]:
         if rows is None:
             return opener.scandir(path)
         folder = os.fspath(path)
-        return HostListing([HostEntry(os.fsdecode(folder), name, mode) for name, mode in rows])
+        form = os.fsencode if isinstance(folder, bytes) else str
+        return HostListing([HostEntry(folder, form(name), mode) for name, mode in rows])
 
     return scandir
 
@@ -389,7 +393,8 @@ def _asking(opener: Opener, real: Callable[..., None], kind: _Kind, paths: int) 
                 error = failure.with_traceback(None)
         if not places and error is not None:
             raise error
-        act = _act(real.__name__, arguments)
+        has_scratch = len(places) < paths  # which the host cannot rename from or to
+        act = _act(real.__name__, arguments[:1] if has_scratch else arguments, more)
         answers = [opener.request("file_change", place, error, kind=kind, act=act) for place in places[:1]]
         answers += [opener.request("file_change", place, error, kind=kind) for place in places[1:] if None in answers]
         return real(*arguments, **more) if None in answers else None
@@ -397,8 +402,10 @@ def _asking(opener: Opener, real: Callable[..., None], kind: _Kind, paths: int) 
     return change
 
 
-def _act(name: str, arguments: tuple[Any, ...]) -> list[Any]:
+def _act(name: str, arguments: tuple[Any, ...], more: dict[str, Any]) -> list[Any]:
     """Return the change for the host: its name and the arguments after the path."""
+    if name == "utime" and any((*arguments[1:2], more.get("times"), more.get("ns"))):
+        return ["utime", "to a given time"]  # which the host refuses
     rest = [os.fspath(value) if isinstance(value, os.PathLike) else value for value in arguments[1:]]
     return [name, *(value for value in rest if isinstance(value, str | int))] if name in _MADE else [name]
 
@@ -412,7 +419,7 @@ def _makedirs(opener: Opener, real: Callable[..., None]) -> Callable[..., None]:
         if place is None or not opener.starts_elsewhere(place):
             return real(name, mode, exist_ok)
         try:
-            answer = opener.request("file_change", place, None, kind="folder", act=["mkdir"])
+            answer = opener.request("file_change", place, None, kind="folder", act=["makedirs"])
         except FileExistsError:
             if not exist_ok:
                 raise

@@ -117,12 +117,12 @@ def value_of(answer: Any, path: str) -> Any:  # values that cross
 class HostEntry:
     """One name in a folder that the host listed, with the interface of `os.DirEntry`."""
 
-    def __init__(self, folder: str, name: str, mode: int) -> None:
+    def __init__(self, folder: Any, name: Any, mode: int) -> None:  # both text, or both bytes
         self.name = name
         self.path = os.path.join(folder, name)
         self._mode = mode
 
-    def __fspath__(self) -> str:
+    def __fspath__(self) -> Any:
         return self.path
 
     def __repr__(self) -> str:
@@ -146,7 +146,7 @@ class HostEntry:
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         """Return its `os.stat` result."""
-        return os.stat(self.path)
+        return os.stat(self.path, follow_symlinks=follow_symlinks)
 
     def inode(self) -> int:
         """Return its inode."""

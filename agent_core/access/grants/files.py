@@ -9,6 +9,7 @@ import errno
 import itertools
 import os
 import shlex
+import stat
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -67,6 +68,13 @@ class _Asked:
     real: Path
     item: str
     is_inside: bool
+
+    @property
+    def above(self) -> "_Asked":
+        """The folder around it."""
+        name = self.item.rstrip("/")
+        folder = name.rpartition("/")[0] or ("" if name.startswith("/") else ".")
+        return replace(self, real=self.real.parent, item=f"{folder}/")
 
     def grants(self, *, writes: bool) -> Grants:
         """Return the grants that reading it, or writing it, needs."""
@@ -148,8 +156,10 @@ class FileRequests:
             case "file_open":
                 return await self._open(str(arguments.get("path")), str(arguments.get("mode")))
             case _ if name in _LOOKS:
-                is_try = arguments.get("is_try") is True
-                return await self._look(str(arguments.get("path")), lists=name == "file_list", is_try=is_try)
+                path, is_try = str(arguments.get("path")), arguments.get("is_try") is True
+                if arguments.get("follows") is False and (facts := await self._look_at_name(path)):
+                    return facts
+                return await self._look(path, lists=name == "file_list", is_try=is_try)
             case "file_places":
                 return {"value": [str(self._root), str(home() or "")]}
             case "file_change":
@@ -194,32 +204,41 @@ class FileRequests:
             return {"real": True}
         return {"value": await asyncio.to_thread(self._list_folder if lists else self._facts, asked)}
 
+    async def _look_at_name(self, path: str) -> dict[str, Any] | None:
+        """Examine a name in a granted folder, and not what a link of that name leads to; None in another folder."""
+        asked = self._locate(path, follows=path.endswith("/"))
+        has = (self._permit.grants | self._given).covers(asked.above.grants(writes=False))
+        if self._is_systems(asked) or not has:
+            return None
+        if not await self._require_grant(asked.above, writes=False):
+            return {"real": True}
+        return {"value": await asyncio.to_thread(self._facts_of_name, asked)}
+
     async def _change(self, path: str, kind: str, act: list[Any]) -> dict[str, Any]:  # Any: values that cross
         """Make a new folder. Entering a folder, and other changes of folders or attributes, need an earlier grant.
 
         With that grant, a worker makes the change directly, or the host does as `act` says: the name of the operation
         in `os`, and its plain arguments after the path.
         """
-        asked = self._locate(path)
+        if kind == "enter":
+            return self._enter(path)
+        if kind == "names" and path.rstrip("/").endswith(("/.", "/..")):
+            raise OSError(errno.EINVAL, "")
+        asked = self._locate(path, follows=kind == "marks")
         if self._is_systems(asked):
             return {"real": True}
-        if kind == "enter":
-            if self._permit.grants.covers(asked.grants(writes=False)):
-                if self.is_shown:
-                    return {"real": True}
-                raise RequestRefused(_NOT_ENTERED)
-            raise _NotGranted(self._untold(asked, writes=False))
-        name = asked.item.rstrip("/")
-        above = name.rpartition("/")[0] or ("/" if name.startswith("/") else ".")
-        place = asked if kind == "marks" else replace(asked, item=f"{name if kind == 'folder' else above}/")
+        place = asked if kind == "marks" else asked.above
+        if kind == "folder":
+            place = replace(asked, item=f"{asked.item.rstrip('/')}/")
         grants = place.grants(writes=True)
         if self._permit.grants.covers(grants):
             if self.is_shown:
                 return {"real": True}
             if why := self._resolver.refusal(grants, self._function):
                 raise RequestRefused(why)
-            await asyncio.to_thread(self._make_change, asked, act)
-            return {"value": 0}
+            if act != ["makedirs"]:
+                await asyncio.to_thread(self._make_change, asked, path, act)
+                return {"value": 0}
         if kind == "folder":
             await self._require_grant(place, writes=True)
             if self._doubt(asked) == "":
@@ -230,8 +249,19 @@ class FileRequests:
             raise _NotGranted(self._untold(place, writes=True))
         return {"value": 0}
 
-    def _locate(self, path: str) -> _Asked:
+    def _enter(self, path: str) -> dict[str, Any]:  # Any: values that cross
+        asked = self._locate(path)
+        if not self._is_systems(asked):
+            if not self._permit.grants.covers(asked.grants(writes=False)):
+                raise _NotGranted(self._untold(asked, writes=False))
+            if not self.is_shown:
+                raise RequestRefused(_NOT_ENTERED)
+        return {"real": True}
+
+    def _locate(self, path: str, *, follows: bool = True) -> _Asked:
         """Return where a path really leads, with links resolved, and the item of a grant that names it.
+
+        Unless it `follows`, a link in the last place is meant itself, as where a name is removed or renamed.
 
         Raises:
             RequestRefused: no grant can name it.
@@ -239,12 +269,14 @@ class FileRequests:
         if len(path) > _LONGEST_PATH or "\0" in path:
             raise _NotGranted("this is no path that can be granted")
         named = Path(os.path.normpath(self._root / path))
-        real = Path(os.path.realpath(self._root / path))
+        whole = self._root / path
+        is_name = not follows and whole.name != ".." and not path.endswith("/.")
+        real = Path(os.path.realpath(whole.parent), whole.name) if is_name else Path(os.path.realpath(whole))
         is_inside = real == self._root or real.is_relative_to(self._root)
         if not is_inside and (named == self._root or named.is_relative_to(self._root)):
             raise _NotGranted(f"{fence(path, 200)} can never be granted: it leads out of the workspace")
         text = str(real.relative_to(self._root)) if is_inside else str(real)
-        is_folder = text != "/" and not self._resolver.is_kept(real) and real.is_dir()
+        is_folder = text != "/" and not self._resolver.is_kept(real) and real.is_dir() and not real.is_symlink()
         item = written("read", f"{text}/" if is_folder else text)
         if item is None or item == UNSAID or (item.rstrip("/") != text.rstrip("/") and item != "./"):
             why = oddity("read", text) or (_TILDE if path.startswith("~") else _UNREADABLE)
@@ -333,13 +365,12 @@ class FileRequests:
             flags |= machine.CLOEXEC | machine.NONBLOCK | machine.NOCTTY
             return machine.reopen(grant.descriptor, grant.path, flags)
 
-    def _make_change(self, asked: _Asked, act: list[Any]) -> None:  # Any: values that cross
+    def _make_change(self, asked: _Asked, path: str, act: list[Any]) -> None:  # Any: values that cross
         """Make a change below a granted folder, in the folder that exists now, reached without links."""
-        above = replace(asked, real=asked.real.parent, item=f"{asked.item.rstrip('/').rpartition('/')[0] or '.'}/")
-        with self._hold(above, writes=True) as grant:
-            folder = machine.reopen(grant.descriptor, grant.path, os.O_RDONLY | machine.DIRECTORY | machine.CLOEXEC)
-        name = asked.real.name
-        try:
+        name, says_folder = asked.real.name, any(str(text).endswith("/") for text in (path, *act))
+        with self._hold_folder(asked.above, writes=True) as folder:
+            if says_folder and act != ["mkdir"] and not stat.S_ISDIR(os.lstat(name, dir_fd=folder).st_mode):
+                raise NotADirectoryError(errno.ENOTDIR, "")
             match act:
                 case ["mkdir"]:
                     os.mkdir(name, dir_fd=folder)
@@ -349,10 +380,12 @@ class FileRequests:
                     os.rmdir(name, dir_fd=folder)
                 case ["rename" | "replace", str(target)]:
                     # Rename only within the held folder: moving a file elsewhere means to copy and remove it.
-                    to = self._locate(target)
+                    to = self._locate(target, follows=False)
                     if to.real.parent != asked.real.parent or not self._permit.grants.covers(to.grants(writes=True)):
                         raise OSError(errno.EXDEV, "")
-                    os.replace(asked.real.name, to.real.name, src_dir_fd=folder, dst_dir_fd=folder)
+                    os.replace(name, to.real.name, src_dir_fd=folder, dst_dir_fd=folder)
+                case ["rename" | "replace"]:  # from or to scratch
+                    raise OSError(errno.EXDEV, "")
                 case ["truncate", int(size)]:
                     size = _within(_number(size), self._permit.limits.file_size)
                     flags = os.O_WRONLY | machine.NOFOLLOW | machine.NONBLOCK | machine.CLOEXEC
@@ -362,8 +395,6 @@ class FileRequests:
                     os.utime(name, dir_fd=folder, follow_symlinks=False)
                 case _:
                     raise RequestRefused(_NOT_MADE)
-        finally:
-            os.close(folder)
 
     @contextmanager
     def _hold(self, asked: _Asked, *, writes: bool) -> Iterator[OpenedGrant]:
@@ -381,24 +412,34 @@ class FileRequests:
         except AccessRefused as refusal:
             raise RequestRefused(str(refusal)) from refusal
 
-    def _facts(self, asked: _Asked) -> list[float]:
-        with self._hold(asked, writes=False) as grant:
-            return list(os.fstat(grant.descriptor))
-
-    def _list_folder(self, asked: _Asked) -> list[list[object]]:
-        with self._hold(asked, writes=False) as grant:
+    @contextmanager
+    def _hold_folder(self, asked: _Asked, *, writes: bool) -> Iterator[int]:
+        """Hold the folder that is now at a path, in order to access its entries."""
+        with self._hold(asked, writes=writes) as grant:
             if not grant.is_folder:
                 raise NotADirectoryError(errno.ENOTDIR, "")
             folder = machine.reopen(grant.descriptor, grant.path, os.O_RDONLY | machine.DIRECTORY | machine.CLOEXEC)
         try:
+            yield folder
+        finally:
+            os.close(folder)
+
+    def _facts(self, asked: _Asked) -> list[float]:
+        with self._hold(asked, writes=False) as grant:
+            return list(os.fstat(grant.descriptor))
+
+    def _facts_of_name(self, asked: _Asked) -> list[float]:
+        with self._hold_folder(asked.above, writes=False) as folder:
+            return list(os.lstat(asked.real.name, dir_fd=folder))
+
+    def _list_folder(self, asked: _Asked) -> list[list[object]]:
+        with self._hold_folder(asked, writes=False) as folder:
             with os.scandir(folder) as entries:
                 names = sorted(entry.name for entry in itertools.islice(entries, _MOST_LISTED + 1))
             if len(names) > _MOST_LISTED:
                 raise RequestRefused(f"{fence(asked.item)} holds more than {_MOST_LISTED} names: grant it by name")
             rows = ((name, os.lstat(name, dir_fd=folder).st_mode) for name in names if _is_text(name))
             return [[name, mode] for name, mode in rows]
-        finally:
-            os.close(folder)
 
     def _drop(self, number: object) -> None:
         stream = self._streams.pop(number, None) if isinstance(number, int) else None
