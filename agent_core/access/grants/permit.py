@@ -9,7 +9,6 @@ import asyncio
 import logging
 import math
 import os
-import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -220,7 +219,7 @@ class AccessResolver:
         yield from map(Path, _SYSTEM)
         if writes:
             yield from (root / name for name in UNWRITTEN)
-            yield from (*OF_THE_PROGRAM, Path(sys.prefix))
+            yield from OF_THE_PROGRAM
 
 
 def _paths(grants: Grants) -> Iterator[tuple[Literal["read", "write"], str]]:
