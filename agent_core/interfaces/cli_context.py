@@ -10,6 +10,7 @@ import logging
 import re
 import sys
 import tempfile
+from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -33,11 +34,21 @@ from sandbox.wire.strict_json import Malformed, read_toml
 
 from .styled_lines import Line, line, write
 
+
+class _WorkspacePath(click.Path):
+    """A folder; an empty text, such as of a variable that is not set, is not the current one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # Any: as in click
+        if not str(value):
+            self.fail("The name of a folder is empty.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 workspace_option = click.option(
     "--workspace",
     "-C",
     "root",
-    type=click.Path(path_type=Path),
+    type=_WorkspacePath(path_type=Path),
     metavar="DIR",
     help="The workspace; by default, the one here or above.",
 )
@@ -102,22 +113,32 @@ def workspace_command(
     @workspace_option
     @functools.wraps(command)
     def prepared(as_json: bool, root: Path | None, **options: Any) -> int | None:  # noqa: FBT001  (click passes it)
-        above = click.get_current_context().find_root().params
+        current = click.get_current_context()
+        above = ChainMap({}, *(context.params for context in _groups(current)))
         if (has_debug and options.pop("debug")) or above.get("debug"):
             start_debugging()
-        server, token = above.get("server") or "", above.get("token") or ""
-        if server and not over_server:
-            name = click.get_current_context().command_path
-            raise UsageError(f"`{name}` does not work over a server.", fix="Run it where the workspace is.")
         root, as_json = root or above.get("root"), as_json or bool(above.get("as_json"))
+        server, token = above.get("server"), above.get("token") or ""
+        if server == "" or (server is None and token) or (server and root):
+            raise UsageError("--server takes an address, --token only goes with it, and -C does not.")
+        if server and not over_server:
+            name = current.command_path
+            raise UsageError(f"`{name}` does not work over a server.", fix="Run it where the workspace is.")
         if not server:
             root = root or (current_workspace() if searches else None)
             if root is not None:
                 move_workspace(root)
             move_home()
-        return command(CliContext(root or Path(), as_json, server, token), **options)
+        return command(CliContext(root or Path(), as_json, server or "", token), **options)
 
     return prepared
+
+
+def _groups(context: click.Context) -> Iterator[click.Context]:
+    """Yield the contexts of the groups around a command, the nearest first."""
+    while context.parent is not None:
+        context = context.parent
+        yield context
 
 
 def print_json(result: object) -> None:

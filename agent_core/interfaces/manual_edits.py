@@ -103,18 +103,15 @@ async def text_from_editor(name: str, text: str, suffix: str = ".txt") -> str | 
     return None if edited == text else edited
 
 
-async def write_block(blocks: Blocks, label: str, text: str, version: int | None = None) -> Plan:
-    """Replace the text of a block; with a `version`, only if the block is still at that version.
+async def set_up_block(
+    blocks: Blocks, label: str, version: int | None = None, **fields: Any
+) -> Plan:  # Any: the block's fields
+    """Change the value, limit and description of a block; with a `version`, only if it is still at that version.
 
     Raises:
         UsageError: the agent has no such block.
     """
-    return await blocks.commit(await blocks.write(label, text, HUMAN, version))
-
-
-async def set_up_block(blocks: Blocks, label: str, **fields: Any) -> Plan:  # Any: the block's fields
-    """Change the limit or description of a block."""
-    return await done(blocks, blocks.set_up(label, HUMAN, **fields))
+    return await done(blocks, blocks.set_up(label, HUMAN, version, **fields))
 
 
 async def write_section(sections: Sections, name: str, position: int, text: str) -> str:

@@ -17,7 +17,7 @@ from agent_core.workspace.workspace import Workspace
 
 from .attachments import headline
 from .conversation import Conversation
-from .manual_edits import undo_block, write_block
+from .manual_edits import set_up_block, undo_block
 from .render.agent_view import text_of
 from .render.agent_view import verdict_lines as helper_lines
 from .render.memory_view import edit_says
@@ -304,7 +304,7 @@ async def _restore(conversation: Conversation, kind: _Kind, name: str, version: 
 async def _restore_block(conversation: Conversation, label: str, base: BlockChange | None) -> None:
     """Restore a block to an earlier change, or to what it was before its last edit (None)."""
     blocks = conversation.agent.memory.blocks
-    edit = await (write_block(blocks, label, text_of(base.value)) if base else undo_block(blocks, label))
+    edit = await (set_up_block(blocks, label, value=text_of(base.value)) if base else undo_block(blocks, label))
     if edit.outcome != "returned":
         raise UsageError(edit.text)
     conversation.voice.lines([line(("ok", "✓ "), f"restored {_as_it_was(label)}" if base else edit.text)])

@@ -400,17 +400,36 @@ class Blocks:
         """Plan to add a block."""
         return await self._plan(adding([block]), author, "add")
 
-    async def set_up(self, label: str, author: EditAuthor, **changes: Any) -> Plan:  # Any: the block's fields
-        """Plan to change a block's limit, description or another of its fields."""
+    async def set_up(
+        self,
+        label: str,
+        author: EditAuthor,
+        version: int | None = None,
+        *,
+        value: str | None = None,
+        **changes: Any,  # Any: the block's fields
+    ) -> Plan:
+        """Plan to change a block's limit, description or another of its fields, and maybe its value, in one edit.
+
+        With a `version`, only if the block still has that version.
+        """
+        if version is not None and (behind := await self._behind(label, version)):
+            return Plan(behind, "refused")
 
         def put(memory: Memory) -> str:
             block = memory[label]
             fresh = {name: value for name, value in changes.items() if getattr(block, name) != value}
-            for name, value in fresh.items():
-                setattr(block, name, value)
+            steps: list[Callable[[], None]] = [partial(setattr, block, name, value) for name, value in fresh.items()]
+            if lines is not None:  # each step is checked: a lower limit comes after a shorter value
+                is_lower = changes.get("limit", block.limit) < block.limit
+                steps.insert(0 if is_lower else len(steps), partial(block.put, lines))
+            for step in steps:
+                step()
             return "\n".join(f"The {name} of `{label}` is now: {value}" for name, value in fresh.items())
 
-        return await self._plan(put, author, f"set {', '.join(f'{name}={value}' for name, value in changes.items())}")
+        lines = None if value is None else value_lines(value)
+        action = f"set {', '.join(f'{name}={value}' for name, value in changes.items())}" if changes else "write"
+        return await self._plan(put, author, action)
 
     async def undo(self, label: str, author: EditAuthor) -> Plan:
         """Plan to restore a block to its value before the last change; another undo goes back one more."""
@@ -434,18 +453,33 @@ class Blocks:
             raise UnknownBlock(label, self.memory.labels)
         return await self._store.block_history(ids[-1])
 
-    async def share(self, label: str, author: EditAuthor) -> Plan:
-        """Plan to share a block with other agents."""
+    async def share(
+        self,
+        label: str,
+        author: EditAuthor,
+        readers: Sequence[str] | None = None,
+        writers: Sequence[str] | None = None,
+    ) -> Plan:
+        """Plan to share a block with other agents, with those of `allow`; without names, with all."""
 
         def put(memory: Memory) -> str:
             memory[label].shared = True
             return f"`{label}` is shared: another agent can have it too."
 
-        return await self._plan(put, author, "share")
+        plan = await self._plan(put, author, "share")
+        if plan.outcome != "returned" or (readers is None and writers is None):
+            return plan
+        access = await self._access(self._now.rows[label], readers, writers)
+        if access.outcome != "returned":
+            return access
 
-    async def allow(
-        self, label: str, readers: Sequence[str] | None, writers: Sequence[str] | None, author: EditAuthor
-    ) -> Plan:
+        async def replan() -> Plan:
+            await self.reload()
+            return await self.share(label, author, readers, writers)
+
+        return replace(plan, text=access.text, writes=(*plan.writes, *access.writes), replan=replan)
+
+    async def allow(self, label: str, readers: Sequence[str] | None, writers: Sequence[str] | None) -> Plan:
         """Plan who may read and who may change a shared block: names of agents, or `*`. None leaves it unchanged.
 
         Who may change a block reads it, too: if only some may read it from now on, `*` is no longer among the writers.
@@ -453,7 +487,10 @@ class Blocks:
         row = self._now.rows.get(label)
         if row is None or not row.shared:
             return Plan(f"`{label}` is no shared block of this agent's.", "refused")
-        access = await self._store.block_access(row.id)
+        return await self._access(row, readers, writers)
+
+    async def _access(self, row: BlockRow, readers: Sequence[str] | None, writers: Sequence[str] | None) -> Plan:
+        access, label = await self._store.block_access(row.id), row.label
         if access.owner not in ("", self._agent):
             return Plan(f"`{label}` belongs to {access.owner}, who says who may have it.", "refused")
         may_read, may_write = (

@@ -1,7 +1,9 @@
 """`knapper memory` from outside: an agent's memory is shown, edited, searched and reverted."""
 
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from agent_core.base.clock import Clock
 from agent_core.storage import lock_agent, open_store, prepare_state_dir
@@ -9,6 +11,51 @@ from tests.cli.support import run
 from tests.kit.program import knapper
 from tests.kit.terminal import terminal
 from tests.storage.support import say
+
+
+def test_what_is_refused_in_part_changes_nothing(kept: Path) -> None:
+    edit = ("memory", "edit", "human")
+    before = run(kept, "memory", "show", "human")["blocks"][0]
+    for words in (
+        (*edit, "--limit", "90", "--value", "x" * 95),
+        (*edit, "--limit", "300", "--version", "1"),
+        ("memory", "share", "human", "--readers", "a name"),
+        ("memory", "share", "human", "--writers", "a name"),
+    ):
+        assert run(kept, *words, code=1)["outcome"] == "refused", words
+        assert run(kept, "memory", "show", "human")["blocks"][0] == before, words
+    run(kept, *edit, "--limit", "5", "--value", "Grace")  # the value fits the new limit, and the old one did not
+    (block,) = run(kept, "memory", "show", "human")["blocks"]
+    assert (block["value"], block["limit"], block["version"]) == ("Grace", 5, before["version"] + 1)
+
+
+def test_options_that_would_do_nothing_are_refused(kept: Path) -> None:
+    edit, forget = ("memory", "edit", "human", "--value", "x"), ("memory", "forget")
+    (kept / "clock.toml").write_text("")
+    for words, says in (
+        ((*edit, "--file", "clock.toml"), "exclude each other"),
+        ((*edit, "--position", "3"), "Only a section has a position."),
+        ((*edit, "--section", "--version", "1"), "Omit --section."),
+        ((*forget, "heron", "--agent", "main", "--dry-run"), "in all agents"),
+        ((*forget, "--turn", "last", "--word", "--dry-run"), "--word and --exact"),
+        (("--server", "", "agents", "list"), "--server takes an address"),
+        (("--token", "t", "agents", "list"), "--token only goes with it"),
+        (("--server", "http://127.0.0.1:9", "-C", ".", "agents", "list"), "-C does not"),
+        (("-C", "", "agents", "list"), "The name of a folder is empty."),
+        (("mcp", "--grow", "list"), "--grow belongs to `knapper mcp` alone"),
+    ):
+        done = knapper(*words, cwd=kept)
+        assert (done.returncode, says in done.stderr) == (2, True), (words, done.stderr)
+
+
+def test_a_workspace_that_a_group_of_commands_names_is_the_one(kept: Path, tmp_path_factory: Any) -> None:
+    other = tmp_path_factory.mktemp("other")
+    for root in (kept, other):
+        (root / "knapper.toml").touch()
+        (root / "mcp.toml").write_text('[clock]\ncommand = ["true"]\n')
+    assert knapper("mcp", "-C", str(other), "remove", "clock", cwd=kept).returncode == 0
+    assert ("clock" in (kept / "mcp.toml").read_text(), "clock" in (other / "mcp.toml").read_text()) == (True, False)
+    assert json.loads(knapper("mcp", "--json", "list", cwd=kept).stdout)
 
 
 async def test_memory_is_shown_and_searched_without_a_lock(kept: Path) -> None:

@@ -30,3 +30,12 @@ def test_a_database_that_only_the_folder_names_is_used_after_a_yes(tmp_path: Pat
     assert "you did not confirm here" in refused.stderr
     assert knapper("storage", "confirm", cwd=tmp_path).returncode == 0
     assert knapper("storage", "check", cwd=tmp_path).stdout.strip() == "✓ whole: 0 turns with 0 entries"
+
+
+def test_a_state_that_is_not_there_is_not_copied(tmp_path: Path) -> None:
+    new = tmp_path / "new.db"
+    done = knapper(
+        "storage", "copy", "--from", f"sqlite:///{tmp_path}/typo.db", "--to", f"sqlite:///{new}", cwd=tmp_path
+    )
+    assert (done.returncode, "There is no state at" in done.stderr) == (1, True)
+    assert not [*tmp_path.glob("*.db")]

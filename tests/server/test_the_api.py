@@ -46,6 +46,12 @@ async def test_what_the_gate_rejects_and_what_does_not_fit_is_told(served: Serve
     assert late.status_code == 409
     (problem,) = late.json()["error"]["problems"]
     assert (problem["value"], problem["version"]) == ("Ann", changed.json()["version"])
+    for edit in ({"limit": 2}, {"limit": 2, "value": "Bob"}, {"limit": 9_000, "value": "x" * 9_001}):
+        refused = await client.patch(f"{MEMORY}/human", json={"version": problem["version"], **edit})
+        assert (refused.status_code, (await client.get(f"{MEMORY}/human")).json()["version"]) == (
+            400,
+            problem["version"],
+        )
     unseen = await client.post(f"{MEMORY}/human/undo", json={"version": block["version"]})
     assert (unseen.status_code, unseen.json()["error"]["code"]) == (409, "version")
     assert (await client.post(f"{MEMORY}/human/undo")).status_code == 200

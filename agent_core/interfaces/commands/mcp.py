@@ -34,7 +34,9 @@ _ABOUT = 100  # characters shown of a description
 @workspace_command
 def mcp(context: CliContext, *, grow: bool) -> int | None:
     """Serve the functions to other assistants, over standard input and output."""
-    if click.get_current_context().invoked_subcommand is not None:
+    if (subcommand := click.get_current_context().invoked_subcommand) is not None:
+        if grow:
+            raise UsageError(f"--grow belongs to `knapper mcp` alone, not to `{subcommand}`.", fix="Omit one of them.")
         return None
     must_have("mcp", "mcp")
     from agent_core.workspace.workspace import Workspace

@@ -84,10 +84,14 @@ async def edit(door: Door, label: BlockLabel, *, agent: OfAgent, **options: Any)
     """Change a block or a section. Give --value or --file, or use your editor; --limit and --description alone change
     only these.
     """
+    if options["value"] is not None and options["file"] is not None:
+        raise UsageError("--value and --file exclude each other.", fix="Give one of them.")
     value = options["value"] if options["file"] is None else door.read(options["file"]).removesuffix("\n")
     about = {name: options[name] for name in ("limit", "description") if options[name] is not None}
-    if about and options["section"]:
-        raise UsageError("A section has no limit and no description of its own.", fix="Omit --section.")
+    if options["section"] and (about or options["version"] is not None):
+        raise UsageError("A section has no limit, description and version of its own.", fix="Omit --section.")
+    if options["position"] is not None and not options["section"]:
+        raise UsageError("Only a section has a position.", fix="Omit --position, or add --section.")
     owner = await door.agent(agent)
     if options["section"]:
         had = next((row for row in await owner.memory.sections.list() if row.name == label), None)
@@ -98,13 +102,12 @@ async def edit(door: Door, label: BlockLabel, *, agent: OfAgent, **options: Any)
         )
         return Result({"section": label, "text": outcome}, [line(("ok", "✓ "), outcome or "Nothing was changed.")])
     blocks = owner.memory.blocks
-    if about:
-        planned = await manual_edits.set_up_block(blocks, label, **about)
-        if planned.outcome != "returned" or value is None:
-            return memory_view.edit_shown(label, planned)
-    text = value if value is not None else await _text_from_editor(door, label, blocks.memory[label].text)
+    if value is None and not about:
+        value = await _text_from_editor(door, label, blocks.memory[label].text)
+        if value is None:
+            return memory_view.edit_shown(label, None)
     return memory_view.edit_shown(
-        label, None if text is None else await manual_edits.write_block(blocks, label, text, options["version"])
+        label, await manual_edits.set_up_block(blocks, label, options["version"], value=value, **about)
     )
 
 
@@ -152,12 +155,8 @@ async def share(door: Door, label: BlockLabel, *, agent: OfAgent, readers: str |
     --readers and --writers say which agents; without them, all. With --readers alone, only you and its owner change it.
     """
     blocks = (await door.agent(agent)).memory.blocks
-    edit = await manual_edits.done(blocks, blocks.share(label, manual_edits.HUMAN))
-    if edit.outcome == "returned" and not (readers is None and writers is None):
-        edit = await manual_edits.done(
-            blocks, blocks.allow(label, _names(readers), _names(writers), manual_edits.HUMAN)
-        )
-    return memory_view.edit_shown(label, edit)
+    plan = blocks.share(label, manual_edits.HUMAN, _names(readers), _names(writers))
+    return memory_view.edit_shown(label, await manual_edits.done(blocks, plan))
 
 
 def _names(text: str | None) -> list[str] | None:
@@ -233,6 +232,10 @@ async def forget(
 
     is_dry, is_sure = options.pop("dry_run"), options.pop("is_sure")
     words = door.read("-").strip() if text == ("-",) else " ".join(text)
+    if words and agent:
+        raise UsageError("TEXT is forgotten in all agents.", fix="Omit --agent, or name a message, a turn or a date.")
+    if not words and (options["word"] or options["exact"]):
+        raise UsageError("--word and --exact say how TEXT is meant, and there is none.", fix="Omit them.")
     async with door.state() as state:
         forgetting = Forgetting(state.root, state.folder, state.store)
         order = await forgetting.order(ForgetRequest(words, **options), agent or door.agent_name or state.agent)

@@ -237,7 +237,7 @@ async def _copy(source: str, target: str, *, resume: bool) -> dict[str, int]:
     from agent_core.storage import copy_store, open_store
 
     clock = Clock()
-    async with open_store(source, clock=clock) as first, open_store(target, clock=clock) as second:
+    async with open_store(source, clock=clock, must_exist=True) as first, open_store(target, clock=clock) as second:
         return await copy_store(first, second, resume=resume)
 
 

@@ -12,7 +12,7 @@ from agent_core.storage import ENDED, BlockRow
 from agent_core.storage.turn_store import SAID
 from agent_core.workspace.portable import ImportOptions
 
-from ..manual_edits import set_up_block, undo_block, write_block
+from ..manual_edits import set_up_block, undo_block
 from ..render.agent_view import agent_facts, agents_listing
 from ..render.memory_view import best_hits, found_document, history_document, memory_document, search_all
 from ..slash_catalog import check_message
@@ -277,11 +277,10 @@ async def edit_block(asked: Asked, agent: str, label: str, block_edit: BlockEdit
     """Change a block, if it still has the version that the change was made for."""
     row = await _as_seen(asked, agent, label, block_edit.version)
     blocks = (await asked.rooms.host.agent(agent)).memory.blocks
-    about = {name: value for name in ("limit", "description") if (value := getattr(block_edit, name)) is not None}
-    if about:
-        await set_up_block(blocks, row.label, **about)
-    edit = await write_block(blocks, row.label, block_edit.value) if block_edit.value is not None else None
-    if edit is not None and edit.outcome != "returned":
+    names = ("value", "limit", "description")
+    fields = {name: value for name in names if (value := getattr(block_edit, name)) is not None}
+    edit = await set_up_block(blocks, row.label, block_edit.version, **fields)
+    if edit.outcome != "returned":
         raise UsageError(edit.text)
     return _block_json(await _block(asked, agent, label))
 
