@@ -80,6 +80,7 @@ async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) ->
         raise UsageError(f"This is no MCP server: {sentence(error.errors()[0])}.", fix="See docs/mcp.md.") from error
     async with opened_library(door) as library:
         library.book.check_name(name)
+        library.book.entries()  # a broken file is told before anything is started
         await library.trial(name, entry).client()  # a failure leaves no trace
         library.book.put(name, entry)
         library.book.forget(name)
