@@ -16,10 +16,11 @@ from agent_core.workspace.scaffold import existing
 from .cli_context import loading
 from .commands.verb import Door, Opens, Result, SourceProgress
 from .dialog import TerminalAnswers, agrees, ask_in_lines, say, typed_line
+from .faults import tell
 from .progress import SourceProgressBar, StatusLine
 from .render.function_view import source_lines
 from .render.grant_question import GrantDialog
-from .styled_lines import write
+from .styled_lines import plain, write
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Approver, Decision, Question
@@ -59,7 +60,7 @@ class ShellDoor(Door):
     def __init__(self, context: "CliContext", workspace: "Workspace | None" = None) -> None:
         super().__init__(workspace)
         self._context = context
-        self.is_attended, self.is_on_screen = is_attended(), sys.stdout.isatty()
+        self.is_attended, self.is_on_screen, self.as_json = is_attended(), sys.stdout.isatty(), context.as_json
 
     @asynccontextmanager
     async def state(self) -> "AsyncIterator[state.WorkspaceState]":
@@ -81,7 +82,7 @@ class ShellDoor(Door):
 
     async def agrees(self, question: str, fix: str, lines: Sequence["Line"] = (), *, is_final: bool = False) -> bool:
         """Ask at a terminal."""
-        if not sys.stdin.isatty():
+        if not self.is_attended:
             raise UsageError("There is no terminal for the question.", fix=fix)
         say(lines)
         return await agrees(question, is_final=is_final)
@@ -148,7 +149,9 @@ def print_result(context: "CliContext", result: Result) -> int:
     if result.document is not None or result.lines:
         source = source_lines(*result.source) if result.source else ()
         context.result(result.document, [*result.lines, *source])
-    if result.document is None or not context.as_json:
+    if context.as_json and result.document is None and result.code:  # the user declined
+        tell("declined", plain(result.aside).strip(), "", as_json=True)
+    elif result.document is None or not context.as_json:
         write(result.aside, sys.stderr)
     if result.hint:
         context.hint(result.hint)

@@ -210,6 +210,8 @@ def _confirm(words: str) -> list[str]:
 
 def _pending(words: str) -> list[str]:
     name, _, action = words.partition(" ")
+    if action not in ("", "drop"):
+        raise UsageError(f"/pending cannot {one_line(action, 40)}.", fix=f"Type {BY_NAME['pending'].typed}.")
     return ["functions", "pending", *(["--drop"] if action == "drop" else []), "--", name]
 
 

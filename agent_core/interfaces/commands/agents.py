@@ -18,7 +18,7 @@ from ..cli_context import CliContext, must_have, workspace_command
 from ..faults import turn_fault
 from ..render.verdicts import problem_lines
 from ..styled_lines import Line, Span, counted, line
-from .verb import AgentName, Door, Opens, Reason, Result, slash, verb
+from .verb import SECONDS, AgentName, Door, Opens, Reason, Result, slash, verb
 
 if TYPE_CHECKING:  # slow to import
     from agent_core.base.events import Event
@@ -150,9 +150,7 @@ async def run(door: Door, *, until_idle: bool) -> Result:
 
 @click.command()
 @click.option("--slots", type=click.IntRange(1, 64), default=None, help="Agents at once; by default [runner] slots.")
-@click.option(
-    "--grace", type=click.FloatRange(0), default=5.0, show_default=True, help="Seconds that turns have to end."
-)
+@click.option("--grace", type=SECONDS, default=5.0, show_default=True, help="Seconds that turns have to end.")
 @click.option(
     "--metrics", default="", metavar="HOST:PORT", help="Answer Prometheus there: numbers for all who can reach it."
 )
@@ -245,7 +243,7 @@ async def tree(door: Door) -> Result:
 
 @slash("agents watch")
 @verb(agents, opens=Opens.NOTHING)
-@click.option("--seconds", type=float, default=None, help="End after so long; by default, with Ctrl-C.")
+@click.option("--seconds", type=SECONDS, default=None, help="End after so long; by default, with Ctrl-C.")
 async def watch(door: Door, seconds: float | None) -> Result:
     """Show the tree again whenever it changes."""
 

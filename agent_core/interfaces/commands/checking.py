@@ -38,7 +38,7 @@ from ..render.verdicts import (
     verdict_lines,
 )
 from ..styled_lines import line, write
-from .verb import Door, Opens, Result, slash, verb
+from .verb import Door, Opens, Result, at_most_one, slash, verb
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service import FunctionService
@@ -72,8 +72,8 @@ def check(context: CliContext, **options: Any) -> int:  # Any: the options above
 
     from ..shell_door import with_any_workspace
 
-    if options["sarif"] and context.as_json:
-        raise UsageError("--json and --sarif exclude each other.", fix="Give one of them.")
+    at_most_one({"--json": context.as_json, "--sarif": options["sarif"]})
+    at_most_one({"--strict": options["strict"], f"--policy {options['policy']}": options["policy"] != "agent"})
     single = len(options["paths"]) == 1 and options["paths"][0].suffix == ".py"
     if (options["name"] or options["module"]) and not single:
         raise UsageError("--name and --module are for one .py file.", fix="Leave them out, or name one file.")
@@ -233,6 +233,7 @@ async def audit(door: Door, *, is_sarif: bool = False) -> Result:
     Confusable functions (a request finds the wrong one), failing and unused ones, calls that ended in ways that the
     docstring leaves out, missing examples, descriptions that are lists of words, more than 7 parameters.
     """
+    at_most_one({"--json": door.as_json, "--sarif": is_sarif})
     report = await door.functions.auditing.report()
     if is_sarif:
         from agent_core.functions.service.judgment import Judgment
@@ -267,6 +268,7 @@ async def tend(door: Door, *, applies: bool = False, undone: str | None = None) 
     """
     from agent_core.functions.service.tending import TendingBudget
 
+    at_most_one({"--apply": applies, "--undo": undone is not None})
     if undone is not None:
         steps = await door.functions.tending.undo(undone)
         return Result(steps, undone_lines(steps), code=0 if all(step.undone for step in steps) else 1)

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,11 +62,13 @@ def configure(context: CliContext, model: str | None, base_url: str | None, **op
     """
     from agent_core.workspace.workspace import Workspace
 
+    from ..shell_door import is_attended
+
     given = {"model.base_url": base_url, "model.name": model, _WINDOW: options["context_tokens"]}
     given |= {"agent": options["agent"], **{f"memory.{name}": options[name] for name in ("preset", "persona", "human")}}
     is_size_alone = [name for name, value in given.items() if value is not None] == [_WINDOW]
     yes, confirms = options["yes"] or is_size_alone, options["confirm_address"]
-    if not yes and not sys.stdin.isatty():
+    if not yes and not is_attended():
         next_command = "--confirm-address --yes" if confirms else "--yes --model NAME"
         raise UsageError("There is no terminal for the question.", fix=f"Next: knapper configure {next_command}")
     root = Workspace.find(context.root)

@@ -3,7 +3,6 @@
 import ast
 import json
 import shlex
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -52,7 +51,20 @@ from ..render.verdicts import (
 )
 from ..styled_lines import Line, Span, line, plain
 from .checking import audit, check, export, import_, tend
-from .verb import ALWAYS, CallNumber, CandidateName, Door, FunctionName, Opens, Reason, Result, VersionRef, slash, verb
+from .verb import (
+    ALWAYS,
+    CallNumber,
+    CandidateName,
+    Door,
+    FunctionName,
+    Opens,
+    Reason,
+    Result,
+    VersionRef,
+    at_most_one,
+    slash,
+    verb,
+)
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.access.grants import Grants, Question
@@ -189,6 +201,7 @@ async def create(
     if name.endswith(".py"):
         fix = f"Next: knapper functions create NAME {name}"
         raise UsageError(f"{name} is a file: the function's name comes first.", fix=fix)
+    at_most_one({"FILE": source is not None, "--file": file is not None})
     verdict = await door.functions.create(name, door.read(file or source), module, reason=reason)
     return _with_next(door, await predicted(door, verdict))
 
@@ -202,6 +215,11 @@ async def edit(
     door: Door, name: FunctionName, *, file: str | None, old: str | None, new: str | None, reason: Reason
 ) -> Result:
     """Change a function through the gate. Give --old and --new, a new source with --file, or use your editor."""
+    at_most_one({"--old": old is not None, "--file": file is not None})
+    if (old is None) != (new is None):
+        raise UsageError("--old and --new belong together.", fix="Give both of them, or --file FILE.")
+    if reason and old is None and file is None:
+        raise UsageError("The editor takes no --reason.", fix="Leave it out, or give --old and --new, or --file FILE.")
     service = door.functions
     if old is not None and new is not None:
         return _with_next(door, await predicted(door, await service.edit(name, old, new, reason=reason)))
@@ -579,8 +597,9 @@ async def agrees(question: "Question") -> bool:
         UsageError: there is no terminal.
     """
     from ..render.grant_question import GrantDialog
+    from ..shell_door import is_attended
 
-    if not sys.stdin.isatty():
+    if not is_attended():
         raise UsageError("There is no terminal for the question.", fix="Look at what it would get, then give -y.")
     return (await ask_in_lines(GrantDialog(question), say, TerminalAnswers())).letter == YES.letter
 

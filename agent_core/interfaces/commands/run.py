@@ -130,6 +130,8 @@ def _complete(options: RunOptions) -> RunOptions:
     """
     if options.once and (options.agent or options.resume):
         raise click.UsageError("--once keeps no conversation, so it takes neither --agent nor --resume.")
+    if options.first and options.greet:
+        raise click.UsageError("--first and --greet exclude each other.")
     if [options.message, *options.files].count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
     message, is_piped = options.message, False

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from math import isnan
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import click
@@ -69,6 +70,17 @@ def read_here(file: str | None) -> str:
         raise UsageError(f"{file} cannot be read: {error}.") from error
 
 
+def at_most_one(given: Mapping[str, bool]) -> None:
+    """Check that no two options were given that exclude each other.
+
+    Raises:
+        UsageError: two or more were given; the message names them.
+    """
+    names = [name for name, is_given in given.items() if is_given]
+    if len(names) > 1:
+        raise UsageError(f"{' and '.join(names)} exclude each other.", fix="Give one of them.")
+
+
 class Door:
     """The interface that a command came through: its workspace, and how to ask its user. This base asks no one."""
 
@@ -77,6 +89,8 @@ class Door:
     """True if a user can be asked at the terminal of this machine."""
     is_on_screen = False
     """True if the lines of the result are shown at that terminal as they are."""
+    as_json = False
+    """True if a script reads the document of the result."""
     agent_name = ""
     """The agent of the conversation; "" in the shell, which means the default agent."""
     owners: "CallOwners" = None
@@ -245,13 +259,24 @@ class Word:
     metavar: str | None = None
 
 
+class _Seconds(click.FloatRange):
+    """A number of seconds, which `nan` is not: it passes every comparison with a bound."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # Any: click's
+        """Return the number."""
+        seconds = float(super().convert(value, param, ctx))
+        return self.fail("nan is no number of seconds.", param, ctx) if isnan(seconds) else seconds
+
+
+SECONDS: Final = _Seconds(0)
+_MOST_ROWS: Final = (1 << 63) - 1  # as the database can number
 FunctionName = Annotated[str, Word("<function>", FUNCTION)]
 CandidateName = Annotated[str, Word("<candidate>", FUNCTION)]
 VersionRef = Annotated[str, Word("<version>")]
 AgentName = Annotated[str, Word("<agent>", AGENT)]
 BlockLabel = Annotated[str, Word("<label>")]
 SourcePlace = Annotated[str, Word("<path>", metavar="PATH|URL|-")]
-CallNumber = Annotated[int, Word("", click.IntRange(1), "ID")]
+CallNumber = Annotated[int, Word("", click.IntRange(1, _MOST_ROWS), "ID")]
 OfAgent = Annotated[
     str, click.option("--agent", default="", metavar="NAME", type=AGENT, help="The agent; by default, the workspace's.")
 ]
@@ -283,6 +308,8 @@ class Verb(click.Command):
             values = self.make_context(self.name, [*typed]).params
         except click.ClickException as error:
             raise UsageError(error.format_message()) from error
+        if values["root"] is not None:
+            raise UsageError("-C works only in a shell.", fix="Leave it out: the workspace is the one that is open.")
         return {name: value for name, value in values.items() if name not in _OF_ALL}
 
     def from_prompt(self, words: str) -> list[str]:

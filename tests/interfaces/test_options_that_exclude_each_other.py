@@ -1,0 +1,64 @@
+"""Options that cannot be given together are refused, and nothing is done."""
+
+import json
+from pathlib import Path
+
+from tests.interfaces.support import COUNT_VOWELS, HERE, flags
+from tests.kit import Say, scripted
+from tests.kit.program import knapper
+from tests.kit.terminal import KNAPPER, Terminal
+
+EDIT = ("functions", "edit", "count_vowels")
+MCP = ("mcp", "add", "x")
+EXCLUDED = [
+    ((*EDIT, "--old", "letter"), "--old and --new belong together."),
+    ((*EDIT, "--new", "letter"), "--old and --new belong together."),
+    ((*EDIT, "--reason", "why"), "takes no --reason"),
+    ((*EDIT, "--old", "letter", "--new", "sign", "--file", "gone.py"), "--old and --file exclude each other."),
+    (("functions", "create", "shout", "mine.py", "--file", "mine.py"), "FILE and --file exclude each other."),
+    (("functions", "tend", "--apply", "--undo"), "--apply and --undo exclude each other."),
+    (("functions", "check", "mine.py", "--strict", "--policy", "human"), "--strict and --policy human exclude"),
+    (("functions", "check", "mine.py", "--sarif", "--json"), "--json and --sarif exclude each other."),
+    (("functions", "audit", "--sarif", "--json"), "--json and --sarif exclude each other."),
+    ((*MCP, "--read", "a", "https://localhost:1/mcp"), "takes neither read nor write"),
+    ((*MCP, "--write", "a", "https://localhost:1/mcp"), "takes neither read nor write"),
+    ((*MCP, "--bearer", "API", "true"), "a command gets no bearer"),
+    (("run", "--first", "--greet", "--message", "hi"), "--first and --greet exclude each other."),
+    (("agents", "watch", "--seconds", "nan"), "nan"),
+    (("agents", "watch", "--seconds", "-1"), "-1"),
+]
+
+
+def test_what_would_be_ignored_is_refused(grown: Path) -> None:
+    (grown / "mine.py").write_text(COUNT_VOWELS)
+    wrong = {}
+    for words, says in EXCLUDED:
+        done = knapper(*words, cwd=grown, environment={"EDITOR": "true"})
+        if done.returncode != 2 or says not in done.stdout + done.stderr:
+            wrong[" ".join(words)] = (done.returncode, done.stdout[-200:], done.stderr[-300:])
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_question_that_cannot_be_seen_is_not_asked_and_a_no_is_a_document(tmp_path: Path) -> None:
+    with scripted([Say("Hi.")]) as model:
+        assert knapper("run", *flags(model), "--message", "hi", cwd=tmp_path).returncode == 0
+    delete = " ".join([*KNAPPER, "agents", "delete", "main"])
+    around = {"PYTHONPATH": HERE}
+
+    unseen = Terminal(["bash", "-c", f"{delete} 2> errors"], cwd=tmp_path, environment=around)
+    try:
+        assert unseen.exit_code() == 2
+        assert "There is no terminal for the question." in (tmp_path / "errors").read_text()
+    finally:
+        unseen.close()
+
+    declined = Terminal(["bash", "-c", f"{delete} --json > answer"], cwd=tmp_path, environment=around)
+    try:
+        declined.wait_for("Delete main with all that it remembers?")
+        declined.line("n")
+        assert declined.exit_code() == 1
+        error = json.loads((tmp_path / "answer").read_text())["error"]
+        assert (error["code"], error["message"]) == ("declined", "Nothing was deleted.")
+    finally:
+        declined.close()
+    assert "main" in knapper("agents", "list", cwd=tmp_path).stdout
