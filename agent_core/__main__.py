@@ -12,6 +12,30 @@ from agent_core import __version__
 from agent_core.base.own_environment import enter
 
 
+class _Output(io.TextIOWrapper):
+    """A standard stream whose errors name it, as those of files do."""
+
+    def __init__(self, stream: io.TextIOWrapper, errors: str) -> None:
+        encoding, at_lines, at_once = stream.encoding, stream.line_buffering, stream.write_through
+        super().__init__(stream.detach(), encoding, errors, line_buffering=at_lines, write_through=at_once)
+
+    def write(self, text: str) -> int:
+        """Write a text, of which a failed write may leave nothing in the buffer."""
+        try:
+            return super().write(text)
+        except OSError as error:
+            error.filename = self.name
+            raise
+
+    def flush(self) -> None:
+        """Write what is in the buffer."""
+        try:
+            super().flush()
+        except OSError as error:
+            error.filename = self.name
+            raise
+
+
 def main() -> None:
     """Run the command line and exit with its exit code."""
     # Whoever starts a program without a standard stream means nothing by it; a file of ours must not get its number.
@@ -20,7 +44,9 @@ def main() -> None:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free, which is this one
             setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
     if isinstance(sys.stdout, io.TextIOWrapper):  # a character that the locale does not have becomes a question mark
-        sys.stdout.reconfigure(errors="replace")
+        sys.stdout = _Output(sys.stdout, "replace")
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr = _Output(sys.stderr, "backslashreplace")
     if isinstance(sys.stdin, io.TextIOWrapper):  # who reads a line that is not text in UTF-8 can say so
         sys.stdin.reconfigure(errors="surrogateescape")
     if sys.argv[1:] == ["--version"]:

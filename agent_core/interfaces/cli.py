@@ -205,20 +205,23 @@ def _options(command: click.Command) -> dict[str, click.Option]:
 
 
 def _report_failure(error: BaseException, *, as_json: bool, root: Path) -> int:
-    if isinstance(error, OSError) and _is_unwritable(sys.stdout) | _is_unwritable(sys.stderr):
+    if isinstance(error, OSError) and _is_unwritable(sys.stdout, error) | _is_unwritable(sys.stderr, error):
         if not isinstance(error, BrokenPipeError):  # no message for a reader that exited early, like `| head`
-            tell("output", f"The output cannot be written: {error.strerror}.", "", as_json=False)
+            try:
+                tell("output", f"The output cannot be written: {error.strerror}.", "", as_json=False)
+            except OSError as another:  # neither can the message
+                _is_unwritable(sys.stderr, another)
         return REFUSED
     if isinstance(error, KnapperError):
         return report(error, as_json=as_json)
     return report_crash(error, root, as_json=as_json)
 
 
-def _is_unwritable(stream: TextIO) -> bool:
+def _is_unwritable(stream: TextIO, error: OSError) -> bool:
     """Check whether output cannot be written. If so, discard it, so that the interpreter can exit."""
     try:
-        stream.flush()
-        if not machine.is_reader_gone(stream.fileno()):  # after a failed write, the lost data may have left the buffer
+        stream.flush()  # after a failed write, the lost data may have left the buffer; then the error names the stream
+        if error.filename != stream.name and not machine.is_reader_gone(stream.fileno()):
             return False
     except OSError:
         pass

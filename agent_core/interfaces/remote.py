@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from agent_core.access.grants import Approver, Question
 from agent_core.base import events
-from agent_core.base.errors import KnapperError, UsageError
+from agent_core.base.errors import KnapperError, UnknownName, UsageError
 from agent_core.base.own_environment import environment
 from agent_core.base.settings import TOKEN
 
@@ -30,7 +30,7 @@ from .ui import JsonLines, Listener, PlainText, Voice
 
 _OWN: Final = ("retry", "pop", "new", "help", "exit")
 _MOST_TRIES: Final = 12  # for one command: each try adds one text or a yes
-_BAD_REQUEST: Final = (400, 404)
+_BAD_REQUEST: Final = 400
 
 
 @asynccontextmanager
@@ -38,15 +38,19 @@ async def connected(context: CliContext) -> AsyncIterator[Client]:
     """Provide a client of the named server, with the token from the option or the environment.
 
     Raises:
-        UsageError: the server rejected a request as invalid.
+        UsageError: this is no address, or the server rejected a request as invalid.
     """
+    if not context.server.startswith(("http://", "https://")):
+        raise UsageError(f"{context.server} is no address of a server.", fix="Begin it with http:// or https://.")
     try:
         async with Client(HttpWire(context.server, context.token or environment().get(TOKEN, ""))) as client:
             yield client
     except ApiRefusal as error:
-        if error.status not in _BAD_REQUEST:
+        if error.status != _BAD_REQUEST and error.code != UnknownName.code:
             raise
-        raise UsageError(error.message, fix=error.fix) from error
+        misused = UsageError(error.message, fix=error.fix)
+        misused.code = error.code
+        raise misused from error
 
 
 def run_command(context: CliContext, words: Sequence[str]) -> int:

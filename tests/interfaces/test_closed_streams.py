@@ -28,21 +28,40 @@ def shell(command: str, cwd: Path, *arguments: str) -> subprocess.CompletedProce
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("command", "code", "says"),
-    sampled(
-        [
-            pytest.param("KNAPPER run FLAGS <&-", 0, "", id="no-input"),
-            pytest.param("KNAPPER run FLAGS --message - <&-", 2, "The message is empty.", id="no-message"),
-            pytest.param("KNAPPER run FLAGS --message hi >&-", 0, "1 step", id="no-output"),
-            pytest.param("KNAPPER run FLAGS --message hi 2>&-", 0, "", id="no-talk"),
-            pytest.param("KNAPPER run FLAGS --message hi <&- >&- 2>&-", 0, "", id="nothing"),
-            pytest.param("KNAPPER --version >&-", 0, "", id="version"),
-            pytest.param("KNAPPER run FLAGS --message hi > /dev/full", 1, "cannot be written: No space", id="full"),
-            pytest.param("KNAPPER run FLAGS --message hi 2> /dev/full", 1, "", id="talk-full"),
-            pytest.param("KNAPPER functions list --json > /dev/full", 1, "cannot be written: No space", id="json-full"),
-            pytest.param("KNAPPER --help > /dev/full", 1, "cannot be written: No space", id="help-full"),
-        ],
-        3,
-    ),
+    [
+        *sampled(
+            [
+                pytest.param("KNAPPER run FLAGS <&-", 0, "", id="no-input"),
+                pytest.param("KNAPPER run FLAGS --message - <&-", 2, "The message is empty.", id="no-message"),
+                pytest.param("KNAPPER run FLAGS --message hi >&-", 0, "1 step", id="no-output"),
+                pytest.param("KNAPPER run FLAGS --message hi 2>&-", 0, "", id="no-talk"),
+                pytest.param("KNAPPER run FLAGS --message hi <&- >&- 2>&-", 0, "", id="nothing"),
+                pytest.param("KNAPPER --version >&-", 0, "", id="version"),
+                pytest.param("KNAPPER run FLAGS --message hi > /dev/full", 1, "cannot be written: No space", id="full"),
+                pytest.param("KNAPPER run FLAGS --message hi 2> /dev/full", 1, "", id="talk-full"),
+                pytest.param(
+                    "KNAPPER functions list --json > /dev/full", 1, "cannot be written: No space", id="json-full"
+                ),
+                pytest.param("KNAPPER --help > /dev/full", 1, "cannot be written: No space", id="help-full"),
+            ],
+            3,
+        ),
+        pytest.param(  # more than a buffer holds
+            "KNAPPER init && KNAPPER functions list --json > /dev/full",
+            1,
+            "cannot be written: No space",
+            id="starters-full",
+        ),
+        pytest.param(
+            "KNAPPER init && KNAPPER functions list --json > /dev/full 2>&1", 1, "", id="starters-and-talk-full"
+        ),
+        pytest.param(
+            "PYTHONUNBUFFERED=1 KNAPPER functions list --json > /dev/full",
+            1,
+            "cannot be written: No space",
+            id="unbuffered-full",
+        ),
+    ],
 )
 def test_a_stream_that_cannot_be_used_ends_in_no_crash(tmp_path: Path, command: str, code: int, says: str) -> None:
     with scripted([Repeat(Say("Fine. " * 3000))]) as model:

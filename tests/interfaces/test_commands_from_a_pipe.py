@@ -76,6 +76,14 @@ def typed(table: dict[str, list[str]]) -> list[str]:
     return [f"/{name} {words}".strip() for name, each in table.items() for words in each]
 
 
+def test_a_word_that_a_command_does_not_know_is_refused(grown: Path) -> None:
+    lines = [f"/pending {NAME} dropp", f"/pending {NAME} drop it", f"/grants {NAME} revok"]
+    with scripted([]) as model:
+        done = knapper("run", *flags(model), "-y", cwd=grown, given="\n".join([*lines, ""]))
+    told = done.stdout + done.stderr
+    assert (done.returncode, told.count(" cannot ")) == (1, len(lines)), told
+
+
 def test_a_pipe_has_shown_what_it_asks_for(grown: Path) -> None:
     assert {entry.name for entry in ENTRIES} == SHOWS.keys() | DOES_MORE.keys()
     with scripted([Say("Hi.")]) as model:

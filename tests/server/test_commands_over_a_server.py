@@ -59,7 +59,8 @@ async def elsewhere(served: Serve, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 async def test_commands_do_their_work_where_the_workspace_is(elsewhere: OpenElsewhere) -> None:
-    shell = await elsewhere([])
+    shell = await elsewhere([Say("Hello.")])
+    await shell.runs("run", "--message", "Hi")
     (shell.folder / "mine.txt").write_text(VOWELS)
     assert "count_vowels" in await shell.runs("functions", "create", "count_vowels", "--file=mine.txt")
     assert (shell.server.workspace.root / "functions" / "grown.py").exists()
@@ -73,7 +74,8 @@ async def test_commands_do_their_work_where_the_workspace_is(elsewhere: OpenElse
 
 
 async def test_what_cannot_be_done_there_is_told_in_a_sentence(elsewhere: OpenElsewhere) -> None:
-    shell = await elsewhere([])
+    shell = await elsewhere([Say("Hello.")])
+    await shell.runs("run", "--message", "Hi")
     assert "does not work over a server" in await shell.runs("doctor", code=2)
     assert "does not work over a server" in await shell.runs("functions", "packages", code=2)
     assert "does not work over a server" in await shell.runs("tokens", "list", code=2)
@@ -86,6 +88,34 @@ async def test_what_cannot_be_done_there_is_told_in_a_sentence(elsewhere: OpenEl
     assert "scope `edit`" in await shell.runs("functions", "delete", "f", token=reader, code=1)
     refused = json.loads(await shell.runs("functions", "list", "--json", token="tw_wrong", code=1))
     assert refused["error"]["code"]
+
+
+async def test_an_error_has_the_code_and_the_exit_code_that_it_has_in_the_shell(elsewhere: OpenElsewhere) -> None:
+    shell = await elsewhere([])
+    assert (await shell.server.client.post("/api/v1/agents", json={"name": "ada"})).is_success
+    many = "9" * 23
+    refused = {
+        ("functions", "show", "nothing"): ("not-found", 2),
+        ("functions", "show"): ("usage", 2),
+        ("functions", "show", "a", "--nothing"): ("usage", 2),
+        ("calls", "show", many): ("usage", 2),
+        ("memory", "search", "x"): ("no-agent", 1),
+        ("memory", "undo", "human"): ("no-agent", 1),
+        ("memory", "search", "x", "--agent", "nobody"): ("no-agent", 1),
+        ("agents", "show", "nobody"): ("no-agent", 1),
+    }
+    for words, (says, code) in refused.items():
+        there = json.loads(await shell.runs(*words, "--json", code=code))["error"]
+        here = await asyncio.to_thread(knapper, *words, "--json", cwd=shell.server.workspace.root)
+        assert (there["code"], here.returncode) == (says, code), (words, there, here)
+        assert json.loads(here.stdout)["error"] == there, words
+    assert not await shell.server.workspace.store.has_agent("main")  # a command that only reads creates none
+    for words in (["calls", "show", many], ["functions", "list", "-C", "/etc"]):
+        answer = await shell.server.client.post("/api/v1/commands", json={"words": words})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "usage"), answer.text
+    for url in ("notaurl", "ftp://x"):
+        wrong = await asyncio.to_thread(knapper, "--server", url, "agents", "list", cwd=shell.folder)
+        assert (wrong.returncode, "http://" in wrong.stderr, "running?" in wrong.stderr) == (2, True, False), wrong
 
 
 async def test_agents_are_paused_and_deleted_where_they_are_at_work(elsewhere: OpenElsewhere) -> None:

@@ -11,6 +11,7 @@ from agent_core.base.json_form import to_json
 from agent_core.functions.debug import Debugger
 from agent_core.runtime.agent import Agent
 from agent_core.storage import CallOwners
+from agent_core.workspace.portable import NoAgent
 
 from ..commands.verb import Door
 from ..slash_catalog import verb_of
@@ -60,10 +61,11 @@ class ServerDoor(Door):
         return nullcontext(self._rooms.state)
 
     async def known(self, name: str) -> str:
-        """Return the name of an existing agent."""
+        """Return the name of an agent that was talked to, as in the shell."""
         name = name or self.agent_name or self.workspace.settings.agent
-        if not await self.workspace.can_be_talked_to(name):
-            raise NotThere(f"There is no agent `{name[:80]}`.", fix="Type: knapper agents list")
+        state = self._rooms.state
+        if not (await state.store.has_agent(name) and await self.workspace.can_be_talked_to(name)):
+            raise NoAgent(name[:80], await state.moves.names())
         return name
 
     async def agent(self, name: str) -> Agent:
