@@ -110,7 +110,7 @@ async def test_an_error_has_the_code_and_the_exit_code_that_it_has_in_the_shell(
         assert (there["code"], here.returncode) == (says, code), (words, there, here)
         assert json.loads(here.stdout)["error"] == there, words
     assert not await shell.server.workspace.store.has_agent("main")  # a command that only reads creates none
-    for words in (["calls", "show", many], ["functions", "list", "-C", "/etc"]):
+    for words in (("calls", "show", many), ("functions", "list", "-C", "/etc")):
         answer = await shell.server.client.post("/api/v1/commands", json={"words": words})
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "usage"), answer.text
     for url in ("notaurl", "ftp://x"):
