@@ -270,16 +270,6 @@ def forget_signal(number: signal.Signals) -> None:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
-def is_reader_gone(stream: int) -> bool:
-    """Return whether a pipe's reader is gone; on Windows only a write reveals that."""
-    if sys.platform == "win32":
-        return False
-    else:  # noqa: RET505 - as above
-        poll = select.poll()
-        poll.register(stream, select.POLLOUT)
-        return any(event & select.POLLERR for _, event in poll.poll(0))
-
-
 def has_input(terminal: int) -> bool:
     """Return whether terminal input waits to be read; on Windows, whether a key was pressed in the console."""
     if sys.platform == "win32":

@@ -15,7 +15,6 @@ from typing import Any, TextIO
 import click
 
 from agent_core import __version__
-from agent_core.base import machine
 from agent_core.base.errors import KnapperError
 from agent_core.base.old_name import tell_of_variables
 from agent_core.base.untrusted import shorten, whole_characters
@@ -221,7 +220,7 @@ def _is_unwritable(stream: TextIO, error: OSError) -> bool:
     """Check whether output cannot be written. If so, discard it, so that the interpreter can exit."""
     try:
         stream.flush()  # after a failed write, the lost data may have left the buffer; then the error names the stream
-        if error.filename != stream.name and not machine.is_reader_gone(stream.fileno()):
+        if error.filename != stream.name:
             return False
     except OSError:
         pass

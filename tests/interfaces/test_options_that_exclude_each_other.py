@@ -26,6 +26,7 @@ EXCLUDED = [
     (("run", "--first", "--greet", "--message", "hi"), "--first and --greet exclude each other."),
     (("agents", "watch", "--seconds", "nan"), "nan"),
     (("agents", "watch", "--seconds", "-1"), "-1"),
+    (("schema", "functions"), "is a directory"),
 ]
 
 

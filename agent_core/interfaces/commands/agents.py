@@ -243,7 +243,7 @@ async def tree(door: Door) -> Result:
 
 @slash("agents watch")
 @verb(agents, opens=Opens.NOTHING)
-@click.option("--seconds", type=SECONDS, default=None, help="End after so long; by default, with Ctrl-C.")
+@click.option("--seconds", type=SECONDS, metavar="S", default=None, help="End after so long; by default, with Ctrl-C.")
 async def watch(door: Door, seconds: float | None) -> Result:
     """Show the tree again whenever it changes."""
 

@@ -119,7 +119,9 @@ def _mark(good: bool) -> Span:  # noqa: FBT001  (its only argument)
 
 
 @click.command()
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.argument(
+    "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False)
+)
 @workspace_command
 def schema(context: CliContext, files: tuple[Path, ...]) -> int:
     """Show the schemas of the functions in FILES. Nothing is run, so types that need an import are left open."""
