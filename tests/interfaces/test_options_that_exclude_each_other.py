@@ -17,7 +17,6 @@ EXCLUDED = [
     ((*EDIT, "--old", "letter", "--new", "sign", "--file", "gone.py"), "--old and --file exclude each other."),
     (("functions", "create", "shout", "mine.py", "--file", "mine.py"), "FILE and --file exclude each other."),
     (("functions", "tend", "--apply", "--undo"), "--apply and --undo exclude each other."),
-    (("functions", "check", "mine.py", "--strict", "--policy", "human"), "--strict and --policy human exclude"),
     (("functions", "check", "mine.py", "--sarif", "--json"), "--json and --sarif exclude each other."),
     (("functions", "audit", "--sarif", "--json"), "--json and --sarif exclude each other."),
     ((*MCP, "--read", "a", "https://localhost:1/mcp"), "takes neither read nor write"),

@@ -73,7 +73,6 @@ def check(context: CliContext, **options: Any) -> int:  # Any: the options above
     from ..shell_door import with_any_workspace
 
     at_most_one({"--json": context.as_json, "--sarif": options["sarif"]})
-    at_most_one({"--strict": options["strict"], f"--policy {options['policy']}": options["policy"] != "agent"})
     single = len(options["paths"]) == 1 and options["paths"][0].suffix == ".py"
     if (options["name"] or options["module"]) and not single:
         raise UsageError("--name and --module are for one .py file.", fix="Leave them out, or name one file.")
