@@ -110,8 +110,8 @@ async def test_an_error_has_the_code_and_the_exit_code_that_it_has_in_the_shell(
         assert (there["code"], here.returncode) == (says, code), (words, there, here)
         assert json.loads(here.stdout)["error"] == there, words
     assert not await shell.server.workspace.store.has_agent("main")  # a command that only reads creates none
-    for words in (("calls", "show", many), ("functions", "list", "-C", "/etc")):
-        answer = await shell.server.client.post("/api/v1/commands", json={"words": words})
+    for line in (["calls", "show", many], ["functions", "list", "-C", "/etc"]):
+        answer = await shell.server.client.post("/api/v1/commands", json={"words": line})
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "usage"), answer.text
     for url in ("notaurl", "ftp://x"):
         wrong = await asyncio.to_thread(knapper, "--server", url, "agents", "list", cwd=shell.folder)

@@ -31,6 +31,7 @@ async def willing(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandbox
     """A server whose model answers every request."""
     with scripted([Repeat(Say("done"))]) as model:
         async with server(tmp_path_factory.mktemp("willing"), model, one_sandbox) as started:
+            await started.said("Hi.")  # so that there is an agent to search
             yield started
 
 
