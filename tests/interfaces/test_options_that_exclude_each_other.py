@@ -10,6 +10,7 @@ from tests.kit.terminal import KNAPPER, Terminal
 
 EDIT = ("functions", "edit", "count_vowels")
 MCP = ("mcp", "add", "x")
+UNUSED_BY_A_URL = (("--read", "a"), ("--write", "a"), ("--unconfined",))
 EXCLUDED = [
     ((*EDIT, "--old", "letter"), "--old and --new belong together."),
     ((*EDIT, "--new", "letter"), "--old and --new belong together."),
@@ -19,9 +20,8 @@ EXCLUDED = [
     (("functions", "tend", "--apply", "--undo"), "--apply and --undo exclude each other."),
     (("functions", "check", "mine.py", "--sarif", "--json"), "--json and --sarif exclude each other."),
     (("functions", "audit", "--sarif", "--json"), "--json and --sarif exclude each other."),
-    ((*MCP, "--read", "a", "https://localhost:1/mcp"), "takes neither read nor write"),
-    ((*MCP, "--write", "a", "https://localhost:1/mcp"), "takes neither read nor write"),
-    ((*MCP, "--bearer", "API", "true"), "a command gets no bearer"),
+    *(((*MCP, *more, "https://localhost:1/mcp"), "is not confined") for more in UNUSED_BY_A_URL),
+    ((*MCP, "--bearer", "API", "true"), "A command gets no bearer token."),
     (("run", "--first", "--greet", "--message", "hi"), "--first and --greet exclude each other."),
     (("agents", "watch", "--seconds", "nan"), "nan"),
     (("agents", "watch", "--seconds", "-1"), "-1"),

@@ -72,7 +72,12 @@ async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) ->
 
     is_url = len(target) == 1 and "://" in target[0]
     where = {"url": target[0]} if is_url else {"command": target}
-    is_confined = not (options.pop("unconfined") or is_url)
+    is_unconfined = options.pop("unconfined")
+    if is_url and (is_unconfined or options["read"] or options["write"]):
+        raise UsageError("A server at a URL is not confined.", fix="Leave out --read, --write and --unconfined.")
+    if options["bearer"] and not is_url:
+        raise UsageError("A command gets no bearer token.", fix="Give it secrets as variables: --secret NAME")
+    is_confined = not (is_unconfined or is_url)
     options |= {access: [str(Path.cwd() / path) for path in options[access]] for access in ("read", "write")}
     try:
         entry = ServerEntry(**where, confined=is_confined, **options)
