@@ -12,7 +12,7 @@ from agent_core import __version__
 from agent_core.base.own_environment import enter
 
 
-class _Output(io.TextIOWrapper):
+class _NamedStream(io.TextIOWrapper):
     """A standard stream whose errors name it, as those of files do."""
 
     def __init__(self, stream: io.TextIOWrapper, errors: str) -> None:
@@ -44,9 +44,11 @@ def main() -> None:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free, which is this one
             setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
     if isinstance(sys.stdout, io.TextIOWrapper):  # a character that the locale does not have becomes a question mark
-        sys.stdout = _Output(sys.stdout, "replace")
+        sys.stdout = _NamedStream(sys.stdout, "replace")
+        setattr(sys, "__stdout__", sys.stdout)  # noqa: B010 - final for type checkers; the terminal's size is asked there
     if isinstance(sys.stderr, io.TextIOWrapper):
-        sys.stderr = _Output(sys.stderr, "backslashreplace")
+        sys.stderr = _NamedStream(sys.stderr, "backslashreplace")
+        setattr(sys, "__stderr__", sys.stderr)  # noqa: B010 - as above
     if isinstance(sys.stdin, io.TextIOWrapper):  # who reads a line that is not text in UTF-8 can say so
         sys.stdin.reconfigure(errors="surrogateescape")
     if sys.argv[1:] == ["--version"]:

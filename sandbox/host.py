@@ -369,7 +369,7 @@ class AttemptSeries:
             try:
                 end = await self._load_into(session.conversation, data, serve)
             except ProtocolError as error:
-                end = session.stopped(error)
+                end = session.stop_for(error)
         self._room -= session.conversation.heard
         if not self._waiting or self._room <= 0:
             return

@@ -351,8 +351,8 @@ def read_typed(terminal: int) -> bytes:
             own = os.open(os.ttyname(terminal), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
         except OSError:  # a terminal from outside a container has no name here
             own = os.dup(terminal)
-        termios.tcsetattr(terminal, termios.TCSANOW, at_once)
         try:
+            termios.tcsetattr(terminal, termios.TCSANOW, at_once)
             while piece := os.read(own, 4096):
                 typed += piece
         except BlockingIOError:  # nothing is left

@@ -220,7 +220,7 @@ def _is_unwritable(stream: TextIO, error: OSError) -> bool:
     """Check whether output cannot be written. If so, discard it, so that the interpreter can exit."""
     try:
         stream.flush()  # after a failed write, the lost data may have left the buffer; then the error names the stream
-        if error.filename != stream.name:
+        if error.filename is None or error.filename != getattr(stream, "name", None):
             return False
     except OSError:
         pass

@@ -114,13 +114,13 @@ def workspace_command(
     @functools.wraps(command)
     def prepared(as_json: bool, root: Path | None, **options: Any) -> int | None:  # noqa: FBT001  (click passes it)
         current = click.get_current_context()
-        above = ChainMap({}, *(context.params for context in _groups(current)))
+        above = ChainMap({}, *map(_given, _groups(current)))
         if (has_debug and options.pop("debug")) or above.get("debug"):
             start_debugging()
         root, as_json = root or above.get("root"), as_json or bool(above.get("as_json"))
         server, token = above.get("server"), above.get("token") or ""
         if server == "" or (server is None and token) or (server and root):
-            raise UsageError("--server takes an address, --token only goes with it, and -C does not.")
+            raise UsageError("--server needs an address; --token needs --server, and -C excludes it.")
         if server and not over_server:
             name = current.command_path
             raise UsageError(f"`{name}` does not work over a server.", fix="Run it where the workspace is.")
@@ -132,6 +132,11 @@ def workspace_command(
         return command(CliContext(root or Path(), as_json, server or "", token), **options)
 
     return prepared
+
+
+def _given(context: click.Context) -> dict[str, Any]:  # Any: as in click
+    """Return the options that were given to a group: those that were not do not hide the ones further out."""
+    return {name: value for name, value in context.params.items() if value is not None and value is not False}
 
 
 def _groups(context: click.Context) -> Iterator[click.Context]:

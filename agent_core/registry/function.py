@@ -8,10 +8,11 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from agent_core.base.matching.wildcard import Wildcard
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import one_line, visible
 from sandbox.wire.lines import bare_lines
@@ -218,6 +219,15 @@ def signature(function: "Function", seen: str = "") -> str:
 def first_sentence(description: str) -> str:
     """Return the first sentence of a description."""
     return " ".join(_SENTENCE.split(description.strip(), 1)[0].split())
+
+
+def fits(patterns: Iterable[str], function: "Function") -> bool:
+    """Check whether one of the patterns names a function: `slug`, `text.slug`, `text.*`, `count_*`."""
+    names = (function.name, f"{function.module}.{function.name}")
+    return any(_wildcard(pattern).fits(name) for pattern in patterns for name in names)
+
+
+_wildcard: Final = lru_cache(maxsize=256)(Wildcard)
 
 
 def line_of(function: "Function", seen: str = "") -> str:

@@ -17,9 +17,9 @@ from agent_core.base.untrusted import one_line, whole_characters
 from agent_core.context import History, PageReader, RequestPrompt, claim, resume
 from agent_core.context import pop as pop_turn
 from agent_core.functions.service import Author, FunctionService, StaleView
+from agent_core.registry.function import fits
 from agent_core.storage import FROM_USER, SUMMARY, Plan, Post, Store
 
-from .colleagues import fits
 from .entries import AFTER, messages_of, receipt_in
 from .message_protocol import is_readable
 from .session import GO_ON, SENT, AgentSession, settle

@@ -4,23 +4,22 @@ A question ends the turn, which is parked: nothing stays in memory. The answer, 
 event that begins the turn that continues it. A model reads other agents' messages as theirs, never as the user's.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from agent_core.base.errors import UsageError
 from agent_core.base.limits import NAMES, SpendingLimits
 from agent_core.base.matching import did_you_mean
-from agent_core.base.matching.wildcard import Wildcard
 from agent_core.base.receipt import Receipt
 from agent_core.base.untrusted import one_line
+from agent_core.registry.function import fits
 from agent_core.storage import Amounts, Entry, Plan, SendMessage, Store
 
 if TYPE_CHECKING:
     from agent_core.base.clock import Clock
     from agent_core.base.settings import RunnerSettings
-    from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
 
     from .turn import Turn
@@ -227,15 +226,6 @@ class FunctionSight:
             self._last = (snapshot, (patterns, own), seen)
             return seen
         return self._last[2]
-
-
-def fits(patterns: Iterable[str], function: "Function") -> bool:
-    """Check whether one of the patterns names a function: `slug`, `text.slug`, `text.*`, `count_*`."""
-    names = (function.name, f"{function.module}.{function.name}")
-    return any(_wildcard(pattern).fits(name) for pattern in patterns for name in names)
-
-
-_wildcard: Final = lru_cache(maxsize=256)(Wildcard)
 
 
 _IDENTITY: Final = (

@@ -31,12 +31,12 @@ from agent_core.functions.worker_api import TRIES, WorkerApi
 from agent_core.memory.blocks import Alias
 from agent_core.memory.function_api import FunctionMemoryApi
 from agent_core.registry.arguments import renamed
+from agent_core.registry.function import fits
 from agent_core.storage import Entry, StateConflict
 from agent_core.storage.agent_store import HELPER_RUN
 from sandbox import Failure, Raised, Refused, Returned
 
 from .call_record import MOST_CHARS, CallRecord, Done
-from .colleagues import fits
 from .entries import call_started, unwrapped
 from .turn import Interrupted as StopRequested
 from .turn import Turn

@@ -478,7 +478,7 @@ class AgentLoop:
             if self.model_session.models.mode == "constrained":
                 likely = [snapshot.functions[name] for name in needed]
                 needed = await self.model_session.announced(asked, likely, snapshot)
-            measured = [name for name in needed if name in drawn.names & known]
+            measured = [name for name in needed if name in drawn.names and name in known]
             rows = tuple((name, snapshot.functions[name].body_hash, name in drawn.masked) for name in measured)
             if rows:
                 await turn.store.apply([SaveExposures(turn.id, turn.model, rows, needed[0], drawn.turn)])

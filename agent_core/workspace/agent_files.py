@@ -52,7 +52,9 @@ RESERVED: Final = frozenset(
 )
 """Reserved names, which a model's text could confuse with others: no agent, helper or group can have them."""
 _AT_LINE: Final = re.compile(r"\(at line (\d+), column \d+\)")
-_IN_QUOTES: Final = re.compile(r"""["'](?:function |[\w.]+\.)?(\w+)["']""")  # `slug`, `text.slug`, `function slug`
+_IN_QUOTES: Final = re.compile(
+    r"""["'](?:function )?([\w.*?]+)["']"""
+)  # `slug`, `text.slug`, `text.*`, `function slug`
 _ALL: Final = ""  # in place of a name: a problem of the folder
 
 
@@ -297,8 +299,8 @@ def stamps_of(folder: Path) -> Mapping[str, Stamp]:
     return stamps
 
 
-def named_in(root: Path) -> Mapping[str, str]:
-    """Return each name that a file of an agent, group or helper has in quotes, with the path of one such file.
+def patterns_in_files(root: Path) -> Mapping[str, str]:
+    """Return each name or pattern that a file of an agent, group or helper has in quotes, with the path of such a file.
 
     A file that is not valid counts, because its last valid version is in force.
 

@@ -13,7 +13,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import CallReport
 from agent_core.memory import words
 from agent_core.registry.arguments import read as read_arguments
-from agent_core.runtime.colleagues import fits
+from agent_core.registry.function import fits
 from agent_core.runtime.dispatch import GIVE
 
 from .agent_files import MOST_PROBLEMS, RESERVED

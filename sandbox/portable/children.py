@@ -117,7 +117,7 @@ class InstanceWorker:
                 await self._waiting
             finally:
                 self._waiting = None
-        return self._taken(self._frames)
+        return self._take_out(self._frames)
 
     async def send(self, data: bytes) -> None:
         """Send one packed frame. Raise ConnectionError if the child has died."""
@@ -128,7 +128,7 @@ class InstanceWorker:
 
     def read_output(self) -> bytes | None:
         """Return the printed output so far, or None if there is none now."""
-        return self._taken(self._output) or None
+        return self._take_out(self._output) or None
 
     def listen(self, heard: Callable[[], None] | None) -> None:
         """Call `heard` whenever there is output; None removes the callback."""
@@ -177,9 +177,9 @@ class InstanceWorker:
 
     def drop_ready(self) -> None:
         """Drop the frames of an instance that is replaced before it had a job."""
-        self._taken(self._frames)
+        self._take_out(self._frames)
 
-    def _taken(self, queue: bytearray) -> bytes:
+    def _take_out(self, queue: bytearray) -> bytes:
         data = bytes(queue)
         queue.clear()
         self.child.resume_reading()

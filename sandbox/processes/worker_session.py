@@ -113,9 +113,9 @@ class WorkerSession:
                 raise
             return Late()
         except ProtocolError as error:
-            return self.stopped(error)
+            return self.stop_for(error)
 
-    def stopped(self, error: ProtocolError) -> str:
+    def stop_for(self, error: ProtocolError) -> str:
         """Have the worker killed at the end for a violation of the protocol, and return the reason."""
         self._is_stopped = True
         return f"the worker was stopped, because {error}"

@@ -38,9 +38,9 @@ def test_options_that_would_do_nothing_are_refused(kept: Path) -> None:
         ((*edit, "--section", "--version", "1"), "Omit --section."),
         ((*forget, "heron", "--agent", "main", "--dry-run"), "in all agents"),
         ((*forget, "--turn", "last", "--word", "--dry-run"), "--word and --exact"),
-        (("--server", "", "agents", "list"), "--server takes an address"),
-        (("--token", "t", "agents", "list"), "--token only goes with it"),
-        (("--server", "http://127.0.0.1:9", "-C", ".", "agents", "list"), "-C does not"),
+        (("--server", "", "agents", "list"), "--server needs an address"),
+        (("--token", "t", "agents", "list"), "--token needs --server"),
+        (("--server", "http://127.0.0.1:9", "-C", ".", "agents", "list"), "-C excludes it"),
         (("-C", "", "agents", "list"), "The name of a folder is empty."),
         (("mcp", "--grow", "list"), "--grow belongs to `knapper mcp` alone"),
     ):
@@ -56,6 +56,9 @@ def test_a_workspace_that_a_group_of_commands_names_is_the_one(kept: Path, tmp_p
     assert knapper("mcp", "-C", str(other), "remove", "clock", cwd=kept).returncode == 0
     assert ("clock" in (kept / "mcp.toml").read_text(), "clock" in (other / "mcp.toml").read_text()) == (True, False)
     assert json.loads(knapper("mcp", "--json", "list", cwd=kept).stdout)
+    assert json.loads(knapper("--json", "-C", str(kept), "mcp", "list", cwd=other).stdout)["servers"]
+    assert knapper("-C", str(kept), "mcp", "remove", "clock", cwd=other).returncode == 0
+    assert "clock" not in (kept / "mcp.toml").read_text()
 
 
 async def test_memory_is_shown_and_searched_without_a_lock(kept: Path) -> None:

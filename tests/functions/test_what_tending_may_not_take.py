@@ -1,4 +1,4 @@
-"""What `knapper functions tend` leaves: what others name, what a call on record contradicts, and what was undone."""
+"""Limits of `knapper functions tend`: others name a function, a recorded call contradicts, or a person undid it."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a function changes in a folder that was granted to it: the same at each level, by the kernel or by the host."""
+"""Changes that a function makes in a granted folder: alike at each level, by the kernel or by the host."""
 
 import ctypes
 import os

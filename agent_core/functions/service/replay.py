@@ -179,7 +179,7 @@ class Replays:
             work = FunctionCall(tried, arguments)
             return await sandbox.run(Job(snapshot.modules, snapshot.functions[tried].module, work, sandbox.limits))
 
-        replaced = await self._replaced() if version == NOW else ()
+        replaced = await self._replaced_functions() if version == NOW else ()
         heard = ReplayedRequests(row.data["heard"], watch, snapshot, replaced, (tried, attempt) if tried else None)
         try:
             with watch.over(name, snapshot) as around:
@@ -238,7 +238,7 @@ class Replays:
     async def _versions(self, function: str) -> tuple[history.Version, ...]:
         return await asyncio.to_thread(history.versions, await self._store.function_history(function), function)
 
-    async def _replaced(self) -> frozenset[str]:
+    async def _replaced_functions(self) -> frozenset[str]:
         """Return the functions that tending deleted because another one does what they did."""
         there, rows = self._registry.snapshot().functions, await self._store.tended()
         return frozenset(row.function for row in rows if not (row.after or row.undone or row.function in there))

@@ -24,7 +24,7 @@ from agent_core.base.matching import diff_lines
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place
 from agent_core.registry.depends import callers, importers
-from agent_core.registry.function import Function, first_sentence
+from agent_core.registry.function import Function, first_sentence, fits
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
@@ -369,18 +369,23 @@ class Tending:
                 return f"a person wrote or changed `{name}`"
         return ""
 
-    async def _why_needed(self, name: str, snapshot: Snapshot) -> str:
-        """Return why a function is not taken away: it, or what calls it, is left alone, or a file names it."""
-        if path := self.named().get(name):
-            return f"{path} names `{name}`"
+    async def _why_needed(self, name: str, snapshot: Snapshot, kept: str = "") -> str:
+        """Return why a function is not taken away: it, or what calls it, is left alone, or a file names it.
+
+        A pattern in a file counts if it does not fit the function that is `kept`; without one, names alone count.
+        """
+        for pattern, path in (await asyncio.to_thread(self.named)).items():
+            stays = fits([pattern], snapshot.functions[kept]) if kept else "*" in pattern or "?" in pattern
+            if fits([pattern], snapshot.functions[name]) and not stays:
+                return f"{path} names `{name}`"
         return await self._why_protected(name, *callers(name, snapshot))
 
     async def _merge(self, step: TendingStep) -> _Proven:
         """Prove that one of two functions can replace the other, which is deleted."""
         snapshot, left, kept = self.snapshot(), step.function, step.others[0]
-        left, kept = (kept, left) if await self._why_needed(left, snapshot) else (left, kept)
+        left, kept = (kept, left) if await self._why_needed(left, snapshot, kept) else (left, kept)
         step = replace(step, function=left, others=(kept,))
-        if why := await self._why_needed(left, snapshot):
+        if why := await self._why_needed(left, snapshot, kept):
             return _Proven(replace(step, why_not=why))
         if why := _mismatch(left, kept, snapshot):
             return _Proven(replace(step, why_not=why))

@@ -15,7 +15,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.late import LateModule
 
 from ..styled_lines import Line, columns, counted, line
-from .verb import BlockLabel, Door, OfAgent, Opens, Result, SourcePlace, slash, verb
+from .verb import BlockLabel, Door, OfAgent, Opens, Result, SourcePlace, at_most_one, slash, verb
 
 if TYPE_CHECKING:
     from agent_core.memory.source_catalog import SourceReport, Sources
@@ -84,8 +84,7 @@ async def edit(door: Door, label: BlockLabel, *, agent: OfAgent, **options: Any)
     """Change a block or a section. Give --value or --file, or use your editor; --limit and --description alone change
     only these.
     """
-    if options["value"] is not None and options["file"] is not None:
-        raise UsageError("--value and --file exclude each other.", fix="Give one of them.")
+    at_most_one({"--value": options["value"] is not None, "--file": options["file"] is not None})
     value = options["value"] if options["file"] is None else door.read(options["file"]).removesuffix("\n")
     about = {name: options[name] for name in ("limit", "description") if options[name] is not None}
     if options["section"] and (about or options["version"] is not None):
@@ -152,7 +151,8 @@ async def add(door: Door, label: BlockLabel, *, agent: OfAgent, **fields: Any) -
 async def share(door: Door, label: BlockLabel, *, agent: OfAgent, readers: str | None, writers: str | None) -> Result:
     """Share a block with other agents. They get it by `memory attach`, and see each other's changes.
 
-    --readers and --writers say which agents; without them, all. With --readers alone, only you and its owner change it.
+    --readers and --writers say which agents; without them, all. With --readers alone, of the agents only its
+    owner and writers named before change it.
     """
     blocks = (await door.agent(agent)).memory.blocks
     plan = blocks.share(label, manual_edits.HUMAN, _names(readers), _names(writers))

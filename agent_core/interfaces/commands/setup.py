@@ -305,6 +305,8 @@ def set_(context: CliContext, name: str) -> None:
     check_name(name)
     store = Secrets(_workspace(context))
     if sys.stdin.isatty():
+        if not sys.stderr.isatty():
+            raise UsageError("There is no terminal for the question.", fix="Give the value on standard input.")
         typed = ask_hidden(f"The value of {name} (not shown as you type):")
     else:
         try:
