@@ -607,7 +607,8 @@ _PLAIN_DUNDERS: Final = (
 _REACHING: Final = re.compile(
     rf"\b(globals|vars|eval|exec|(?<!\bre\.)compile|getattr|setattr|attrgetter|methodcaller|sys|inspect|importlib|gc|types|pickle"
     rf"|marshal|builtins|runpy|pkgutil|pydoc|unittest|mock|doctest|traceback|tb_frame|\w+_frame|_getframe|f_globals|f_back"
-    rf"|__(?!(?:{_PLAIN_DUNDERS})__)\w+__)\b"
+    rf"|Formatter|timeit|pdb|bdb|codeop|cProfile|__(?!(?:{_PLAIN_DUNDERS})__)\w+__"
+    rf"|(?:import|from)\s+(?:[\w.]+\s*,\s*)*(?:code|profile|trace))\b"
 )
 # Words by which a text may see its line numbers or its own source.
 _SEEING: Final = re.compile(
@@ -687,7 +688,10 @@ def _approved_statement(
         imports.append((module, ""))
     code = _code_of(own) if own else _code(node, text)
     is_inert = bool(binds) and _is_inert(node, known)
-    return ApprovedStatement(text, code, binds, statement.names, tuple(imports), is_inert=is_inert)
+    names = statement.names | statement.reads
+    if isinstance(node, ast.AnnAssign) or (isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript)):
+        names |= _in_text(node.value)  # an alias may have the name of a class in quotes
+    return ApprovedStatement(text, code, binds, names, tuple(imports), is_inert=is_inert)
 
 
 @lru_cache(maxsize=1024)

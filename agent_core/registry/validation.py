@@ -6,6 +6,7 @@ tried in 2ⁿ ways at depth n. The worker, which has its own time limit, checks 
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
 
 from agent_core.base.problem import Place, Problem
+from agent_core.base.untrusted import one_line
 from sandbox.wire.strict_json import Malformed, Strictness, read_json, read_next, with_plain_escapes
 
 from .typenames import Schema
@@ -80,6 +82,8 @@ def _too_much(schema: Any) -> str | None:
             return f"it has more than {_MOST_NODES} parts"
         if any(isinstance(node, dict) and not all(isinstance(key, str) for key in node) for node in level):
             return "a key is not text"
+        if odd := next((node for node in level if not isinstance(node, list | dict) and not _is_plain(node)), None):
+            return f"JSON has no {type(odd).__name__} like {one_line(repr(odd), 60)}"
         level = [
             inner
             for node in level
@@ -89,6 +93,11 @@ def _too_much(schema: Any) -> str | None:
         if not level:
             return None
     return f"it is more than {_DEEPEST} levels deep"
+
+
+def _is_plain(value: object) -> bool:
+    """Check whether JSON can hold a value without items."""
+    return value is None or type(value) in (str, int, bool) or (type(value) is float and math.isfinite(value))
 
 
 def schemas_in(schema: Any) -> Iterator[Schema]:

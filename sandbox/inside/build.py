@@ -256,6 +256,7 @@ def _fields(value: Any, fields: dict[str, Hint], required: Iterable[str], path: 
 
 
 def _dataclass(value: Any, hint: Hint, path: str) -> Any:
+    hint = origin_of(hint)  # of a generic one
     if isinstance(value, hint):
         return value
     fields = init_fields(hint)
@@ -266,10 +267,12 @@ def _dataclass(value: Any, hint: Hint, path: str) -> Any:
 
 
 def _typed_dict(value: Any, hint: Hint, path: str) -> Any:
+    hint = origin_of(hint)
     return _fields(value, of_class(hint), required_keys(hint), path)
 
 
 def _named_tuple(value: Any, hint: Hint, path: str) -> Any:
+    hint = origin_of(hint)
     hints = {name: of_class(hint).get(name, Any) for name in hint._fields}
     if not isinstance(value, dict):
         value = dict(zip(hint._fields, _items(value, "a list or an object", path), strict=False))

@@ -401,7 +401,8 @@ class _Writer:
             return {}
         origin, inner = origin_of(hint), typing.get_args(hint)
         if origin is typing.Literal:
-            return _enum_schema([each.value if isinstance(each, enum.Enum) else each for each in inner])
+            values = [each.value if isinstance(each, enum.Enum) and _default_keyword(each) else each for each in inner]
+            return _enum_schema([each.name if isinstance(each, enum.Enum) else each for each in values])
         if origin in (collections.abc.Callable, type):
             raise _Inexpressible(f"{words(hint)} cannot be written as JSON")
         try:

@@ -119,6 +119,46 @@ async def test_a_yes_lapses_with_what_it_names_and_says_so(here: Room) -> None:
     assert row.changed == "`first` itself is unchanged; `clean` of helping changed"
 
 
+QUOTED = '''from dataclasses import dataclass
+from typing import Union
+
+
+@dataclass
+class Query:
+    path: str
+
+    def __post_init__(self) -> None:
+        self.path = self.path.strip()
+
+
+Asked = Union["Query", None]
+
+
+def first(path: HINT) -> str:
+    """Read the first line of a file."""
+    return open(path if isinstance(path, str) else "data/1").readline()
+'''
+
+
+async def test_a_class_that_is_named_in_quotes_is_covered(here: Room) -> None:
+    for hint in ('"Query"', "Asked"):
+        text = QUOTED.replace("HINT", hint)
+        await granted(here, text)
+        newer = text.replace("self.path.strip()", "open(self.path).read()")
+        await here.save(newer, here.root / "functions" / "reading.py")
+        assert await asked_again(here) == "`first` itself is unchanged; `Query` of reading changed", hint
+
+
+async def test_modules_that_run_a_text_may_reach_every_neighbor(here: Room) -> None:
+    for line in ("import timeit", "from code import InteractiveInterpreter", "from string import Formatter"):
+        text = READER.replace(
+            '"""Read the first line of a file."""', f'"""Read the first line of a file."""\n    {line}'
+        )
+        await granted(here, text + NEIGHBOR.replace("math.floor(number)", "number"))
+        await here.save(text + NEIGHBOR.replace("math.floor(number)", "open"), here.root / "functions" / "reading.py")
+        assert "`other` of reading changed" in str(await asked_again(here)), line
+
+
 @pytest.mark.parametrize("newer", ["x", "web.reading"])
 async def test_a_function_that_moved_is_said_to_have_moved_and_to_be_unchanged(here: Room, newer: str) -> None:
     await granted(here)

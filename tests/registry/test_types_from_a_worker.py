@@ -1,11 +1,14 @@
 """The JSON Schema of each type that the text leaves open, as a worker derives it from the imported class."""
 
+import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
+from tests.kit.program import knapper
 from tests.kit.schemas import described
 from tests.registry.support import schema_of
 
@@ -186,3 +189,42 @@ def test_a_recursive_alias_with_a_type_of_pydantic_keeps_all_of_its_members() ->
         {"type": "object", "additionalProperties": inner},
         *others,
     ]
+
+
+GENERIC = '''from dataclasses import dataclass
+from typing import Generic, TypedDict, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass
+class Box(Generic[T]):
+    item: T
+
+
+class Pair(TypedDict, Generic[T]):
+    one: T
+
+
+def shown(box: Box[int], pair: Pair[str]) -> str:
+    """Show both."""
+    return f"{box.item} {pair['one']}"
+'''
+OF_BYTES = '''from typing import Literal
+
+
+def written(mode: Literal[b"r", "w"]) -> str:
+    """Show a mode."""
+    return repr(mode)
+'''
+
+
+def test_generic_classes_are_built_and_a_type_that_json_cannot_hold_costs_its_own_file_alone(tmp_path: Path) -> None:
+    assert knapper("init", ".", cwd=tmp_path).returncode == 0
+    (tmp_path / "functions" / "generic.py").write_text(GENERIC)
+    (tmp_path / "functions" / "of_bytes.py").write_text(OF_BYTES)
+    given = json.dumps({"box": {"item": 3}, "pair": {"one": "x"}})
+    called = knapper("functions", "call", "shown", "--args", given, cwd=tmp_path)
+    assert (called.returncode, "3 x" in called.stdout) == (0, True), called.stderr
+    listed = knapper("functions", "list", cwd=tmp_path)
+    assert (listed.returncode, "of_bytes.py:4 inexpressible-type" in listed.stdout) == (0, True), listed.stderr

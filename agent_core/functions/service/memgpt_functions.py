@@ -10,7 +10,7 @@ Any other use of the agent is a problem at its line, with a replacement. Text �
 """
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -107,7 +107,7 @@ def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
         return Adapted(text)
     lines, gone, edits, problems = lines_of(text), set[int](), list[_Edit](), list[Problem]()
     takers = [node for node in tree.body if isinstance(node, Definition) and _self_of(node) is not None]
-    for replaced, edit in (pair for node in takers if maps for pair in _translations(node)):
+    for replaced, edit in (pair for node in takers if maps for pair in _translations(node, lines)):
         gone |= {id(part) for part in ast.walk(replaced)}
         edits.append(edit)
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in gone}
@@ -154,23 +154,31 @@ def _span(node: ast.stmt | ast.expr | ast.arg) -> tuple[int, int, int, int]:
     return node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0
 
 
-def _translations(function: Definition) -> Iterator[tuple[ast.AST, _Edit]]:
+def _up_to_arguments(call: ast.Call, lines: Sequence[str]) -> tuple[int, int, int, int]:
+    """Return the place of a call up to its opening parenthesis; the argument may have more of them."""
+    line, at = call.func.end_lineno or call.lineno, call.func.end_col_offset or 0
+    while (opening := lines[line - 1].encode().find(b"(", at)) < 0:
+        line, at = line + 1, 0
+    return call.lineno, call.col_offset, line, opening + 1
+
+
+def _translations(function: Definition, lines: Sequence[str]) -> Iterator[tuple[ast.AST, _Edit]]:
     """Yield the edits that translate a function with `self`, each with the node that it replaces."""
     for inner in ast.walk(function):
         match inner:
             case ast.Expr(value=ast.Call(func=func, args=[argument], keywords=[]) as call) if _chain(func).removeprefix(
                 "interface."
             ) in _NOTES and not isinstance(argument, ast.Starred):
-                start = (call.lineno, call.col_offset, argument.lineno, argument.col_offset)
+                start = _up_to_arguments(call, lines)
                 said = f"`self.{_chain(func)}(…)` became a note of progress"
                 yield func, (*start, "self.progress(0, note=", said)
     match function.body:
-        case [*_, ast.Expr(value=ast.Call(func=func, args=[argument], keywords=[]) as call)] | [
-            *_, ast.Expr(value=ast.Call(func=func, args=[argument], keywords=[]) as call),
+        case [*_, ast.Expr(value=ast.Call(func=func, args=[_], keywords=[]) as call)] | [
+            *_, ast.Expr(value=ast.Call(func=func, args=[_], keywords=[]) as call),
             ast.Return(value=None | ast.Constant(value=None)),
         ] if _chain(func) == "interface.assistant_message":  # fmt: skip
             said = "`self.interface.assistant_message(…)` became the result, which the agent tells"
-            yield func, (call.lineno, call.col_offset, argument.lineno, argument.col_offset, "return (", said)
+            yield func, (*_up_to_arguments(call, lines), "return (", said)
             if isinstance(end := function.body[-1], ast.Return):
                 yield end, (*_span(end), "pass", "what it says is what it returns")
     name = _self_of(function)

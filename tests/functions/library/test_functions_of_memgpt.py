@@ -205,3 +205,15 @@ def test_of_a_function_that_is_here_already_it_is_told_which_parameters_differ()
     assert isinstance(node, ast.FunctionDef)
     told = here_already(node, {"archival_memory_insert": ("content", "tags")})
     assert told.endswith("it also takes `tags`; it does not take `importance`")
+
+
+def test_an_argument_in_parentheses_keeps_them() -> None:
+    text = (
+        'def think(self, text: str):\n    """Think."""\n'
+        '    self.interface.internal_monologue(("thinking "\n        "about it"))\n'
+        "    self.interface.assistant_message (\n        (text))\n"
+    )
+    after = adapt(text, "mine.py").text
+    ast.parse(after)
+    assert 'self.progress(0, note=("thinking "' in after
+    assert "return (\n        (text))" in after
