@@ -109,3 +109,41 @@ async def test_callers_that_were_not_reached_are_counted() -> None:
         verdict = await replaced(gate, LARGER, snapshot_of(lib=ADD, near=slow))
     assert note(verdict) == "0 of 1 callers with examples tried: time was up"
     assert (verdict.stages[-1].passed, verdict.stages[-1].late) == (False, True)
+
+
+THROUGH = '''\
+from functools import partial
+
+from functions.lib import add
+
+_same = partial(add, 0)
+
+
+class Adder:
+    def both(self, n: int) -> int:
+        return add(n, n)
+
+
+def by_a_value(n: int) -> int:
+    """Return a number.
+
+    >>> by_a_value(3)
+    3
+    """
+    return _same(n)
+
+
+def by_a_class(n: int) -> int:
+    """Double a number.
+
+    >>> by_a_class(3)
+    6
+    """
+    return Adder().both(n)
+'''
+
+
+async def test_callers_through_a_value_or_a_class_are_found(gate: Gate) -> None:
+    verdict = await replaced(gate, ADD.replace("a + b", "a + b + 1"), snapshot_of(lib=ADD, through=THROUGH))
+    assert not verdict.admitted
+    assert [what.split("`")[1] for what in broken(verdict)] == ["by_a_value", "by_a_class"]

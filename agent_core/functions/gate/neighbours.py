@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import fence
-from agent_core.registry.depends import callers, dependents
+from agent_core.registry.depends import callers, code_hash, dependents, using_modules
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.tree import survey
@@ -42,13 +42,28 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
         return draft.skip(NOT_IMPORTED)
     if name not in draft.snapshot.functions or draft.trial.modules[draft.candidate.module] == draft.around:
         return draft
-    users = dependents([name], draft.snapshot)
+    users = _users(draft, draft.trial)
     if not users:
         return replace(draft, note="no function calls it")
     misfits = dict(_misfits(draft, draft.function))
     draft, broken = await try_callers(draft, users, draft.snapshot, draft.trial, trial)
     findings = [caller_finding(each, name) for each in broken if each.caller.name not in misfits]
     return draft.with_findings(STAGE, [*misfits.values(), *findings])
+
+
+def _users(draft: Draft, trial_snapshot: Snapshot) -> list[str]:
+    """Return the functions that call a candidate, or depend on it through a class, a value or a helper."""
+    name, module, snapshot = draft.candidate.name, draft.candidate.module, draft.snapshot
+    modules = {module, *using_modules(module, snapshot)}
+    around = [other for other, function in snapshot.functions.items() if function.module in modules and other != name]
+    changed = [other for other in around if changes(other, snapshot, trial_snapshot)]
+    return [*dict.fromkeys([*dependents([name], snapshot), *changed])]
+
+
+def changes(name: str, snapshot: Snapshot, new_snapshot: Snapshot) -> bool:
+    """Check whether a function, or code that it may use, has changed."""
+    old, new = snapshot.functions.get(name), new_snapshot.functions.get(name)
+    return old is None or new is None or code_hash(old, snapshot) != code_hash(new, new_snapshot)
 
 
 async def try_callers(

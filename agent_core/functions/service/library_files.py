@@ -139,11 +139,10 @@ def read_library(path: Path, limits: LibraryLimits | None = None) -> Library:
     except _BROKEN as error:
         message = f"{path} cannot be read as a library: {error}."
         raise UsageError(message, fix="Give a .py file, a folder, a .zip, a .tar or .tar.gz, or a .jsonl.") from error
-    # Folders around all of it that are no packages are left out, such as `helpers-1.0/src/`.
-    while is_packed and library.files:
-        tops = {PurePosixPath(name).parts[0] for name in library.files}
-        top = next(iter(tops))
-        if len(tops) > 1 or f"{top}/__init__.py" in library.files or top in library.files:
+    # Folders around all of it that are no packages are left out, such as `helpers-1.0/src/`; of a folder, its `src/`.
+    while library.files:
+        top, *more = {PurePosixPath(name).parts[0] for name in library.files if not _PASSED_OVER.search(name)} or {""}
+        if more or not (is_packed or top == "src") or {f"{top}/__init__.py", top} & library.files.keys() or not top:
             break
         library.files = {name.removeprefix(f"{top}/"): text for name, text in library.files.items()}
     return library

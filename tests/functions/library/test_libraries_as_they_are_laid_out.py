@@ -214,6 +214,27 @@ PLAIN = '''def {0}(n: int) -> int:
 '''
 
 
+AREA = """from sides.lengths import side
+
+
+def area_of(n: int) -> int:
+    '''Return an area.
+
+    >>> area_of(3)
+    9
+    '''
+    return side(n) * n
+"""
+
+
+async def test_a_source_folder_beside_other_files_is_no_part_of_the_names(here: Room, tmp_path: Path) -> None:
+    side = "def side(n: int) -> int:\n    return n\n"
+    files = {"src/sides/__init__.py": "", "src/sides/lengths.py": side, "src/sides/areas.py": AREA, "setup.py": "1\n"}
+    await taken(here, tmp_path, "project", files)
+    assert here.shop.registry.snapshot().functions["area_of"].module == "sides.areas"
+    assert (await here.shop.call("area_of", {"n": 3})).value == 9
+
+
 async def test_all_functions_of_a_module_that_loads_a_package_wait_for_it_and_other_modules_do_without(
     here: Room, tmp_path: Path
 ) -> None:
