@@ -114,7 +114,7 @@ def workspace_command(
     @functools.wraps(command)
     def prepared(as_json: bool, root: Path | None, **options: Any) -> int | None:  # noqa: FBT001  (click passes it)
         current = click.get_current_context()
-        above = ChainMap({}, *map(_given, _groups(current)))
+        above = ChainMap({}, *map(_given_options, _groups(current)))
         if (has_debug and options.pop("debug")) or above.get("debug"):
             start_debugging()
         root, as_json = root or above.get("root"), as_json or bool(above.get("as_json"))
@@ -134,7 +134,7 @@ def workspace_command(
     return prepared
 
 
-def _given(context: click.Context) -> dict[str, Any]:  # Any: as in click
+def _given_options(context: click.Context) -> dict[str, Any]:  # Any: as in click
     """Return the options that were given to a group: those that were not do not hide the ones further out."""
     return {name: value for name, value in context.params.items() if value is not None and value is not False}
 

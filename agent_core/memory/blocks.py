@@ -460,7 +460,11 @@ class Blocks:
         readers: Sequence[str] | None = None,
         writers: Sequence[str] | None = None,
     ) -> Plan:
-        """Plan to share a block with other agents, with those of `allow`; without names, with all."""
+        """Plan to share a block, and who may read and who may change it: names of agents, or `*`.
+
+        At first these are all agents; None leaves them unchanged. Who may change a block reads it, too: if only some
+        may read it from now on, `*` is no longer among the writers.
+        """
 
         def put(memory: Memory) -> str:
             memory[label].shared = True
@@ -478,16 +482,6 @@ class Blocks:
             return await self.share(label, author, readers, writers)
 
         return replace(plan, text=access.text, writes=(*plan.writes, *access.writes), replan=replan)
-
-    async def allow(self, label: str, readers: Sequence[str] | None, writers: Sequence[str] | None) -> Plan:
-        """Plan who may read and who may change a shared block: names of agents, or `*`. None leaves it unchanged.
-
-        Who may change a block reads it, too: if only some may read it from now on, `*` is no longer among the writers.
-        """
-        row = self._now.rows.get(label)
-        if row is None or not row.shared:
-            return Plan(f"`{label}` is no shared block of this agent's.", "refused")
-        return await self._access(row, readers, writers)
 
     async def _access(self, row: BlockRow, readers: Sequence[str] | None, writers: Sequence[str] | None) -> Plan:
         access, label = await self._store.block_access(row.id), row.label

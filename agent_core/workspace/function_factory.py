@@ -147,7 +147,7 @@ def function_service(
         hosted=hosted,
         maker=lambda: models().maker if models else None,
         mender=lambda: models().mender if models else None,
-        named=lambda: agent_files.patterns_in_files(root),
+        file_patterns=lambda: agent_files.patterns_in_files(root),
         repeated=lambda: programs.repeated_programs(store),
         sandbox=sandbox,
         search=search,

@@ -44,19 +44,19 @@ def append(text: str) -> tuple[str, dict[str, str]]:
 
 async def test_who_may_read_and_who_may_change_a_block_is_said_by_its_owner(tmp_path: Path) -> None:
     async with agents(tmp_path, "ada", "bob", "eve") as (ada, bob, eve):
-        await done(ada, ada.allow("plan", ["bob"], []))
+        await done(ada, ada.share("plan", HUMAN, ["bob"], []))
         await done(bob, bob.attach("plan", HUMAN))
         await bob.reload()
         assert 'read_only="true"' in bob.render().partition("<plan")[2]
         edit = await done(bob, bob.call(*append("Mine."), by("bob")))
         assert (edit.outcome, "may read it, and not change it" in edit.text) == ("refused", True)
-        edit = await done(bob, bob.allow("plan", ["*"], ["*"]))
+        edit = await done(bob, bob.share("plan", HUMAN, ["*"], ["*"]))
         assert (edit.outcome, edit.writes, "belongs to ada" in edit.text) == ("refused", (), True)
         with pytest.raises(StorageError, match="`eve` may not read the block `plan`") as failure:
             await done(eve, eve.attach("plan", HUMAN))
         assert "memory share plan --readers bob,eve" in str(failure.value)
         assert "plan" not in {row.label for row in await store_of(eve).blocks("eve")}
-        await done(ada, ada.allow("plan", [], ["bob"]))
+        await done(ada, ada.share("plan", HUMAN, [], ["bob"]))
         await bob.reload()
         assert (await done(bob, bob.call(*append("Step two."), by("bob")))).outcome == "returned"
         await ada.reload()
@@ -70,19 +70,19 @@ async def test_who_may_read_and_who_may_change_a_block_is_said_by_its_owner(tmp_
         assert "the agent bob" in plain(history_lines(document)).partition("who wrote the line")[2]
         await bob.reload()
         bob.render()
-        await done(ada, ada.allow("plan", [], []))
+        await done(ada, ada.share("plan", HUMAN, [], []))
         assert await bob.changed_elsewhere() == ["The block `plan` is no longer in your memory."]
         assert "plan" not in bob.memory
 
 
 async def test_readers_alone_are_the_only_ones_who_have_a_block(tmp_path: Path) -> None:
     async with agents(tmp_path, "ada", "bob", "eve") as (ada, bob, eve):
-        edit = await done(ada, ada.allow("plan", ["bob"], None))
+        edit = await done(ada, ada.share("plan", HUMAN, ["bob"], None))
         assert edit.text == "`plan` may be read by bob, and changed by nobody else."
         await done(bob, bob.attach("plan", HUMAN))
         with pytest.raises(StorageError, match="`eve` may not read the block `plan`"):
             await done(eve, eve.attach("plan", HUMAN))
-        edit = await done(ada, ada.allow("plan", ["bob"], ["*"]))
+        edit = await done(ada, ada.share("plan", HUMAN, ["bob"], ["*"]))
         assert edit.text == "`plan` may be read by *, and changed by *."
 
 
@@ -104,7 +104,7 @@ async def test_a_write_against_an_older_version_is_answered_with_the_difference(
 
 async def test_a_copy_owns_the_blocks_that_came_with_it_and_keeps_who_may_have_them(tmp_path: Path) -> None:
     async with agents(tmp_path, "ada", "bob") as (ada, bob):
-        await done(ada, ada.allow("plan", ["bob"], []))
+        await done(ada, ada.share("plan", HUMAN, ["bob"], []))
         await done(bob, bob.attach("plan", HUMAN))
     async with Workspace.open(tmp_path) as workspace:
         document = await workspace.export_agent("bob")  # bob could only read the block
@@ -117,14 +117,14 @@ async def test_a_copy_owns_the_blocks_that_came_with_it_and_keeps_who_may_have_t
             row = next(row for row in blocks.rows if row.label == "plan")
             access = await store_of(blocks).block_access(row.id)
             assert (access.owner, access.readers, access.writers) == ("copy", ("bob",), ())
-            assert (await done(blocks, blocks.allow("plan", ["*"], ["bob"]))).outcome == "returned"
+            assert (await done(blocks, blocks.share("plan", HUMAN, ["*"], ["bob"]))).outcome == "returned"
             assert (await store_of(blocks).block_access(row.id)).owner == "copy"
             lines = (await history_document(store_of(blocks), "copy", "plan"))["lines"]
         assert [(line["text"], line["agent"]) for line in lines] == [("Step one.", "ada"), ("Mine.", "copy")]
         again = await workspace.export_agent("bob")
         assert again == document
         ada = (await workspace.agent("ada")).memory.blocks
-        await done(ada, ada.allow("plan", [], []))
+        await done(ada, ada.share("plan", HUMAN, [], []))
         forged = (await workspace.export_agent("ada")).replace('"agent": "ada"', '"agent": "bob"')
         async with await workspace.import_agent(forged, "forged") as copy:
             row = next(row for row in copy.memory.blocks.rows if row.label == "plan")

@@ -16,6 +16,7 @@ import tomllib
 from collections.abc import AsyncIterator
 from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ from sandbox.portable.component import TESTED, NoComponent, engine, find_or_buil
 from tests.attacks.outside import is_zygote, zygotes_of
 from tests.attacks.world import REPOSITORY
 from tests.kit.levels import IS_PORTABLE, STORE, lend, require_namespaces, skip_here
+from tests.kit.program import children
 from tests.kit.terminal import Terminal
 from tests.sandbox.support import modules
 
@@ -143,27 +145,17 @@ async def called(sandbox: Sandbox, function: str, limits: Limits = DEFAULT, /, *
     return await sandbox.run(Job(texts, "work", FunctionCall(function, arguments), limits, handler=answer))
 
 
-def children() -> set[int]:
-    """Return the runners that this process has started and that are still running."""
-    found = set()
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            is_runner = b"sandbox.portable.runner" in (place / "cmdline").read_bytes()
-            if is_runner and int((place / "stat").read_text().rpartition(")")[2].split()[1]) == os.getpid():
-                found.add(int(place.name))
-        except OSError:
-            continue
-    return found
+runners = partial(children, b"sandbox.portable.runner")
 
 
 async def test_what_never_returns_is_ended_with_its_process_and_the_next_call_works(portable: Sandbox) -> None:
     for function in ("spin", "nap"):
         running = asyncio.ensure_future(called(portable, function, SHORT))
         await asyncio.sleep(0.5)
-        there = children()
+        there = runners()
         assert isinstance(await running, TimedOut)
         async with asyncio.timeout(10):
-            while sys.platform == "linux" and there <= children():  # noqa: ASYNC110 - the kernel sets no event
+            while sys.platform == "linux" and there <= runners():  # noqa: ASYNC110 - the kernel sets no event
                 await asyncio.sleep(0.02)
         outcome = await called(portable, "add", a=2, b=3)
         assert isinstance(outcome, Returned)
@@ -267,10 +259,10 @@ async def test_a_malformed_frame_ends_the_call(portable: Sandbox) -> None:
 async def test_a_violation_ends_the_child_even_if_its_function_returns(portable: Sandbox) -> None:
     assert isinstance(await called(portable, "add", a=1, b=1), Returned)
     await asyncio.sleep(1)  # until the idle children are there
-    before = children()
+    before = runners()
     assert isinstance(await called(portable, "forge", frame="null"), Killed)
     await asyncio.sleep(1)  # longer than an instance may take to end by itself
-    assert before - children()
+    assert before - runners()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at")
@@ -299,8 +291,8 @@ async def test_a_child_that_cannot_be_started_refuses_the_call(portable: Sandbox
     assert isinstance(await called(portable, "add", a=1, b=1), Returned)
     resource = pytest.importorskip("resource")
     before, seen = resource.getrlimit(resource.RLIMIT_NOFILE), set[int]()
-    while not seen or seen != children():  # until none is being started
-        seen = children()
+    while not seen or seen != runners():  # until none is being started
+        seen = runners()
         await asyncio.sleep(1)
     next_file = os.dup(0)
     os.close(next_file)
@@ -332,25 +324,25 @@ async def test_a_file_of_the_host_is_not_there(portable: Sandbox, tmp_path: Path
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at")
 async def test_a_child_that_is_killed_ends_its_call_alone_and_none_outlives_the_sandbox() -> None:
-    before = children()
+    before = runners()
     async with await Sandbox.start(level="portable", store=STORE) as sandbox:
         running = asyncio.ensure_future(called(sandbox, "nap"))
         await asyncio.sleep(1)
-        for pid in children() - before:
+        for pid in runners() - before:
             os.kill(pid, signal.SIGKILL)
         assert isinstance(await running, Killed)
         await asyncio.sleep(0.5)  # until the host has learned that the waiting ones were killed, too
         assert isinstance(await called(sandbox, "add", a=1, b=1), Returned)
-    assert children() <= before
+    assert runners() <= before
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at")
 async def test_children_that_die_at_their_start_refuse_the_call() -> None:
-    before = children()
+    before = runners()
 
     async def kill_all() -> None:
         while True:
-            for pid in children() - before:
+            for pid in runners() - before:
                 os.kill(pid, signal.SIGKILL)
             await asyncio.sleep(0.01)
 
@@ -398,16 +390,16 @@ async def test_a_child_that_was_taken_over_and_lies_ends_its_call_alone(
     (tmp_path / "wasmtime" / "__init__.py").write_text(
         f"{_TAKEN_OVER}{lie}\nos.write(1, bytes(1 << 24))\ntime.sleep(60)"
     )
-    before = children()
+    before = runners()
     async with await Sandbox.start(level="portable", store=STORE) as sandbox:
         with monkeypatch.context() as patched:
             patched.syspath_prepend(tmp_path)
-            await _kill(children() - before)
+            await _kill(runners() - before)
             async with asyncio.timeout(30):
                 outcome = await called(sandbox, "add", a=1, b=1)
         assert isinstance(outcome, Killed)
         assert reason in outcome.reason
-        await _kill(children() - before)
+        await _kill(runners() - before)
         assert isinstance(await called(sandbox, "add", a=1, b=1), Returned)
 
 

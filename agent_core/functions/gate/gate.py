@@ -33,7 +33,7 @@ from .examples.example_text import with_returned_values
 from .fitted import check_fitted
 from .meaning import judge_meaning
 from .mutation import check_mutants
-from .neighbours import caller_finding, changes, differs, neighbours, try_callers
+from .neighbours import caller_finding, differs, has_changed, neighbours, try_callers
 from .proof import EXCUSED, ExampleResult, prove
 from .proof import run as run_examples
 from .read import FIXES as READ_FIXES
@@ -164,7 +164,7 @@ def _to_try_again(file: SavedFile, snapshot: Snapshot) -> set[str]:
     """Return the functions of the file that may return other results now."""
     own, before = _different(file), _before(file)
     offered = [function.name for function in file.module.functions]
-    return {name for name in offered if before is None or name in own or changes(name, before, snapshot)}
+    return {name for name in offered if before is None or name in own or has_changed(name, before, snapshot)}
 
 
 def _different(file: SavedFile) -> set[str]:
@@ -188,7 +188,7 @@ async def try_users(file: SavedFile, trial: TrialTools) -> SavedFile:
         return file.skip("nothing uses the file yet")
     modules = {*using_modules(file.source.module, before)}
     others = [name for name, function in before.functions.items() if function.module in modules] if modules else []
-    users = [name for name in others if changes(name, before, now)]
+    users = [name for name in others if has_changed(name, before, now)]
     if not users:
         return file.skip("what uses the file is unchanged")
     file, found = await try_callers(file, users, before, now, trial)

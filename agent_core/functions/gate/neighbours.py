@@ -56,11 +56,11 @@ def _users(draft: Draft, trial_snapshot: Snapshot) -> list[str]:
     name, module, snapshot = draft.candidate.name, draft.candidate.module, draft.snapshot
     modules = {module, *using_modules(module, snapshot)}
     around = [other for other, function in snapshot.functions.items() if function.module in modules and other != name]
-    changed = [other for other in around if changes(other, snapshot, trial_snapshot)]
+    changed = [other for other in around if has_changed(other, snapshot, trial_snapshot)]
     return [*dict.fromkeys([*dependents([name], snapshot), *changed])]
 
 
-def changes(name: str, snapshot: Snapshot, new_snapshot: Snapshot) -> bool:
+def has_changed(name: str, snapshot: Snapshot, new_snapshot: Snapshot) -> bool:
     """Check whether a function, or code that it may use, has changed."""
     old, new = snapshot.functions.get(name), new_snapshot.functions.get(name)
     return old is None or new is None or code_hash(old, snapshot) != code_hash(new, new_snapshot)

@@ -137,12 +137,12 @@ def _fit_effects(
             for at in fit.masked:
                 rest[at] -= level - change * fit.share
     intervals: dict[Version, EffectInterval] = {}
-    alike, growth = _likeness(rest, draws, spare)
+    correlation, loss = _dependence(rest, draws, spare)
     for version, fit in fits.items():
         places = [*fit.shown, *fit.masked]
-        variance = sum(rest[at] ** 2 for at in places) / len(places) * growth
+        variance = sum(rest[at] ** 2 for at in places) / len(places) * loss
         sides = [Counter(draws[at] for at in side) for side in (fit.shown, fit.masked)]
-        shares = [sum(n * (1 + (n - 1) * alike) for n in side.values()) / side.total() ** 2 for side in sides]
+        shares = [sum(n * (1 + (n - 1) * correlation) for n in side.values()) / side.total() ** 2 for side in sides]
         error = math.sqrt(variance * sum(shares))
         freedom = len({draws[at] for at in places}) - 2
         width = (_Z + (_Z**3 + _Z) / (4 * freedom)) * error  # Student's t, to first order
@@ -150,8 +150,8 @@ def _fit_effects(
     return intervals
 
 
-def _likeness(rest: Sequence[float], draws: Sequence[str], spare: int) -> tuple[float, float]:
-    """Return the correlation of two turns of one conversation, and the factor by which a fit lowers the variance.
+def _dependence(rest: Sequence[float], draws: Sequence[str], spare: int) -> tuple[float, float]:
+    """Return the correlation of two turns of one conversation, and the factor that undoes what the fit took away.
 
     Both by the analysis of variance: what a fit has explained was between conversations, where `spare` are left.
     """

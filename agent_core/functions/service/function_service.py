@@ -87,7 +87,7 @@ class ServiceParts:
     hosted: Callable[[], Mapping[str, tuple[str, ...]]]
     maker: "Callable[[], FunctionMaker | None]"
     mender: "Callable[[], FunctionMaker | None]"
-    named: Callable[[], Mapping[str, str]]
+    file_patterns: Callable[[], Mapping[str, str]]
     repeated: "Callable[[], Awaitable[Sequence[Sequence[SeenProgram]]]]"
     sandbox: "Callable[[], SandboxClient]"
     search: "Callable[[], FunctionSearch]"
@@ -216,7 +216,7 @@ class FunctionService:
             self.finder,
             self._parts.repeated,
             self._parts.book().entries,
-            self._parts.named,
+            self._parts.file_patterns,
         )
 
     @contextmanager

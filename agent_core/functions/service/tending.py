@@ -168,8 +168,8 @@ class Tending:
     mender: FunctionMaker | None
     search: FunctionSearch
     repeated: Callable[[], Awaitable[Sequence[Sequence[SeenProgram]]]]
-    granted: Callable[[], Awaitable[Container[str]]]  # functions that a person granted something
-    named: Callable[[], Mapping[str, str]]  # functions that files of agents, groups and helpers name
+    granted_names: Callable[[], Awaitable[Container[str]]]  # functions that a person granted something
+    file_patterns: Callable[[], Mapping[str, str]]  # names and patterns in files of agents, groups and helpers
     tokens: int = 0  # used by models in this run
     seen: set[tuple[object, ...]] = field(default_factory=set)  # keys of jobs that earlier runs have done
 
@@ -359,7 +359,7 @@ class Tending:
 
     async def _why_protected(self, *names: str) -> str:
         """Return why functions are left alone (a person wrote, changed, granted or pinned one), or an empty text."""
-        pinned, granted = await self.store.pinned(), await self.granted()
+        pinned, granted = await self.store.pinned(), await self.granted_names()
         for name in names:
             if name in pinned:
                 return f"`{name}` is kept at hand"
@@ -374,7 +374,7 @@ class Tending:
 
         A pattern in a file counts if it does not fit the function that is `kept`; without one, names alone count.
         """
-        for pattern, path in (await asyncio.to_thread(self.named)).items():
+        for pattern, path in (await asyncio.to_thread(self.file_patterns)).items():
             stays = fits([pattern], snapshot.functions[kept]) if kept else "*" in pattern or "?" in pattern
             if fits([pattern], snapshot.functions[name]) and not stays:
                 return f"{path} names `{name}`"
