@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from agent_core.storage import WholeAgent
 from agent_core.workspace.portable import AgentFileError, ImportOptions, Moves
 from agent_core.workspace.portable.child import MOST
-from agent_core.workspace.portable.outward import document_of
+from agent_core.workspace.portable.document import document_of
 from tests.portable.support import agents, moving
 
 USER = {"kind": "user", "payload": {"text": "hi"}, "at": 1.0}

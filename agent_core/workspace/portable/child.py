@@ -13,13 +13,11 @@ from agent_core.memory.block import POSITIONS
 from agent_core.memory.words import indexed
 from agent_core.storage import Entry, SectionRow, WholeAgent, text_names
 
-from .document import FORMAT
-from .inward import agent_of
+from .document import FORMAT, agent_of, document_of
 from .items import Item, items_of
 from .letta import agents_of_letta, is_letta
 from .memgpt import agent_of_memgpt, is_memgpt
 from .messages import MISSING, answer_of
-from .outward import document_of
 from .report import AgentFileError, AgentReport, waiting_of
 from .text import parse
 

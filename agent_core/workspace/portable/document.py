@@ -1,14 +1,84 @@
-"""The schema of agent files, which are written in this format and validated before use.
+"""The document of an agent: its schema and limits, and its conversion from and to a stored agent. Nothing in it is run.
 
-The published JSON Schema (`docs/agent-file.schema.json`) is generated from these classes.
+The published JSON Schema (`docs/agent-file.schema.json`) is generated from these classes. What the schema cannot say is
+checked here: unique names, ordered histories, one answer per call. Errors have a path and what was expected there.
 """
 
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
-from . import caps
-from .packed import is_packed
+from agent_core.base.misfit import sentence
+from agent_core.base.untrusted import one_line
+from agent_core.storage import (
+    BlockChange,
+    BlockRow,
+    DocumentRow,
+    Entry,
+    PassageRow,
+    SectionRow,
+    WholeAgent,
+    WholeBlock,
+    WholeEvent,
+    WholeTurn,
+)
+
+from .report import AgentFileError
+from .text import is_packed, once, unpacked
+
+MOST_AGENTS: Final = 100
+MOST_BLOCKS: Final = 2_000
+MOST_CHANGES: Final = 100_000  # in all blocks together
+MOST_SECTIONS: Final = 1_000
+MOST_TURNS: Final = 100_000
+MOST_EVENTS: Final = 100_000  # in all turns together
+MOST_ENTRIES: Final = 400_000  # in all turns together
+MOST_WAITING: Final = 10_000
+MOST_PASSAGES: Final = 400_000
+MOST_DOCUMENTS: Final = 10_000
+MOST_TEXTS: Final = 100_000
+MOST_PINS: Final = 1_000
+MOST_LINES: Final = 2_000  # in a block with a list as its value
+MOST_TAGS: Final = 100  # of one passage
+MOST_LINKS: Final = 10_000  # from an agent to shared blocks or files
+LONGEST_PASSAGE: Final = 1_000_000  # characters; the text index reads one in a single step
+LONGEST_SETTINGS: Final = 16_000  # characters of JSON
+
+_TIMES: Final = 4
+_SPARE: Final = 64 << 20
+
+
+@dataclass(slots=True)
+class Room:
+    """The remaining number of characters that parts with several references may produce."""
+
+    left: int
+
+    @classmethod
+    def of(cls, size: int) -> "Room":
+        """Return the room for a file of `size` characters: a multiple of it, plus a fixed amount."""
+        return cls(_TIMES * size + _SPARE)
+
+    def take(self, where: str, chars: int) -> None:
+        """Use up this number of characters.
+
+        Raises:
+            AgentFileError: there are not enough left.
+        """
+        self.left -= chars
+        if self.left < 0:
+            raise AgentFileError(where, "expected a file that repeats its parts less often: it produces too much text")
+
+
+def at_most(where: str, most: int, count: int) -> None:
+    """Raise `AgentFileError` if a count exceeds the limit."""
+    if count > most:
+        raise AgentFileError(where, f"expected at most {most} items, got {count}")
+
 
 FORMAT = "knapper-agent"
 VERSION = 1
@@ -31,20 +101,20 @@ class EntryPayload(BaseModel):
 
 
 Text: TypeAlias = Annotated[str, Field(max_length=LONGEST)]
-Piece: TypeAlias = Annotated[str, Field(max_length=caps.LONGEST_PASSAGE)]
+Piece: TypeAlias = Annotated[str, Field(max_length=LONGEST_PASSAGE)]
 Short: TypeAlias = Annotated[str, Field(max_length=1000)]
 Id: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,100}$")]
 Hash: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 Agents: TypeAlias = Annotated[
     list[Annotated[str, Field(pattern=r"^(\*|[A-Za-z0-9_-]{1,64})$")]],
-    Field(max_length=caps.MOST_PINS, fail_fast=True, description="Names of agents, or * for all."),
+    Field(max_length=MOST_PINS, fail_fast=True, description="Names of agents, or * for all."),
 ]
 Time: TypeAlias = Annotated[float, Field(ge=0, le=1e11, description="Seconds since 1970.")]
 Count: TypeAlias = Annotated[int, Field(ge=0, le=1 << 40)]
 Place: TypeAlias = Annotated[int, Field(ge=-(1 << 40), le=1 << 40)]
 Payload: TypeAlias = dict[str, Any]  # Any: JSON
-Value: TypeAlias = Text | Annotated[list[Text], Field(max_length=caps.MOST_LINES, fail_fast=True)]
+Value: TypeAlias = Text | Annotated[list[Text], Field(max_length=MOST_LINES, fail_fast=True)]
 
 
 def _json_object(text: str) -> str:
@@ -66,7 +136,7 @@ class AgentPart(FilePart):
 
     name: Name
     settings: SettingsPayload | None = Field(None, description="None: what the workspace says.")
-    pins: Annotated[list[Name], Field(max_length=caps.MOST_PINS, fail_fast=True)] = []
+    pins: Annotated[list[Name], Field(max_length=MOST_PINS, fail_fast=True)] = []
 
 
 class ChangePart(FilePart):
@@ -100,7 +170,7 @@ class BlockPart(FilePart):
     position: Place = 0
     version: Annotated[int, Field(ge=1, le=1 << 40)]
     edited: Time
-    history: Annotated[list[ChangePart], Field(max_length=caps.MOST_CHANGES, fail_fast=True)]
+    history: Annotated[list[ChangePart], Field(max_length=MOST_CHANGES, fail_fast=True)]
 
 
 class SectionPart(FilePart):
@@ -270,7 +340,7 @@ class TurnPart(FilePart):
     ended: Time | None = None
     hidden: bool = False
     events: Annotated[list[EventPart], Field(min_length=1, fail_fast=True)]
-    entries: Annotated[list[AnyEntry], Field(max_length=caps.MOST_ENTRIES, fail_fast=True)]
+    entries: Annotated[list[AnyEntry], Field(max_length=MOST_ENTRIES, fail_fast=True)]
 
 
 class PassagePart(FilePart):
@@ -280,7 +350,7 @@ class PassagePart(FilePart):
     text: Piece
     at: Time
     words: Piece | None = None
-    tags: Annotated[list[Short], Field(max_length=caps.MOST_TAGS, fail_fast=True)] = []
+    tags: Annotated[list[Short], Field(max_length=MOST_TAGS, fail_fast=True)] = []
     source: Short = ""
     place: Short = ""
     document: Short = ""
@@ -305,14 +375,222 @@ class AgentFile(FilePart):
     format: Literal["knapper-agent"]
     version: Literal[1]
     agent: AgentPart
-    blocks: Annotated[list[BlockPart], Field(max_length=caps.MOST_BLOCKS, fail_fast=True)] = []
-    sections: Annotated[list[SectionPart], Field(max_length=caps.MOST_SECTIONS, fail_fast=True)] = []
-    turns: Annotated[list[TurnPart], Field(max_length=caps.MOST_TURNS, fail_fast=True)] = []
-    inbox: Annotated[list[EventPart], Field(max_length=caps.MOST_WAITING, fail_fast=True)] = Field(
+    blocks: Annotated[list[BlockPart], Field(max_length=MOST_BLOCKS, fail_fast=True)] = []
+    sections: Annotated[list[SectionPart], Field(max_length=MOST_SECTIONS, fail_fast=True)] = []
+    turns: Annotated[list[TurnPart], Field(max_length=MOST_TURNS, fail_fast=True)] = []
+    inbox: Annotated[list[EventPart], Field(max_length=MOST_WAITING, fail_fast=True)] = Field(
         [], description="What came and was not taken up yet."
     )
-    passages: Annotated[list[PassagePart], Field(max_length=caps.MOST_PASSAGES, fail_fast=True)] = []
-    documents: Annotated[list[DocumentPart], Field(max_length=caps.MOST_DOCUMENTS, fail_fast=True)] = []
-    texts: Annotated[dict[Hash, Text], Field(max_length=caps.MOST_TEXTS)] = Field(
+    passages: Annotated[list[PassagePart], Field(max_length=MOST_PASSAGES, fail_fast=True)] = []
+    documents: Annotated[list[DocumentPart], Field(max_length=MOST_DOCUMENTS, fail_fast=True)] = []
+    texts: Annotated[dict[Hash, Text], Field(max_length=MOST_TEXTS)] = Field(
         {}, description="Texts that entries name by their SHA-256."
     )
+
+
+def check(file: AgentFile) -> None:
+    """Raise an error for the first rule that the file violates."""
+    once("blocks", "id", [block.id for block in file.blocks])
+    once("blocks", "label", [block.label for block in file.blocks if block.attached])
+    once("sections", "name", [section.name for section in file.sections])
+    once("turns", "id", [turn.id for turn in file.turns])
+    once("passages", "id", [passage.id for passage in file.passages])
+    once("documents", "hash", [document.hash for document in file.documents])
+    keys = [event.key for turn in file.turns for event in turn.events] + [event.key for event in file.inbox]
+    once("events", "key", [key for key in keys if key is not None])
+    at_most("blocks", MOST_CHANGES, sum(len(block.history) for block in file.blocks))
+    at_most("turns", MOST_EVENTS, sum(len(turn.events) for turn in file.turns))
+    at_most("turns", MOST_ENTRIES, sum(len(turn.entries) for turn in file.turns))
+    settings = file.agent.settings
+    if settings and len(settings.model_dump_json()) > LONGEST_SETTINGS:
+        raise AgentFileError("agent.settings", f"expected at most {LONGEST_SETTINGS} characters of JSON")
+    for at, block in enumerate(file.blocks):
+        where = f"blocks[{at}]"
+        size = len(block.value if isinstance(block.value, str) else "\n".join(block.value))
+        if size > block.limit:
+            raise AgentFileError(f"{where}.value", f"expected at most {block.limit} characters, got {size}")
+        if not all(char.isalnum() or char in "_-./" for char in block.label):
+            raise AgentFileError(f"{where}.label", "expected letters, digits and any of `_-./`")
+        versions = [change.version for change in block.history]
+        if versions != sorted(set(versions)):
+            raise AgentFileError(f"{where}.history", "expected versions that rise")
+        if not versions or versions[-1] != block.version:
+            raise AgentFileError(f"{where}.history", f"expected its last line to be version {block.version}")
+        if block.history[-1].value != block.value:
+            raise AgentFileError(f"{where}.history", "expected its last line to hold the block's value")
+    for name, text in file.texts.items():
+        if sha256(text.encode()).hexdigest() != name:
+            raise AgentFileError(f"texts.{name}", "expected the text that has this SHA-256")
+    _turns(file)
+
+
+def _turns(file: AgentFile) -> None:
+    counted = 0
+    for at, turn in enumerate(file.turns):
+        where = f"turns[{at}]"
+        if turn.state == "open" and at != len(file.turns) - 1:
+            raise AgentFileError(f"{where}.state", "expected only the last turn to be open")
+        if (turn.state == "open") != (turn.ended is None):
+            raise AgentFileError(f"{where}.ended", "expected a time for a turn that ended, and none for an open one")
+        _answers(where, turn)
+        for n, entry in enumerate(turn.entries):
+            counted += 1
+            if isinstance(entry, SummedPart) and entry.payload.upto >= counted:
+                raise AgentFileError(f"{where}.entries[{n}].payload.upto", f"expected less than {counted}")
+            packed = entry.payload.packed if isinstance(entry, ToldPart) and entry.kind == "user" else ""
+            if packed and unpacked(packed).kind != "user_message":  # to a model, it is another kind of event
+                raise AgentFileError(f"{where}.entries[{n}].payload.packed", "expected the type `user_message`")
+
+
+def _answers(where: str, turn: TurnPart) -> None:
+    """Raise an error if a call has no answer, because endpoints reject such requests."""
+    open_calls: set[str] = set()
+    for n, entry in enumerate(turn.entries):
+        if isinstance(entry, AnsweredPart):
+            if entry.payload.call_id not in open_calls:
+                raise AgentFileError(f"{where}.entries[{n}].payload.call_id", "expected a call that waits for it")
+            open_calls.discard(entry.payload.call_id)
+        elif isinstance(entry, ReplyPart):
+            _require_answers(where, n, open_calls)
+            call_ids = [call.id for call in entry.payload.calls]
+            once(f"{where}.entries[{n}].payload.calls", "id", call_ids)
+            open_calls = set(call_ids)
+    if turn.state != "open":
+        _require_answers(where, len(turn.entries), open_calls)
+
+
+def _require_answers(where: str, n: int, open_calls: set[str]) -> None:
+    if open_calls:
+        name = one_line(min(open_calls), 60)
+        raise AgentFileError(f"{where}.entries", f"expected an answer of the call `{name}` before entry {n}")
+
+
+_TAGS = ("told", "assistant", "call", "result", "summary", "other")
+_FORMS = ("constrained-str", "list[constrained-str]")
+
+
+def path_of(place: Sequence[int | str]) -> str:
+    """Return a position in the file, such as `turns[3].entries[0].kind`."""
+    path = ""
+    for at, part in enumerate(place):
+        if isinstance(part, int):
+            path += f"[{part}]"
+        # The other parts name a shape that was tried instead of a position in the file.
+        elif part not in _FORMS and not (part in _TAGS and at > 1 and place[at - 2] == "entries"):
+            path += f".{one_line(part, 60)}" if path else one_line(part, 60)
+    return path
+
+
+Words = Callable[[str, float | None, Sequence[str]], str]
+"""Returns the index text of a passage, from its text, its time (None for a piece of a source) and its tags."""
+
+
+def agent_of(raw: dict[str, Any], words: Words) -> WholeAgent:  # Any: JSON
+    """Convert a document to an agent.
+
+    Raises:
+        AgentFileError: the document is invalid; it has the first error and its place.
+    """
+    try:
+        file = AgentFile.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=True)[0]
+        raise AgentFileError(path_of(first["loc"]), sentence(first)) from error
+    check(file)
+    name = file.agent.name
+    return WholeAgent(
+        name=name,
+        settings=file.agent.settings.model_dump(exclude_unset=True) if file.agent.settings else None,
+        turns=tuple(_turn(turn) for turn in file.turns),
+        inbox=tuple(_event(event) for event in file.inbox),
+        blocks=tuple(_block(block) for block in file.blocks),
+        sections=tuple(SectionRow(**_values(section)) for section in file.sections),
+        passages=tuple(_passage(passage, name, words) for passage in file.passages),
+        documents=tuple(DocumentRow(agent=name, **_values(document)) for document in file.documents),
+        pins=tuple(sorted(file.agent.pins)),
+        texts=dict(file.texts),
+    )
+
+
+def _values(part: FilePart) -> dict[str, Any]:  # Any: JSON
+    """Return the fields of a part as a row has them, with tuples instead of lists."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in part}
+
+
+def _block(block: BlockPart) -> WholeBlock:
+    values = _values(block)
+    access = {name: values.pop(name) for name in ("attached", "readers", "writers")}
+    history = tuple(BlockChange(block.id, **_values(change)) for change in values.pop("history"))
+    return WholeBlock(BlockRow(**values), history, **access)
+
+
+def _turn(turn: TurnPart) -> WholeTurn:
+    entries = tuple(_entry(entry) for entry in turn.entries)
+    events = tuple(_event(event) for event in turn.events)
+    return WholeTurn(**(_values(turn) | {"events": events, "entries": entries}))
+
+
+def _entry(entry: AnyEntry) -> Entry:
+    payload = entry.payload if isinstance(entry.payload, dict) else entry.payload.model_dump(exclude_unset=True)
+    return Entry(entry.kind, payload, at=entry.at)
+
+
+def _event(event: EventPart) -> WholeEvent:
+    return WholeEvent(**(_values(event) | {"payload": event.payload.model_dump(exclude_unset=True)}))
+
+
+def _passage(passage: PassagePart, agent: str, words: Words) -> PassageRow:
+    indexed = passage.words
+    if indexed is None:
+        indexed = words(passage.text, None if passage.document else passage.at, passage.tags)
+    return PassageRow(agent=agent, **(_values(passage) | {"words": indexed}))
+
+
+Json = dict[str, Any]  # Any: JSON
+
+
+def document_of(whole: WholeAgent) -> Json:
+    """Return the document of an agent."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "agent": _part(AgentPart, whole, pins=sorted(whole.pins)),
+        "blocks": [_block_part(block) for block in whole.blocks],
+        "sections": [_part(SectionPart, section) for section in whole.sections],
+        "turns": [_turn_part(turn) for turn in whole.turns],
+        "inbox": [_event_part(event) for event in whole.inbox],
+        "passages": [_part(PassagePart, passage) for passage in whole.passages],
+        "documents": [_part(DocumentPart, document) for document in whole.documents],
+        "texts": dict(sorted(whole.texts.items())),
+    }
+
+
+def _part(part_class: type[FilePart], row: object, **others: object) -> Json:
+    """Return a part of the document: the `others`, and the remaining fields as the row has them."""
+    part = dict(others)
+    for key, name in _names(part_class):
+        if key not in part:
+            value = getattr(row, name)
+            part[key] = [*value] if isinstance(value, tuple) else value
+    return part
+
+
+@cache
+def _names(part_class: type[FilePart]) -> tuple[tuple[str, str], ...]:
+    """Return the key of each field in the file, with its name in the rows."""
+    return tuple((field.alias or name, name) for name, field in part_class.model_fields.items())
+
+
+def _block_part(block: WholeBlock) -> Json:
+    access = {"attached": block.attached, "readers": [*block.readers], "writers": [*block.writers]}
+    history = [_part(ChangePart, change) for change in block.history]
+    return _part(BlockPart, block.row, history=history, **access)
+
+
+def _turn_part(turn: WholeTurn) -> Json:
+    events = [_event_part(event) for event in turn.events]
+    return _part(TurnPart, turn, events=events, entries=[_part(OtherPart, entry) for entry in turn.entries])
+
+
+def _event_part(event: WholeEvent) -> Json:
+    return {key: value for key, value in _part(EventPart, event).items() if value is not None}

@@ -14,13 +14,11 @@ from agent_core.memory.sources.cutting import cut
 from agent_core.memory.sources.prose import plain
 from agent_core.storage import DocumentRow, PassageRow, WholeAgent, WholeBlock, content_hash
 
-from .caps import MOST_AGENTS, MOST_BLOCKS, MOST_LINKS, Room, at_most
-from .foreign import Json, agent_name, asked_of, block_of, objects_at, text_at
-from .inward import Words
+from .document import MOST_AGENTS, MOST_BLOCKS, MOST_LINKS, Room, Words, at_most
 from .memgpt import system_section
-from .messages import ImportedMessage, Turns
-from .packed import stamp_time
+from .messages import ImportedMessage, Json, Turns, agent_name, asked_of, block_of, objects_at, text_at
 from .report import AgentFileError, AgentReport
+from .text import stamp_time
 
 
 @dataclass(frozen=True, slots=True)

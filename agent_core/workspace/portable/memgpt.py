@@ -8,10 +8,9 @@ from typing import Any
 from agent_core.base.untrusted import whole_characters
 from agent_core.storage import SectionRow, WholeAgent
 
-from .foreign import Json, agent_name, asked_of, block_of, objects_at, text_at
-from .messages import ImportedMessage, Turns
-from .packed import unpacked
+from .messages import ImportedMessage, Json, Turns, agent_name, asked_of, block_of, objects_at, text_at
 from .report import AgentFileError, AgentReport
+from .text import unpacked
 
 PRESET = "memgpt"
 _USUAL = ("You are MemGPT, the latest version of Limnal", "You are Letta, the latest version of Limnal")

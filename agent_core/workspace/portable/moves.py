@@ -12,9 +12,9 @@ from agent_core.base.reader_process import NotRead, ReaderProcess, text_pieces
 from agent_core.storage import AGENT, AgentStore, DropAgent, WholeAgent
 
 from ..presets import presets
-from .foreign import agent_name
+from .document import document_of
 from .items import Arriving
-from .outward import document_of
+from .messages import agent_name
 from .report import AgentExists, AgentFileError, AgentReport, NoAgent
 from .text import write
 

@@ -1,8 +1,14 @@
-"""Conversion of an agent file's text to plain data and back: strict JSON, limited in size and depth, deterministic."""
+"""Conversion of an agent file's text to plain data and back: strict JSON, limited in size and depth, deterministic.
+
+Also the JSON that MemGPT packs into the text of a message: a type, a time, and the content.
+"""
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +17,7 @@ from agent_core.base.plain_files import LARGEST_FILE, read_named_text
 from agent_core.base.untrusted import in_json, one_line
 from agent_core.base.user_folders import expand_home
 from agent_core.registry.folder_access import is_behind_link
-from sandbox.wire.strict_json import Malformed, Strictness, read_json
+from sandbox.wire.strict_json import LOOSE, Malformed, Strictness, read_json
 
 from .report import AgentFileError
 
@@ -102,3 +108,67 @@ def once(where: str, label: str, names: Iterable[str]) -> None:
         if name in seen:
             raise AgentFileError(where, f"expected each {label} once, got `{one_line(name, 60)}` twice")
         seen.add(name)
+
+
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [AP]M)(?: [A-Za-z]{1,5})?([+-]\d{4})?")
+_SAYS = ("message", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """An unpacked message: its kind of event, its content, and its time (0 if unknown)."""
+
+    kind: str
+    text: str
+    at: float = 0.0
+
+
+def unpacked(text: str) -> Packed:
+    """Unpack a text with the user role; one that is not packed is a user's message."""
+    data = _object(text)
+    kind = data.get("type")
+    if not isinstance(kind, str):
+        return Packed("user_message", text)
+    message = next((data[key] for key in _SAYS if isinstance(data.get(key), str)), None)
+    return Packed(kind[:40], text if message is None else message, clock_time(data.get("time")))
+
+
+def is_packed(text: str) -> bool:
+    """Check whether a text is the JSON of an object."""
+    return bool(_object(text))
+
+
+def failed(text: str) -> bool:
+    """Check whether the answer to a call reports a failure."""
+    return str(_object(text).get("status", "")).lower() in ("failed", "error")
+
+
+def clock_time(value: object) -> float:
+    """Parse MemGPT's time (`2023-10-30 08:47:27 PM PDT-0700`) to seconds since 1970; 0 if it is invalid."""
+    match = _TIME.match(value) if isinstance(value, str) else None
+    if match is None:
+        return 0.0
+    try:
+        time = datetime.strptime(f"{match[1]} {match[2] or '+0000'}", "%Y-%m-%d %I:%M:%S %p %z")
+        return max(time.timestamp(), 0.0)
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def stamp_time(value: object) -> float:
+    """Parse an ISO 8601 time to seconds since 1970, as UTC if it has no zone; 0 if it is invalid."""
+    try:
+        when = datetime.fromisoformat(value) if isinstance(value, str) else None
+        return 0.0 if when is None else max((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp(), 0.0)
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def _object(text: str) -> dict[str, Any]:  # Any: JSON
+    if not text.lstrip().startswith("{"):
+        return {}
+    try:
+        data = read_json(text, LOOSE)
+    except Malformed:
+        return {}
+    return data if isinstance(data, dict) else {}
