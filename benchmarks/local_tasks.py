@@ -29,7 +29,7 @@ from agent_core import Settings, Workspace
 from agent_core.base.events import CallAnswered
 from agent_core.base.settings import NamedModel
 from agent_core.functions.gate import GivenExample
-from agent_core.functions.gate.examples.agreement import given_agrees
+from agent_core.functions.gate.examples import given_agrees
 from agent_core.model.local.server import open_local
 from agent_core.registry.registry import Snapshot
 from sandbox import Evaluation, Job, Sandbox

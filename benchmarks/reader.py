@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 from agent_core.base.settings import load
 from agent_core.functions.gate import Candidate, Gate
-from agent_core.functions.gate.examples.agreement import doctest_form, predictions
+from agent_core.functions.gate.examples import doctest_form, predictions
 from agent_core.functions.gate.reader import CANNOT_TELL, DescriptionReader
 from agent_core.functions.gate.verdict import DISPUTED, REACHES_NOTHING, ReaderAnswer
 from agent_core.model import Model

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.late import LateModule
-from agent_core.workspace.reading_copy import is_read_only, reading_copy
 from agent_core.workspace.scaffold import existing
+from agent_core.workspace.state_store import is_read_only, reading_copy
 
 from .cli_context import loading
 from .commands.verb import Door, Opens, Result, SourceProgress

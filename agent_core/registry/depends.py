@@ -21,8 +21,9 @@ from sandbox.wire.lines import bare_lines, lines_of
 
 from . import examples
 from .module_edits import remove_from_all
-from .source import FOLDER, ModuleSource, is_helper, parse, parse_accepted, tree_of
-from .source_lines import (
+from .source import (
+    FOLDER,
+    ModuleSource,
     ParsedText,
     blocks,
     bound_names,
@@ -30,8 +31,12 @@ from .source_lines import (
     first_line,
     is_bare_value,
     is_blank,
+    is_helper,
     is_literal,
     last_line,
+    parse,
+    parse_accepted,
+    tree_of,
 )
 from .tree import Definition, imported_module, survey
 

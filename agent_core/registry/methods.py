@@ -12,8 +12,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.problem import Place, Problem
 
 from .schema import read_module
-from .source import ModuleSource, parse
-from .source_lines import bound_names, callee
+from .source import ModuleSource, bound_names, callee, parse
 from .tree import Definition, survey
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from agent_core.base.problem import Place, Problem
 from sandbox.wire.lines import bare_lines, lines_of
 
 from .module_file import save
-from .source import ModuleSource, parse
-from .source_lines import (
+from .source import (
     LineEdit,
+    ModuleSource,
     ParsedText,
     applied,
     bound_names,
@@ -22,6 +22,7 @@ from .source_lines import (
     is_bare_value,
     is_blank,
     last_line,
+    parse,
     with_newline,
 )
 from .tree import Definition, survey

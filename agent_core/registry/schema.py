@@ -12,8 +12,7 @@ from . import docstring, examples
 from .annotation import Converter, TypeBudget, annotated_default, default_of, field_default, limit, texts
 from .function import Function, ModuleReading
 from .literals import json_literal
-from .source import FOLDER, MODULE_LIMIT, ModuleSource, caller_of, is_helper, parse
-from .source_lines import first_line
+from .source import FOLDER, MODULE_LIMIT, ModuleSource, caller_of, first_line, is_helper, parse
 from .tree import Definition, Scope, survey, workspace_imports
 from .typenames import Impossible, Schema, Unresolved
 

@@ -16,8 +16,7 @@ from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import one_line
 
 from .schema import read_module
-from .source import ModuleSource
-from .source_lines import is_literal
+from .source import ModuleSource, is_literal
 
 if TYPE_CHECKING:
     from .function import Function

@@ -8,8 +8,7 @@ import typing
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from .source import FOLDER, ModuleSource
-from .source_lines import blocks
+from .source import FOLDER, ModuleSource, blocks
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _BUILTINS = frozenset(dir(builtins))

@@ -2,17 +2,26 @@
 
 The settings file travels with the folder and may come from someone else. If only that file names the database, the
 user must confirm it before conversations are stored there.
+
+A workspace on a read-only disk is opened as a temporary copy, for commands that change nothing.
 """
 
+import os
 import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from agent_core.access.grants.addresses import is_confirmed, shown
+from agent_core.base import machine
 from agent_core.base.clock import Clock
 from agent_core.base.errors import StorageError
+from agent_core.base.plain_files import LARGEST_FILE, read_plain
 from agent_core.base.settings import FILE_NAME, Settings, storage_of_file
-from agent_core.storage import STATE_FILE, Store, open_store, prepare_state_dir, workspace_id
+from agent_core.storage import STATE, STATE_FILE, Store, open_store, prepare_state_dir, set_aside, workspace_id
 
 _PASSWORD: Final = re.compile(r"(?<=[^/]):[^/@]*(?=@)")
 CONFIRM: Final = "knapper storage confirm"
@@ -47,3 +56,46 @@ def open_state(root: Path, settings: Settings) -> Store:
     if settings.storage.url is None:
         return open_store(folder / STATE_FILE, clock=Clock(), keep_calls=keep)
     return open_store(settings.storage.url, clock=Clock(), keep_calls=keep, workspace=workspace_id(folder))
+
+
+_FUNCTIONS = "functions"
+
+
+def is_read_only(root: Path) -> bool:
+    """Check whether a workspace's state cannot be written, because of its disk, permissions or owner."""
+    state = root / STATE
+    if state.is_symlink() or not state.exists():
+        return not os.access(root, os.W_OK)
+    return not _is_own(state) or not all(os.access(path, os.W_OK) for path in (state, *state.glob(STATE_FILE)))
+
+
+@contextmanager
+def reading_copy(root: Path) -> Iterator[Path]:
+    """Yield a temporary copy of a workspace's functions, settings and, if the user owns it, state; then delete it."""
+    with TemporaryDirectory(prefix="knapper-") as folder:
+        copy = Path(folder)
+        for path in _files(root):
+            place = copy / path.relative_to(root)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(OSError):  # a link or a pipe, which the workspace does not read either
+                place.write_bytes(read_plain(path, LARGEST_FILE))
+        if (copy / STATE).is_dir():
+            set_aside(copy / STATE / STATE_FILE, Clock())  # in the copy
+        yield copy
+
+
+def _files(root: Path) -> Iterator[Path]:
+    yield root / FILE_NAME
+    if not (root / _FUNCTIONS).is_symlink():
+        for folder, _, names in os.walk(root / _FUNCTIONS):
+            yield from (Path(folder, name) for name in names)
+    if _is_own(root / STATE):
+        yield from (path for path in (root / STATE).glob(f"{STATE_FILE}*") if not path.name.endswith("-shm"))
+
+
+def _is_own(path: Path) -> bool:
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == machine.user_id()

@@ -36,7 +36,7 @@ ALLOWED = {
         interfaces/manual_edits interfaces/plain
         interfaces/server/function_operations interfaces/server/source_operations
          model/local/fetch model/local/weights
-        workspace/reading_copy""",
+        workspace/state_store""",
     "a file of the system": """
         __main__ base/own_environment base/own_installation functions/mcp/confined functions/mcp/connection
         interfaces/cli interfaces/repl/prompt model/local/engine

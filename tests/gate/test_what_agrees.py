@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_core.base.untrusted import fence
 from agent_core.functions.gate import GivenExample
-from agent_core.functions.gate.examples.agreement import agrees, given_agrees, promises_floats
+from agent_core.functions.gate.examples import agrees, given_agrees, promises_floats
 from agent_core.registry.examples import Example
 from sandbox import Failure, Killed, Outcome, Raised, Returned, TimedOut
 

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from agent_core.access.grants import Decision, Question
-from agent_core.access.secrets.forms import byte_forms, forms
+from agent_core.access.secrets.masks import byte_forms, forms
 from agent_core.base.json_form import to_json
 from tests.broker.servers import serving
 from tests.conftest import OpenDesk

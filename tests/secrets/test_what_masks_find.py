@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_core.access.secrets import Masks
-from agent_core.access.secrets.forms import unfit
+from agent_core.access.secrets.masks import unfit
 from tests.secrets.support import KEY, MARK
 
 TEXTS = st.text(max_size=30)

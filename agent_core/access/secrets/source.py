@@ -24,7 +24,7 @@ from agent_core.base.settings import SECRET as VARIABLE
 from agent_core.base.user_folders import NoHome, config_folder, home
 from sandbox.wire.strict_json import Malformed, read_toml
 
-from .forms import unfit
+from .masks import unfit
 
 if TYPE_CHECKING:
     from .masks import Pair

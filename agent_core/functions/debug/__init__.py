@@ -10,7 +10,6 @@ __getattr__ = late_names(
     {
         "breakpoints": "Breakpoint Breakpoints Placed stopping_lines",
         "debugging": "DebuggerSlot Debugging Watch",
-        "stop": "COMMANDS Command DebugStop Debugger",
-        "typed_line": "typed_breakpoint",
+        "stop": "COMMANDS Command DebugStop Debugger typed_breakpoint",
     },
 )

@@ -9,4 +9,4 @@ from .stop import COMMANDS as COMMANDS
 from .stop import Command as Command
 from .stop import Debugger as Debugger
 from .stop import DebugStop as DebugStop
-from .typed_line import typed_breakpoint as typed_breakpoint
+from .stop import typed_breakpoint as typed_breakpoint

@@ -20,8 +20,22 @@ from sandbox.wire.lines import bare_lines
 from . import stop
 from .breakpoints import Breakpoints
 from .recording import Recording, kept_call
-from .stop import BY_NAME, COMMANDS, RESUMING, BreakpointRecord, Claim, Command, Debugger, DebugStop, Reader, TraceLine
-from .typed_line import Order, expression_of, order_of, typed_breakpoint
+from .stop import (
+    BY_NAME,
+    COMMANDS,
+    RESUMING,
+    BreakpointRecord,
+    Claim,
+    Command,
+    Debugger,
+    DebugStop,
+    Order,
+    Reader,
+    TraceLine,
+    expression_of,
+    order_of,
+    typed_breakpoint,
+)
 
 if TYPE_CHECKING:
     from agent_core.functions.answers import CallReport

@@ -26,7 +26,7 @@ from agent_core.registry.examples import find as find_examples
 from sandbox.wire.lines import bare_lines, lines_of, reader_of
 
 from .draft import Draft
-from .examples.example_text import DocstringText, offset, with_empty_docstring
+from .examples import DocstringText, offset, with_empty_docstring
 from .tree import (
     BUILTINS,
     FunctionNode,

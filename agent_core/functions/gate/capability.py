@@ -14,8 +14,7 @@ from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.items import KINDS, UNSAID, spelled
 from agent_core.base.problem import Problem
 from agent_core.registry.depends import Part, callees, is_program, parts_of, running_with
-from agent_core.registry.source import FOLDER
-from agent_core.registry.source_lines import first_line
+from agent_core.registry.source import FOLDER, first_line
 from agent_core.registry.tree import survey
 from sandbox.wire.lines import lines_of
 

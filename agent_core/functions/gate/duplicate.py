@@ -28,7 +28,7 @@ from ..search.confusion import describe_difference, mistaken
 from .call_arguments import Arguments, edge_calls, read_calls, read_cases, recombine
 from .clones import sketch
 from .draft import Draft, Finding, TrialSubject
-from .examples.agreement import literal_value, same
+from .examples import literal_value, same
 from .tree import constants, function_in, parse
 
 if TYPE_CHECKING:

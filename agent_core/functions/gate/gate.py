@@ -29,7 +29,7 @@ from .conform import check as check_shape
 from .conform import conform, undefined_names, weigh
 from .draft import TOO_DEEP, Candidate, D, Draft, ExampleTrials
 from .duplicate import Sameness, compare_functions, duplicate
-from .examples.example_text import with_returned_values
+from .examples import with_returned_values
 from .fitted import check_fitted
 from .meaning import judge_meaning
 from .mutation import check_mutants

@@ -26,7 +26,7 @@ from sandbox.wire.lines import bare_lines
 from .call_arguments import Arguments, read_calls, recombine, write_call
 from .capability import reach
 from .draft import NOT_IMPORTED, Draft, Finding, TrialSubject
-from .examples.agreement import doctest_form, literal_value, predictions, same, unprovable
+from .examples import doctest_form, literal_value, predictions, same, unprovable
 from .proof import run
 from .reader import description_id
 from .robust import is_right, known_errors

@@ -21,12 +21,12 @@ from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import fence
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
-from agent_core.registry.source_lines import first_line
+from agent_core.registry.source import first_line
 from sandbox import Attempt, Attempts, Evaluation, Outcome, Refused
 
 from .call_arguments import read_cases
 from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, Finding, GivenExample, Mutant, TrialSubject
-from .examples.agreement import agrees, expectation, literal_value, promises_floats, unprovable
+from .examples import agrees, expectation, literal_value, promises_floats, unprovable
 from .proof import MOST
 from .substance import HOLLOW
 from .tree import FunctionNode, body, find, parameters, parse

@@ -34,7 +34,7 @@ from .autofix import computation
 from .call_arguments import edge_calls, read_calls, recombine, write_call
 from .capability import EFFECTS, called_by_self, uses_context
 from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, ExampleTrials, Finding, GivenExample, TrialSubject
-from .examples.agreement import (
+from .examples import (
     ALIKE,
     Unproven,
     agrees,

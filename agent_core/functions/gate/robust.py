@@ -24,7 +24,7 @@ from sandbox import Killed, Outcome, Raised, Refused, Returned, TimedOut
 
 from .call_arguments import Arguments, Value, checker, edge_calls, fits, read_calls, recombine, unseen, write_call
 from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, Finding, TrialSubject
-from .examples.agreement import unprovable
+from .examples import unprovable
 from .proof import lacks_grant
 from .substance import HOLLOW
 from .tree import constants, is_bare_call, nodes_of

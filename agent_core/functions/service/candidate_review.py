@@ -17,8 +17,7 @@ from agent_core.storage import BeginState, DropPending, FunctionStore, SavePendi
 
 from ..gate import CONTEXT, Candidate, Fix, Gate, GivenExample, Policy, Verdict
 from ..gate.draft import unified_diff
-from ..gate.examples.agreement import error_of
-from ..gate.examples.example_text import with_example, with_returned_values
+from ..gate.examples import error_of, with_example, with_returned_values
 from ..gate.trial import UNGRANTED, Granted
 from ..gate.verdict import REACHES_NOTHING
 from . import change_texts, example_regression

@@ -20,7 +20,7 @@ from agent_core.registry.source import ModuleSource
 from agent_core.storage import DropPending, FunctionStore, SavePending
 
 from ..gate import Candidate, GivenExample, Policy
-from ..gate.examples.agreement import is_blank, predictions
+from ..gate.examples import is_blank, predictions
 from ..gate.verdict import REACHES_NOTHING
 from . import change_texts, example_regression, file_sync
 from .candidate_review import CandidateReview, held_to_what_was_proved

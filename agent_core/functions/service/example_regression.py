@@ -19,7 +19,7 @@ from agent_core.base.untrusted import fence
 from agent_core.registry import docstring
 
 from ..gate.capability import needs_of_text, reach_of
-from ..gate.examples.agreement import literal_value, promise
+from ..gate.examples import literal_value, promise
 from ..gate.tree import find, parse
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from agent_core.base.errors import StaleFile, WorkspaceError
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import block
-from agent_core.registry.source import ModuleSource, path_of, read_file
-from agent_core.registry.source_lines import ParsedText
+from agent_core.registry.source import ModuleSource, ParsedText, path_of, read_file
 from agent_core.storage import SavePending
 from sandbox.wire.lines import lines_of
 

@@ -21,8 +21,7 @@ from agent_core.registry.function import ModuleReading
 from agent_core.registry.module_edits import place_function, withhold
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
-from agent_core.registry.source import ModuleSource
-from agent_core.registry.source_lines import is_bare_value
+from agent_core.registry.source import ModuleSource, is_bare_value
 from agent_core.registry.tree import Definition
 from agent_core.storage import DropPending, FunctionStore, SaveVerdict
 from sandbox.wire.lines import lines_of

@@ -30,13 +30,22 @@ from agent_core.base.problem import Place, Problem
 from agent_core.registry.depends import ModuleParts
 from agent_core.registry.function import Function
 from agent_core.registry.module_edits import adding
-from agent_core.registry.source import FOLDER, ModuleSource, check_module_name, module_of
-from agent_core.registry.source_lines import ParsedText, applied, bound_names, column_of, is_literal
+from agent_core.registry.source import (
+    FOLDER,
+    ModuleSource,
+    ParsedText,
+    applied,
+    bound_names,
+    check_module_name,
+    column_of,
+    is_literal,
+    module_of,
+)
 from agent_core.registry.tree import Definition, imported_module
 from sandbox.wire.lines import lines_of
 
 from ..gate import Candidate
-from ..gate.examples.example_text import with_example
+from ..gate.examples import with_example
 from ..gate.read import write_escapes
 from .file_checks import parse_line
 from .memgpt_functions import adapt

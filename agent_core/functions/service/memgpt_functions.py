@@ -16,8 +16,7 @@ from typing import Final, TypeAlias
 
 from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem
-from agent_core.registry.source import too_much
-from agent_core.registry.source_lines import column_of
+from agent_core.registry.source import column_of, too_much
 from agent_core.registry.tree import Definition
 from sandbox.wire.lines import lines_of
 

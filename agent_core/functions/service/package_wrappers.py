@@ -18,8 +18,7 @@ from agent_core.access.grants import Grants, Question
 from agent_core.base import syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
-from agent_core.registry.source import ModuleSource
-from agent_core.registry.source_lines import is_literal
+from agent_core.registry.source import ModuleSource, is_literal
 from sandbox import FunctionCall, Job, Raised, Returned
 from sandbox.wire.lines import bare_lines
 

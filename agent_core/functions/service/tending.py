@@ -34,7 +34,7 @@ from sandbox.wire.lines import bare_lines, lines_of
 from ..gate import Candidate, Gate, GivenExample
 from ..gate.capability import reach_of_function
 from ..gate.clones import differing, special_ones
-from ..gate.examples.example_text import with_words
+from ..gate.examples import with_words
 from ..kept_program import SeenProgram
 from ..search import FunctionSearch
 from ..search.index import COUNT

@@ -18,12 +18,11 @@ from agent_core.base.untrusted import fence, one_line
 from agent_core.registry.depends import ModuleParts
 from agent_core.registry.module_edits import is_import
 from agent_core.registry.schema import read_module
-from agent_core.registry.source import ModuleSource
-from agent_core.registry.source_lines import LineEdit, applied, bound_names, with_newline
+from agent_core.registry.source import LineEdit, ModuleSource, applied, bound_names, with_newline
 from sandbox.wire.lines import lines_of
 
 from ..gate import Candidate, Policy
-from ..gate.examples.example_text import with_example
+from ..gate.examples import with_example
 from . import change_texts, example_regression, file_sync, history
 from .file_sync import FileSync, own_text
 from .function_facts import unknown_function

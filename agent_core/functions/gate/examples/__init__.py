@@ -1,1 +1,0 @@
-"""Examples: whether a result agrees, whether there are enough, what to suggest, how to write one."""
