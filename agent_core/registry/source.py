@@ -405,7 +405,7 @@ class ParsedText:
     def newline(self) -> str:
         """The line ending of the first line; the others are assumed to be the same."""
         first = self.lines[0] if self.lines else ""
-        return "\r\n" if first.endswith("\r\n") else "\n"
+        return first[len(first.rstrip("\r\n")) :] or "\n"
 
     def ended(self) -> "ParsedText":
         """Return the same text with a line ending on its last line."""

@@ -137,11 +137,7 @@ def build(value: Any, hint: Hint, path: str) -> Any:
     if is_union(origin):
         return _union(value, hint, path)
     if origin is typing.Literal:
-        for choice in typing.get_args(hint):
-            plain = choice.value if isinstance(choice, enum.Enum) else choice
-            if plain == value and type(plain) is type(value):
-                return choice
-        raise _unfit(value, "one of " + ", ".join(repr(choice) for choice in typing.get_args(hint)), path)
+        return _choice(value, hint, path)
     maker = _CONTAINERS.get(origin) or _maker_of_class(origin)
     return maker(value, hint, path)
 
@@ -149,6 +145,25 @@ def build(value: Any, hint: Hint, path: str) -> Any:
 def _unfit(value: Any, expected: str, path: str) -> Unfit:
     shown = repr(value)
     return Unfit(f"{path}: expected {expected}, got {shown if len(shown) <= 80 else shown[:79] + '…'}")
+
+
+def _choices(hint: Hint) -> list[tuple[Any, Any]]:
+    """Return what an enumeration or a `Literal` allows: each value as it is in JSON, and as the function gets it."""
+    allowed: Iterable[Any] = typing.get_args(hint) if origin_of(hint) is typing.Literal else ()
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        allowed = [member for name, member in hint.__members__.items() if member.name == name]
+    return [(choice.value if isinstance(choice, enum.Enum) else choice, choice) for choice in allowed]
+
+
+def _choice(value: Any, hint: Hint, path: str) -> Any:
+    choices = _choices(hint)
+    for plain, choice in choices:
+        if plain == value and type(plain) is type(value):
+            return choice
+    for _, choice in choices if isinstance(value, str) else ():
+        if isinstance(choice, enum.Enum) and type(choice).__members__.get(value) is choice:
+            return choice
+    raise _unfit(value, "one of " + ", ".join(repr(plain) for plain, _ in choices), path)
 
 
 def _union(value: Any, hint: Hint, path: str) -> Any:
@@ -214,7 +229,11 @@ def _key(name: Any, hint: Hint, path: str) -> Any:
             raise _unfit(name, f"a key that is {SCALARS[hint][1]}", path) from error
     if isinstance(name, str) and hint is bool and name in ("true", "false"):
         return name == "true"
-    return build(name, hint, f"{path} (key)")
+    for plain, choice in _choices(hint):
+        if str(plain) == name:
+            return choice
+    is_sum = isinstance(hint, type) and issubclass(hint, enum.Flag) and isinstance(name, str) and name.isdecimal()
+    return build(int(name) if is_sum else name, hint, f"{path} (key)")
 
 
 def _nothing(value: Any, _hint: Hint, path: str) -> None:
@@ -237,12 +256,14 @@ def _maker_of_class(kind: Any) -> Maker:
 
 
 def _enum(value: Any, hint: Hint, path: str) -> Any:
-    for member in hint:
-        if value is member or (member.value == value and type(member.value) is type(value)):
-            return member
-    if isinstance(value, str) and value in hint.__members__:
-        return hint[value]
-    raise _unfit(value, "one of " + ", ".join(repr(member.value) for member in hint), path)
+    if isinstance(value, hint):
+        return value
+    if not issubclass(hint, enum.Flag) or isinstance(value, str):
+        return _choice(value, hint, path)
+    try:
+        return hint(_integer(value))
+    except (ValueError, TypeError) as error:
+        raise _unfit(value, "a sum of any of " + ", ".join(str(member.value) for member in hint), path) from error
 
 
 def _fields(value: Any, fields: dict[str, Hint], required: Iterable[str], path: str) -> dict[str, Any]:

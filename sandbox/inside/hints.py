@@ -91,8 +91,9 @@ def alternatives(hint: Hint) -> tuple[Hint, ...]:
 
 def required_keys(kind: Any) -> list[str]:
     """Return the required keys of a TypedDict. `__required_keys__` is wrong if annotations are text."""
-    hints = of_class(kind)
-    return sorted(key for key in kind.__required_keys__ if origin_of(hints[key]) is not typing.NotRequired)
+    origins = {key: origin_of(hint) for key, hint in of_class(kind).items()}
+    required = {key for key, origin in origins.items() if origin is typing.Required}
+    return sorted(required | {key for key in kind.__required_keys__ if origins[key] is not typing.NotRequired})
 
 
 def origin_of(hint: Hint) -> Any:

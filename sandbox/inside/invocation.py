@@ -148,8 +148,10 @@ def _spread(function: types.FunctionType, named: dict[str, Any]) -> tuple[list[A
     rest, keywords = _variadic(function)
     items = named.pop(rest, ()) if rest else ()
     more = named.pop(keywords, {}) if keywords else {}
-    if twice := [name for name in more if name in named]:
-        raise Unfit(f"{keywords}: {twice[0]} is given twice")
+    code = function.__code__
+    own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if taken := [name for name in more if name in named or name in own]:
+        raise Unfit(f"{keywords}: {taken[0]} is {'given twice' if taken[0] in named else 'a parameter of its own'}")
     return list(items), {**named, **more}
 
 

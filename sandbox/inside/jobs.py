@@ -111,7 +111,7 @@ def _schema(hint: Hint) -> Schema | str:
         pydantic = importlib.import_module("pydantic")
         maker = importlib.import_module("pydantic.json_schema").GenerateJsonSchema
         maker = type("Schemas", (maker,), {"field_title_should_be_set": _no_title})
-        return _inline(pydantic.TypeAdapter(hint).json_schema(schema_generator=maker))
+        return _inline(_finite(pydantic.TypeAdapter(hint).json_schema(schema_generator=maker)))
     except ImportError:
         return reason
     except (pydantic.errors.PydanticUserError, *_UNREADABLE) as error:
@@ -121,6 +121,19 @@ def _schema(hint: Hint) -> Schema | str:
         is_narrower = isinstance(error, NameError | ValueError | RecursionError) and len(written) < len(members)
         any_of = {"anyOf": written, **({"$defs": definitions} if definitions else {})}
         return any_of if written and not is_narrower else str(error).partition("\n")[0]
+
+
+def _finite(node: Any) -> Any:
+    """Return a schema without the numbers that JSON does not have, such as a default or a limit that is infinite."""
+    if isinstance(node, list):
+        return [_finite(part) for part in node]
+    if not isinstance(node, dict):
+        return node
+    return {key: _finite(part) for key, part in node.items() if not isinstance(part, int | float) or _is_finite(part)}
+
+
+def _is_finite(number: int | float) -> bool:
+    return abs(number) <= sys.float_info.max
 
 
 def _no_title(_maker: object, _schema: object) -> bool:
@@ -437,14 +450,21 @@ class _Writer:
                 raise Unfit(f"{words(hint)} has not two types")
             key, value = inner
             names, values = self.of(key), self.of(value)
-            rule: Schema = {"pattern": "^-?[0-9]+$"} if names == {"type": "integer"} else {}
-            rule = {"enum": [str(name) for name in names["enum"]]} if "enum" in names else rule
+            rule: Schema = {"pattern": "^-?[0-9]+$"} if names.get("type") == "integer" else {}
+            if listed := names.get("enum", [names["const"]] if "const" in names else []):
+                rule = {"enum": [str(name) for name in listed]}
             return {"type": "object", **({"propertyNames": rule} if rule else {}), "additionalProperties": values}
         if isinstance(origin, type):
             return self._class(origin)
         raise Unfit(f"{words(hint)} has no schema")
 
     def _class(self, kind: type) -> Schema:
+        if issubclass(kind, enum.Flag):
+            parts = ", ".join(f"{member.value} ({member.name})" for member in kind)
+            return {
+                "type": "integer",
+                "description": " ".join([*_summary(kind).values(), f"The sum of any of {parts}."]),
+            }
         if issubclass(kind, enum.Enum):
             values = [member.value if _default_keyword(member) else member.name for member in kind]
             return _enum_schema(values) | _summary(kind)
@@ -541,6 +561,6 @@ def _add_marks(schema: Schema, marks: list[Any]) -> Schema:
         if isinstance(text, str):
             schema = {"description": text.strip(), **schema}
         for name, key in {**_BOUNDS, "min_length": f"min{sizes}", "max_length": f"max{sizes}"}.items():
-            if isinstance(value := getattr(mark, name, None), int | float):
+            if isinstance(value := getattr(mark, name, None), int | float) and _is_finite(value):
                 schema[key] = value
     return schema

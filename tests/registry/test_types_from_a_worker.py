@@ -43,6 +43,7 @@ def test_a_typed_dictionary_requires_what_it_says() -> None:
         ("total", "class Film(TypedDict):\n    name: str\n    year: int\n", ["name", "year"]),
         ("partial", "class Film(TypedDict, total=False):\n    name: str\n    year: Required[int]\n", ["year"]),
         ("not-required", "class Film(TypedDict):\n    name: str\n    year: NotRequired[int]\n", ["name"]),
+        ("in-quotes", "class Film(TypedDict, total=False):\n    name: str\n    year: 'Required[int]'\n", ["year"]),
         ("mixed", "class A(TypedDict, total=False):\n    name: str\nclass Film(A):\n    year: int\n", ["year"]),
     ]
     for case, text, required in rows:
@@ -71,6 +72,12 @@ FIELDS: list[tuple[str, dict[str, Any]]] = [
     ),
     ("Color", {"enum": ["red", 7]}),
     ("Odd", {"type": "string", "const": "ANY"}),
+    ("Access", {"type": "integer", "description": "The sum of any of 1 (READ), 2 (WRITE)."}),
+    (
+        "dict[Access, int]",
+        {"type": "object", "propertyNames": {"pattern": "^-?[0-9]+$"}, "additionalProperties": INTEGER},
+    ),
+    ("Annotated[float, Le(float('inf')), Ge(0)]", {"type": "number", "minimum": 0}),
     ("Id", INTEGER),
     ("list[T]", {"type": "array", "items": {}}),
     ("Number", {"anyOf": [INTEGER, {"type": "number"}]}),
@@ -79,11 +86,11 @@ FIELDS: list[tuple[str, dict[str, Any]]] = [
     ("int | Callable[[], int]", INTEGER),
 ]
 TYPES = """
-from annotated_types import Ge, Len
+from annotated_types import Ge, Le, Len
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, Flag, auto
 from typing import Annotated, NewType, TypeVar
 
 T = TypeVar("T")
@@ -96,6 +103,10 @@ class Color(Enum):
 
 class Odd(Enum):
     ANY = object()
+
+class Access(Flag):
+    READ = auto()
+    WRITE = auto()
 """
 
 
@@ -110,6 +121,7 @@ def test_a_field_has_the_schema_of_its_type_also_where_pydantic_is_not_there(
 
 def test_a_type_that_only_pydantic_knows_is_described_by_it_with_the_limits_of_its_parameter() -> None:
     text = "from pydantic import BaseModel, Field\nclass Part(BaseModel):\n    part_size: int = Field(2, ge=1)\n"
+    text += "    high: float = float('inf')\n"  # which JSON has not, so that its default is not shown
     text += "def probe(parts: list[Part] = Field(default_factory=list, min_length=1, description='Some.')): ...\n"
     assert described(text).parameters["properties"]["parts"] == {
         "description": "Some.",
@@ -117,7 +129,7 @@ def test_a_type_that_only_pydantic_knows_is_described_by_it_with_the_limits_of_i
         "items": {
             "type": "object",
             "title": "Part",
-            "properties": {"part_size": {"type": "integer", "default": 2, "minimum": 1}},
+            "properties": {"part_size": {"type": "integer", "default": 2, "minimum": 1}, "high": {"type": "number"}},
         },
         "minItems": 1,
     }

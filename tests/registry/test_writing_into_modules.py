@@ -87,6 +87,7 @@ def test_imports_go_to_the_top_once_and_the_function_to_the_end() -> None:
         ("comment-alone", "# only this\n", "# only this\n\nimport re\n\n\ndef f(): ...\n"),
         ("semicolon", "import os; x = (\n1)\n", "import os; x = (\n1)\nimport re\n\n\ndef f(): ...\n"),
         ("windows-lines", "import os\r\n", "import os\r\nimport re\r\n\r\n\r\ndef f(): ...\r\n"),
+        ("lines-that-a-return-ends", "import os\r", "import os\rimport re\r\r\rdef f(): ...\r"),
         ("blank-end", "x = 1\n\n\n\n", "import re\n\n\nx = 1\n\n\n\ndef f(): ...\n"),
     ]
     for case, module, result in rows:

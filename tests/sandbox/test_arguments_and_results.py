@@ -9,17 +9,28 @@ _KINDS = """
 from __future__ import annotations
 import collections, dataclasses, datetime, decimal, enum, pathlib, typing, uuid
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, Optional, TypedDict, Union
+from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, Optional, Required, TypedDict, Union
 
 class Colour(enum.Enum):
     RED = "red"
     DARK = 7
+
+class Odd(enum.Enum):
+    ANY = b"x"
 
 @dataclasses.dataclass
 class Point:
     x: int
     y: float = 0.5
     when: datetime.date | None = None
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 5
+
+class Access(enum.Flag):
+    READ = enum.auto()
+    WRITE = enum.auto()
 
 class Pair(NamedTuple):
     left: int
@@ -28,6 +39,10 @@ class Pair(NamedTuple):
 class Row(TypedDict):
     name: str
     size: NotRequired[int]
+
+class Part(TypedDict, total=False):
+    name: str
+    size: Required[int]
 
 @dataclasses.dataclass
 class Tree:
@@ -76,6 +91,11 @@ BUILT: list[tuple[str, Any, Any]] = [
     ("tuple[int, str]", [1, "a"], "(1, 'a')"),
     ("tuple[int, ...]", [1, 2, 3], "(1, 2, 3)"),
     ("dict[int, decimal.Decimal]", {"1": "2"}, "{1: Decimal('2')}"),
+    ("dict[Level, str]", {"1": "a", "HIGH": "b"}, "{<Level.LOW: 1>: 'a', <Level.HIGH: 5>: 'b'}"),
+    ("dict[Literal[1, None], str]", {"1": "a", "None": "b"}, "{1: 'a', None: 'b'}"),
+    ("dict[Access, str]", {"1": "a", "3": "b"}, "{<Access.READ: 1>: 'a', <Access.READ|WRITE: 3>: 'b'}"),
+    ("Access", 0, "<Access: 0>"),
+    ("Literal[Odd.ANY]", "ANY", "<Odd.ANY: b'x'>"),
     ("Mapping[str, Sequence[int]]", {"a": [1]}, "{'a': [1]}"),
     ("collections.deque[int]", [1], "deque([1])"),
     ("Point", {"x": 1, "when": "2024-05-01"}, "Point(x=1, y=0.5, when=datetime.date(2024, 5, 1))"),
@@ -110,6 +130,9 @@ REFUSED: list[tuple[str, Any, Any]] = [
     ("list[int]", [1, "x"], "value[1]: expected a whole number, got 'x'"),
     ("dict[int, str]", {"x": "y"}, "value: expected a key that is a whole number, got 'x'"),
     ("Colour", "blue", "value: expected one of 'red', 7, got 'blue'"),
+    ("dict[Level, str]", {"2": "a"}, "value (key): expected one of 1, 5, got '2'"),
+    ("Access", 4, "value: expected a sum of any of 1, 2, got 4"),
+    ("Part", {"name": "n"}, "value.size: is missing"),
     ("Point", {"y": 1}, "value.x: is missing"),
     ("Point", {"x": 1, "z": 1}, "value.z: there is no such field; the fields are x, y, when"),
     ("tuple[int, str]", [1], "value: expected a list of 2 items, got [1]"),

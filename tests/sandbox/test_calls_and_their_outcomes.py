@@ -217,6 +217,9 @@ async def test_calls_run_beside_one_another_in_processes_of_their_own(sandbox: S
         pytest.param("work", "add", {"a": object()}, "object cannot be sent as JSON", id="unsendable"),
         pytest.param("work", "gather", {"a": 1, "rest": [8, "x"]}, "rest[1]: expected a whole number", id="a-star"),
         pytest.param("work", "gather", {"a": 1, "more": {"d": 1}, "d": 2}, "more: d is given twice", id="twice"),
+        pytest.param(
+            "work", "gather", {"a": 1, "more": {"c": 1}}, "more: c is a parameter of its own", id="a-name-of-another"
+        ),
     ],
 )
 async def test_a_call_that_does_not_fit_is_refused(
