@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agent_core.base import syntax
@@ -94,6 +95,8 @@ class Statement:
             own = arguments.union(*map(bound_names, node.body)) - targets - shared
             reads = head.union(*map(_names_read, node.body)) - (own - head)
             roots = (roots - own) | shared
+        elif isinstance(node, ast.AnnAssign) or isinstance(getattr(node, "value", None), ast.Subscript):
+            reads |= _in_text(getattr(node, "value", None))  # an alias may have the name of a class in quotes
         return cls(
             binds=frozenset(bound_names(node)),
             names=names,
@@ -263,9 +266,16 @@ class ModuleParts:
         return _reach({*words[at], "*"}, _places(self.binds), words, passed={at, *public})
 
     def lines(self, statements: Set[int]) -> set[int]:
-        """Return the lines of these statements, including their comments."""
-        spans = [self.text.span(self.text.body[at]) for at in statements]
+        """Return the lines of these statements, including their comments, and of all that share a line with them."""
+        rows = {self._rows[at] for at in statements}
+        spans = [self.text.span(node) for node, row in zip(self.text.body, self._rows, strict=True) if row in rows]
         return {line for first, last in spans for line in range(first, last + 1)}
+
+    @cached_property
+    def _rows(self) -> list[int]:
+        """The number of each statement's lines, which it has in common with the statements that share one of them."""
+        ends = [0, *map(last_line, self.text.body)]
+        return [*accumulate(int(first_line(node) > end) for node, end in zip(self.text.body, ends, strict=False))]
 
     def part(self, statements: Set[int]) -> str:
         """Return the text of these statements only, each on its original lines."""
@@ -583,10 +593,11 @@ def _pieces(text: str) -> Mapping[str, _Piece]:
     found = dict[str, _Piece]()
     for name, pairs in pieces.items():
         words = {name or module for _, facts in pairs for _, module, name in facts.imports}
+        words |= {word for _, facts in pairs for word in facts.words | facts.reads}
         called = {word for _, facts in pairs for word in facts.called}
         shown = "\n".join(_tree_text(node, lines) for node, _ in pairs)
         digest = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
-        found[name] = _Piece(digest, frozenset(words.union(*(facts.words for _, facts in pairs))), frozenset(called))
+        found[name] = _Piece(digest, frozenset(words), frozenset(called))
     return found
 
 
@@ -693,10 +704,7 @@ def _approved_statement(
         imports.append((module, ""))
     code = _code_of(own) if own else _code(node, text)
     is_inert = bool(binds) and _is_inert(node, known)
-    names = statement.names | statement.reads
-    if isinstance(node, ast.AnnAssign) or (isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript)):
-        names |= _in_text(node.value)  # an alias may have the name of a class in quotes
-    return ApprovedStatement(text, code, binds, names, tuple(imports), is_inert=is_inert)
+    return ApprovedStatement(text, code, binds, statement.names | statement.reads, tuple(imports), is_inert=is_inert)
 
 
 @lru_cache(maxsize=1024)

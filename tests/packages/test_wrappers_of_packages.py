@@ -36,6 +36,12 @@ def slug(
 
 def joined(first, /, *others, end: str = "", **marks):
     return " ".join((first, *others, *marks)) + end
+
+
+def shifted(a, b=_NOTHING, c=1, *others, d=2): ...
+
+
+def placed(a, b=_NOTHING, c=1, /, d=1): ...
 '''
 HOSTILE = """import inspect
 
@@ -121,6 +127,17 @@ def joined(first, *others, end: str = '', **marks):
     again = await wrapped(words, "words.text.slug", "words.text.joined")
     assert again is not None
     assert again.summary["skipped"] == 2
+
+
+async def test_what_follows_a_parameter_that_is_left_out_never_takes_its_place(words: Path) -> None:
+    await wrapped(words, "words.text.shifted", "words.text.placed")
+    text = (words / "functions" / "my_words.py").read_text()
+    assert [line for line in text.splitlines() if line.startswith("def") or "return" in line] == [
+        "def shifted(a, c = 1, *, d = 2):",
+        "    return _shifted(a, c=c, d=d)",
+        "def placed(a, d = 1):",
+        "    return _placed(a, d=d)",
+    ]
 
 
 @pytest.mark.parametrize("is_tried", [pytest.param(False, id="a-no"), pytest.param(True, id="tried")])

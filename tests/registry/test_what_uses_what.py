@@ -57,6 +57,28 @@ def test_the_hash_of_code_reaches_into_other_modules() -> None:
     assert code_hash(one.functions["by_name"], one) != code_hash(two.functions["by_name"], two)
 
 
+QUOTED = """class Query:
+    LIMIT = 9
+
+
+Alias = Optional["Query"]
+
+
+def f(query: "Query") -> int:
+    return query.LIMIT
+
+
+def g(query: Alias) -> int:
+    return query.LIMIT
+"""
+
+
+def test_the_hash_of_code_follows_names_in_quotes() -> None:
+    one, other = snapshot_of(lib=QUOTED), snapshot_of(lib=QUOTED.replace("9", "8"))
+    for name in ("f", "g"):
+        assert code_hash(one.functions[name], one) != code_hash(other.functions[name], other), name
+
+
 def test_functions_that_use_each_other_have_a_hash_too() -> None:
     ping = "from functions.pong import pong\n\n\ndef ping(n: int) -> int:\n    return n and pong(n - 1)\n"
     pong = ping.replace("ping", "x").replace("pong", "ping").replace("def x", "def pong")

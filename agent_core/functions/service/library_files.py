@@ -361,7 +361,10 @@ def _modules(library: Library, prefix: str, *, maps: bool) -> Iterator[LibraryFi
     below = [*(prefix.split(".") if prefix else [])]
     targets = {_module_name(name): ".".join([*below, *map(fitting, _module_name(name).split("."))]) for name in files}
     targets.pop("", None)
-    targets |= _public_names(files, targets)
+    opened = _public_names(files, targets)
+    targets |= opened
+    mentions = {module: re.compile(rf"\b{module.rpartition('.')[2]}\b(?!\s+import)") for module in opened}
+    kept = {module for module, mention in mentions.items() if any(map(mention.search, files.values()))}
     taken = dict[str, str]()
     for name, text in files.items():
         dotted = _module_name(name)
@@ -369,7 +372,7 @@ def _modules(library: Library, prefix: str, *, maps: bool) -> Iterator[LibraryFi
             continue
         shown, is_package = library.base + name, name.endswith("__init__.py")
         adapted = adapt(write_escapes(text), shown, maps=maps)
-        mover = ImportMover(targets, dotted, targets[dotted], FOLDER, is_package=is_package)
+        mover = ImportMover(targets, dotted, targets[dotted], FOLDER, is_package=is_package, kept=kept)
         moved = mover.moved(adapted.text)
         place = PurePath(*targets[dotted].split("."))
         part = LibraryFile.of(shown, place / "__init__.py" if is_package else place.with_suffix(".py"), moved, text)
@@ -435,6 +438,7 @@ class ImportMover:
 
     `targets` map the old names of the imported modules to the new ones; `own` is the old name of this module, `target`
     its new one. `import a.b`, which binds `a`, has no relative form: it is written with the `root` of the new place.
+    The package of a renamed module in `kept` also binds the old name, as importing the module by that name would.
     """
 
     targets: Mapping[str, str]
@@ -442,17 +446,25 @@ class ImportMover:
     target: str
     root: str
     is_package: bool
+    kept: Set[str] = frozenset()
 
     def moved(self, text: str) -> str:
         """Return the text with its imports rewritten; text that is not valid Python is returned unchanged."""
-        lines = lines_of(text)
-        for node in sorted(_imports(text), key=lambda node: (node.lineno, node.col_offset), reverse=True):
+        lines, nodes = lines_of(text), _imports(text)
+        outermost = {self._base(node): node for node in reversed(nodes) if isinstance(node, ast.ImportFrom)}
+        binds = dict[ast.stmt, str]()
+        for base in self.kept & outermost.keys() if self.is_package else ():
+            package, _, old = base.rpartition(".")
+            if package == self.own:  # before the names are imported, because one may be the module's new name
+                binds[outermost[base]] = f"from . import {self.targets[base].rpartition('.')[2]} as {old}; "
+        for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset), reverse=True):
             head, new = self._from(node) if isinstance(node, ast.ImportFrom) else ("", self._whole(node))
             if not (new and node.end_lineno and node.end_col_offset):
                 continue
             first, last = node.lineno - 1, node.end_lineno - 1
             before = lines[first][: column_of(lines[first], node.col_offset)]
             written, count = _FROM.subn(f"{head} import", lines[first][len(before) :], count=1) if head else ("", 0)
+            before += binds.get(node, "")
             if count:  # the list of names keeps its format
                 lines[first] = before + written
             else:
@@ -460,9 +472,12 @@ class ImportMover:
                 lines[first : last + 1] = [f"{before}{new}{after}", *(["\n"] * (last - first))]
         return "".join(lines)
 
+    def _base(self, node: ast.ImportFrom) -> str:
+        return imported_module(node.module or "", node.level, self.own, is_package=self.is_package)
+
     def _from(self, node: ast.ImportFrom) -> tuple[str, str]:
         """Return `from …` if the names do not change, and the whole statement; both are empty if it needs no change."""
-        base = imported_module(node.module or "", node.level, self.own, is_package=self.is_package)
+        base = self._base(node)
         members = {alias.name: self.targets.get(f"{base}.{alias.name}".strip("."), "") for alias in node.names}
         if node.module == _BACKPORT and not node.level and all(hasattr(typing, name) for name in members):
             return "from typing", ast.unparse(node)

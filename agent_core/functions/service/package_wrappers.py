@@ -118,21 +118,27 @@ async def _text(service: "FunctionService", grants: Grants, names: Sequence[str]
 
 
 def _wrapper(target: str, parameters: list[tuple[str, str, str, str]], returned: str, description: str) -> str:
-    """Return a function that passes its arguments on. A parameter whose default cannot be written is left out."""
+    """Return a function that passes its arguments on.
+
+    A parameter whose default cannot be written is left out, as are those after it that would take its place.
+    """
     module, _, name = target.rpartition(".")
     taken, passed = list[str](), list[str]()
-    in_order = any(kind == "VAR_POSITIONAL" for _, kind, *_ in parameters)
+    has_gap, in_order = False, any(kind == "VAR_POSITIONAL" for _, kind, *_ in parameters)
     for word, kind, hint, default in parameters:
         _require_name(word)
-        if kind.startswith("VAR_"):
+        value = _expression_text(default, is_literal)
+        if (default and not value) or (has_gap and kind in ("POSITIONAL_ONLY", "VAR_POSITIONAL")):
+            has_gap = True
+        elif kind.startswith("VAR_"):
             taken.append(f"{'*' if kind == 'VAR_POSITIONAL' else '**'}{word}")
             passed.append(taken[-1])
-        elif not default or _expression_text(default, is_literal):
+        else:
             if kind == "KEYWORD_ONLY" and not any(each.startswith("*") for each in taken):
                 taken.append("*")
-            annotation, value = _expression_text(hint, _is_type), _expression_text(default, is_literal)
+            annotation = _expression_text(hint, _is_type)
             taken.append(word + (f": {annotation}" if annotation else "") + (f" = {value}" if value else ""))
-            is_placed = kind == "POSITIONAL_ONLY" or (in_order and kind == "POSITIONAL_OR_KEYWORD")
+            is_placed = kind == "POSITIONAL_ONLY" or (in_order and not has_gap and kind == "POSITIONAL_OR_KEYWORD")
             passed.append(word if is_placed else f"{word}={word}")
     result = _expression_text(returned, _is_type)
     first = next(iter(bare_lines(description.strip().replace("\r", "\n"))), "")  # a lone \r also ends a line

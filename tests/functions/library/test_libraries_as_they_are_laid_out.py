@@ -214,6 +214,22 @@ PLAIN = '''def {0}(n: int) -> int:
 '''
 
 
+BY_ATTRIBUTE = {
+    "__init__.py": "from ._core import (\n    core,\n    step,\n)\n\n\n"
+    + PLAIN.format("pace").replace("3 * n + 1", "_core.step(n)"),
+    "_core.py": f"{PLAIN.format('step')}\n\ndef core():\n    pass\n",
+    "usea.py": "import pk._core\n\n\n" + PLAIN.format("walk").replace("3 * n + 1", "pk._core.step(n)"),
+    "useb.py": "import pk\n\n\n" + PLAIN.format("run").replace("3 * n + 1", "pk._core.step(n)"),
+}
+
+
+async def test_a_private_module_that_becomes_public_is_still_found_by_its_old_name(here: Room, tmp_path: Path) -> None:
+    report = await taken(here, tmp_path, "pk", BY_ATTRIBUTE)
+    assert outcomes(report) == {"core": "refused", **dict.fromkeys(("pace", "step", "walk", "run"), "trial")}, report
+    text = (here.root / "functions" / "pk" / "__init__.py").read_text()
+    assert text.startswith("from . import core as _core; from .core import (\n    core,\n")
+
+
 AREA = """from sides.lengths import side
 
 

@@ -153,3 +153,11 @@ def test_a_module_with_some_of_its_functions_keeps_their_text_and_drops_the_rest
     gone = {"os", "TABLE", "Point", "_lower", "look", "shape", "print"}
     assert not {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)} & gone
     assert head.splitlines()[0] == text.splitlines()[0]
+
+
+def test_a_part_is_python_also_where_what_is_left_out_shares_a_line_with_it() -> None:
+    text = "import os; TABLE = {\n    1: 2,\n}; LIMIT = 3\n\n\ndef near(n):\n    return n < LIMIT\n"
+    text += "\n\ndef far(n):\n    return n\n"
+    found = parts(text)
+    assert found.part(found.needed(["near"])) == text.partition("\n\n\ndef far")[0] + "\n"
+    assert only(text, {"far"}) == text[text.index("def far") :]
