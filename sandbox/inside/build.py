@@ -209,7 +209,7 @@ def _tuple(value: Any, hint: Hint, path: str) -> Any:
 def _mapping(value: Any, hint: Hint, path: str) -> Any:
     if not isinstance(value, dict):
         raise _unfit(value, "an object", path)
-    key, item = typing.get_args(hint)[:2] or (Any, Any)
+    key, item = (*typing.get_args(hint), int)[:2] if typing.get_args(hint) else (Any, Any)  # of a Counter, counts
     mapping = {_key(name, key, path): build(element, item, f"{path}.{name}") for name, element in value.items()}
     kind = origin_of(hint)
     if kind is collections.defaultdict:
@@ -232,7 +232,7 @@ def _key(name: Any, hint: Hint, path: str) -> Any:
     for plain, choice in _choices(hint):
         if str(plain) == name:
             return choice
-    is_sum = isinstance(hint, type) and issubclass(hint, enum.Flag) and isinstance(name, str) and name.isdecimal()
+    is_sum = isinstance(hint, type) and issubclass(hint, enum.Flag) and str(name).removeprefix("-").isdecimal()
     return build(int(name) if is_sum else name, hint, f"{path} (key)")
 
 
