@@ -5,12 +5,12 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from agent_core.base import machine
 from agent_core.base.errors import WorkspaceError
@@ -44,7 +44,7 @@ async def one_message(options: RunOptions, message: str | None) -> bool:
     voice = Voice(approver=approver, agrees=options.yes)
     async with opened(options, voice) as conversation, asyncio.TaskGroup() as group:
         await _ready(conversation)
-        with ctrl_c(group, conversation.interrupt):
+        with ctrl_c(group, conversation):
             await _before(conversation, options, heard)
             if message is not None and options.is_typed and slash.is_command(message):
                 await slash.take(conversation, message)
@@ -63,18 +63,17 @@ async def each_line(options: RunOptions) -> bool:
     heard = _listener(options)
     async with opened(options, voice) as conversation, conversation.awake(heard), asyncio.TaskGroup() as group:
         model = await _ready(conversation)
-        if sys.stdin.isatty() and not options.as_json:
-            voice.aloud(greeting(model, await conversation.agent.user_texts()))
-            if opening := await conversation.opening(options):
-                conversation.voice.aloud([line(("name", MARK), ("strong", opening))])
-                await slash.take(conversation, opening)
-        with ctrl_c(group, conversation.interrupt):
+        with ctrl_c(group, conversation, typed):
+            if sys.stdin.isatty() and not options.as_json:
+                voice.aloud(greeting(model, await conversation.agent.user_texts()))
+                if opening := await conversation.opening(options):
+                    conversation.voice.aloud([line(("name", MARK), ("strong", opening))])
+                    await slash.take(conversation, opening)
             await conversation.guarded(_before(conversation, options, heard))
-        typed.start()
-        has_line = sys.stdin.isatty() or options.as_json or options.greet
-        while not conversation.left and (text := await typed.line(MARK)) is not None:
-            has_line = True
-            with ctrl_c(group, lambda: _stop(conversation, typed)):
+            typed.start()
+            has_line = sys.stdin.isatty() or options.as_json or options.greet
+            while not conversation.left and (text := await typed.line(MARK)) is not None:
+                has_line = True
                 if options.as_json:
                     await conversation.turn(text, JsonLines())
                 elif sys.stdin.isatty():
@@ -96,12 +95,12 @@ async def tour_alone(options: RunOptions) -> bool:
         create(root)
         async with opened(replace(options, root=root), Voice()) as conversation, asyncio.TaskGroup() as group:
             conversation.voice.aloud([line(("dim", _ALONE))])
-            for typed in tour.script().typed:
-                conversation.voice.lines([line(), line(("name", MARK), ("strong", typed.text)), line()])
-                with ctrl_c(group, conversation.interrupt):
+            with ctrl_c(group, conversation):
+                for typed in tour.script().typed:
+                    conversation.voice.lines([line(), line(("name", MARK), ("strong", typed.text)), line()])
                     await (_edit(conversation, typed) if typed.file else slash.take(conversation, typed.text))
-                if conversation.failed:
-                    return False
+                    if conversation.failed:
+                        return False
     return True
 
 
@@ -138,16 +137,27 @@ async def _ready(conversation: Conversation) -> str:
     return model
 
 
-async def _stop(conversation: Conversation, typed: "Typed") -> None:
-    if not typed.dismiss():
-        await conversation.interrupt()
+class _Stoppable(Protocol):
+    @property
+    def stoppable(self) -> bool: ...
+    async def interrupt(self) -> None: ...
 
 
 @contextmanager
-def ctrl_c(group: asyncio.TaskGroup, stop: Callable[[], Coroutine[None, None, None]]) -> Iterator[None]:
-    """Make Ctrl-C end the running turn; restore the default behavior afterwards."""
+def ctrl_c(group: asyncio.TaskGroup, conversation: _Stoppable, typed: "Typed | None" = None) -> Iterator[None]:
+    """Make Ctrl-C dismiss an open question, or end the running turn or command; without these, the program."""
+    # Installed once, not for each line: a signal whose handler is removed before the loop gets to it is lost.
     before = signal.getsignal(signal.SIGINT)
-    machine.on_signal(signal.SIGINT, lambda: group.create_task(stop()))
+
+    def stop() -> None:
+        if typed is not None and typed.dismiss():
+            return
+        if conversation.stoppable:
+            group.create_task(conversation.interrupt())
+        elif callable(before):
+            before(signal.SIGINT, None)
+
+    machine.on_signal(signal.SIGINT, stop)
     try:
         yield
     finally:

@@ -120,8 +120,8 @@ class RemoteTalk:
         self._voice = voice
         self._approver = approver
         self._log = CallLog()
-        self.failed = False
-        self.left = False
+        self.failed = self.left = False
+        self.stoppable = False  # True while a turn is shown
 
     async def take(self, text: str, listener: Listener | None = None) -> None:
         """Run a command or a turn. Errors are shown and do not end the conversation."""
@@ -149,12 +149,16 @@ class RemoteTalk:
         listener: Listener | None,  # Any: an asynchronous generator of events
     ) -> None:
         heard, reason = listener or self._voice.listener(self._log), ""
-        async with aclosing(turn):
-            async for event in turn:
-                heard.hear(event)
-                if isinstance(event, events.GrantAsked) and self._approver is not None:
-                    await self._answer(event.question, self._approver)
-                reason = event.reason if isinstance(event, events.TurnEnded) else reason
+        self.stoppable = True
+        try:
+            async with aclosing(turn):
+                async for event in turn:
+                    heard.hear(event)
+                    if isinstance(event, events.GrantAsked) and self._approver is not None:
+                        await self._answer(event.question, self._approver)
+                    reason = event.reason if isinstance(event, events.TurnEnded) else reason
+        finally:
+            self.stoppable = False
         self.failed |= reason not in ("replied", "parked", "client_calls", "handed_off")
 
     async def _answer(self, id: str, approver: Approver) -> None:
@@ -215,13 +219,13 @@ async def talk_over(context: CliContext, options: RunOptions) -> bool:
         conversation = RemoteTalk(client, agent, voice, approver)
         listener: Listener | None = JsonLines() if options.as_json else None
         if options.message is not None:
-            with ctrl_c(group, conversation.interrupt):
+            with ctrl_c(group, conversation):
                 await conversation.turn(options.message, listener or PlainText(CallLog()))
             return not conversation.failed
         if is_attended_here:
             write([line(("dim", f"{agent} at {context.server}; /help lists the commands, Ctrl-D leaves"))], sys.stderr)
         typed.start()
-        while not conversation.left and (text := await typed.line(MARK)) is not None:
-            with ctrl_c(group, conversation.interrupt):
+        with ctrl_c(group, conversation, typed):
+            while not conversation.left and (text := await typed.line(MARK)) is not None:
                 await conversation.take(text, listener)
         return not conversation.failed
