@@ -59,7 +59,7 @@ async def one_message(options: RunOptions, message: str | None) -> bool:
 async def each_line(options: RunOptions) -> bool:
     """Run a turn for each line of standard input. Return whether all ended with a reply."""
     typed = Typed()
-    voice = Voice(typed) if sys.stdin.isatty() else Voice(agrees=options.yes)
+    voice = Voice(typed if sys.stdin.isatty() else None, agrees=options.yes)
     heard = _listener(options)
     async with opened(options, voice) as conversation, conversation.awake(heard), asyncio.TaskGroup() as group:
         model = await _ready(conversation)

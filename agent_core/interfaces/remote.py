@@ -211,7 +211,7 @@ async def talk_over(context: CliContext, options: RunOptions) -> bool:
     """Run one turn, or one for each typed line. Return whether all ended with a reply."""
     typed = Typed()
     is_attended_here = sys.stdin.isatty() and options.message is None
-    voice = Voice(typed) if is_attended_here else Voice(agrees=options.yes)
+    voice = Voice(typed if is_attended_here else None, agrees=options.yes)
     asks_here = decide if is_attended() and not options.as_json else None
     approver = None if options.approve == "deny" else voice.approver or asks_here
     async with connected(context) as client, asyncio.TaskGroup() as group:

@@ -206,14 +206,19 @@ class Voice:
 
     async def confirm(self, question: str, *, is_final: bool = False) -> bool:
         """Ask for a yes. If there is no user to ask, an option must have given it."""
-        if not self.is_attended and not self._agrees:
+        if not self.asks and not self._agrees:
             raise UsageError(f"{question} There is no terminal to ask at.", fix="Give -y to say yes to such questions.")
-        return not self.is_attended or (await self._ask(Dialog(question, is_final=is_final))).letter == YES.letter
+        return not self.asks or (await self._ask(Dialog(question, is_final=is_final))).letter == YES.letter
 
     @property
     def is_attended(self) -> bool:
         """True if a user types the answers."""
         return self._answers is not None
+
+    @property
+    def asks(self) -> bool:
+        """True if a user sees the questions, too."""
+        return self.is_attended and sys.stderr.isatty()
 
     @property
     def is_trusted(self) -> bool:
@@ -223,7 +228,7 @@ class Voice:
     @property
     def approver(self) -> Approver | None:
         """The approver that asks the user, one line each; without a user, the approver that was passed in, if any."""
-        return self._decide if self.is_attended else self._approver
+        return self._decide if self.asks else self._approver
 
     async def _decide(self, question: Question) -> Decision:
         dialog = GrantDialog(question)

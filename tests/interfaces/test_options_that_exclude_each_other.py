@@ -1,11 +1,14 @@
 """Options that cannot be given together are refused, and nothing is done."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import pytest
 
 from tests.interfaces.support import COUNT_VOWELS, HERE, flags
 from tests.kit import Say, scripted
-from tests.kit.program import knapper
+from tests.kit.program import Program, knapper
 from tests.kit.terminal import KNAPPER, Terminal
 
 EDIT = ("functions", "edit", "count_vowels")
@@ -39,18 +42,11 @@ def test_what_would_be_ignored_is_refused(grown: Path) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_a_question_that_cannot_be_seen_is_not_asked_and_a_no_is_a_document(tmp_path: Path) -> None:
+def test_a_no_is_a_document(tmp_path: Path) -> None:
     with scripted([Say("Hi.")]) as model:
         assert knapper("run", *flags(model), "--message", "hi", cwd=tmp_path).returncode == 0
-    delete = " ".join([*KNAPPER, "agents", "delete", "main"])
     around = {"PYTHONPATH": HERE}
-
-    unseen = Terminal(["bash", "-c", f"{delete} 2> errors"], cwd=tmp_path, environment=around)
-    try:
-        assert unseen.exit_code() == 2
-        assert "There is no terminal for the question." in (tmp_path / "errors").read_text()
-    finally:
-        unseen.close()
+    delete = " ".join([*KNAPPER, "agents", "delete", "main"])
 
     declined = Terminal(["bash", "-c", f"{delete} --json > answer"], cwd=tmp_path, environment=around)
     try:
@@ -62,3 +58,37 @@ def test_a_question_that_cannot_be_seen_is_not_asked_and_a_no_is_a_document(tmp_
     finally:
         declined.close()
     assert "main" in knapper("agents", "list", cwd=tmp_path).stdout
+
+
+class Unseen(Terminal):
+    """A terminal that does not show the program's standard error, which is a file."""
+
+    def _start(self, command: Sequence[str], slave: int, cwd: Path, environment: Mapping[str, str]) -> Program:
+        with (cwd / "errors").open("wb") as errors:
+            return Program(command, [slave, slave, errors.fileno()], cwd=cwd, environment=environment)
+
+
+@pytest.mark.parametrize(
+    ("words", "typed", "says"),
+    [
+        (
+            ("functions", "grant", "count_vowels", "--network", "localhost"),
+            "",
+            "There is no terminal for the question.",
+        ),
+        (("run",), "", "No model"),
+        (("run", "--plain", "--model", "tour"), "/delete count_vowels\nyes\n/exit\n", "no terminal to ask at"),
+    ],
+)
+def test_a_question_is_not_asked_where_standard_error_is_a_file(
+    grown: Path, words: Sequence[str], typed: str, says: str
+) -> None:
+    unseen = Unseen(words, cwd=grown, environment={"HOME": str(grown), "XDG_DATA_HOME": str(grown)})
+    try:
+        unseen.type(typed)
+        code = unseen.exit_code(20)
+        shown = (grown / "errors").read_text() + unseen.scrolled()
+        assert (code, says in shown) == (1 if "run" in words else 2, True), shown
+        assert (grown / "functions" / "words.py").exists()
+    finally:
+        unseen.close()

@@ -105,7 +105,7 @@ def run(context: CliContext, **flags: Any) -> int:  # Any: the options above, as
             if _names_address(options.root):
                 from ..menu import settle_address
 
-                settle_address(options, can_ask=options.message is None and not options.as_json and _at_terminal())
+                settle_address(options, can_ask=options.message is None and not options.as_json and _can_ask())
             can_draw = os.environ.get("TERM") not in (None, "", "dumb")
             if options.message is None and not (options.as_json or options.plain) and _at_terminal() and can_draw:
                 return _prompt(options)
@@ -173,11 +173,11 @@ def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None
 
             fetch(options.model)
             return options
-    if isinstance(cause, ForeignState) and not options.as_json and _at_terminal():
+    if isinstance(cause, ForeignState) and not options.as_json and _can_ask():
         from ..menu import set_state_aside
 
         return set_state_aside(options, cause)
-    if options.message is not None or options.as_json or not _at_terminal():
+    if options.message is not None or options.as_json or not _can_ask():
         raise error
     from agent_core.model.discover import UnconfirmedServer
 
@@ -236,3 +236,7 @@ def _is_alone() -> bool:
 
 def _at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _can_ask() -> bool:
+    return _at_terminal() and sys.stderr.isatty()  # where questions are shown

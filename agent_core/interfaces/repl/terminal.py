@@ -585,10 +585,7 @@ class TerminalVoice(Voice):
         """Drop the typed lines, and reload those that are on disk."""
         self._prompt.drop_typed()
 
-    @property
-    def is_attended(self) -> bool:
-        """True, because a user types."""
-        return True
+    is_attended = asks = True  # a user types, and sees the prompt
 
     async def _ask(self, dialog: Dialog) -> DialogReply:
         self._prompt.ring()
