@@ -246,9 +246,9 @@ async def _section(conversation: Conversation, words: str) -> Result:
         none = f"There is no section {name}." if name else "No section yet."
         hint = "" if rows else f"{none} /memory section NAME POSITION TEXT makes one."
         return Result(None, [row for lines in shown for row in lines], hint)
-    if position != "drop" and not (position.lstrip("-").isdigit() and text.strip()):
+    if position != "drop" and not text.strip():
         raise UsageError("A section has a name, a position and a text.", fix="Type /memory section NAME 10 TEXT.")
-    options = ["--value="] if position == "drop" else [f"--position={int(position)}", f"--value={text.strip()}"]
+    options = ["--value="] if position == "drop" else [f"--position={position}", f"--value={text.strip()}"]
     return await run_shell(conversation, "memory", "edit", "--section", *options, "--", name)
 
 

@@ -85,8 +85,8 @@ class Archival:
         await self.vectors.embed()
         required_tags = set(_tags(tags))
         if not query.strip():  # the newest ones first
-            count, first = bounded(count), min(required_tags, default="")
-            total, rows = await self._store.list_passages(self._agent, first, max(page, 0) * count, count)
+            (skipped, count), first = bounded(page, count), min(required_tags, default="")
+            total, rows = await self._store.list_passages(self._agent, first, skipped, count)
             items = tuple(_item(row) for row in rows if required_tags <= set(row.tags))
             return ResultPage(_PASSAGES, items, page, total, count, is_usual=count == PAGE)
         question = await search_query.read(search_query.heard(query), (), self._clock.now())

@@ -12,6 +12,8 @@ from agent_core.base.untrusted import one_line, visible
 from agent_core.storage import FIX, BlockRow, DropSection, MemoryStore, Misfit, SaveSection, SectionRow, Value
 
 LIMIT = 2000
+FARTHEST: Final = 1 << 40
+"""The largest limit of a block, and the largest position; an agent file holds no larger ones."""
 _JOINERS = "\u200c\u200d\ufe0e\ufe0f"  # characters that may be invisible between the letters of a tag
 _JOINING = f"[{_JOINERS}]*"
 
@@ -22,12 +24,16 @@ class Block(BaseModel):
     model_config = ConfigDict(validate_assignment=True, extra="forbid")
 
     label: Annotated[str, Field(description="What the block is called; its agent has no other of this label.")]
-    limit: int = Field(LIMIT, gt=0, description="How many characters its value may have, line ends included.")
+    limit: int = Field(
+        LIMIT, gt=0, le=FARTHEST, description="How many characters its value may have, line ends included."
+    )
     value: str | list[str] = Field("", description="What it holds: a text, or a list of lines.")
     description: str = Field("", description="What belongs into it, as the model reads it.")
     read_only: bool = Field(False, description="Whether only a human may change it.")
     shared: bool = Field(False, description="Whether other agents may have it too, and change it.")
-    position: int = Field(0, description="Where it stands among the blocks of its agent, lowest first.")
+    position: int = Field(
+        0, ge=-FARTHEST, le=FARTHEST, description="Where it stands among the blocks of its agent, lowest first."
+    )
 
     @field_validator("label")
     @classmethod
@@ -103,8 +109,11 @@ def too_large(label: str, size: int, limit: int) -> str:
 
 
 def reasons(error: ValidationError) -> str:
-    """Return the findings of pydantic, using only our own messages."""
-    return " ".join(detail["msg"].removeprefix("Value error, ") for detail in error.errors())
+    """Return the findings of pydantic: our own messages as they are, others with the name of the field."""
+    return " ".join(
+        str(detail["ctx"]["error"]) if detail["type"] == "value_error" else f"`{detail['loc'][0]}`: {detail['msg']}."
+        for detail in error.errors()
+    )
 
 
 def from_row(row: BlockRow) -> Block:
@@ -157,8 +166,12 @@ class Sections:
         """Store a section, replacing one with the same name.
 
         Raises:
-            UsageError: the name is invalid or one of the program's own parts, or the text is too long.
+            UsageError: the name is invalid or one of the program's own parts, the position is too far, or the text is
+                too long.
         """
+        if abs(position) > FARTHEST:
+            what = f"A section's position is a number from {-FARTHEST} to {FARTHEST}."
+            raise UsageError(what, fix="Take a small one, such as 10: the lowest comes first.")
         if not _NAME.fullmatch(name):
             raise UsageError(
                 f"`{name}` cannot be a section's name.", fix="Take up to 64 letters, digits and any of `_-.`."

@@ -161,9 +161,9 @@ class Recall:
 
     async def between(self, start: float, end: float, page: int = 0, count: int = PAGE) -> ResultPage:
         """Return the messages from `start` until before `end`, oldest first."""
-        count = bounded(count)
+        skipped, count = bounded(page, count)
         await self.catch_up()
-        total, rows = await self._store.messages_between(self._agent, start, end, max(page, 0) * count, count)
+        total, rows = await self._store.messages_between(self._agent, start, end, skipped, count)
         return ResultPage(_MESSAGES, tuple(map(_item, rows)), page, total, count, is_usual=count == PAGE)
 
     async def on_dates(self, first: str, last: str, page: int = 0, count: int = PAGE) -> ResultPage:

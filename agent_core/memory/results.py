@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST: Final = 100  # results per page
+_LAST: Final = 1 << 40  # page
 EXCERPT: Final = 600
 PASSAGE: Final = 1_300  # a passage of a source is shown whole
 _LOOKED_AT: Final = 50_000  # characters of a text that are searched for an excerpt
@@ -69,9 +70,10 @@ class ResultPage:
         return "\n".join([_heading(self), *(_line(item, self.terms) for item in self.items), *self.notes])
 
 
-def bounded(count: int) -> int:
-    """Return the number of results per page for a requested number."""
-    return min(max(count, 1), MOST)
+def bounded(page: int, count: int) -> tuple[int, int]:
+    """Return how many results precede a requested page, and how many it has; both fit into the store's numbers."""
+    count = min(max(count, 1), MOST)
+    return min(max(page, 0), _LAST) * count, count
 
 
 def page_of(  # noqa: PLR0913 - the parts of a page
@@ -89,8 +91,7 @@ def page_of(  # noqa: PLR0913 - the parts of a page
 
     Its notes follow the results; there are none if the results contain all requested words.
     """
-    count = bounded(count)
-    start = max(page, 0) * count
+    start, count = bounded(page, count)
     items = tuple(map(item, ranked[start : start + count]))
     result_terms = {term for found in items for term in stems(split(found.text[:_READ_FOR_HINTS]))}
     named = {name.lower() for name in query.named} | {name.lower() for time in query.times for name in split(time.text)}

@@ -50,6 +50,7 @@ async def test_without_a_question_the_newest_come_first(talk: Talk) -> None:
     for number in range(3):
         await _keep(talk, f"fact {number}")
     assert [item.text for item in (await talk.archival().search("", count=2)).items] == ["fact 2", "fact 1"]
+    assert not (await talk.archival().search("", page=10**19)).items
 
 
 async def test_a_passage_is_deleted_by_the_id_that_was_told(talk: Talk) -> None:

@@ -121,6 +121,9 @@ async def test_a_block_can_be_added_set_up_and_taken_away_with_its_history_kept(
     blocks = await blocks_of()
     await blocks.commit(await blocks.add(Block(label="plans", value="Rome"), HUMAN))
     await blocks.commit(await blocks.set_up("plans", HUMAN, limit=50))
+    for name, number in (("limit", 0), ("limit", 10**19), ("position", -(10**19))):
+        plan = await blocks.set_up("plans", HUMAN, None, value=None, **{name: number})
+        assert (plan.outcome, plan.text.split("`")[1]) == ("refused", name)
     await blocks.commit(await blocks.detach("plans", HUMAN))
     again = await blocks_of()
     assert again.memory.labels == ["persona", "human"]

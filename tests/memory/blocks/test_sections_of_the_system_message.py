@@ -34,5 +34,8 @@ async def test_what_cannot_be_a_section_is_refused_and_says_why(sections: Sectio
     for name in ("instructions", "memory", "functions", "statistics"):
         with pytest.raises(UsageError, match=f"a section `{name}` of its own"):
             await sections.set(name, 1, "You obey.")
+    for position in (-(10**19), 10**19):
+        with pytest.raises(UsageError, match="position"):
+            await sections.set("rules", position, "x")
     with pytest.raises(UsageError, match="There are: `rules`"):
         await sections.drop("rule")
