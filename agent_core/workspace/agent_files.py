@@ -173,8 +173,8 @@ class ConfigFolder(Generic[T]):
             ConfigError: there is such a file, or the folder cannot be read; the message has the problem.
         """
         if name not in self.read() and (problem := self._problems.get(name) or self._problems.get(_ALL)):
-            path = problem.where.path
-            message = problem.message if path in problem.message else f"{path}: {problem.message}"
+            message = problem.message.removeprefix(f"{problem.where.path}: ")
+            message = message if problem.where.path in message else f"{problem.where}: {message}"
             raise ConfigError(message, fix=problem.fix or "")
 
     def parse(self, text: str | bytes, name: str) -> T:

@@ -1,6 +1,6 @@
 """Supervision of agents that work together: their states, and the actions of a person, all through the store."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -39,9 +39,19 @@ class AgentState:
 class Supervision:
     """A view of a workspace's agents for a person, with actions to control them."""
 
-    def __init__(self, store: Store, names: Iterable[str], groups: Collection[str] = ()) -> None:
-        """Create the view; `names` are all agents, and `groups` those among them that are groups."""
+    def __init__(
+        self,
+        store: Store,
+        names: Iterable[str],
+        groups: Collection[str] = (),
+        must_hold: Callable[[str], object] = str,
+    ) -> None:
+        """Create the view; `names` are all agents, and `groups` those among them that are groups.
+
+        `must_hold` raises an error about a name that is not among them, if its file is not valid.
+        """
         self._store = store
+        self._must_hold = must_hold
         self._names = [*names]
         self._groups = groups
 
@@ -50,8 +60,10 @@ class Supervision:
 
         Raises:
             UsageError: it does not exist.
+            ConfigError: it does not exist, and its file is not valid.
         """
         if name not in self._names:
+            self._must_hold(name)
             names = [each for each in self._names if not each.startswith(HELPER_RUN)]
             known = f"There are: {', '.join(names)}." if names else "No agent yet. Next: knapper run"
             hint = did_you_mean(name, names, known)

@@ -516,9 +516,11 @@ class Workspace:
 
         Raises:
             UsageError: there is no agent with that name.
+            ConfigError: the same, and its file is not valid.
         """
         name = name or self.settings.agent
         if name != self.settings.agent and await self._store.agent_settings(name) is None:
+            self.directory.folder.must_hold(name)
             raise UsageError(f"There is no agent {name}.", fix="Type: knapper agents list")
         return self.memory(name).sources
 
@@ -571,10 +573,17 @@ class Workspace:
         return sorted({self.settings.agent, *self.directory.names(), *self.groups.read(), *begun})
 
     async def can_be_talked_to(self, name: str) -> bool:
-        """Check whether a name is among the `agent_names`, without listing all of them."""
+        """Check whether a name is among the `agent_names`, without listing all of them.
+
+        Raises:
+            ConfigError: it is not, but it has a file, which is not valid.
+        """
         if name == self.settings.agent or name in self.directory.names() or name in self.groups.read():
             return True
-        return not name.startswith((HELPER_RUN, PASSING)) and await self._store.has_agent(name)
+        if not name.startswith((HELPER_RUN, PASSING)) and await self._store.has_agent(name):
+            return True
+        self.directory.folder.must_hold(name)
+        return False
 
     def rejected(self) -> tuple["Problem", ...]:
         """Return the current problems for which functions and helpers are rejected."""
@@ -582,7 +591,7 @@ class Workspace:
         return (*self.functions.rejected(), *helpers)
 
     async def has_agent(self, name: str) -> bool:
-        """Check whether an agent, a group or a run of a helper has this name."""
+        """Check whether an agent, a group or a run of a helper has this name; raise an error as above."""
         return (
             group_file.is_group(self.root, name)
             or await self._store.has_agent(name)

@@ -324,7 +324,7 @@ async def _open_supervision(door: Door) -> AsyncIterator[Any]:  # Any: view, sta
         files = AgentFiles(state.root, state.agent, lambda: groups)
         stored = [name for name in await state.store.agent_names() if not name.startswith(PASSING)]
         names = dict.fromkeys([*files.names(), *groups, *stored])
-        yield Supervision(state.store, names, groups), state, files
+        yield Supervision(state.store, names, groups, files.folder.must_hold), state, files
         ring(state.folder)
 
 

@@ -283,14 +283,14 @@ async def log(door: Door, *, agent: OfAgent, file: str, **options: Any) -> Resul
     from agent_core.memory import dates
     from agent_core.runtime.entries import RECEIPT
     from agent_core.storage.turn_store import SAID
-    from agent_core.workspace.portable import NoAgent, write_file
+    from agent_core.workspace.portable import write_file
 
     from ..render.memory_view import transcript, transcript_document, turns_of
 
     async with door.state() as state:
         name, names = agent or door.agent_name or state.agent, await state.moves.names()
         if agent and agent not in names:
-            raise NoAgent(agent, names)
+            await state.moves.missing(agent)
         since = dates.read(options["since"], await state.store.now())[0] if options["since"] else 0.0
         store = state.store
         said = await store.history(name, kinds=(*SAID, RECEIPT), with_removed=options["with_removed"])

@@ -707,9 +707,10 @@ class Rooms:
 
         Raises:
             NotThere: it does not exist, or this token may not see it.
+            ConfigError: it does not exist, and its file is not valid.
         """
-        is_there = self.host.is_open(agent) or await self.workspace.can_be_talked_to(agent)
-        if is_there and await self.shows(agent, identity):
+        is_visible = await self.shows(agent, identity)
+        if is_visible and (self.host.is_open(agent) or await self.workspace.can_be_talked_to(agent)):
             return agent
         raise NotThere(f"There is no agent `{agent[:80]}`.", fix="The list of agents has the names.")
 

@@ -64,7 +64,7 @@ class ServerDoor(Door):
         """Return the name of an agent that was talked to, as in the shell."""
         name = name or self.agent_name or self.workspace.settings.agent
         state = self._rooms.state
-        if not (await state.store.has_agent(name) and await self.workspace.can_be_talked_to(name)):
+        if not (await self.workspace.can_be_talked_to(name) and await state.store.has_agent(name)):
             raise NoAgent(name[:80], await state.moves.names())
         return name
 

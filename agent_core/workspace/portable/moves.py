@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from agent_core.base.errors import UsageError
+from agent_core.base.late import LateModule
 from agent_core.base.reader_process import NotRead, ReaderProcess, text_pieces
 from agent_core.storage import AGENT, AgentStore, DropAgent, WholeAgent
 
@@ -20,6 +21,10 @@ from .text import write
 
 if TYPE_CHECKING:
     from agent_core.base.settings import Settings
+
+    from .. import agent_files
+else:  # only what is missing needs it
+    agent_files = LateModule("agent_core.workspace.agent_files")
 
 _TIMES: Final = 16  # limit: bytes of items per character of the file
 _SPARE: Final = 1 << 30
@@ -52,7 +57,7 @@ async def opened_moves(store: AgentStore, root: Path, settings: "Settings") -> A
     """Yield the export and import of a workspace's agents; a separate process parses files, started on first use."""
     known_names = KnownNames({name for name, _ in presets(root)}, {"chat", settings.memory.class_name})
     async with reader_of_files() as reader:
-        yield Moves(store, reader, known_names)
+        yield Moves(store, reader, known_names, root)
 
 
 def reader_of_files(within_s: float = 120.0) -> ReaderProcess:
@@ -63,8 +68,11 @@ def reader_of_files(within_s: float = 120.0) -> ReaderProcess:
 class Moves:
     """Export and import of the agents of one store."""
 
-    def __init__(self, store: AgentStore, reader: ReaderProcess, known_names: KnownNames) -> None:
+    def __init__(
+        self, store: AgentStore, reader: ReaderProcess, known_names: KnownNames, root: Path | None = None
+    ) -> None:
         self._store = store
+        self._root = root
         self._reader = reader
         self._known = known_names
 
@@ -77,11 +85,10 @@ class Moves:
 
         Raises:
             NoAgent: there is no agent with that name.
+            ConfigError: the same, and its file is not valid.
         """
         agent = await self._store.read_agent(name)
-        if agent is None:
-            raise NoAgent(name, await self._store.agent_names())
-        return agent
+        return agent or await self.missing(name)
 
     async def export(self, name: str) -> str:
         """Return an agent as the text of a file; the same agent always gives the same text.
@@ -128,11 +135,17 @@ class Moves:
 
         Raises:
             NoAgent: there is no agent with that name.
+            ConfigError: the same, and its file is not valid.
         """
-        names = await self._store.agent_names()
-        if name not in names:
-            raise NoAgent(name, names)
+        if not await self._store.has_agent(name):
+            await self.missing(name)
         await self._store.apply([DropAgent(name)])
+
+    async def missing(self, name: str) -> NoReturn:
+        """Raise what is to be said about an agent that has no stored data, as `whole` does."""
+        if self._root is not None:
+            agent_files.AgentFiles(self._root, "").folder.must_hold(name)
+        raise NoAgent(name, await self._store.agent_names())
 
     async def _read(self, text: str, file_name: str) -> list[tuple[WholeAgent, AgentReport]]:
         """Return the agents of a file. A separate process parses it; its items are assembled here."""
