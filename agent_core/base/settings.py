@@ -550,12 +550,13 @@ def _variable(key: str) -> str:
 def _read_file(path: Path) -> dict[str, Any]:
     try:
         return read_toml(read_plain(path, MOST_BYTES), values=OF_A_FILE)
-    except (FileNotFoundError, IsADirectoryError):
+    except FileNotFoundError:
         return {}
     except Malformed as error:
         raise SettingsError(f"{path} is not valid TOML: {error}.", fix="Fix it and try again.") from error
     except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from error
+        fix = "Make it an ordinary, readable file, or remove it."
+        raise SettingsError(f"{path} cannot be read: {error.strerror}.", fix=fix) from error
 
 
 def _merge(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:

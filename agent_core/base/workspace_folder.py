@@ -63,7 +63,7 @@ def current_workspace() -> Path | None:
 def _maker(folder: Path) -> int | None:
     """Return the owner of the file or folder that makes a folder a workspace; None if there is none."""
     settings = _status(folder / SETTINGS)
-    if settings is not None and not stat.S_ISDIR(settings.st_mode):  # a link is rejected when the file is read
+    if settings is not None:  # a link or a folder is rejected when the file is read
         return settings.st_uid
     state = _status(folder / STATE) if (folder / FUNCTIONS).is_dir() else None
     return state.st_uid if state is not None and stat.S_ISDIR(state.st_mode) else None

@@ -12,6 +12,7 @@ from agent_core.base import settings
 from agent_core.base.errors import SettingsError
 from agent_core.base.settings import FILE_NAME, PREFIX, Settings, address_of_file, known_keys, load
 from agent_core.base.settings_file import Value, with_values
+from agent_core.base.workspace_folder import is_workspace
 
 
 @pytest.fixture(autouse=True)
@@ -31,13 +32,18 @@ def write(root: Path, text: str) -> None:
     (root / FILE_NAME).write_text(text, encoding="utf-8")
 
 
-def test_without_any_source_and_with_a_folder_in_the_files_place_the_defaults_hold(root: Path) -> None:
-    assert load(root) == Settings()
-    (root / FILE_NAME).mkdir()
+def test_without_any_source_the_defaults_hold(root: Path) -> None:
     found = load(root)
     assert found == Settings()
     with pytest.raises(ValueError, match="frozen"):
         setattr(found.turn, "max_steps", 99)  # noqa: B010 the type says read-only already
+
+
+def test_a_folder_in_the_files_place_is_no_file_and_is_told_by_every_command(root: Path) -> None:
+    (root / FILE_NAME).mkdir()
+    assert is_workspace(root)
+    with pytest.raises(SettingsError, match=r"knapper\.toml cannot be read: Is a directory\. Make it an ordinary"):
+        load(root)
 
 
 def test_each_source_wins_over_the_ones_below_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
