@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from agent_core.base.events import Event, Text
+from agent_core.interfaces.server import chat_threads
 from agent_core.interfaces.server.agent_host import Listening
 from tests.kit import Ask, Fail, Say, Wanted
 
@@ -83,6 +84,22 @@ async def test_a_message_is_a_task_and_its_context_goes_on(served: Serve, method
     assert "One." in server.model.requests[1].text
     assert await task(server.client, methods[1], {"id": id}) == (id, "completed", first)
     assert (await rpc(server.client, methods[2], {"id": id}))["error"]["code"] == -32002
+
+
+async def test_of_contexts_that_clients_do_not_name_the_oldest_go_and_of_those_they_name_no_more_are_begun(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat_threads, "_KEPT", 2)
+    monkeypatch.setattr(chat_threads, "_MOST_NAMED", 1, raising=False)
+    server = await served([Say("Yes.")] * 5)
+    begun = [await task(server.client, V1[0], sent(text)) for text in ("one", "two", "three")]
+    known = [row for row in await server.workspace.agent_names() if row.startswith("main--")]
+    assert known == sorted(f"main--{row['contextId']}" for _, _, row in begun[1:])
+    assert (await rpc(server.client, V1[1], {"id": begun[0][0]}))["error"]["code"] == -32001
+    for text in ("four", "five"):
+        assert (await task(server.client, V1[0], sent(text, contextId="mine")))[1] == "completed"
+    refused = await rpc(server.client, V1[0], sent("six", contextId="another"))
+    assert "main has 1 named conversations, which is the most." in refused["error"]["message"]
 
 
 @pytest.mark.parametrize("method", ["SendStreamingMessage", "message/stream"])

@@ -19,7 +19,6 @@ from starlette.responses import Response
 from agent_core import __version__
 from agent_core.access.grants import Answer, Decision, PendingQuestion
 from agent_core.base import events
-from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.storage import AGAIN
 
@@ -359,7 +358,7 @@ class A2aDoor:
             return place
         if request.verb not in ("send", "stream"):
             raise RpcError(-32602, "params.id: the id of a task is needed.")
-        context = request.context or Clock().new_id().replace("-", "")[:20]
+        context = request.context or await self._threads.begin(agent)
         name = await self._threads.named(agent, context)
         posted = await self._rooms.host.post(name, request.text, request.key or None, identity=identity)
         return _TaskPlace(name, context, posted.event)

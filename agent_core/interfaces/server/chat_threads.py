@@ -350,6 +350,7 @@ Settings = dict[str, Any]  # Any: JSON
 MARK: Final = f"{CONVERSATION}chat-"
 """Follows the agent's name in the generated names of unnamed conversations."""
 _KEPT: Final = 100  # unnamed conversations of one agent; beyond that, the oldest are deleted
+_MOST_NAMED: Final = 1_000  # named ones of one agent; beyond that, none is created, since a client relies on each
 _RESPONSE: Final = re.compile(r"resp_[0-9a-f]{32}")
 _SECTION: Final = "client"
 _NOTHING_SAID: Final = ClientHistory("", (), (), "", "")
@@ -527,11 +528,18 @@ class ChatThreads:
             await sections.drop(_SECTION)
         return Thread(name, agent, history, client, key, is_again, identity)
 
+    async def begin(self, agent: str) -> str:
+        """Create an unnamed conversation, and return the name by which `named` finds it."""
+        if is_group(self._rooms.workspace.root, agent):
+            return Clock().new_id()  # of no effect
+        async with self._one_at_a_time:
+            return (await self._new(agent, _NOTHING_SAID)).removeprefix(f"{agent}{CONVERSATION}")
+
     async def named(self, agent: str, conversation: str) -> str:
         """Return the agent of a named conversation, which is created if it does not exist.
 
         Raises:
-            UsageError: the conversation cannot have this name.
+            UsageError: the conversation cannot have this name, or the agent has too many.
         """
         name = self.name_of(agent, conversation)
         async with self._one_at_a_time:
@@ -622,7 +630,8 @@ class ChatThreads:
         """Create a conversation if it does not exist.
 
         Raises:
-            UsageError: the name is that of another agent, or is reserved for unnamed conversations.
+            UsageError: the name is that of another agent, or is reserved for unnamed conversations; or the agent has
+                too many.
         """
         settings = await self._store.agent_settings(name)
         if settings is not None and settings.get("chat_of") == agent:
@@ -631,6 +640,9 @@ class ChatThreads:
         if is_reserved or await self._rooms.workspace.can_be_talked_to(name):
             what = f"A conversation cannot have the name `{conversation[:80]}` here."
             raise UsageError(what, fix="Choose another name after the @.")
+        if sum(not known.startswith(f"{agent}{MARK}") for known, _ in await self._known(agent)) >= _MOST_NAMED:
+            what = f"{agent} has {_MOST_NAMED:,} named conversations, which is the most."
+            raise UsageError(what, fix=f"Continue one, or delete one: knapper agents delete {agent}{CONVERSATION}NAME")
         await self._begin(agent, name, history)
 
     async def _post(self, thread: Thread) -> tuple[str, list[events.Event]]:
