@@ -155,7 +155,7 @@ async def _notes(one: dict[str, Any], store: Store, hands: Hands, embedder: Embe
         await store.apply((await archival.insert(text)).writes)
     await archival.vectors.embed_all()
     checked(archival.vectors)
-    _, newest = await store.list_passages(AGENT, "", 0, len(texts))
+    _, newest = await store.list_passages(AGENT, (), 0, len(texts))
     seqs = [row.seq for row in reversed(newest)]
     words = [_triples(text) for text in texts]
     asked = [

@@ -3,7 +3,7 @@
 A passage is not part of a dialog: its words and its meaning count, and the neighboring passages a little.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Final
 
 from agent_core.base.errors import UsageError
@@ -83,25 +83,25 @@ class Archival:
     async def search(self, query: str, tags: Iterable[str] = (), page: int = 0, count: int = PAGE) -> ResultPage:
         """Return a page, counted from 0, of the passages that have all of these tags, best match first."""
         await self.vectors.embed()
-        required_tags = set(_tags(tags))
+        required_tags = _tags(tags)
         if not query.strip():  # the newest ones first
-            (skipped, count), first = bounded(page, count), min(required_tags, default="")
-            total, rows = await self._store.list_passages(self._agent, first, skipped, count)
-            items = tuple(_item(row) for row in rows if required_tags <= set(row.tags))
-            return ResultPage(_PASSAGES, items, page, total, count, is_usual=count == PAGE)
+            skipped, count = bounded(page, count)
+            total, rows = await self._store.list_passages(self._agent, required_tags, skipped, count)
+            return ResultPage(_PASSAGES, tuple(map(_item, rows)), page, total, count, is_usual=count == PAGE)
         question = await search_query.read(search_query.heard(query), (), self._clock.now())
-        ranked = [row for row in await self.rank(question) if required_tags <= set(row.tags)]
+        ranked = await self.rank(question, required_tags)
         return page_of(_PASSAGES, question, ranked, _item, page, count, usual=PAGE, trouble=self.vectors.trouble)
 
-    async def rank(self, question: search_query.ParsedQuery) -> list[PassageRow]:
-        """Return the passages that contain a word of the question or are similar to it, best first."""
+    async def rank(self, question: search_query.ParsedQuery, tags: Collection[str] = ()) -> list[PassageRow]:
+        """Return the passages with all of these tags that contain a word of the question or are similar to it."""
         limits = pool("archival")
-        worded = await self._store.search_words("archival", self._agent, question.words, limits["words"])
+        among = await self._store.tagged(self._agent, tags) if tags else None
+        worded = await self._store.search_words("archival", self._agent, question.words, limits["words"], among)
         vector = await self.vectors.of(question.text)
-        neighbors = await self.vectors.near(self._agent, vector, limits["vectors"])
+        neighbors = await self.vectors.near(self._agent, vector, limits["vectors"], among)
         rows = await self._store.passages({hit.seq for hit in [*worded, *neighbors]})
         cosines = await self.vectors.cosines(self._agent, vector, [row.seq for row in rows])
-        total = (await self._store.memory_counts(self._agent)).passages
+        total = (await self._store.memory_counts(self._agent)).passages if among is None else len(among)
         from . import signals  # noqa: PLC0415 - imports numpy, at the first search
 
         measured = signals.measure_passages(rows, question, {hit.seq for hit in worded}, cosines, total)

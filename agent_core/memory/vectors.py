@@ -5,6 +5,7 @@ If the model is unavailable, search continues with words only, and `trouble` has
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
+from heapq import nlargest
 from typing import TYPE_CHECKING, Final
 
 from agent_core.base.errors import KnapperError
@@ -55,10 +56,15 @@ class ShelfVectors:
         """Return the vector of a question, or None if there is no model."""
         return next(iter(await self._of_all([text])), None)
 
-    async def near(self, agent: str, vector: bytes | None, limit: int) -> list[Hit]:
-        """Return the rows nearest to a vector."""
+    async def near(
+        self, agent: str, vector: bytes | None, limit: int, among: Collection[int] | None = None
+    ) -> list[Hit]:
+        """Return the rows nearest to a vector, best first; `among` restricts them."""
         if vector is None or self._embedder is None:
             return []
+        if among is not None:
+            cosines = await self.cosines(agent, vector, among)
+            return [Hit(seq, cosines[seq]) for seq in nlargest(limit, cosines, key=cosines.__getitem__)]
         return await self._store.search_vector(self._shelf, agent, self._embedder.space, vector, limit)
 
     async def cosines(self, agent: str, vector: bytes | None, seqs: Collection[int]) -> dict[int, float]:

@@ -210,16 +210,21 @@ class MemoryStore(BlockStore):
 
     @query
     def list_passages(
-        self, session: SqlSession, agent: str, tag: str, offset: int, limit: int
+        self, session: SqlSession, agent: str, tags: Collection[str], offset: int, limit: int
     ) -> tuple[int, list[PassageRow]]:
-        """Return the number of an agent's passages (with a tag, if given), and a page of them, newest first."""
-        if not tag:
+        """Return the number of an agent's passages that have all of these tags, and a page of them, newest first."""
+        if not tags:
             rows = session.all(f"{_PASSAGES} where agent = ? order by seq desc limit ? offset ?", agent, limit, offset)
             return _counts(session, agent).passages, [_passage(row) for row in rows]
-        total = session.all("select count(*) from tag where agent = ? and tag = ?", agent, tag)[0][0]
-        chosen = "select passage from tag where agent = ? and tag = ? order by passage desc limit ? offset ?"
-        rows = session.all(f"{_PASSAGES} where seq in ({chosen}) order by seq desc", agent, tag, limit, offset)
-        return total, [_passage(row) for row in rows]
+        seqs = _tagged(session, agent, tags)
+        page = numbers(seqs[offset : offset + limit])
+        rows = session.all(f"{_PASSAGES} where seq {_AMONG} order by seq desc", page)
+        return len(seqs), [_passage(row) for row in rows]
+
+    @query
+    def tagged(self, session: SqlSession, agent: str, tags: Collection[str]) -> list[int]:
+        """Return the `seq` of an agent's passages that have all of these tags, newest first."""
+        return _tagged(session, agent, tags)
 
     @query
     def passage_ids(self, session: SqlSession, agent: str, begins: str) -> list[str]:
@@ -255,12 +260,21 @@ class MemoryStore(BlockStore):
 
     @query
     def search_words(
-        self, session: SqlSession, shelf: Shelf, agent: str, words: Sequence[str], limit: int
+        self,
+        session: SqlSession,
+        shelf: Shelf,
+        agent: str,
+        words: Sequence[str],
+        limit: int,
+        among: Sequence[int] | None = None,
     ) -> list[Hit]:
-        """Return the rows with any of these words (stemmed alike), best first; `words` has no stop words."""
+        """Return the rows with any of these words (stemmed alike), best first; `among` restricts them.
+
+        `words` has no stop words.
+        """
         from .tables import searching  # noqa: PLC0415 - only a search pays for the import
 
-        return searching.words(session, shelf, agent, words, limit)
+        return searching.words(session, Key(agent, shelf), words, limit, among)
 
     @query
     def search_vector(
@@ -293,6 +307,15 @@ def _counts(session: SqlSession, agent: str) -> Counts:
     )[0][0]
     last = session.one("select seq from said where agent = ? order by n desc, seq desc limit 1", agent)
     return Counts(messages, passages, edited, last[0] if last else 0)
+
+
+def _tagged(session: SqlSession, agent: str, tags: Collection[str]) -> list[int]:
+    rows = session.all(
+        "select passage from tag where agent = ? and tag in (select value from json_each(?))"
+        " group by passage having count(*) = ? order by passage desc",
+        *(agent, dump([*tags]), len({*tags})),
+    )
+    return [row[0] for row in rows]
 
 
 def _missing(session: SqlSession, texts: str, agent: str, vectors: int | None, count: int) -> list[tuple[int, str]]:

@@ -35,7 +35,7 @@ async def _holding(path: Path) -> int:
     async with open_store(path, clock=Clock()) as store:
         assert store.recovered is None
         assert await store.check() is None
-        total, passages = await store.list_passages("main", "", 0, ROWS)
+        total, passages = await store.list_passages("main", (), 0, ROWS)
     assert total == ROWS
     return sum(NAME in passage.text for passage in passages)
 

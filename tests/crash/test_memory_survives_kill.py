@@ -21,7 +21,7 @@ async def check(root: Path, told: list[str]) -> int:
         memory = (await workspace.agent()).memory
         changes = await memory.blocks.history("human")
         (human,) = [row for row in memory.blocks.rows if row.label == "human"]
-        total, passages = await memory.store.list_passages("main", "", 0, 100_000)
+        total, passages = await memory.store.list_passages("main", (), 0, 100_000)
     assert [change.version for change in changes] == [*range(1, len(changes) + 1)]
     assert (human.version, human.value) == (changes[-1].version, changes[-1].value)
     edits = Counter(re.findall(r"Turn \d+$|Also \w+-\d+$", change.action.rstrip('"'))[0] for change in changes[1:])

@@ -40,6 +40,17 @@ async def test_tags_are_a_condition_and_are_shown(talk: Talk) -> None:
     assert "tags work, draft" in str(found)
 
 
+async def test_no_passage_without_the_tags_takes_the_place_of_one_with_them(talk: Talk) -> None:
+    await _keep(talk, "The meeting on the budget agreed on the vault code 4711.", "beta", "alpha")
+    usual = [talk.archival().passage(f"budget meeting {n}", tags=("alpha",)) for n in range(200)]
+    await talk.store.apply([SavePassages(tuple(usual))])
+    archival = talk.archival(embedder("wordllama"))
+    await archival.vectors.embed_all()
+    for query, archive in [("budget meeting", talk.archival()), ("seminar about expenses", archival), ("", archival)]:
+        found = await archive.search(query, ["alpha", "beta"])
+        assert ("4711" in found.items[0].text, found.total) == (True, 1), query
+
+
 async def test_a_passage_of_a_source_says_where_it_is_from(talk: Talk) -> None:
     passage = talk.archival().passage("Tides rise twice a day.", "sea.pdf", "page 3", "hash")
     await talk.store.apply([SavePassages((passage,))])

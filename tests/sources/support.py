@@ -21,7 +21,7 @@ class Desk:
 
     async def passages(self) -> list[PassageRow]:
         """Return all passages in order of their place."""
-        _, rows = await self.store.list_passages("main", "", 0, 100_000)
+        _, rows = await self.store.list_passages("main", (), 0, 100_000)
         return sorted(rows, key=lambda row: (row.document, row.n))
 
 
