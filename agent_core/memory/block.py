@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, ValidationInfo, field_validator
 
 from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
@@ -34,6 +34,7 @@ class Block(BaseModel):
     position: int = Field(
         0, ge=-FARTHEST, le=FARTHEST, description="Where it stands among the blocks of its agent, lowest first."
     )
+    _seen: "Block | None" = PrivateAttr(None)
 
     @field_validator("label")
     @classmethod
@@ -71,6 +72,15 @@ class Block(BaseModel):
     def lines(self) -> list[str]:
         """The value line by line; an empty list for an empty value."""
         return self.text.split("\n") if self.text else []
+
+    @property
+    def seen_lines(self) -> list[str]:
+        """The lines that the author of the current edit had read: a number of a line is one of theirs."""
+        return self.lines if self._seen is None else self._seen.lines
+
+    def note_seen(self, block: "Block") -> None:
+        """Note the block as the author of the current edit had read it."""
+        self._seen = block
 
     def put(self, lines: list[str]) -> None:
         """Set the value to these lines, in its current form."""

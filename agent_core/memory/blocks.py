@@ -182,7 +182,8 @@ Deed: TypeAlias = Callable[[Memory], Any]  # Any: the result of a user's method,
 class EditRequest:
     """An edit as requested: `action` names it in the history, `seen` is the state that the requester knew.
 
-    `is_plain` means that `action` is the complete history line.
+    `is_plain` means that `action` is the complete history line. A model knew the state `read` when it wrote the call;
+    earlier calls of the same reply may have changed it since.
     """
 
     deed: Deed
@@ -190,6 +191,7 @@ class EditRequest:
     action: str
     seen: StoredMemory
     is_plain: bool = False
+    read: StoredMemory | None = None
 
 
 def adding(blocks: Sequence[Block]) -> Deed:
@@ -287,6 +289,7 @@ class Blocks:
         self._first = memory
         self._now = StoredMemory(memory, {})
         self._told: dict[str, BlockRow] = {}  # the versions that the model knows, by id
+        self._read = self._now  # as the model read them before its last reply
 
     @property
     def memory(self) -> Memory:
@@ -305,7 +308,7 @@ class Blocks:
         missing = [block for block in self._first.blocks if block.label not in ever]
         if missing:
             await self.commit(await self._plan(adding(missing), NamedAuthor(by="class"), "created"))
-        self._told = {row.id: row for row in self.rows}
+        self._tell()
 
     async def reload(self) -> None:
         """Read the blocks again."""
@@ -319,7 +322,8 @@ class Blocks:
         """Plan a call of one of the class's methods."""
         if name not in {function.name for function in self.functions()}:
             return Plan(f"The memory has no function `{name}`.", "refused")
-        return await self._plan(lambda memory: getattr(memory, name)(**arguments), author, name)
+        deed: Deed = lambda memory: getattr(memory, name)(**arguments)  # noqa: E731
+        return (await self.plan(EditRequest(deed, author, name, self._now, read=self._read)))[0]
 
     async def plan(
         self, request: EditRequest, held: Sequence[BlockDifference] = ()
@@ -330,6 +334,10 @@ class Blocks:
         """
         memory, by = self.with_differences(held), request.author.by
         after = memory.memory.model_copy(deep=True)
+        known = (request.read or request.seen).memory
+        for block in after.blocks:
+            if block.label in known:
+                block.note_seen(known[block.label])
         try:
             is_large = any(len(block.text) > _LARGE for block in after.blocks)  # comparing their lines takes long
             result = await asyncio.to_thread(request.deed, after) if is_large else request.deed(after)
@@ -581,7 +589,7 @@ class Blocks:
 
     def render(self) -> str:
         """Return the blocks as the model reads them, and record that it now knows them."""
-        self._told = {row.id: row for row in self.rows}
+        self._tell()
         rows = self._now.rows
         return "\n".join(block.render(rows, is_fixed=not rows[block.label].writable) for block in self.memory.blocks)
 
@@ -612,8 +620,12 @@ class Blocks:
             for row in removed_rows
             if row.label not in self.memory
         ]
-        self._told = now
+        self._tell()
         return sentences
+
+    def _tell(self) -> None:
+        """Record that the model knows the blocks."""
+        self._told, self._read = {row.id: row for row in self.rows}, self._now
 
 
 @dataclass(frozen=True, slots=True)

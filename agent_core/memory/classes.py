@@ -99,7 +99,7 @@ class Memory(BaseModel):
             name: `human` for the user and everybody else, `persona` for yourself alone.
             content: A sentence that can be understood alone.
         """
-        return self._edit(name, lambda lines: edits.append(lines, content), content)
+        return self._edit(name, lambda block: edits.append(block.lines, content), content)
 
     def core_memory_replace(self, name: str, old_content: str, new_content: str) -> str:
         """Change what a block of your memory says, when it is no longer true.
@@ -108,7 +108,8 @@ class Memory(BaseModel):
             old_content: A whole line, at best.
             new_content: Empty to only take the old one out.
         """
-        return self._edit(name, lambda lines: edits.replace(lines, old_content, new_content), old_content, new_content)
+        replace = lambda block: edits.replace(block.lines, old_content, new_content, block.seen_lines)  # noqa: E731
+        return self._edit(name, replace, old_content, new_content)
 
     def core_memory_remove(self, name: str, content: str) -> str:
         """Take a line or a part of one out of a block of your memory.
@@ -117,7 +118,7 @@ class Memory(BaseModel):
             name: The block's label.
             content: The text to take out, as it stands there.
         """
-        return self._edit(name, lambda lines: edits.remove(lines, content), content)
+        return self._edit(name, lambda block: edits.remove(block.lines, content, block.seen_lines), content)
 
     def core_memory_rewrite(self, name: str, content: str) -> str:
         """Write a block of your memory anew: all that it held is replaced. Use it to tidy up a block that is full.
@@ -129,13 +130,13 @@ class Memory(BaseModel):
         new = content.split("\n") if content else []
         return self._edit(name, lambda _: Edited(new, f"It holds {len(new)} lines now."))
 
-    def _edit(self, label: str, change: Callable[[list[str]], Edited], *texts: str) -> str:
+    def _edit(self, label: str, change: Callable[[Block], Edited], *texts: str) -> str:
         meant = [candidate for candidate in self.labels if candidate.casefold() == label.strip().casefold()]
         block = self[meant[0] if len(meant) == 1 else label]
         if block.read_only:
             raise EditRefused(f"`{block.label}` is read-only: only a human may change it.")
         check_given(block, *texts)
-        edited = change(block.lines)
+        edited = change(block)
         block.put(edited.lines)
         return edited.edit_summary
 

@@ -64,12 +64,22 @@ def _places(lines: Sequence[str]) -> dict[str, int]:
     return {normalized(line): number for number, line in reversed([*enumerate(lines)])}
 
 
-def replace(lines: Sequence[str], old: str, new: str) -> Edited:
-    """Replace a text that occurs exactly once. An empty replacement removes it."""
+def replace(lines: Sequence[str], old: str, new: str, seen: Sequence[str] | None = None) -> Edited:
+    """Replace a text that occurs exactly once. An empty replacement removes it.
+
+    If the text is `line N`, it is that line of `seen`: the lines that the author had read, if others may be there now.
+    """
     if not old.strip():
         raise EditRefused("`old_content` is empty. To add a line, call core_memory_append.")
     text = "\n".join(lines)
     spans = _find(text, lines, old.strip("\n"))
+    if not spans and (match := _NUMBERED.fullmatch(old.strip())):
+        number, seen = int(match[1]), lines if seen is None else seen
+        if [*seen[:number]] == [*lines[:number]][: len(seen)]:
+            spans = _lines_where(lines, [place == number for place in range(1, len(lines) + 1)])
+        elif number <= len(seen):
+            old = seen[number - 1]
+            spans = _lines_where(lines, [line == old for line in lines])
     if not spans:
         return _absent(lines, old, new)
     if len(spans) > 1:
@@ -81,15 +91,15 @@ def replace(lines: Sequence[str], old: str, new: str) -> Edited:
     return _replace(text, spans[0], new.strip("\n"))
 
 
-def remove(lines: Sequence[str], content: str) -> Edited:
-    """Remove a text that occurs exactly once."""
+def remove(lines: Sequence[str], content: str, seen: Sequence[str] | None = None) -> Edited:
+    """Remove a text that occurs exactly once, as in `replace`."""
     if not content.strip():
         raise EditRefused("`content` is empty, so there is nothing to remove.")
-    return replace(lines, content, "")
+    return replace(lines, content, "", seen)
 
 
 def _find(text: str, lines: Sequence[str], old: str) -> list[_Span]:
-    """Return the spans that match the text: as a whole line, words, letters, in another spelling, or by line number."""
+    """Return the spans that match the text: as a whole line, words, letters, or in another spelling."""
     whole = _lines_where(lines, [line.strip() == old.strip() for line in lines])
     if whole:
         return whole[:1]
@@ -97,8 +107,7 @@ def _find(text: str, lines: Sequence[str], old: str) -> list[_Span]:
     for pattern in (rf"(?<!\w){letters}(?!\w)", letters):
         if spans := [match.span() for match in re.finditer(pattern, text)]:
             return spans
-    number = int(match[1]) if (match := _NUMBERED.fullmatch(old.strip())) else 0
-    return _same_words(text, old) or _lines_where(lines, [place == number for place in range(1, len(lines) + 1)])
+    return _same_words(text, old)
 
 
 def _same_words(text: str, sought: str) -> list[_Span]:

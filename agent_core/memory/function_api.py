@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agent_core.storage import Plan
 
 from . import edits
+from .block import Block
 from .blocks import BlockDifference, EditRequest, NamedAuthor
 from .classes import Memory, check_given
 
@@ -61,13 +62,12 @@ class FunctionMemoryApi:
             case {"act": "read", "block": str(label)}:
                 return self._memory[label].text
             case {"act": "append", "block": str(label), "text": str(text)}:
-                await self._edit(function, label, lambda lines: edits.append(lines, text).lines, (text,), masked)
+                await self._edit(function, label, lambda block: edits.append(block.lines, text).lines, (text,), masked)
             case {"act": "replace", "block": str(label), "old": str(old), "new": str(new)}:
-                await self._edit(
-                    function, label, lambda lines: edits.replace(lines, old, new).lines, (old, new), masked
-                )
+                replaced = lambda block: edits.replace(block.lines, old, new, block.seen_lines).lines  # noqa: E731
+                await self._edit(function, label, replaced, (old, new), masked)
             case {"act": "write", "block": str(label), "text": str(text)}:
-                await self._edit(function, label, lambda lines: text.split("\n"), (text,), masked)
+                await self._edit(function, label, lambda _: text.split("\n"), (text,), masked)
             case _:
                 raise MemoryAccessRefused("self.memory can read, append, replace and write, with texts")
         return None
@@ -76,13 +76,13 @@ class FunctionMemoryApi:
         self,
         function: str,
         label: str,
-        change: Callable[[list[str]], list[str]],
+        change: Callable[[Block], list[str]],
         texts: tuple[str, ...],
         masked: Callable[[str], str],
     ) -> None:
         def deed(memory: Memory) -> None:
             check_given(memory[label], *texts)
-            before, lines = "\n".join(memory[label].lines), change(memory[label].lines)
+            before, lines = "\n".join(memory[label].lines), change(memory[label])
             after = "\n".join(lines)
             if masked(after) != after and masked(before) == before:
                 raise edits.EditRefused("the edit would put a secret together.")

@@ -73,6 +73,25 @@ async def test_writing_anew_what_another_has_just_changed_is_refused_with_how_it
     assert (await blocks_of("a")).memory.team.lines == ["Cid sings"]
 
 
+async def test_a_number_of_a_line_is_that_of_the_text_that_the_model_read(blocks_of: OpenBlocks) -> None:
+    one, other = await _pair(blocks_of)
+    await edit(one, "core_memory_append", name="team", content="Bob cooks\nCid sings\nDot reads")
+    await other.changed_elsewhere()
+    await edit(one, "core_memory_remove", name="team", content="line 1")
+    said = await edit(other, "core_memory_replace", name="team", old_content="Line 2", new_content="Bob bakes")
+    assert said.startswith('Line 1 was "Bob cooks"')
+    assert '"Ann leads" does not stand there' in await edit(other, "core_memory_remove", name="team", content="line 1")
+    await edit(other, "core_memory_remove", name="team", content="line 3")  # in the same reply, before its answers
+    await edit(other, "core_memory_append", name="team", content="Eve paints")
+    assert "does not stand there" in await edit(other, "core_memory_remove", name="team", content="line 5")
+    assert other.memory.team.lines == ["Bob bakes", "Dot reads", "Eve paints"]
+    await other.changed_elsewhere()
+    await edit(other, "core_memory_append", name="team", content="Fay runs")
+    await edit(other, "core_memory_remove", name="team", content="line 4")
+    await edit(other, "core_memory_remove", name="team", content="line 1")
+    assert other.memory.team.lines == ["Dot reads", "Eve paints"]
+
+
 async def test_ones_own_block_of_the_same_label_makes_way_and_its_history_stays(
     blocks_of: OpenBlocks, store: Store
 ) -> None:
