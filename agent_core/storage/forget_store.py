@@ -8,18 +8,19 @@ Everything happens in one transaction.
 import re
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from agent_core.base.matching import MARK, NAME, Mention
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
+from .agent_store import HELPER_RUN, DropAgent
 from .subject import Entry, content_hash, dump, parse_row, sign
 from .tables.lanes import numbers
 from .tables.session import SqlSession
-from .tables.tables import Tables, query
-from .turn_store import N_BITS, SAID, SUMMARY, entries_of
+from .tables.tables import Tables, perform, query
+from .turn_store import N_BITS, SAID, SUMMARY, Inbound, entries_of
 
 Words: TypeAlias = Callable[[str, float | None, Sequence[str]], str]
 """Maps the text, time and tags of a row to the words that the word index stores for it."""
@@ -60,11 +61,15 @@ class MessageGone:
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """A request to forget: the target, how to index and summarize again, and the functions that keep their names."""
+    """A request to forget: the target, how to index and summarize again, and the functions that keep their names.
+
+    `said_by` returns the text that an agent read of an event.
+    """
 
     target: Mention | TurnsGone | MessageGone
     words: Words
     resummarize: Resummarize
+    said_by: Callable[[Inbound], str]
     hosted: Collection[str] = ()
 
 
@@ -149,6 +154,10 @@ class Redaction:
 
 
 _FORM: Final = ("call_id", "name", "outcome", "version", "speaker")
+_ANSWERED: Final = (
+    "select seq, kind, payload from entry where seq between ? and ?"
+    " and kind in ('result', 'inner_call', 'inner_result') order by seq"
+)
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 _LAST: Final = (
     "select t.seq, e.seq, e.kind, e.payload, e.at from turn t join entry e"
@@ -157,23 +166,39 @@ _LAST: Final = (
     " and e.kind in ('user', 'assistant', 'notice', 'result') order by e.kind = 'user' desc,"
     " e.seq desc limit 1"
 )
+_MESSAGES: Final = "messages between agents"
 _OF_TURNS: Final = (
     "seq in (select e.seq from turn t join entry e on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1"
     " where t.seq in (select cast(value as integer) from json_each(?1)))"
 )
 _IN_TURNS: Final = "turn in (select id from turn where seq in (select cast(value as integer) from json_each(?1)))"
 _REPLACED: Final = "version < (select max(version) from block_change c where c.block = block_change.block)"
+_OF_CALLS: Final = (
+    ("recorded calls", "delete from recorded where IN_TURNS returning 1"),
+    ("messages of failed calls", "update call set message = '' where message <> '' and IN_TURNS returning 1"),
+    ("questions about grants", "delete from question where IN_TURNS returning 1"),
+    (_MESSAGES, "update message set text = '[forgotten]' where text <> '[forgotten]' and IN_TURNS returning 1"),
+)
+"""The rows of the turns' calls outside of the conversation."""
+_ANSWERS: Final = (
+    "update message set answer = '[forgotten]' where answer not in ('', '[forgotten]') and id in"
+    " (select json_extract(payload, '$.owes') from event where turn in NUMBERS) returning 1"
+)
+_HEARD: Final = (
+    "update message set text = '[forgotten]' where recipient = ? and text = ? returning 1",
+    "update message set answer = '[forgotten]' where sender = ? and answer = ? returning 1",
+)
+_ROUTE: Final = ("from", "thread", "hops", "owes")
 _GONE: Final = (
+    *_OF_CALLS,
+    (_MESSAGES, _ANSWERS),
     ("messages", "delete from entry where OF_TURNS and kind in ('user', 'assistant', 'notice') returning 1"),
     ("summaries", "delete from entry where OF_TURNS and kind = 'summary' returning 1"),
     ("calls and answers", "delete from entry where OF_TURNS and kind in ('call', 'result') returning 1"),
     ("records of requests", "delete from entry where OF_TURNS returning 1"),
-    ("recorded calls", "delete from recorded where IN_TURNS returning 1"),
     ("records of requests", "delete from exposure where IN_TURNS returning 1"),
     ("states of functions", "delete from state where IN_TURNS returning 1"),
-    ("messages of failed calls", "update call set message = '' where message <> '' and IN_TURNS returning 1"),
     ("reasons of versions", "update change set reason = '' where reason <> '' and IN_TURNS returning 1"),
-    ("questions about grants", "delete from question where IN_TURNS returning 1"),
     ("earlier texts of blocks", "delete from block_change where IN_TURNS and REPLACED returning 1"),
     (
         "notes on changes of blocks",
@@ -187,6 +212,10 @@ _OUT: Final = (
 )
 _BEFORE: Final = (
     ("inbox", "delete from event where agent = ?1 and turn is null and at < ?2 returning 1"),
+    (
+        _MESSAGES,
+        "update message set text = '[forgotten]' where sender = ?1 and at < ?2 and text <> '[forgotten]' returning 1",
+    ),
     (
         "earlier texts of blocks",
         "delete from block_change where at < ?2 and REPLACED and block in"
@@ -260,6 +289,9 @@ def _forget_turns(session: SqlSession, erasure: Erasure, gone: TurnsGone) -> Cou
     passages = [row[0] for row in session.all(_STORED, gone.agent, turns, gone.before)]
     hashes = _hashes(session.all(_sql("select payload from entry where OF_TURNS"), turns))
     said = [row[0] for row in session.all(_sql("select seq from said where OF_TURNS"), turns)]
+    _forget_runs(session, erasure, gone.agent, turns, counts)
+    numbered = {*gone.turns}
+    counts["kept names"] += _forget_kept(session, gone.agent, lambda seq: seq >> N_BITS in numbered)
     for place, sql in _GONE:
         counts[place] += len(session.all(_sql(sql), turns))
     session.all(_sql(_OUT[0]), turns)
@@ -276,6 +308,50 @@ def _forget_turns(session: SqlSession, erasure: Erasure, gone: TurnsGone) -> Cou
     return counts
 
 
+def _forget_runs(
+    session: SqlSession,
+    erasure: Erasure,
+    agent: str,
+    turns: str,
+    counts: Counter[str],
+    calls: Set[str] | None = None,
+) -> None:
+    """Delete the runs of helpers that an agent called in turns, or by these calls or within programs of them."""
+    ids = {row[0] for row in session.all(_sql("select id from turn where seq in NUMBERS"), turns)}
+    for name, text in session.all("select name, settings from agent where substr(name, 1, 8) = ?", HELPER_RUN):
+        settings = parse_row(text, dict)
+        call = str(settings.get("call"))  # of a program, if a point follows its id
+        is_meant = calls is None or not calls.isdisjoint({call, call.rpartition(".")[0]})
+        if settings.get("caller") == agent and settings.get("turn") in ids and is_meant:
+            run = [row[0] for row in session.all("select seq from turn where agent = ?", name)]
+            counts.update(_forget_turns(session, erasure, TurnsGone(name, run)))
+            counts["runs of helpers"] += 1
+            perform(DropAgent(name), session)
+
+
+def _forget_kept(session: SqlSession, agent: str, is_gone: Callable[[int], bool]) -> int:
+    """Remove the values that forgotten programs kept, from their entries and from those of programs after them.
+
+    Return the number of changed entries. A name that a later program gave another value stays.
+    """
+    sql = (
+        "select e.seq, e.payload from turn t join entry e on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1"
+        " where t.agent = ? and e.kind = 'kept' order by e.seq"
+    )
+    before, gone, count = dict[str, Any](), dict[str, Any](), 0  # Any: JSON
+    for seq, text in session.all(sql, agent):
+        values = parse_row(text, dict).get("values")
+        if not isinstance(values, dict):
+            continue  # a foreign row, which programs do not read either
+        if is_gone(seq):
+            gone |= {name: value for name, value in values.items() if before.get(name) != value}
+        left, before = {name: value for name, value in values.items() if gone.get(name) != value}, values
+        if left != values:
+            count += 1
+            session.all("update entry set payload = ? where seq = ?", dump({"values": left}), seq)
+    return count
+
+
 def _sql(text: str) -> str:
     """Return a statement with its conditions filled in."""
     text = text.replace("NUMBERS", "(select cast(value as integer) from json_each(?1))")
@@ -287,31 +363,56 @@ def _forget_message(session: SqlSession, erasure: Erasure, gone: MessageGone) ->
     turn = gone.seq >> N_BITS
     kind, payload = session.all("select kind, payload from entry where seq = ?", gone.seq)[0]
     message = parse_row(payload, dict)
-    ids = [call["id"] for call in message.get("calls", ())]
-    results = "select seq, payload from entry where seq between ? and ? and kind = 'result'"
-    rows = session.all(results, gone.seq + 1, (turn + 1 << N_BITS) - 1)
-    answers = {number: parse_row(row, dict) for number, row in rows}
-    answers = {number: answer for number, answer in answers.items() if answer.get("call_id") in ids}
-    hashes = _hashes([(payload,), *((dump(answer),) for answer in answers.values())])
-    for seq, blanked in {gone.seq: message, **answers}.items():
+    ids = {message["call_id"]} if kind == "result" else {call["id"] for call in message.get("calls", ())}
+    rows = session.all(_ANSWERED, turn << N_BITS, (turn + 1 << N_BITS) - 1)
+    answers, inner = {gone.seq: message}, list[int]()
+    for seq, entry_kind, text in rows:
+        entry = parse_row(text, dict)
+        if entry_kind != "result":  # a call of a program, numbered after the program's own
+            inner += [seq] if str(entry.get("call_id", entry.get("id"))).rpartition(".")[0] in ids else []
+        elif entry.get("call_id") in ids:
+            answers[seq] = entry
+    hashes = _hashes((dump(answer),) for answer in answers.values())
+    for seq, blanked in answers.items():
         session.all("update entry set payload = ? where seq = ?", dump(_blank(blanked)), seq)
-    for seq, event in session.all("select seq, payload from event where turn = ?", turn):
-        if kind == "user" and parse_row(event, dict).get("text") == message.get("text"):
-            session.all("update event set payload = ? where seq = ?", dump({"text": MARK}), seq)
+    session.all(_sql("delete from entry where seq in NUMBERS"), numbers(inner))
     said = session.all("update said set text = ?, words = '' where seq = ? returning seq", MARK, gone.seq)
-    calls = ["delete from recorded where turn in (select id from turn where seq = ?) returning 1"] if answers else []
+    is_message = kind != "result"
     counts = Counter(
         {
-            "calls and answers" if kind == "result" else "messages": 1,
+            "messages": int(is_message),
+            "calls and answers": len(answers) + len(inner) - is_message,
             "recall": len(said),
             "vectors": drop_vectors(session, "recall", [gone.seq]),
-            "recorded calls": sum(len(session.all(sql, turn)) for sql in calls),
+            "kept names": _forget_kept(session, gone.agent, lambda seq: seq - 1 in answers) if ids else 0,
         }
     )
-    counts["calls and answers"] += len(answers)
+    if ids:
+        _forget_runs(session, erasure, gone.agent, numbers([turn]), counts, ids)
+    for place, sql in (*(_OF_CALLS if ids else ()), *([(_MESSAGES, _ANSWERS)] if kind == "assistant" else [])):
+        counts[place] += len(session.all(_sql(sql), numbers([turn])))
+    if kind == "user":
+        counts[_MESSAGES] += _forget_event(session, erasure, gone.agent, turn, message)
     _drop_texts(session, hashes)
     counts["summaries"] += _resummarize(session, erasure, gone.agent, gone.seq)
     return counts
+
+
+def _forget_event(session: SqlSession, erasure: Erasure, agent: str, turn: int, message: Mapping[str, Any]) -> int:
+    """Blank the event that brought a message, and the words of other agents in it; return the number of these."""
+    count = 0
+    for seq, id, kind, text in session.all("select seq, id, kind, payload from event where turn = ?", turn):
+        event = parse_row(text, dict)
+        if erasure.said_by(Inbound(id, kind, event)) != message.get("text"):
+            continue
+        given = event.get("answers")
+        answers = [answer for answer in given if isinstance(answer, dict)] if isinstance(given, list) else []
+        blank = {key: event[key] for key in _ROUTE if key in event} | {"text": MARK}
+        blank |= {"answers": [{**answer, "text": MARK} for answer in answers]} if answers else {}
+        session.all("update event set payload = ? where seq = ?", dump(blank), seq)
+        for sql, words in zip(_HEARD, ([event], answers), strict=True):
+            count += sum(len(session.all(sql, agent, str(each.get("text")))) for each in words)
+    return count
 
 
 def _blank(payload: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
@@ -393,7 +494,7 @@ class _Columns:
 _CHANGED: Final = (
     _Columns("inbox", "event", ("seq",), {"payload": _json, "key": _free}),
     _Columns("replies that were cut off", "turn", ("seq",), {"streamed": _free}),
-    _Columns("messages between agents", "message", ("seq",), {"text": _free, "answer": _free}),
+    _Columns(_MESSAGES, "message", ("seq",), {"text": _free, "answer": _free}),
     _Columns("reasons of threads", "thread", ("id",), {"why": _free}),
     _Columns("reasons of pauses", "paused", ("agent",), {"why": _free}),
     _Columns("memory blocks", "block", ("seq",), {"value": _value, "description": _short}),

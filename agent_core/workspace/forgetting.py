@@ -21,7 +21,7 @@ from agent_core.base.plain_files import read_plain
 from agent_core.context import rebuilt
 from agent_core.memory import dates, words
 from agent_core.registry.source import OF_THE_PROGRAM
-from agent_core.runtime.entries import messages_of
+from agent_core.runtime.entries import messages_of, said_by
 from agent_core.storage import Erasure, MessageGone, Store, TurnsGone
 from sandbox.wire.lines import bare_lines
 
@@ -122,6 +122,7 @@ class Forgetting:
             MessageGone(agent, 0),
             words.indexed,
             lambda payload, entries: rebuilt(payload, messages_of(entries)),
+            said_by,
             OF_THE_PROGRAM,
         )
         if request.text:

@@ -8,6 +8,7 @@ from pathlib import Path
 from agent_core.base.clock import Clock
 from agent_core.base.matching import Mention
 from agent_core.memory import words
+from agent_core.runtime.entries import said_by
 from agent_core.storage import Erasure, PassageRow, SavePassages, open_store
 from tests.kit.crash import Worker, kill_at_work
 
@@ -26,7 +27,7 @@ async def _remember_and_forget(path: str, reports: Connection) -> None:
     rows = (PassageRow(f"p-{n}", "main", f"{NAME} and {n}", f"quillon {n}", 1.0) for n in range(ROWS))
     await store.apply([SavePassages(tuple(rows))])
     reports.send("kept")
-    await store.forget(Erasure(Mention(NAME), words.indexed, lambda payload, _: payload))
+    await store.forget(Erasure(Mention(NAME), words.indexed, lambda payload, _: payload, said_by))
     reports.send("forgotten")
 
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +14,34 @@ import pytest
 from agent_core.base.clock import Clock
 from agent_core.base.errors import StorageError
 from agent_core.base.matching import Mention
+from agent_core.base.messages import Assistant, Call
 from agent_core.context import rebuilt
 from agent_core.memory import words
-from agent_core.runtime.entries import messages_of
+from agent_core.runtime.entries import assistant, entry_of_agent, messages_of, said_by
 from agent_core.storage import (
     SUMMARY,
+    AnswerAsk,
+    ClaimedTurn,
     Entry,
     Erasure,
+    MessageGone,
     PassageRow,
     Post,
     RecallMessage,
+    SaveAgent,
     SavePassages,
+    SaveRecorded,
     SaveSaid,
     SaveState,
     SaveVectors,
+    SendMessage,
     StateConflict,
     Store,
     TurnsGone,
+    Write,
     open_store,
 )
+from agent_core.storage.turn_store import WakeAsker
 from tests.storage.support import say
 
 NAME = "Quillon"
@@ -41,7 +51,7 @@ def erasing(target: Any) -> Erasure:
     def summed(payload: dict[str, Any], entries: Sequence[Entry]) -> dict[str, Any] | None:
         return rebuilt(payload, messages_of(entries))
 
-    return Erasure(target, words.indexed, summed)
+    return Erasure(target, words.indexed, summed, said_by)
 
 
 async def filled(path: Path) -> Store:
@@ -87,7 +97,7 @@ async def test_a_summary_loses_the_sentence_and_no_index_keeps_the_stem_or_nothi
     before = dumped(path)
     assert "quillon" in before.lower()
     with pytest.raises(ZeroDivisionError):  # in the middle
-        await store.forget(Erasure(Mention(NAME), failing, lambda payload, _: payload))
+        await store.forget(replace(erasing(Mention(NAME)), words=failing))
     assert dumped(path) == before
     counts = await store.rehearse(erasing(Mention(NAME)))
     assert await store.forget(erasing(Mention(NAME))) == counts
@@ -143,7 +153,7 @@ async def test_a_preview_is_not_disturbed_by_what_its_own_process_writes_meanwhi
                 other.execute("update said set at = at + 1")
             return words.indexed(text, at, tags)
 
-        counts = await store.rehearse(Erasure(Mention(NAME), meanwhile, lambda payload, _: payload))
+        counts = await store.rehearse(replace(erasing(Mention(NAME)), words=meanwhile))
         assert counts["recall"] == 1
         other.execute("update said set at = at + 1")
         other.close()
@@ -227,3 +237,77 @@ async def test_a_call_that_read_a_forgotten_text_in_a_state_cannot_write_it_back
     assert [(row.turn, row.at) for row in after] == [(row.turn, row.at) for row in before]
     assert [row.value for row in after] == [{}, {"friend": "[forgotten]"}, {"friend": "[forgotten] Ada"}]
     await store.apply([SaveState("friends", {"friend": "Ada"}, after[-1].n), SaveState("count", 2, count.n)])
+
+
+async def take(store: Store, agent: str, *entries: Entry, writes: Sequence[Write] = ()) -> ClaimedTurn:
+    """Take an agent's next event in a turn with these entries after that of the event."""
+    turn = await store.next(agent, "test")
+    assert turn is not None
+    first = entry_of_agent(turn.event) or Entry("user", {"text": turn.event.payload["text"]})
+    await store.append(turn.id, turn.attempt, 0, [first, *entries], writes=writes)
+    await store.finish(turn.id, turn.attempt, writes=[WakeAsker(turn.id)])
+    return turn
+
+
+def result(call: str, name: str, **more: Any) -> Entry:
+    return Entry("result", {"call_id": call, "name": name, "outcome": "returned", "text": f"{NAME} {call}", **more})
+
+
+async def worked(store: Store) -> None:
+    """Let `main` run a program and a helper and ask `editor`, whose answer it reads in its next turn."""
+    names = {"c1": "run_program", "c2": "proofreader", "c3": "ask_agent"}
+    calls = tuple(Call(id, name, json.dumps({"text": f"{NAME} {id}"})) for id, name in names.items())
+    inner = {"program": "key", "ordinal": 1, "name": "slug"}
+    entries = [
+        assistant(Assistant("", calls)),
+        Entry("inner_call", {**inner, "id": "c1.1", "arguments": json.dumps({"text": NAME})}),
+        Entry("inner_result", {**inner, "call_id": "c1.1", "text": NAME, "outcome": "returned"}),
+        result("c1", "run_program"),
+        Entry("kept", {"values": {"friend": f'"{NAME}"', "count": "1"}}),
+        *(result(id, names[id]) for id in ("c2", "c3")),
+    ]
+    await store.post(Post("main", "message", {"text": f"Ask about {NAME}."}))
+    turn = await take(store, "main", *entries)
+    ask = SendMessage("ask-1", "ask", "main", "editor", f"Who is {NAME}?", turn.id, turn.id)
+    settings = {"caller": "main", "turn": turn.id, "call": "c2"}
+    recorded = SaveRecorded("slug", "returned", turn.id, {"arguments": NAME})
+    await store.apply([ask, SaveAgent("helper--proofreader-1", settings), recorded])
+    await store.post(Post("helper--proofreader-1", "message", {"text": f'{{"text": "{NAME}"}}'}))
+    await take(store, "helper--proofreader-1")
+    answer = f"{NAME} is a friend."
+    await take(store, "editor", assistant(Assistant(answer)), writes=[AnswerAsk("ask-1", answer)])
+    values = {"friend": f'"{NAME}"', "count": "2"}
+    await take(store, "main", Entry("kept", {"values": values}), assistant(Assistant("I see.")))
+
+
+async def stored(store: Store) -> str:
+    """Return all that is stored of all agents, with their messages and recorded calls."""
+    agents = [await store.read_agent(name) for name in await store.agent_names()]
+    turns = [turn for agent in agents if agent for turn in agent.turns]
+    letters = [await store.letters(thread.id) for thread in await store.threads()]
+    return repr([agents, *([[*turn.events], [*turn.entries]] for turn in turns), letters, await store.recorded_calls()])
+
+
+@pytest.mark.parametrize("unit", ["turns", "messages"])
+async def test_forgotten_turns_and_messages_leave_nothing_with_others_in_programs_or_in_runs_of_helpers(
+    store: Store, unit: str
+) -> None:
+    await worked(store)
+    assert "[forgotten]" not in await stored(store)
+    first, last = await store.turns_before("main", 1e12)
+    (others,) = await store.turns_before("editor", 1e12)
+    targets: list[Any] = [TurnsGone("main", [first]), TurnsGone("editor", [others])]
+    if unit == "messages":
+        kinds = ("user", "assistant", "result")
+        of = {agent: await store.history(agent, kinds=kinds) for agent in ("main", "editor")}
+        targets = [MessageGone(agent, entry.seq) for agent, entries in of.items() for entry in reversed(entries)]
+    for target in targets:
+        looked = await store.rehearse(erasing(target))
+        assert await store.forget(erasing(target)) == looked
+    kept = await store.history("main", kinds=("kept",))
+    assert kept[-1].payload["values"] == {"count": "2"}
+    if unit == "turns":
+        await store.forget(erasing(TurnsGone("main", [last])))
+    assert NAME not in await stored(store)
+    assert await store.agent_names() == (["editor", "main"] if unit == "messages" else [])
+    assert await store.check() is None
