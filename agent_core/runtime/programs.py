@@ -2,8 +2,8 @@
 
 Each inner call is checked, asked about if a grant is missing, dispatched and recorded. One that may have effects is
 journaled before it runs, under the program's key and its number; one that only computes, with the next entry. An
-interrupted program runs again in the next turn, and the
-calls that it already made are answered from that journal. If the second run makes a different call, it is ended.
+interrupted program runs again in the turn that continues its own, and the calls that it already made are answered from
+that journal. If the second run makes a different call, it is ended.
 """
 
 import asyncio
@@ -295,7 +295,8 @@ class Programs:
         turn, text, form = record.turn, _digest(program.code), _digest(program.form())
         before = [row for row in await turn.store.history(turn.agent, kinds=(BEGAN,)) if not row.is_imported]
         key = self._again.pop(record.call.id, "")
-        if not key and before and before[-1].payload.get("text") == text and before[-1].turn != turn.id:
+        is_again = bool(turn.origin.continues and before and before[-1].turn != turn.id)
+        if not key and is_again and before[-1].payload.get("text") == text:
             last = before[-1].payload  # if it was interrupted, the model requests it again
             if any(_is_cut(entry, str(last["id"])) for entry in await turn.store.load(before[-1].turn)):
                 key = str(last["program"])
@@ -643,6 +644,19 @@ def _journal(rows: Sequence[Entry]) -> dict[int, InnerCall]:
                 answer = {"failed": str(payload["text"])}
             calls[number] = replace(calls[number], answer=answer)
     return calls
+
+
+def calls_made(entries: Sequence[Entry], call: str) -> list[str]:
+    """Return the calls that an interrupted program had made, as lines for the model; none if it had made none."""
+    lines = dict[str, str]()
+    for kind, payload in ((entry.kind, entry.payload) for entry in entries):  # maybe of a stranger's state file
+        id = str(payload.get("id"))
+        if kind == INNER_CALL and id.rpartition(".")[0] == call:
+            text = f"{payload.get('name')}({payload.get('arguments')})"
+            lines[id] = f"{len(lines) + 1}. {one_line(text, _SHORT)}"
+        elif kind == INNER_RESULT and (id := str(payload.get("call_id"))) in lines:
+            lines[id] += f" → {payload.get('outcome')}: {one_line(str(payload.get('text')), _SHORT)}"
+    return _call_list([*lines.values()]) if lines else []
 
 
 def _call_text(name: str, arguments: str) -> str:

@@ -50,6 +50,7 @@ from .entries import (
     result,
 )
 from .message_protocol import DIRECT, MessageProtocol
+from .programs import calls_made
 
 Kind: TypeAlias = Literal["login", "heartbeat", "system", "notice"]
 
@@ -191,7 +192,10 @@ def closing_answers(entries: Sequence[Entry]) -> list[Entry]:
     """Return an answer for each open call of a turn's last reply; a call that had started may have taken effect."""
     skipped = Skipped("the turn ended before it was started.")
     outcomes = [(call, Unknown() if was_started else skipped) for call, was_started in calls_without_answer(entries)]
-    return [result(call, answer(outcome, 1000), word(outcome)) for call, outcome in outcomes]
+    return [
+        result(call, "\n".join([answer(outcome, 1000), *calls_made(entries, call.id)]), word(outcome))
+        for call, outcome in outcomes
+    ]
 
 
 async def settle(store: Store, claimed: Claimed, session: AgentSession, *, restarts: bool = False) -> str:

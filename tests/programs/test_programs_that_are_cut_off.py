@@ -17,7 +17,7 @@ from agent_core.runtime.session import GO_ON
 from agent_core.storage import Entry, open_store
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.values import read
-from tests.kit import Ask, Repeat, Say, Script, ScriptedModel, Wanted, scripted
+from tests.kit import Ask, Expect, Repeat, Say, Script, ScriptedModel, Wanted, contains, scripted
 from tests.kit.crash import Worker, kill_after
 from tests.kit.drawing import sampled
 
@@ -136,3 +136,20 @@ async def test_what_takes_another_way_than_before_is_ended_and_says_where(tmp_pa
         (told,) = ended(turn(tmp_path, model, GO_ON))
     assert told.startswith("The program took another way than before it was cut off: its call 1 was note(text='")
     assert len(lines(tmp_path)) == 2
+
+
+async def test_a_new_message_begins_the_same_program_anew_and_the_model_knows_what_it_had_called(
+    tmp_path: Path,
+) -> None:
+    lay_out(tmp_path)
+    asks = Ask(Wanted("run_program", {"code": "import time\nlines = note('z')\ntime.sleep(8 * (lines == 1))\nlines"}))
+    known = contains('It had made 1 call:\n1. note({"text": "z"}) → returned: 1')
+    with scripted([asks, Expect(asks, known), Say("Done.")]) as model:
+        first = turn(tmp_path, model, "Go.")
+        while '"type": "progress"' not in first.next_report():
+            pass
+        while not lines(tmp_path):  # noqa: ASYNC110 - another process writes them
+            await asyncio.sleep(0.05)
+        kill_after(first, 1.0)
+        told = ended(turn(tmp_path, model, "How many lines are there? Look again."))
+    assert (told, lines(tmp_path)) == (["2\nKept for your next program: lines."], ["z", "z"])
