@@ -1,9 +1,9 @@
 """Keeps a conversation within the window: warns the model once, then replaces the older part with a summary.
 
 The summary is an entry of the running turn, on disk before it is used, so that a restart finds the same context. A
-model writes it; if that fails, the program extracts sentences. Numbers, names and functions that are missing from the
-summary are added again, as the whole sentences that contain most of them. Before that, the model is asked which of the
-user's sentences that are in no memory block to keep there.
+model writes it; if that fails, the program extracts sentences. Numbers, capitalized names and names of code that are
+missing from the summary are added again, as the whole sentences that contain most of them. Before that, the model is
+asked which of the user's sentences that are in no memory block to keep there.
 """
 
 import asyncio
