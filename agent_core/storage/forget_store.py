@@ -156,7 +156,7 @@ class Redaction:
 _FORM: Final = ("call_id", "name", "outcome", "version", "speaker")
 _ANSWERED: Final = (
     "select seq, kind, payload from entry where seq between ? and ?"
-    " and kind in ('result', 'inner_call', 'inner_result') order by seq"
+    " and kind in ('assistant', 'result', 'program', 'inner_call', 'inner_result') order by seq"
 )
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 _LAST: Final = (
@@ -343,6 +343,7 @@ def _forget_kept(session: SqlSession, agent: str, is_gone: Callable[[int], bool]
         values = parse_row(text, dict).get("values")
         if not isinstance(values, dict):
             continue  # a foreign row, which programs do not read either
+        gone = {name: value for name, value in gone.items() if values.get(name) == value}
         if is_gone(seq):
             gone |= {name: value for name, value in values.items() if before.get(name) != value}
         left, before = {name: value for name, value in values.items() if gone.get(name) != value}, values
@@ -367,11 +368,17 @@ def _forget_message(session: SqlSession, erasure: Erasure, gone: MessageGone) ->
     rows = session.all(_ANSWERED, turn << N_BITS, (turn + 1 << N_BITS) - 1)
     answers, inner = {gone.seq: message}, list[int]()
     for seq, entry_kind, text in rows:
+        if entry_kind == "assistant":  # another reply may have used the same ids
+            if seq > gone.seq:
+                break
+            answers, inner = {gone.seq: message}, []
+            continue
         entry = parse_row(text, dict)
-        if entry_kind != "result":  # a call of a program, numbered after the program's own
-            inner += [seq] if str(entry.get("call_id", entry.get("id"))).rpartition(".")[0] in ids else []
-        elif entry.get("call_id") in ids:
-            answers[seq] = entry
+        id = str(entry.get("call_id", entry.get("id")))
+        if entry_kind == "result":
+            answers |= {seq: entry} if id in ids else {}
+        elif (id if entry_kind == "program" else id.rpartition(".")[0]) in ids:
+            inner.append(seq)
     hashes = _hashes((dump(answer),) for answer in answers.values())
     for seq, blanked in answers.items():
         session.all("update entry set payload = ? where seq = ?", dump(_blank(blanked)), seq)

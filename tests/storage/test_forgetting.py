@@ -260,6 +260,7 @@ async def worked(store: Store) -> None:
     inner = {"program": "key", "ordinal": 1, "name": "slug"}
     entries = [
         assistant(Assistant("", calls)),
+        Entry("program", {"id": "c1", "program": "key", "at": 1.0, "text": "its digest"}),
         Entry("inner_call", {**inner, "id": "c1.1", "arguments": json.dumps({"text": NAME})}),
         Entry("inner_result", {**inner, "call_id": "c1.1", "text": NAME, "outcome": "returned"}),
         result("c1", "run_program"),
@@ -276,8 +277,8 @@ async def worked(store: Store) -> None:
     await take(store, "helper--proofreader-1")
     answer = f"{NAME} is a friend."
     await take(store, "editor", assistant(Assistant(answer)), writes=[AnswerAsk("ask-1", answer)])
-    values = {"friend": f'"{NAME}"', "count": "2"}
-    await take(store, "main", Entry("kept", {"values": values}), assistant(Assistant("I see.")))
+    kept = [Entry("kept", {"values": {"friend": f'"{NAME}"', "count": count}}) for count in ("2", "1")]
+    await take(store, "main", *kept, assistant(Assistant("I see.")))
 
 
 async def stored(store: Store) -> str:
@@ -305,9 +306,24 @@ async def test_forgotten_turns_and_messages_leave_nothing_with_others_in_program
         looked = await store.rehearse(erasing(target))
         assert await store.forget(erasing(target)) == looked
     kept = await store.history("main", kinds=("kept",))
-    assert kept[-1].payload["values"] == {"count": "2"}
+    assert [entry.payload["values"] for entry in kept[-2:]] == [{"count": "2"}, {"count": "1"}]
+    assert await store.history("main", kinds=("program",)) == []
     if unit == "turns":
         await store.forget(erasing(TurnsGone("main", [last])))
     assert NAME not in await stored(store)
     assert await store.agent_names() == (["editor", "main"] if unit == "messages" else [])
     assert await store.check() is None
+
+
+async def test_forgetting_a_reply_leaves_the_answers_of_others_that_used_the_same_ids(store: Store) -> None:
+    pairs = [
+        entry
+        for n in range(3)
+        for entry in (assistant(Assistant("", (Call("c1", "slug", "{}"),))), result("c1", str(n)))
+    ]
+    await store.post(Post("main", "message", {"text": "Go."}))
+    await take(store, "main", *pairs)
+    replies = await store.history("main", kinds=("assistant",))
+    await store.forget(erasing(MessageGone("main", replies[1].seq)))
+    answers = [entry.payload["text"] for entry in await store.history("main", kinds=("result",))]
+    assert answers == [f"{NAME} c1", "[forgotten]", f"{NAME} c1"]
