@@ -50,7 +50,7 @@ def test_a_no_is_a_document(tmp_path: Path) -> None:
 
     declined = Terminal(["bash", "-c", f"{delete} --json > answer"], cwd=tmp_path, environment=around)
     try:
-        declined.wait_for("Delete main with all that it remembers?")
+        declined.wait_for("then Enter.")  # what is typed before that is set aside
         declined.line("n")
         assert declined.exit_code() == 1
         error = json.loads((tmp_path / "answer").read_text())["error"]
