@@ -13,7 +13,17 @@ from typing import Any, TypeVar, overload
 
 from agent_core.base.errors import StorageError
 
-from .block_store import BlockChange, BlockRow, SectionRow, access_of, block_of, history_of, sections_of
+from .block_store import (
+    BlockAccess,
+    BlockChange,
+    BlockRow,
+    SectionRow,
+    access_of,
+    block_of,
+    give_block,
+    history_of,
+    sections_of,
+)
 from .function_store import PinFunction
 from .memory_store import DocumentRow, PassageRow, SaveDocument, SavePassages
 from .subject import SETTINGS, Entry, Misfit, SaveText, Write, dump, parse_row
@@ -273,13 +283,9 @@ class AgentStore(Tables):
         for block in whole.blocks:
             if block not in had:
                 _put_block(session, block, blocks[block.row.id], turns)
-                # Keep the access rights of a block. It belongs to the imported agent, no matter who wrote its first
-                # line.
-                if (block.readers, block.writers, block.history[0].agent) != (("*",), ("*",), whole.name):
-                    session.all(
-                        "insert into block_access (block, readers, writers, owner) values (?, ?, ?, ?)",
-                        *(blocks[block.row.id], dump([*block.readers]), dump([*block.writers]), whole.name),
-                    )
+                # It belongs to the imported agent, no matter who wrote its first line.
+                access = BlockAccess(whole.name, block.readers, block.writers)
+                give_block(session, blocks[block.row.id], access)
             session.all(
                 "insert into holding (agent, block, position, attached) values (?, ?, ?, ?)",
                 *(whole.name, blocks[block.row.id], block.row.position, block.attached),

@@ -132,13 +132,9 @@ class DropSection(Write):
     name: str
 
 
-_OWNER = (
-    "coalesce((select o.owner from block_access o where o.block = b.id and o.owner <> ''),"
-    " (select c.agent from block_change c where c.block = b.id order by c.version limit 1))"
-)
 _MAY = (
-    f"(not exists (select 1 from block_access a where a.block = b.id) or {_OWNER} = h.agent or exists (select 1 from"  # noqa: S608  (our own text)
-    " block_access a, json_each({lists}) n where a.block = b.id and n.value in ('*', h.agent)))"
+    "coalesce((select a.owner = h.agent or exists (select 1 from json_each({lists}) n where n.value in ('*', h.agent))"
+    " from block_access a where a.block = b.id), true)"
 )
 _MAY_WRITE = _MAY.format(lists="a.writers")
 _MAY_READ = f"({_MAY_WRITE} or {_MAY.format(lists='a.readers')})"
@@ -232,11 +228,18 @@ def block_of(row: tuple[Any, ...]) -> BlockRow:  # Any: columns as SQLite types 
 
 def access_of(session: SqlSession, block: str) -> BlockAccess:
     """Return who may read and change a block."""
-    made = session.one("select agent from block_change where block = ? order by version limit 1", block)
-    row = session.one("select readers, writers, owner from block_access where block = ?", block)
-    readers, writers = ([*map(str, parse_row(text, TEXTS))] for text in (row or ('["*"]', '["*"]'))[:2])
-    owner = (row[2] if row else "") or (made[0] if made else "")
-    return BlockAccess(owner, tuple(readers), tuple(writers))
+    row = session.one("select owner, readers, writers from block_access where block = ?", block)
+    owner, *names = row or ("", '["*"]', '["*"]')
+    readers, writers = (tuple(map(str, parse_row(text, TEXTS))) for text in names)
+    return BlockAccess(owner, readers, writers)
+
+
+def give_block(session: SqlSession, block: str, access: BlockAccess) -> None:
+    """Store the owner of a new block, and who may read and change it."""
+    session.all(
+        "insert into block_access (block, owner, readers, writers) values (?, ?, ?, ?)",
+        *(block, access.owner, dump([*access.readers]), dump([*access.writers])),
+    )
 
 
 def block_value(text: str) -> Value:
@@ -274,6 +277,7 @@ def _save_block(save: SaveBlock, session: SqlSession) -> None:
     if current:
         session.all("update holding set position = ? where agent = ? and block = ?", *place)
     else:
+        give_block(session, block.id, BlockAccess(save.agent))
         session.all("insert into holding (position, agent, block, attached) values (?, ?, ?, true)", *place)
 
 

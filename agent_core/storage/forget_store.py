@@ -189,6 +189,24 @@ _HEARD: Final = (
     "update message set answer = '[forgotten]' where sender = ? and answer = ? returning 1",
 )
 _ROUTE: Final = ("from", "thread", "hops", "owes")
+
+
+def _of_blocks(condition: str) -> tuple[tuple[str, str], ...]:
+    """Return the statements that forget the history of blocks; a note quotes the text before it, too."""
+    next_lines = (
+        "select c.block, min(c.version) from block_change c join (select block, version from block_change where"  # noqa: S608  (our own conditions)
+        f" {condition}) g on g.block = c.block and g.version < c.version group by c.block, g.version"
+    )
+    return (
+        (
+            "notes on changes of blocks",
+            "update block_change set what = 'forgotten' where what <> 'forgotten'"  # noqa: S608  (our own conditions)
+            f" and ({condition} or (block, version) in ({next_lines})) returning 1",
+        ),
+        ("earlier texts of blocks", f"delete from block_change where {condition} and REPLACED returning 1"),  # noqa: S608
+    )
+
+
 _GONE: Final = (
     *_OF_CALLS,
     (_MESSAGES, _ANSWERS),
@@ -199,11 +217,7 @@ _GONE: Final = (
     ("records of requests", "delete from exposure where IN_TURNS returning 1"),
     ("states of functions", "delete from state where IN_TURNS returning 1"),
     ("reasons of versions", "update change set reason = '' where reason <> '' and IN_TURNS returning 1"),
-    ("earlier texts of blocks", "delete from block_change where IN_TURNS and REPLACED returning 1"),
-    (
-        "notes on changes of blocks",
-        "update block_change set what = 'forgotten' where what <> 'forgotten' and IN_TURNS returning 1",
-    ),
+    *_of_blocks("IN_TURNS"),
 )
 _OUT: Final = (
     "update event set turn = null, key = 'forgotten-' || seq where turn in NUMBERS",
@@ -216,11 +230,7 @@ _BEFORE: Final = (
         _MESSAGES,
         "update message set text = '[forgotten]' where sender = ?1 and at < ?2 and text <> '[forgotten]' returning 1",
     ),
-    (
-        "earlier texts of blocks",
-        "delete from block_change where at < ?2 and REPLACED and block in"
-        " (select block from holding where agent = ?1) returning 1",
-    ),
+    *_of_blocks("at < ?2 and block in (select block from block_access where owner = ?1)"),
 )
 _STORED: Final = (
     "select seq from passage where agent = ?1 and document = '' and (at < ?3 or exists (select 1 from turn t"

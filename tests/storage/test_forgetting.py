@@ -21,14 +21,18 @@ from agent_core.runtime.entries import assistant, entry_of_agent, messages_of, s
 from agent_core.storage import (
     SUMMARY,
     AnswerAsk,
+    AttachBlock,
+    BlockRow,
     ClaimedTurn,
     Entry,
     Erasure,
+    LimitBlock,
     MessageGone,
     PassageRow,
     Post,
     RecallMessage,
     SaveAgent,
+    SaveBlock,
     SavePassages,
     SaveRecorded,
     SaveSaid,
@@ -42,7 +46,7 @@ from agent_core.storage import (
     open_store,
 )
 from agent_core.storage.turn_store import WakeAsker
-from tests.storage.support import say
+from tests.storage.support import ManualClock, begin, say, user
 
 NAME = "Quillon"
 
@@ -327,3 +331,34 @@ async def test_forgetting_a_reply_leaves_the_answers_of_others_that_used_the_sam
     await store.forget(erasing(MessageGone("main", replies[1].seq)))
     answers = [entry.payload["text"] for entry in await store.history("main", kinds=("result",))]
     assert answers == [f"{NAME} c1", "[forgotten]", f"{NAME} c1"]
+
+
+async def test_what_one_agent_forgets_takes_no_history_or_owner_from_the_block_of_another(
+    store: Store, clock: ManualClock
+) -> None:
+    plan = BlockRow("b", "plan", "Goal: A", 99, shared=True)
+    await store.apply([SaveBlock(plan, "ann", "made"), LimitBlock("b", ("bob",), ("bob",)), AttachBlock("bob", "b")])
+    clock.time += 9
+    await store.apply(
+        [SaveBlock(replace(plan, value="Goal: B", version=2), "bob", '"Goal: A" became "Goal: B"', "human")]
+    )
+    for agent, before, history in (
+        ("bob", 99, [("Goal: A", "made"), ("Goal: B", '"Goal: A" became "Goal: B"')]),
+        ("ann", -5, [("Goal: B", "forgotten")]),  # the later line quotes the earlier text
+        ("ann", 99, [("Goal: B", "forgotten")]),
+    ):
+        await store.forget(erasing(TurnsGone(agent, [], clock.time + before)))
+        assert [(line.value, line.action) for line in await store.block_history("b")] == history
+        assert (await store.block_access("b")).owner == "ann"
+        assert [row.label for row in await store.blocks("ann")] == ["plan"]
+
+
+async def test_a_line_of_history_does_not_quote_what_a_forgotten_turn_wrote(store: Store) -> None:
+    turn = await begin(store)
+    block, line = BlockRow("b", "human", f"Met {NAME}", 99), f'"Met {NAME}" became "Likes tea"'
+    await store.append(turn.id, 1, 0, [user("hi")], writes=[SaveBlock(block, "main", NAME, turn=turn.id)])
+    await store.finish(turn.id, 1)
+    await store.apply([SaveBlock(replace(block, value="Likes tea", version=2), "main", line, "human")])
+    await store.forget(erasing(TurnsGone("main", await store.turns_before("main", 2e9))))
+    assert NAME not in str(await store.block_history("b"))
+    assert (await store.block_access("b")).owner == "main"

@@ -6,6 +6,7 @@ import apsw
 import pytest
 
 from agent_core.storage import RecordCall, Stats, adopt, open_store
+from agent_core.storage.block_store import BlockAccess
 from agent_core.storage.sqlite.migrate import FOLDER, NEWEST, migrate, schema_digest
 from tests.storage.support import ManualClock, say
 
@@ -115,3 +116,19 @@ async def test_conversations_of_the_fifth_schema_go_on_in_the_newest(tmp_path: P
         entries = await store.history("main")
         assert [(entry.payload["text"], entry.n) for entry in entries] == [("0", 0), ("1", 1), ("2", 0)]
         assert await store.check() is None
+
+
+async def test_blocks_of_an_earlier_schema_belong_to_the_agent_that_made_them(tmp_path: Path) -> None:
+    path, old = tmp_path / "state.db", tmp_path / "old.db"
+    db = at_schema(21, tmp_path / "earlier", old)
+    for id, limits in (("open", ()), ("limited", ('["bob"]', "[]", "")), ("copied", ('["bob"]', "[]", "eve"))):
+        db.execute("insert into block values (null, ?, ?, '\"x\"', 9, '', 0, 1, 2, 0)", (id, id))
+        for version, agent in ((1, "ada"), (2, "bob")):
+            db.execute("insert into block_change values (?, ?, '\"x\"', '', '', ?, '', 0)", (id, version, agent))
+        if limits:
+            db.execute("insert into block_access values (?, ?, ?, ?)", (id, *limits))
+    db.close()
+    adopt(path, old.name, ManualClock())
+    async with open_store(path, clock=ManualClock()) as store:
+        owners = [await store.block_access(id) for id in ("open", "limited", "copied")]
+        assert owners == [BlockAccess("ada"), BlockAccess("ada", ("bob",), ()), BlockAccess("eve", ("bob",), ())]
