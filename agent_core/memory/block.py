@@ -127,12 +127,12 @@ def reasons(error: ValidationError) -> str:
 
 
 def from_row(row: BlockRow) -> Block:
-    """Return the block of a row, checking that the stored value is within its limit."""
+    """Return the block of a row. Its limit is at least the size of its value: only an edit is rejected for its size."""
     value = row.value if isinstance(row.value, str) else list(row.value)
     try:
         return Block(
             label=row.label,
-            limit=row.limit,
+            limit=max(row.limit, _length(value)),
             value=value,
             description=row.description,
             read_only=row.read_only,

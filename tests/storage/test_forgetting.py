@@ -17,6 +17,7 @@ from agent_core.base.matching import Mention
 from agent_core.base.messages import Assistant, Call
 from agent_core.context import rebuilt
 from agent_core.memory import words
+from agent_core.memory.block import from_row
 from agent_core.runtime.entries import assistant, entry_of_agent, messages_of, said_by
 from agent_core.storage import (
     SUMMARY,
@@ -362,3 +363,22 @@ async def test_a_line_of_history_does_not_quote_what_a_forgotten_turn_wrote(stor
     await store.forget(erasing(TurnsGone("main", await store.turns_before("main", 2e9))))
     assert NAME not in str(await store.block_history("b"))
     assert (await store.block_access("b")).owner == "main"
+
+
+@pytest.mark.parametrize(
+    ("sought", "text", "left"),
+    [
+        pytest.param("a. b", "zz zz zz zz zz a. b", "", id="across the end of a sentence"),
+        pytest.param("Dr. Li", "Tea. See Dr. Li, 5 pm. Dr. Li sings!\n\n.. Pie ", "Tea.\n\n.. Pie ", id="twice"),
+        pytest.param("Ann Lee", "Tea. Ann\nLee came. Pie.\nTea.", "Tea.\nPie.\nTea.", id="across the end of a line"),
+        pytest.param("pie tea", "My pie. Pie tea. Tea.", "My pie. Tea.", id="as a sentence of its own"),
+        pytest.param("x. y", "1 x. 2 x. y. y.", "1 ….", id="put together by what goes"),
+    ],
+)
+async def test_a_block_loses_every_sentence_that_a_text_touches_and_stays_within_its_limit(
+    store: Store, sought: str, text: str, left: str
+) -> None:
+    await store.apply([SaveBlock(BlockRow("b", "note", text, len(text)), "main", "made")])
+    await store.forget(erasing(Mention(sought)))
+    [row] = await store.blocks("main")
+    assert (row.value, from_row(row).text) == (left, left)

@@ -25,7 +25,7 @@ _SLASHES: Final = r"\\{1,9}"  # a text in JSON in JSON; bounded, like every repe
 _GAP: Final = rf"(?:\s|{_SLASHES}[nrt]|{_SLASHES}u00(?:20|a0|0a|09)|%20|%0a|\+|&nbsp;){{1,40}}"
 _BEFORE: Final = r"(?:(?<![^\W_])|(?<=\\[nrtbf])|(?<=%20)|(?<=%0a))"
 _AFTER: Final = r"(?![^\W_])"
-_SENTENCE: Final = re.compile(r"[^\n.!?;]+(?:[.!?;](?=\S)[^\n.!?;]+)*[.!?;]*[^\S\n]*")
+_SENTENCE: Final = re.compile(r"(?=[^\n])[.!?;]*[^\n.!?;]*(?:[.!?;](?=\S)[^\n.!?;]+)*[.!?;]*[^\S\n]*")
 
 
 class Mention:
@@ -84,18 +84,22 @@ class Mention:
 
     def shortened(self, text: str) -> str:
         """Return a text without the sentences that contain the text, and without the lines that this empties."""
-        if not self.within(text):
+        if self.without(text) is text:
             return text
-        self.without(text)
-        lines = [(line, self._without_matches(line)) for line in text.split("\n")]
+        marked = self._form(text).sub(lambda match: "\0" + "\n\0" * match[0].count("\n"), text)
+        lines = [(line, _without_marked(line)) for line in marked.split("\n")]
         remaining = "\n".join(short for line, short in lines if short or not line.strip())
-        return self.without(remaining)  # one that spans sentences
-
-    def _without_matches(self, line: str) -> str:
-        return "".join(part for part in _SENTENCE.findall(line) if not self.within(part)).rstrip()
+        return self.without(remaining, "…")  # what came together by this; never longer than before
 
     def _form(self, text: str) -> re.Pattern[str]:
         return self._whole if _ESCAPING.search(text) else self._plain
+
+
+def _without_marked(line: str) -> str:
+    """Return a line without its sentences that contain a mark."""
+    if "\0" not in line:
+        return line
+    return "".join(part for part in _SENTENCE.findall(line) if "\0" not in part).rstrip()
 
 
 def _plain(letter: str) -> str:
