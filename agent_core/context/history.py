@@ -136,7 +136,11 @@ _AS_A_SPEAKER: Final = re.compile(
     rf"^((?:[^\w\n]|_)*+)((?:the\s+)?(?:{_SPEAKERS})(?:[^\w\n]|_)*?[:：])", re.IGNORECASE | re.MULTILINE
 )
 _AS_ASKED: Final = re.compile(r"the\s+user\W{0,3}s\s+message\s+that\s+is\s+being\s+worked\s+on", re.IGNORECASE)
-_NAME: Final = re.compile(r"[^\W\d]\w{0,63}")
+_AGENT: Final = r"[A-Za-z0-9_-]{1,64}"
+AUTHOR: Final = re.compile(
+    rf"(?:user|a function|another agent|the agent {_AGENT}(?:, {_AGENT})*|[^\W\d]\w{{0,63}}\(\))?"
+)
+"""The authors of sentences in summaries, also in agent files."""
 
 
 def label_of(by: str) -> str:
@@ -148,12 +152,14 @@ def label_of(by: str) -> str:
 
 def of_function(name: str) -> str:
     """Return the author label for a function's answer; no function name equals the user's."""
-    return f"{name}()" if _NAME.fullmatch(name) else "a function"
+    author = f"{name}()"
+    return author if AUTHOR.fullmatch(author) else "a function"
 
 
 def of_agent(names: str) -> str:
     """Return the author label for the text of other agents; no agent name equals the user's."""
-    return f"the agent {names}"
+    author = f"the agent {names}"
+    return author if AUTHOR.fullmatch(author) else "another agent"
 
 
 def harmless(text: str) -> str:

@@ -39,6 +39,7 @@ _OURS: Final = frozenset(
 _FIXED: Final = frozenset(("version", "outcome", "style", "kind", "program", "hash", "whole", "model"))
 _NAMED: Final = frozenset(("name", "functions", "by", "speaker", "code", "source", "module", "path"))
 _ID: Final = frozenset(("id", "call_id"))
+_AUTHOR_NAMES: Final = re.compile(r"(?<=^the agent ).+|^\w+(?=\(\)$)")
 _ROLES: Final = frozenset(("user", "assistant"))
 
 
@@ -122,8 +123,12 @@ class Redaction:
             key: self.mention.shortened(payload[key]) for key in ("text", "asked") if key in payload
         }
         quotes = [quote for quote in payload.get("said", ()) if not self.mention.within(dump(quote["text"]))]
-        said = {"said": [self.json(quote) for quote in quotes]} if "said" in payload else {}
-        return payload | short | said
+        said = {"said": [self.json(quote) | {"by": self._author(quote["by"])} for quote in quotes]}
+        return payload | short | (said if "said" in payload else {})
+
+    def _author(self, by: str) -> str:
+        """Return the author of a quote, without the text in names; the words around a name stay."""
+        return _AUTHOR_NAMES.sub(lambda match: self.mention.without(match[0], NAME), by)
 
     def value(self, value: str | list[str]) -> str | list[str]:
         """Return the value of a block without the sentences that contain the text."""

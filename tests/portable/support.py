@@ -30,6 +30,7 @@ from agent_core.workspace.portable import KnownNames, Moves, reader_of_files
 USED = ("text", "packed", "call_id", "name", "reason", "last", "upto", "preset", "memory_class", "paused_until")
 T = TypeVar("T")
 KNOWN = KnownNames({"direct", "memgpt"}, {"chat", "mine:Notes"})
+MOST = (1 << 63) - 1  # of a number in the store
 LONG = "a page and more"
 SHARED: list[ReaderProcess] = []  # the shared reader while these tests run
 
@@ -45,7 +46,7 @@ async def moving(folder: Path | None = None, reader: ReaderProcess | None = None
 
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
 times = st.floats(0, 4e9)
-labels = st.text(st.sampled_from("abäß7_-./"), min_size=1, max_size=8)
+labels = st.text(st.sampled_from("abäß7²_-./"), min_size=1, max_size=8)
 values = texts | st.lists(texts, max_size=3).map(tuple)
 json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
@@ -68,7 +69,8 @@ def blocks(draw: st.DrawFn, number: int, label: str) -> WholeBlock:
     )
     flags = draw(st.tuples(st.booleans(), st.booleans()))
     last = history[-1]
-    row = BlockRow(id, label, last.value, 5000, draw(texts), *flags, draw(st.integers(-9, 9)), last.version, last.at)
+    limit = draw(st.sampled_from((5000, MOST)))
+    row = BlockRow(id, label, last.value, limit, draw(texts), *flags, draw(st.integers(-9, 9)), last.version, last.at)
     return WholeBlock(row, history, draw(st.booleans()))
 
 
@@ -124,8 +126,8 @@ def in_order(found: list[SectionRow]) -> list[SectionRow]:
 
 
 def sections() -> st.SearchStrategy[SectionRow]:
-    names = st.text(st.sampled_from("abä.-_7"), min_size=1, max_size=6)
-    return st.builds(SectionRow, names, st.integers(-9, 99), texts, st.integers(0, 9000), times)
+    names = st.text(st.sampled_from("abä.-_7²"), min_size=1, max_size=6)
+    return st.builds(SectionRow, names, st.integers(-9, 99) | st.just(MOST), texts, st.integers(0, 9000), times)
 
 
 def passages() -> st.SearchStrategy[PassageRow]:

@@ -10,11 +10,16 @@ from typing import Any
 import jsonschema
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from agent_core.storage import WholeAgent
+from agent_core.base.matching import Mention
+from agent_core.context import Summary
+from agent_core.context.history import of_agent, of_function
+from agent_core.storage import AGENT, WholeAgent
+from agent_core.storage.forget_store import Redaction
 from agent_core.workspace.portable import AgentFileError, ImportOptions, Moves
 from agent_core.workspace.portable.child import MOST
-from agent_core.workspace.portable.document import document_of
+from agent_core.workspace.portable.document import Summed, document_of
 from tests.portable.support import agents, moving
 
 USER = {"kind": "user", "payload": {"text": "hi"}, "at": 1.0}
@@ -92,6 +97,7 @@ async def test_what_is_wrong_is_told_with_its_place() -> None:
             ("blocks.0.value", "long" * 9, "blocks[0].value: expected at most 10 characters"),
             ("blocks.0.value", 3, "blocks[0].value: expected a text, got 3"),
             ("agent.name", 1, "agent.name: expected a text, got 1"),
+            ("blocks.0.label", "a\n", "blocks[0].label: expected a text of the form"),
             ("blocks.0.label", "a b", "blocks[0].label: expected a text of the form"),
             ("blocks.0.version", 2, "blocks[0].history: expected its last line to be version 2"),
             ("blocks.0.history.0.value", "y", "blocks[0].history: expected its last line to hold"),
@@ -116,6 +122,48 @@ async def test_what_is_wrong_is_told_with_its_place() -> None:
             (summary, said | {"asked": 3}, "payload.asked: expected a text"),
         ):
             assert told in await refusal(moves, changed(path, value)), (path, value)
+
+
+async def test_the_answer_of_a_client_is_in_a_later_turn_also_in_one_that_was_taken_back() -> None:
+    def turn(number: int, entries: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
+        return TURN | {"id": f"t{number}", "entries": entries} | fields
+
+    summed, said = turn(2, [SUMMARY]), {"kind": "assistant", "payload": {"text": "x", "calls": []}, "at": 1.0}
+    handed, answered = turn(1, [USER, REPLY], state="client_calls"), turn(4, [ANSWER, said])
+    taken_back = turn(3, [ANSWER, said], hidden=True)
+    async with moving() as (_, moves):
+        for number, turns in enumerate(
+            (
+                [handed, summed, answered],
+                [handed],
+                [handed, taken_back, answered],
+                [handed | {"hidden": True}, taken_back],
+            )
+        ):
+            await moves.take_in(changed("turns", turns), ImportOptions(name=f"a{number}"))
+            await moves.take_in(await moves.export(f"a{number}"), ImportOptions(name=f"again{number}"))
+    async with moving() as (_, moves):
+        for turns, told in (
+            ([handed, turn(2, [said])], "turns[1].entries: expected an answer of the call `c` before entry 0"),
+            ([handed | {"state": "done"}], "turns[0].entries: expected an answer of the call `c` before entry 2"),
+            ([handed | {"hidden": True}, answered], "turns[1].entries[0].payload.call_id: expected a call that waits"),
+            ([handed, answered, turn(5, [ANSWER])], "turns[2].entries[0].payload.call_id: expected a call that waits"),
+        ):
+            assert told in await refusal(moves, changed("turns", turns)), told
+
+
+NAMES = st.text() | st.lists(st.from_regex(AGENT, fullmatch=True)).map(", ".join)
+
+
+@given(name=NAMES, sought=st.sampled_from(("agent", "a function", "user", "the", "another", "ann", "x²")))
+def test_the_author_of_a_sentence_in_a_summary_can_be_imported_also_when_a_text_is_forgotten(
+    name: str, sought: str
+) -> None:
+    authors = ["", "user", *(of(text) for of in (of_function, of_agent) for text in (name, "ann", "x²", "x\n"))]
+    payload = Summary("", 1, 0, quotes=tuple((by, "x") for by in authors)).payload()
+    assert [quote.by for quote in Summed.model_validate(payload).said] == authors
+    after = Summed.model_validate(Redaction(Mention(sought)).summary(payload))
+    assert sought != "ann" or "the agent forgotten" in str(after)
 
 
 async def test_what_is_no_file_of_an_agent_is_refused_with_a_reason() -> None:
@@ -225,6 +273,7 @@ def test_what_the_program_refuses_for_its_shape_the_schema_refuses() -> None:
         ("version", 2),
         ("agent.name", "../x"),
         ("blocks.0.limit", "ten"),
+        ("blocks.0.label", "x\n"),
         ("turns.0.entries.0.payload", {}),
         ("turns.0.entries.1.payload.calls", [{"id": "c"}]),
         ("passages.0.id", 3),

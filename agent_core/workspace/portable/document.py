@@ -4,6 +4,7 @@ The published JSON Schema (`docs/agent-file.schema.json`) is generated from thes
 checked here: unique names, ordered histories, one answer per call. Errors have a path and what was expected there.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 
 from agent_core.base.misfit import sentence
 from agent_core.base.untrusted import one_line
+from agent_core.context.history import AUTHOR
 from agent_core.storage import (
     BlockChange,
     BlockRow,
@@ -112,9 +114,15 @@ Agents: TypeAlias = Annotated[
 ]
 Time: TypeAlias = Annotated[float, Field(ge=0, le=1e11, description="Seconds since 1970.")]
 Count: TypeAlias = Annotated[int, Field(ge=0, le=1 << 40)]
-Place: TypeAlias = Annotated[int, Field(ge=-(1 << 40), le=1 << 40)]
+_LARGEST: Final = (1 << 63) - 1  # of a number in the store
+Place: TypeAlias = Annotated[int, Field(ge=-_LARGEST - 1, le=_LARGEST)]
 Payload: TypeAlias = dict[str, Any]  # Any: JSON
 Value: TypeAlias = Text | Annotated[list[Text], Field(max_length=MOST_LINES, fail_fast=True)]
+
+
+def _form(pattern: str) -> Any:  # Any: as pydantic has it
+    """Return the field of a text of this form, by the rules of Python's `re`, where `\\w` has more than Rust's."""
+    return Field(pattern=re.compile(rf"^{pattern}$(?!\n)"))
 
 
 def _json_object(text: str) -> str:
@@ -158,9 +166,9 @@ class BlockPart(FilePart):
     """
 
     id: Id
-    label: Annotated[str, Field(pattern=r"^[\w./-]{1,64}$")]
+    label: Annotated[str, _form(r"[\w./-]{1,64}")]
     value: Value
-    limit: Annotated[int, Field(ge=1, le=1 << 40)]
+    limit: Annotated[int, Field(ge=1, le=_LARGEST)]
     description: Text = ""
     read_only: bool = False
     shared: bool = False
@@ -176,7 +184,7 @@ class BlockPart(FilePart):
 class SectionPart(FilePart):
     """A section of the system message that is the agent's own."""
 
-    name: Annotated[str, Field(pattern=r"^[\w.-]{1,64}$")]
+    name: Annotated[str, _form(r"[\w.-]{1,64}")]
     position: Place
     text: Text
     limit: Count
@@ -227,9 +235,9 @@ class Answered(TextPayload):
 
 
 class KeptPart(EntryPayload):
-    """A sentence that a summary kept, with its source: `user`, a function's name with `()`, or none."""
+    """A sentence that a summary kept, with its source: `user`, agents, a function's name with `()`, or none."""
 
-    by: Annotated[str, Field(pattern=r"^(user|a function|[^\W\d]\w{0,63}\(\))?$")]
+    by: Annotated[str, _form(AUTHOR.pattern)]
     text: Text
 
 
@@ -409,8 +417,6 @@ def check(file: AgentFile) -> None:
         size = len(block.value if isinstance(block.value, str) else "\n".join(block.value))
         if size > block.limit:
             raise AgentFileError(f"{where}.value", f"expected at most {block.limit} characters, got {size}")
-        if not all(char.isalnum() or char in "_-./" for char in block.label):
-            raise AgentFileError(f"{where}.label", "expected letters, digits and any of `_-./`")
         versions = [change.version for change in block.history]
         if versions != sorted(set(versions)):
             raise AgentFileError(f"{where}.history", "expected versions that rise")
@@ -425,14 +431,15 @@ def check(file: AgentFile) -> None:
 
 
 def _turns(file: AgentFile) -> None:
-    counted = 0
+    counted, waiting, handed = 0, set[str](), set[str]()
     for at, turn in enumerate(file.turns):
         where = f"turns[{at}]"
         if turn.state == "open" and at != len(file.turns) - 1:
             raise AgentFileError(f"{where}.state", "expected only the last turn to be open")
         if (turn.state == "open") != (turn.ended is None):
             raise AgentFileError(f"{where}.ended", "expected a time for a turn that ended, and none for an open one")
-        _answers(where, turn)
+        left = _answers(where, turn, handed if turn.hidden else waiting)
+        waiting, handed = waiting if turn.hidden else left, handed | left
         for n, entry in enumerate(turn.entries):
             counted += 1
             if isinstance(entry, SummedPart) and entry.payload.upto >= counted:
@@ -442,21 +449,27 @@ def _turns(file: AgentFile) -> None:
                 raise AgentFileError(f"{where}.entries[{n}].payload.packed", "expected the type `user_message`")
 
 
-def _answers(where: str, turn: TurnPart) -> None:
-    """Raise an error if a call has no answer, because endpoints reject such requests."""
-    open_calls: set[str] = set()
+def _answers(where: str, turn: TurnPart, waiting: set[str]) -> set[str]:
+    """Return the calls that are open after a turn, of those `waiting` for a client before it and its own.
+
+    Raises:
+        AgentFileError: a call has no answer, because endpoints reject such requests.
+    """
+    open_calls, has_replied = {*waiting}, False
     for n, entry in enumerate(turn.entries):
         if isinstance(entry, AnsweredPart):
             if entry.payload.call_id not in open_calls:
                 raise AgentFileError(f"{where}.entries[{n}].payload.call_id", "expected a call that waits for it")
             open_calls.discard(entry.payload.call_id)
         elif isinstance(entry, ReplyPart):
-            _require_answers(where, n, open_calls)
+            if has_replied or not turn.hidden:  # a hidden turn may follow one that is hidden, too
+                _require_answers(where, n, open_calls)
             call_ids = [call.id for call in entry.payload.calls]
             once(f"{where}.entries[{n}].payload.calls", "id", call_ids)
-            open_calls = set(call_ids)
-    if turn.state != "open":
+            open_calls, has_replied = set(call_ids), True
+    if has_replied and turn.state not in ("open", "client_calls"):  # a client answers in the next turn
         _require_answers(where, len(turn.entries), open_calls)
+    return open_calls
 
 
 def _require_answers(where: str, n: int, open_calls: set[str]) -> None:
