@@ -20,7 +20,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.module_file import save_text
 from agent_core.runtime.colleagues import AgentProfile
 from agent_core.storage import AGENT
-from agent_core.storage.agent_store import PASSING
+from agent_core.storage.agent_store import HELPER_RUN, PASSING
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, count_of_toml, lines_of_keys, read_toml
 
 T = TypeVar("T")
@@ -195,20 +195,20 @@ class ConfigFolder(Generic[T]):
         place = Place(f"{self._name}/{name}.toml", line)
         self._problems[name] = Problem("config", f"{message}{stays}", place, fix or None)
 
-    def check_name(self, name: str) -> None:
+    def check_name(self, name: str, others: Iterable[str] = ()) -> None:
         """Check that a file may have this name.
 
         Raises:
-            ConfigError: the name is invalid, reserved, taken, or looks like another one.
+            ConfigError: the name is invalid, reserved, taken, or looks like another one, also one of `others`.
         """
         if not AGENT.fullmatch(name):
             shown = one_line(name, 80)
             raise ConfigError(f"`{shown}` cannot be a name.", fix="Use up to 64 letters, digits, `_` and `-`.")
-        if name.casefold() in RESERVED or name.startswith(PASSING):
+        if name.casefold() in RESERVED or name.startswith((HELPER_RUN, PASSING)):
             raise ConfigError(f"The name `{name}` is reserved.", fix="Give it another name.")
         if name in (taken := {*self._taken()}):
             raise ConfigError(f"There is a group `{name}` already.", fix="Give it another name.")
-        others = {*self._good, *taken, *self._looks()} - {name}
+        others = {*self._good, *taken, *self._looks(), *others} - {name}
         if like := next((other for other in sorted(others) if look(other) == look(name)), None):
             raise ConfigError(f"The name `{name}` looks like `{like}`.", fix="Give it another name.")
 
@@ -227,6 +227,15 @@ class AgentFiles:
         """Return the profile in an agent's file; without a file, everything is allowed."""
         return self.folder.read().get(agent) or AgentProfile()
 
+    def check_name(self, agent: str, others: Iterable[str] = ()) -> None:
+        """Check that a new agent may have this name, next to those with a file and `others`.
+
+        Raises:
+            ConfigError: the name is not allowed.
+        """
+        self.folder.read()
+        self.folder.check_name(agent, others)
+
     def make(self, agent: str) -> str:
         """Write the file of a new agent, which allows everything, and return its path.
 
@@ -234,7 +243,7 @@ class AgentFiles:
             ConfigError: the name is not allowed.
             WorkspaceError: the file cannot be written.
         """
-        self.folder.check_name(agent)
+        self.check_name(agent)
         path = f"agents/{agent}.toml"
         save_text(self._root, path, _NEW, None)
         return path

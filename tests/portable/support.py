@@ -25,6 +25,7 @@ from agent_core.storage import (
     content_hash,
     open_store,
 )
+from agent_core.workspace.agent_files import AgentFiles
 from agent_core.workspace.portable import KnownNames, Moves, reader_of_files
 
 USED = ("text", "packed", "call_id", "name", "reason", "last", "upto", "preset", "memory_class", "paused_until")
@@ -39,9 +40,10 @@ SHARED: list[ReaderProcess] = []  # the shared reader while these tests run
 async def moving(folder: Path | None = None, reader: ReaderProcess | None = None) -> AsyncIterator[tuple[Store, Moves]]:
     """Yield a store in a folder and what moves agents; by default it uses the shared reader."""
     with TemporaryDirectory() as own:
-        store = open_store((folder or Path(own)) / "state.db", clock=Clock())
+        root = folder or Path(own)
+        store, files = open_store(root / "state.db", clock=Clock()), AgentFiles(root, "main")
         async with store, reader_of_files() as fresh:
-            yield store, Moves(store, reader or (SHARED or [fresh])[0], KNOWN)
+            yield store, Moves(store, reader or (SHARED or [fresh])[0], KNOWN, files)
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=12)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from agent_core.context import History, resume
 from agent_core.model.wire import IMPORTED_PREFIX, NOTICE_PREFIX, mark
 from agent_core.runtime.entries import messages_of
 from agent_core.storage import Entry, SaveText, content_hash
+from agent_core.workspace.agent_files import AgentFiles
 from agent_core.workspace.portable import AgentFileError, ImportOptions, Moves, reader_of_files
 from tests.kit.drawing import sampled
 from tests.kit.heartbeat import MOST_MS, stall_of
@@ -63,9 +65,9 @@ async def test_a_block_or_a_file_that_one_agent_names_twice_comes_once() -> None
     assert {"what": "files", "as": "documents", "count": 1} in report.to_json()["mapped"]
 
 
-async def test_reading_that_takes_too_long_is_given_up_and_its_process_ends() -> None:
+async def test_reading_that_takes_too_long_is_given_up_and_its_process_ends(tmp_path: Path) -> None:
     async with moving() as (store, _), reader_of_files(within_s=0.05) as reader:
-        moves = Moves(store, reader, KNOWN)
+        moves = Moves(store, reader, KNOWN, AgentFiles(tmp_path, "main"))
         with pytest.raises(AgentFileError, match="not read within"):
             await moves.take_in(own(), ImportOptions())
         assert reader.pid is None

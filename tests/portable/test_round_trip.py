@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from agent_core.base.errors import UsageError
+from agent_core.base.errors import ConfigError, UsageError
 from agent_core.base.reader_process import ReaderProcess
 from agent_core.storage import BlockRow, PassageRow, Post, SaveBlock, SavePassages, WholeAgent
 from agent_core.workspace.portable import AgentExists, ImportOptions, NoAgent
@@ -80,6 +80,26 @@ async def test_nothing_is_written_over_and_the_other_name_is_named() -> None:
             await moves.take_in(text, ImportOptions(name="../main"))
         with pytest.raises(NoAgent, match="There are: main"):
             await moves.export("nobody")
+
+
+async def test_a_name_that_could_be_taken_for_another_is_refused_wherever_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "editor.toml").write_text("")
+    async with moving(tmp_path) as (store, moves):
+        await say(store, "mine", agent="writer")
+        text = await moves.export("writer")
+        for name, told in {
+            **dict.fromkeys(("user", "System", "helper--x", "once--x"), "is reserved"),
+            "ma1n": "looks like `main`",
+            "ed1tor": "looks like `editor`",
+            "Writer": "looks like `writer`",
+        }.items():
+            for document, options in ((text, ImportOptions(name)), (text.replace("writer", name), ImportOptions())):
+                with pytest.raises(ConfigError, match=told):
+                    await moves.take_in(document, options)
+        assert await moves.names() == ["writer"]
+        for name in ("editor", "main"):
+            await moves.take_in(text, ImportOptions(name))
 
 
 async def test_a_shared_block_is_a_copy_unless_sharing_is_asked_for() -> None:

@@ -98,6 +98,10 @@ async def test_agents_and_groups_on_file_are_there_before_they_have_said_anythin
     assert end_of(frames)["reply"] == "AGREED"
     for name, statuses in (("second", {201}), ("a/b", {400, 422})):
         assert (await server.client.post("/api/v1/agents", json={"name": name})).status_code in statuses
+    for name in ("user", "ed1tor", "helper--x"):
+        document = json.dumps({"format": "knapper-agent", "version": 1, "agent": {"name": name}})
+        for path, body in (("agents", {"name": name}), ("agents/import", {"document": document})):
+            assert (await server.client.post(f"/api/v1/{path}", json=body)).json()["error"]["code"] == "config", name
 
 
 async def test_a_question_about_a_grant_is_answered_once(served: Serve) -> None:

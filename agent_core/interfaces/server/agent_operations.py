@@ -1,5 +1,6 @@
 """The API for agents: messages, events, conversations and memory."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Annotated, Final
@@ -112,6 +113,9 @@ async def make(asked: Asked, new_agent: NewAgent) -> object:
     name = new_agent.name
     if not asked.identity.sees(name) or not await asked.rooms.shows(name, asked.identity):
         raise UsageError(f"The token may not use an agent `{name}`.")
+    workspace = asked.rooms.workspace
+    if not await workspace.has_agent(name):
+        await asyncio.to_thread(workspace.directory.check_name, name)
     agent = await asked.rooms.host.agent(name)
     return {"name": agent.name}
 

@@ -4,14 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from agent_core.base.errors import UsageError
-from agent_core.base.late import LateModule
 from agent_core.base.reader_process import NotRead, ReaderProcess, text_pieces
 from agent_core.storage import AGENT, AgentStore, DropAgent, WholeAgent
 
+from ..agent_files import AgentFiles
+from ..group_file import group_names
 from ..presets import presets
 from .document import document_of
 from .items import Arriving
@@ -21,10 +23,6 @@ from .text import write
 
 if TYPE_CHECKING:
     from agent_core.base.settings import Settings
-
-    from .. import agent_files
-else:  # only what is missing needs it
-    agent_files = LateModule("agent_core.workspace.agent_files")
 
 _TIMES: Final = 16  # limit: bytes of items per character of the file
 _SPARE: Final = 1 << 30
@@ -56,8 +54,9 @@ class ImportOptions:
 async def opened_moves(store: AgentStore, root: Path, settings: "Settings") -> AsyncIterator["Moves"]:
     """Yield the export and import of a workspace's agents; a separate process parses files, started on first use."""
     known_names = KnownNames({name for name, _ in presets(root)}, {"chat", settings.memory.class_name})
+    files = AgentFiles(root, settings.agent, partial(group_names, root))
     async with reader_of_files() as reader:
-        yield Moves(store, reader, known_names, root)
+        yield Moves(store, reader, known_names, files)
 
 
 def reader_of_files(within_s: float = 120.0) -> ReaderProcess:
@@ -68,13 +67,12 @@ def reader_of_files(within_s: float = 120.0) -> ReaderProcess:
 class Moves:
     """Export and import of the agents of one store."""
 
-    def __init__(
-        self, store: AgentStore, reader: ReaderProcess, known_names: KnownNames, root: Path | None = None
-    ) -> None:
+    def __init__(self, store: AgentStore, reader: ReaderProcess, known_names: KnownNames, files: AgentFiles) -> None:
+        """Create them; `files` are those of the agents, which reject the name of a new one."""
         self._store = store
-        self._root = root
         self._reader = reader
         self._known = known_names
+        self._files = files
 
     async def names(self) -> list[str]:
         """Return the name of every agent with stored data."""
@@ -105,12 +103,15 @@ class Moves:
         Raises:
             AgentFileError: the file is invalid.
             AgentExists: an agent with that name exists.
+            ConfigError: a name is reserved, or looks like another one.
         """
         agents = _select(await self._read(text, options.file_name), options)
         names = await self._store.agent_names()
         for whole, _ in agents:
             if whole.name in names:
                 raise AgentExists(whole.name)
+            await asyncio.to_thread(self._files.check_name, whole.name, names)
+            names = [*names, whole.name]
         if not options.dry_run:
             for whole, report in agents:
                 moved = await self._store.write_agent(whole, share=options.share)
@@ -143,8 +144,7 @@ class Moves:
 
     async def missing(self, name: str) -> NoReturn:
         """Raise what is to be said about an agent that has no stored data, as `whole` does."""
-        if self._root is not None:
-            agent_files.AgentFiles(self._root, "").folder.must_hold(name)
+        self._files.folder.must_hold(name)
         raise NoAgent(name, await self._store.agent_names())
 
     async def _read(self, text: str, file_name: str) -> list[tuple[WholeAgent, AgentReport]]:
