@@ -29,7 +29,7 @@ from .memory_store import DocumentRow, PassageRow, SaveDocument, SavePassages
 from .subject import SETTINGS, Entry, Misfit, SaveText, Write, dump, parse_row
 from .tables import word_index
 from .tables.session import SqlSession
-from .tables.tables import Tables, apply, change, perform, query
+from .tables.tables import Tables, apply, change, drop_texts, perform, query, text_hashes
 from .thread_store import leave_threads
 from .turn_store import IMPORTED, N_BITS, SUMMARY
 
@@ -89,10 +89,12 @@ class SaveAgent(Write):
 class DropAgent(Write):
     """A write that deletes an agent: its conversation, memory, passages, sources, pins, and runs of helpers.
 
-    Shared blocks stay.
+    Its recorded calls and the texts that only its entries name go, too. Shared blocks stay, and the recorded calls of
+    the turns that `come_back`.
     """
 
     agent: str
+    come_back: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +186,9 @@ _TABLES = {"turn": "agent", "event": "agent", "agent": "name", "holding": "agent
 
 
 _RUNS_OF_HELPERS = "select name, settings from agent where substr(name, 1, 8) = 'helper--'"
+_OF_TURNS = (
+    "select e.seq from turn t join entry e on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1 where t.agent = ?"
+)
 _ALL_OF_AN_AGENT = (
     "delete from block where not shared and id in (select block from holding where agent = ?1)"
     " and not exists (select 1 from holding where block = id and agent <> ?1)",
@@ -197,14 +202,17 @@ _ALL_OF_AN_AGENT = (
     "delete from seen where agent = ?",
     "delete from question where agent = ?",
     "delete from agent where name = ?",
-    "delete from entry where seq in (select e.seq from turn t"
-    " join entry e on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1 where t.agent = ?)",
+    f"delete from entry where seq in ({_OF_TURNS})",  # noqa: S608  (our own text)
     "update event set turn = null where agent = ?",
     "delete from turn where agent = ?",
     "delete from event where agent = ?",
 )
 
 
+_RECORDED = (
+    "delete from recorded where turn in (select id from turn where agent = ?)"
+    " and turn not in (select value from json_each(?))"
+)
 _PASSAGES = "select id, text, words, at, tags, source, place, document, n from passage where agent = ? order by seq"
 _DOCUMENTS = "select hash, name, kind, at, done, total, complete from document where agent = ? order by seq"
 
@@ -264,7 +272,7 @@ class AgentStore(Tables):
         """
         attached = {row[0] for row in session.all("select block from holding where agent = ? and attached", whole.name)}
         if drop:
-            apply(session, [DropAgent(whole.name)])
+            apply(session, [DropAgent(whole.name, tuple(turn.id for turn in whole.turns))])
         if _exists(session, whole.name):
             raise StorageError(f"There is an agent `{whole.name}` already.")
         turns = {turn.id: _free(session, "turn", turn.id) for turn in whole.turns}
@@ -312,9 +320,11 @@ def _save_agent(save: SaveAgent, session: SqlSession) -> None:
 
 @perform.register
 def _drop_agent(drop: DropAgent, session: SqlSession) -> None:
-    agents = [drop.agent]
+    agents, hashes, come_back = [drop.agent], set[str](), dump([*drop.come_back])
     while agents:
         agent = agents.pop()
+        hashes |= text_hashes(session.all(f"select payload from entry where seq in ({_OF_TURNS})", agent))  # noqa: S608  (our own text)
+        session.all(_RECORDED, agent, come_back)
         word_index.remove_agent(session, agent)
         leave_threads(session, agent)
         for sql in _ALL_OF_AN_AGENT:
@@ -323,6 +333,7 @@ def _drop_agent(drop: DropAgent, session: SqlSession) -> None:
             with suppress(Misfit):  # a foreign row, so it is not a run of an agent
                 if parse_row(settings, dict).get("caller") == agent:
                     agents.append(name)
+    drop_texts(session, hashes)
     session.vectors.sweep(session)
 
 

@@ -8,7 +8,7 @@ Everything happens in one transaction.
 import re
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
@@ -19,7 +19,7 @@ from .agent_store import HELPER_RUN, DropAgent
 from .subject import Entry, content_hash, dump, parse_row, sign
 from .tables.lanes import numbers
 from .tables.session import SqlSession
-from .tables.tables import Tables, perform, query
+from .tables.tables import Tables, drop_texts, perform, query, text_hashes
 from .turn_store import N_BITS, SAID, SUMMARY, Inbound, entries_of
 
 Words: TypeAlias = Callable[[str, float | None, Sequence[str]], str]
@@ -163,7 +163,6 @@ _ANSWERED: Final = (
     "select seq, kind, payload from entry where seq between ? and ?"
     " and kind in ('assistant', 'result', 'program', 'inner_call', 'inner_result') order by seq"
 )
-_HASH: Final = re.compile(r"[0-9a-f]{64}")
 _LAST: Final = (
     "select t.seq, e.seq, e.kind, e.payload, e.at from turn t join entry e"
     " on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1"
@@ -246,10 +245,6 @@ _DROP: Final = {
     "recall": "delete from said where seq in (select cast(value as integer) from json_each(?)) returning 1",
     "archival": "delete from passage where seq in (select cast(value as integer) from json_each(?)) returning 1",
 }
-_UNNAMED: Final = (
-    "delete from text where hash in (select value from json_each(?)) and hash not in (select version from manifest)"
-    " and hash not in (select version from change where version is not null)"
-)
 
 
 class ForgetStore(Tables):
@@ -302,7 +297,7 @@ def erase(session: SqlSession, erasure: Erasure) -> dict[str, int]:
 def _forget_turns(session: SqlSession, erasure: Erasure, gone: TurnsGone) -> Counter[str]:
     turns, counts = numbers(gone.turns), Counter[str]()
     passages = [row[0] for row in session.all(_STORED, gone.agent, turns, gone.before)]
-    hashes = _hashes(session.all(_sql("select payload from entry where OF_TURNS"), turns))
+    hashes = text_hashes(session.all(_sql("select payload from entry where OF_TURNS"), turns))
     said = [row[0] for row in session.all(_sql("select seq from said where OF_TURNS"), turns)]
     _forget_runs(session, erasure, gone.agent, turns, counts)
     numbered = {*gone.turns}
@@ -318,7 +313,7 @@ def _forget_turns(session: SqlSession, erasure: Erasure, gone: TurnsGone) -> Cou
     if gone.before is not None:
         for place, sql in _BEFORE:
             counts[place] += len(session.all(_sql(sql), gone.agent, gone.before))
-    _drop_texts(session, hashes)
+    drop_texts(session, hashes)
     counts["summaries"] += _resummarize(session, erasure, gone.agent, min(gone.turns, default=0) << N_BITS)
     return counts
 
@@ -394,7 +389,7 @@ def _forget_message(session: SqlSession, erasure: Erasure, gone: MessageGone) ->
             answers |= {seq: entry} if id in ids else {}
         elif (id if entry_kind == "program" else id.rpartition(".")[0]) in ids:
             inner.append(seq)
-    hashes = _hashes((dump(answer),) for answer in answers.values())
+    hashes = text_hashes((dump(answer),) for answer in answers.values())
     for seq, blanked in answers.items():
         session.all("update entry set payload = ? where seq = ?", dump(_blank(blanked)), seq)
     session.all(_sql("delete from entry where seq in NUMBERS"), numbers(inner))
@@ -415,7 +410,7 @@ def _forget_message(session: SqlSession, erasure: Erasure, gone: MessageGone) ->
         counts[place] += len(session.all(_sql(sql), numbers([turn])))
     if kind == "user":
         counts[_MESSAGES] += _forget_event(session, erasure, gone.agent, turn, message)
-    _drop_texts(session, hashes)
+    drop_texts(session, hashes)
     counts["summaries"] += _resummarize(session, erasure, gone.agent, gone.seq)
     return counts
 
@@ -445,17 +440,6 @@ def _blank(payload: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
         blank["calls"] = [{**call, "arguments": "{}"} for call in payload["calls"]]
         blank["thought"] = ""
     return blank
-
-
-def _hashes(rows: Iterable[Sequence[str]]) -> set[str]:
-    return {name for (payload,) in rows for name in _HASH.findall(payload)}
-
-
-def _drop_texts(session: SqlSession, hashes: set[str]) -> None:
-    """Delete the texts of these hashes that nothing refers to any longer."""
-    if hashes:
-        hashes -= _hashes(session.all("select payload from entry"))
-        session.all(_UNNAMED, dump(sorted(hashes)))
 
 
 def _resummarize(session: SqlSession, erasure: Erasure, agent: str, since: int) -> int:

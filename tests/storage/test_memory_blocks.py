@@ -14,15 +14,19 @@ from agent_core.storage import (
     DetachBlock,
     DropAgent,
     DropSection,
+    Entry,
     ManifestConflict,
     SaveAgent,
     SaveBlock,
+    SaveRecorded,
     SaveSection,
+    SaveText,
     SectionRow,
     Store,
     Value,
+    content_hash,
 )
-from tests.storage.support import ManualClock, begin, say, user
+from tests.storage.support import ManualClock, begin, saving, say, user
 
 HUMAN = BlockRow("b1", "human", "Bob", 2000, "who is spoken to", position=1)
 PERSONA = BlockRow("b2", "persona", ("kind", "quick"), 500, read_only=True)
@@ -135,6 +139,28 @@ async def test_agents_are_found_by_the_beginning_of_their_name_and_a_text_in_the
     await store.apply([SaveAgent(name, values) for name, values in settings.items()])
     assert await store.agents_with("main--", "3f") == {"main--a": {"sent": ["3f"]}}
     assert await store.agents_with("main--", "") == conversations
+
+
+async def test_a_deleted_agent_leaves_no_text_of_its_conversation_and_no_recorded_call(store: Store) -> None:
+    own, shared, source = "You know Quillon.", "You are kind.", "def find(): ..."
+    for agent, texts in (("main", [own, shared, source]), ("other", [shared])):
+        turn, names = await begin(store, agent), [content_hash(text) for text in texts]
+        request = Entry("request", {"instructions": names[0], "sections": names})
+        recorded = SaveRecorded("find", "returned", turn.id, {"arguments": agent})
+        await store.append(turn.id, 1, 0, [request], writes=[*map(SaveText, texts), recorded])
+        await store.finish(turn.id, 1)
+    answer = Entry("result", {"call_id": "c", "name": "f", "text": "It", "whole": content_hash("It is."), "chars": 6})
+    turn = await begin(store)
+    await store.append(turn.id, 1, 0, [answer], writes=[SaveText("It is."), *saving("find.py", source)])
+    await store.finish(turn.id, 1)
+    whole = await store.read_agent("main")
+    assert whole is not None
+    await store.write_agent(whole, drop=True)
+    assert [row.data["arguments"] for row in await store.recorded_calls("find")] == ["other", "main"], "as it was"
+    await store.apply([DropAgent("main")])
+    assert [row.data["arguments"] for row in await store.recorded_calls("find")] == ["other"]
+    left = [await store.text(content_hash(text)) for text in (own, "It is.", shared, source)]
+    assert left == [None, None, shared, source]
 
 
 async def test_a_deleted_agent_is_gone_but_for_what_it_shared_and_can_begin_again(store: Store) -> None:

@@ -71,7 +71,7 @@ async def show(door: Door, name: AgentName) -> Result:
 @verb(agents, opens=Opens.NOTHING, scopes=("admin",))
 @click.option("-y", "--yes", "is_sure", is_flag=True, help="Do not ask.")
 async def delete(door: Door, name: AgentName, *, is_sure: bool) -> Result:
-    """Delete an agent completely. Removes its conversation and its memory; what it shares with others stays."""
+    """Delete an agent: its conversation, memory and recorded calls. What it shares with others stays."""
     async with door.state() as state:
         await state.moves.whole(name)
         question = f"Delete {name} with all that it remembers?"

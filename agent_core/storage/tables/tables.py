@@ -1,13 +1,14 @@
 """The common part of the tables: a method is a unit of work on a session, and a change is one transaction."""
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import singledispatch, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from agent_core.base.errors import IntegrityError
 
-from ..subject import SaveText, Write, content_hash
+from ..subject import SaveText, Write, content_hash, dump
 from .session import SqlSession
 
 P = ParamSpec("P")
@@ -104,3 +105,23 @@ def check_text(hash: str, text: str) -> str:
     if content_hash(text) != hash:
         raise IntegrityError(f"The stored text {hash[:12]} is not what its hash says.", fix="Restore the state file.")
     return text
+
+
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
+_NAMES_TEXTS: Final = "select payload from entry where kind = 'request' or instr(payload, '\"whole\"') > 0"
+_UNNAMED: Final = (
+    "delete from text where hash in (select value from json_each(?)) and hash not in (select version from manifest)"
+    " and hash not in (select version from change where version is not null)"
+)
+
+
+def text_hashes(rows: Iterable[Sequence[str]]) -> set[str]:
+    """Return the hashes of texts in the payloads of entries."""
+    return {name for (payload,) in rows for name in _HASH.findall(payload)}
+
+
+def drop_texts(session: SqlSession, hashes: set[str]) -> None:
+    """Delete the texts of these hashes that nothing refers to any longer."""
+    if hashes:
+        hashes -= text_hashes(session.all(_NAMES_TEXTS))
+        session.all(_UNNAMED, dump(sorted(hashes)))
