@@ -7,7 +7,7 @@ between leaves the store unchanged, and repeating the command completes the work
 import asyncio
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -168,7 +168,7 @@ class Forgetting:
         if not isinstance(target, Mention):
             return ForgetReport(order.subject, {**places, **files}, {})
         stays = await asyncio.to_thread(lambda: dict(self._stays(target)))
-        named = {f"the name of the agent {name}": "rename it" for name in order.agents if target.within(name)}
+        named = {place: why async for place, why in self._names(order.agents, target)}
         sought = frozenset(words.stems(words.content(target.text)))
         lines = [line for line in await self._block_lines(order.agents) if not target.within(line.text)]
         shared = [len(sought.intersection(words.stems(words.content(line.text)))) for line in lines]
@@ -202,6 +202,18 @@ class Forgetting:
             for row, _ in blocks.values()
             for line in (bare_lines(row.value) if isinstance(row.value, str) else row.value)
         ]
+
+    async def _names(self, agents: Sequence[str], mention: Mention) -> AsyncIterator[tuple[str, str]]:
+        """Yield the names of agents, blocks and sections that contain the text, and how to be rid of each."""
+        for agent in agents:
+            if mention.within(agent):
+                yield f"the name of the agent {agent}", "rename it"
+            labels = dict.fromkeys((await self._store.block_ids(agent)).values())
+            for label in filter(mention.within, labels):
+                yield f"the name of the block {label} of {agent}", "use another block, and detach it; its history stays"
+            for section in await self._store.sections(agent):
+                if mention.within(section.name):
+                    yield f"the name of the section {section.name} of {agent}", "save it under another name; empty it"
 
     def _stays(self, mention: Mention) -> Iterator[tuple[str, str]]:
         """Yield the user's files that contain the text, and such state files that were set aside."""

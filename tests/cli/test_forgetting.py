@@ -120,8 +120,13 @@ async def test_it_says_where_a_name_stays_and_all_before_a_date_goes(told: Path)
     source.write_text(source.read_text().replace("a text.", f"a text for {NAME}."))
     (told / "export.json").write_text(json.dumps({"name": NAME}))
     (told / "longer.txt").write_text(f"un{NAME}s")  # part of another word is not a match
+    run(told, "memory", "add", "zoltánka", "--agent", "main")
+    run(told, "memory", "edit", "on_Zoltánka", "--section", "--value", "x")
     done = run(told, "memory", "forget", NAME, "-y")
-    assert [row["place"] for row in done["stays"]] == ["export.json", "functions/words.py"]
+    assert [row["place"] for row in done["stays"]] == [
+        *("export.json", "functions/words.py"),
+        *("the name of the block zoltánka of main", "the name of the section on_Zoltánka of main"),
+    ]
     assert NAME in source.read_text()
     assert run(told, "memory", "forget", "--before", "2001-01-01", "-y")["outcome"] == "nothing"
     done = run(told, "memory", "forget", "--before", "tomorrow", "-y")

@@ -382,3 +382,20 @@ async def test_a_block_loses_every_sentence_that_a_text_touches_and_stays_within
     await store.forget(erasing(Mention(sought)))
     [row] = await store.blocks("main")
     assert (row.value, from_row(row).text) == (left, left)
+
+
+@pytest.mark.parametrize(
+    ("sought", "forms"),
+    [
+        pytest.param("Großmann", ("GROSSMANN", "grossmann", "GROẞMANN", "Gro\\u00dfmann", "GRO&szlig;MANN"), id="ß"),
+        pytest.param("SCHLOSSSTRASSE", ("Schloßstraße", "Schlossstraße"), id="three in a row"),
+        pytest.param("Griffin", ("Gri\ufb03n", "GRI\ufb00IN", "Gri\\ufb03n"), id="ligatures"),
+        pytest.param("ὈΔΥΣΣΕΎΣ", ("Ὀδυσσεύς", "\\u1f48\\u03b4\\u03c5\\u03c3\\u03c3\\u03b5\\u03cd\\u03c2"), id="sigma"),
+        pytest.param("Kim", ("\u212aim", "\\u212aim"), id="a sign that is a letter"),
+        pytest.param("İpek", ("İPEK", "i\u0307pek"), id="a letter with a dot"),
+    ],
+)
+def test_a_text_is_found_in_any_case_also_where_a_letter_becomes_two(sought: str, forms: Sequence[str]) -> None:
+    for text in forms:
+        assert Mention(sought).without(f"<{text}>") == "<[forgotten]>", text
+    assert Mention(sought, exact=True).count(forms[0]) == 0

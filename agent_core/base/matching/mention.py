@@ -6,7 +6,9 @@ JSON, Python, HTML or a URL. Each form matches, so that no spelling of the text 
 
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from html.entities import codepoint2name
 from typing import Final
 
@@ -20,6 +22,7 @@ NAME: Final = "forgotten"
 _LEAST: Final = 2
 _LONGEST: Final = 1_000
 _BMP: Final = 0x10000
+_MOST_CASED: Final = 0x1F000  # no later character has a case
 _ESCAPING: Final = re.compile(r"[\\%&]")
 _SLASHES: Final = r"\\{1,9}"  # a text in JSON in JSON; bounded, like every repetition here
 _GAP: Final = rf"(?:\s|{_SLASHES}[nrt]|{_SLASHES}u00(?:20|a0|0a|09)|%20|%0a|\+|&nbsp;){{1,40}}"
@@ -49,8 +52,8 @@ class Mention:
         self.longer: Counter[str] = Counter()
         flags = re.NOFLAG if exact else re.IGNORECASE
         before, after = (_BEFORE, _AFTER) if word else ("", "")
-        plain = r"\s{1,40}".join("".join(_plain(letter) for letter in part) for part in parts)
-        whole = _GAP.join("".join(_letter_pattern(letter, exact=exact) for letter in part) for part in parts)
+        plain = r"\s{1,40}".join(_pattern(part, _plain, exact=exact) for part in parts)
+        whole = _GAP.join(_pattern(part, _whole if exact else _in_any_case, exact=exact) for part in parts)
         self._plain = re.compile(f"{before}(?:{plain}){after}", flags)
         self._whole = re.compile(f"{before}(?:{whole}){after}", flags)
         self._around = re.compile(rf"[^\W_]{{0,40}}(?:{plain})[^\W_]{{0,40}}", flags)
@@ -102,20 +105,55 @@ def _without_marked(line: str) -> str:
     return "".join(part for part in _SENTENCE.findall(line) if "\0" not in part).rstrip()
 
 
+@cache
+def _cases() -> tuple[Mapping[str, Sequence[str]], re.Pattern[str]]:
+    """Return the letters of each case folding (`s`: S and ſ, `ss`: ß and ẞ), and a pattern of one folding."""
+    letters = defaultdict[str, list[str]](list)
+    for letter in map(chr, range(_MOST_CASED)):
+        if (folded := letter.casefold()) != letter:
+            letters[folded].append(letter)
+    long = sorted((folded for folded in letters if len(folded) > 1), key=len, reverse=True)
+    return letters, re.compile("|".join([*map(re.escape, long), "."]))
+
+
+def _pattern(text: str, written: Callable[[str], str], *, exact: bool) -> str:
+    """Return a pattern of a text without spaces; in any case unless `exact`. `written` returns that of a letter."""
+    cases, folding = _cases()
+    pattern = ""
+    for letters in text if exact else folding.findall(text.casefold()):
+        forms = [*_spelled(letters, written, cases)]
+        pattern += f"(?:{'|'.join(forms)})" if len(forms) > 1 else forms[0]
+    return pattern
+
+
+def _spelled(
+    letters: str, written: Callable[[str], str], cases: Mapping[str, Sequence[str]], before: str = ""
+) -> Iterator[str]:
+    """Yield the patterns of at most three letters, each of its own or as parts of one."""
+    if not letters:
+        yield before
+        return
+    for size in range(1, len(letters) + 1):
+        for letter in letters[0] if size == 1 else cases.get(letters[:size], ()):
+            form = written(letter)
+            yield from _spelled(letters[size:], written, cases, before + (f"(?:{form})" if "|" in form else form))
+
+
 def _plain(letter: str) -> str:
     decomposed = unicodedata.normalize("NFD", letter)
-    return re.escape(letter) if decomposed == letter else f"(?:{re.escape(letter)}|{re.escape(decomposed)})"
+    return re.escape(letter) if decomposed == letter else f"{re.escape(letter)}|{re.escape(decomposed)}"
 
 
-def _letter_pattern(letter: str, *, exact: bool) -> str:
-    """Return a pattern of all ways to write a letter."""
-    letters = {letter} if exact else {letter, *(form for form in (letter.lower(), letter.upper()) if len(form) == 1)}
-    forms = {form for each in letters for form in _forms(each)}
-    for composed in letters:
-        decomposed = unicodedata.normalize("NFD", composed)
-        if decomposed != composed:
-            forms.add("".join(f"(?:{'|'.join(sorted(_forms(part)))})" for part in decomposed))
-    return f"(?:{'|'.join(sorted(forms))})"
+def _in_any_case(letter: str) -> str:
+    return "|".join(map(_whole, (letter, *_cases()[0].get(letter, ()))))
+
+
+def _whole(letter: str) -> str:
+    """Return a pattern of all ways to write a letter, in escapes, too."""
+    forms, decomposed = _forms(letter), unicodedata.normalize("NFD", letter)
+    if decomposed != letter:
+        forms.add("".join(f"(?:{'|'.join(sorted(_forms(part)))})" for part in decomposed))
+    return "|".join(sorted(forms))
 
 
 def _forms(letter: str) -> set[str]:
