@@ -236,6 +236,12 @@ _BEFORE: Final = (
     ),
     *_of_blocks("at < ?2 and block in (select block from block_access where owner = ?1)"),
 )
+_CALLS: Final = (
+    "select t.seq << 20 | t.n, t.hidden, e.seq, e.kind, e.payload, e.attempt, e.at from turn t join entry e"
+    " on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1"
+    " where t.agent = ? and e.kind in ('assistant', 'result') order by e.seq"
+)
+_BLANK: Final = "insert into entry (seq, kind, payload, attempt, at) values (?, 'result', ?, ?, ?)"
 _STORED: Final = (
     "select seq from passage where agent = ?1 and document = '' and (at < ?3 or exists (select 1 from turn t"
     " where t.seq in (select cast(value as integer) from json_each(?2))"
@@ -302,8 +308,13 @@ def _forget_turns(session: SqlSession, erasure: Erasure, gone: TurnsGone) -> Cou
     _forget_runs(session, erasure, gone.agent, turns, counts)
     numbered = {*gone.turns}
     counts["kept names"] += _forget_kept(session, gone.agent, lambda seq: seq >> N_BITS in numbered)
+    is_client = session.one("select 1 from turn where agent = ? and state = 'client_calls'", gone.agent)
     for place, sql in _GONE:
         counts[place] += len(session.all(_sql(sql), turns))
+    if is_client:  # a client's answer is in the turn after its call
+        lost = _lost_answers(session, gone.agent)
+        hashes |= text_hashes(lost)
+        counts["calls and answers"] += len(lost)
     session.all(_sql(_OUT[0]), turns)
     session.all(_OUT[1], turns)
     session.all(_OUT[2])
@@ -361,6 +372,29 @@ def _forget_kept(session: SqlSession, agent: str, is_gone: Callable[[int], bool]
             count += 1
             session.all("update entry set payload = ? where seq = ?", dump({"values": left}), seq)
     return count
+
+
+def _lost_answers(session: SqlSession, agent: str) -> list[tuple[str]]:
+    """Delete the answers whose call was forgotten, and return them; give a call whose answer was, a blank one."""
+    asked, waiting, lost, place = set[str](), dict[str, str](), list[tuple[str]](), (0, 0, 0.0)
+    for end, hidden, seq, kind, payload, attempt, at in session.all(_CALLS, agent):
+        said = parse_row(payload, dict)
+        if kind == "result":
+            if said["call_id"] not in (asked if hidden else waiting):
+                session.all("delete from entry where seq = ?", seq)
+                lost.append((payload,))
+            elif not hidden:
+                del waiting[said["call_id"]]
+            continue
+        calls = {call["id"]: call["name"] for call in said.get("calls", ())}
+        asked |= {*calls}
+        if not hidden:
+            for number, (id, name) in enumerate(waiting.items(), place[0]):
+                blank = dump({"call_id": id, "name": name, "text": MARK})
+                session.all(_BLANK, number, blank, *place[1:])
+                session.all("update turn set n = n + 1 where seq = ?", number >> N_BITS)
+            waiting, place = calls, (end, attempt, at)
+    return lost
 
 
 def _sql(text: str) -> str:

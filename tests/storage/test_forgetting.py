@@ -15,7 +15,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import StorageError
 from agent_core.base.matching import Mention
 from agent_core.base.messages import Assistant, Call
-from agent_core.context import rebuilt
+from agent_core.context import History, rebuilt, resume
 from agent_core.memory import words
 from agent_core.memory.block import from_row
 from agent_core.runtime.entries import assistant, entry_of_agent, messages_of, said_by
@@ -47,6 +47,7 @@ from agent_core.storage import (
     open_store,
 )
 from agent_core.storage.turn_store import WakeAsker
+from agent_core.workspace.portable.document import agent_of, document_of
 from tests.storage.support import ManualClock, begin, say, user
 
 NAME = "Quillon"
@@ -399,3 +400,28 @@ def test_a_text_is_found_in_any_case_also_where_a_letter_becomes_two(sought: str
     for text in forms:
         assert Mention(sought).without(f"<{text}>") == "<[forgotten]>", text
     assert Mention(sought, exact=True).count(forms[0]) == 0
+
+
+@pytest.mark.parametrize("gone", [[0], [1], [2], [0, 1], [1, 2], []])
+async def test_a_turn_goes_without_the_turns_in_which_a_client_answers_its_calls(store: Store, gone: list[int]) -> None:
+    said = Entry("assistant", {"text": "Ok.", "calls": []})
+    called = [Entry("assistant", {"text": "", "calls": [{"id": id, "name": "look", "arguments": "{}"}]}) for id in "ab"]
+    answers = [Entry("result", {"call_id": id, "name": "look", "text": NAME}) for id in "ab"]
+    for state, entries in (
+        ("client_calls", [user("look"), called[0]]),
+        ("client_calls", [answers[0], called[1]]),
+        ("done", [answers[1], said]),
+        ("done", [user("thanks"), said]),
+    ):
+        turn = await begin(store)
+        await store.append(turn.id, 1, 0, entries)
+        await store.finish(turn.id, 1, state)
+    turns = await store.turns_before("main", 2e9)
+    await store.forget(erasing(TurnsGone("main", [turns[number] for number in gone])))
+    await resume(store, "main", history := History(), messages_of)
+    assert history.open_calls() == ()
+    whole = await store.read_agent("main")
+    assert whole is not None
+    assert len(agent_of(document_of(whole), words.indexed).turns) == 4 - len(gone)
+    assert str(whole).count(NAME) == sum({number, number + 1}.isdisjoint(gone) for number in (0, 1))
+    assert await store.check() is None

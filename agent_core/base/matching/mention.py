@@ -19,6 +19,7 @@ MARK: Final = "[forgotten]"
 NAME: Final = "forgotten"
 """The replacement where only a name is valid."""
 
+_GONE: Final = "\U0010ffff"  # no character: stands for a match while sentences are removed
 _LEAST: Final = 2
 _LONGEST: Final = 1_000
 _BMP: Final = 0x10000
@@ -89,7 +90,7 @@ class Mention:
         """Return a text without the sentences that contain the text, and without the lines that this empties."""
         if self.without(text) is text:
             return text
-        marked = self._form(text).sub(lambda match: "\0" + "\n\0" * match[0].count("\n"), text)
+        marked = self._form(text).sub(lambda match: _GONE + f"\n{_GONE}" * match[0].count("\n"), text)
         lines = [(line, _without_marked(line)) for line in marked.split("\n")]
         remaining = "\n".join(short for line, short in lines if short or not line.strip())
         return self.without(remaining, "…")  # what came together by this; never longer than before
@@ -100,9 +101,9 @@ class Mention:
 
 def _without_marked(line: str) -> str:
     """Return a line without its sentences that contain a mark."""
-    if "\0" not in line:
+    if _GONE not in line:
         return line
-    return "".join(part for part in _SENTENCE.findall(line) if "\0" not in part).rstrip()
+    return "".join(part for part in _SENTENCE.findall(line) if _GONE not in part).rstrip()
 
 
 @cache
