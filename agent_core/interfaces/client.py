@@ -384,13 +384,14 @@ class Client(Resource):
                     return
 
     async def ask(self, text: str, agent: str = "") -> str:
-        """Send a message and return the reply.
+        """Send a message and return the reply. The message waits for the end of a running turn, and begins its own.
 
         Raises:
             TurnError: the turn ended without a reply.
         """
         warned, ended = None, None
-        async for event in self.turn(text, agent):
+        posted = await self._of(agent, on_agents.post, text=text, key=uuid4().hex, alone=True)
+        async for event in self.follow(posted, agent):
             if isinstance(event, events.Warned):
                 warned = event
             ended = event if isinstance(event, events.TurnEnded) else ended

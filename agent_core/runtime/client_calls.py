@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 CLIENT: Final = "client"
 """The kind of the entry that begins a turn in which a client's open calls are answered."""
+ALONE: Final = "alone"
+"""The key of a message that gets a turn to itself, because its sender waits for the reply."""
 _MOST_CHARS: Final = 1_000
 _ALONE: Final = "the client takes one call at a time. Ask for this one again when it has answered the other."
 _BEYOND: Final = "one reply may ask for {} calls. Ask for this one again in the next step."
@@ -178,6 +180,11 @@ def answered(call: "Call", text: str | None) -> Entry:
     outcome = "returned" if text is not None else word(Unknown())
     shown = text if text is not None else _UNANSWERED
     return _entry(call, shown, outcome)
+
+
+def is_alone(inbound: Inbound) -> bool:
+    """Return whether an event begins a turn of its own, instead of being added to the running one."""
+    return bool(inbound.payload.get(ALONE)) or ClientFunctions.of(inbound).is_client
 
 
 def _skipped_entry(call: "Call", why: str) -> Entry:

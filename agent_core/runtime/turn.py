@@ -31,7 +31,7 @@ from agent_core.storage import (
     Write,
 )
 
-from .client_calls import NO_CLIENT, ClientFunctions
+from .client_calls import NO_CLIENT, ClientFunctions, is_alone
 from .entries import ReceiptReader, entry_of, facts_entry, messages_of, receipt_entry, senders
 from .message_protocol import MessageProtocol
 
@@ -299,8 +299,8 @@ class Turn:
         return taken
 
     def _takes(self, inbound: Inbound) -> bool:
-        if ClientFunctions.of(inbound).is_client:
-            return False  # it gets a turn to itself
+        if is_alone(inbound):
+            return False
         if inbound.kind in BETWEEN:
             among = self.origin.group is not None and inbound.payload.get("from") in self.origin.group.names
             in_thread = inbound.kind in ("note", "stop") and inbound.payload.get("thread") == self.origin.thread

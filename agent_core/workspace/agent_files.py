@@ -3,6 +3,7 @@
 If a file is invalid, its last valid version stays in force, and its problems are reported.
 """
 
+import errno
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -303,6 +304,8 @@ def stamps_of(folder: Path) -> Mapping[str, Stamp]:
         return {}
     except OSError as error:
         fix = "Make it readable again, or remove it if nothing in it is to count."
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            fix = "Start the program again with a higher limit: ulimit -n 4096"
         message = f"The folder {folder.name}/ cannot be read: {error.strerror or error}."
         raise ConfigError(message, fix=fix) from error
     return stamps

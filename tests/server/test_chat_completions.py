@@ -1,11 +1,15 @@
 """Programs that use chat completions, with OpenAI's real client."""
 
 import asyncio
+from asyncio import TaskGroup
+from collections.abc import Iterable
 from typing import Any
 
 import openai
 import pytest
 
+from agent_core.base.errors import AgentBusy
+from agent_core.interfaces.server import a2a_door, agent_host, chat_threads
 from tests.agents.groups import Cast, group_file, playing
 from tests.kit import Ask, Expect, Fail, Say, Wanted, contains
 from tests.kit.desk import VOWELS
@@ -102,12 +106,105 @@ async def test_a_stream_has_pieces_what_happened_and_the_usage(served: Serve) ->
 
 
 async def test_clients_at_the_same_time_get_their_own_answers(served: Serve) -> None:
-    server = await served([Say("Echo.")] * 4)
+    server = await served([Say("Echo.")] * 8)
     async with client(server) as program:
-        asked = [program.chat.completions.create(model="main", messages=[user(f"question {n}")]) for n in range(4)]
-        answers = await asyncio.gather(*asked)
-    assert [answer.choices[0].message.content for answer in answers] == ["Echo."] * 4
-    assert len({answer.id for answer in answers}) == 4
+        asked: list[dict[str, Any]] = [{"messages": [user(f"question {n}")]} for n in range(4)]
+        asked += [{"messages": [{"role": "system", "content": f"Text {n}"}, user("Sum it up")]} for n in range(2)]
+        asked += [{"messages": [user("Guess")], "seed": n} for n in range(2)]
+        answers = await asyncio.gather(*(program.chat.completions.create(model="main", **one) for one in asked))
+    assert [answer.choices[0].message.content for answer in answers] == ["Echo."] * 8
+    assert len({answer.id for answer in answers}) == 8
+    assert await conversations(server) == 8
+
+
+async def answers(asked: Iterable[asyncio.Task[str]]) -> set[str]:
+    """Return the different answers to some requests."""
+    return set(await asyncio.gather(*asked))
+
+
+async def test_a_request_that_is_repeated_while_it_is_answered_is_answered_once(served: Serve) -> None:
+    slow = [Say(f"{name} is answered here.", pause_s=0.2) for name in ("One", "Two", "Three")]
+    server = await served([*slow, Say("Later.")])
+    async with (
+        client(server) as program,
+        client(server, await server.token("other", "chat")) as other,
+        TaskGroup() as at,
+    ):
+
+        def ask(text: str, of: openai.AsyncOpenAI = program, model: str = "main") -> asyncio.Task[str]:
+            return at.create_task(says(of, user(text), model=model))
+
+        async def seen(count: int) -> None:
+            while len(server.model.requests) < count:  # noqa: ASYNC110 - the model tells nobody
+                await asyncio.sleep(0.01)
+
+        first = ask("Hello")
+        await seen(1)
+        assert await answers([first, ask("Hello")]) == {"One is answered here."}
+        assert await conversations(server) == 1
+        first = ask("Hi", model="main@desk")
+        await seen(2)
+        between = ask("Ho", other, "main@desk")
+        await asyncio.sleep(0.1)
+        assert await answers([first, ask("Hi", model="main@desk")]) == {"Two is answered here."}
+        assert await between == "Three is answered here."
+        assert await says(program, user("Hello")) == "Later.", "it was answered, so this is a greeting of its own"
+
+
+async def test_a_conversation_with_a_message_that_waits_outlives_a_hundred_younger_ones(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat_threads, "_KEPT", 2)
+    server = await served([Say("Echo.", pause_s=0.05)] * 6, runner__slots=1)
+    async with client(server) as program:
+        asked = [says(program, user(f"question {n}")) for n in range(5)]
+        assert await asyncio.wait_for(asyncio.gather(*asked), 30) == ["Echo."] * 5
+        await says(program, user("one more"))
+    assert await conversations(server) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", {"model": "main@desk", "messages": [user("Hello")]}),
+        (
+            "/a2a/main",
+            {
+                "id": 1,
+                "method": "SendMessage",
+                "params": {"message": {"contextId": "desk", "parts": [{"text": "Hello"}]}},
+            },
+        ),
+    ],
+)
+async def test_who_waits_in_a_conversation_that_is_deleted_is_told(
+    served: Serve, monkeypatch: pytest.MonkeyPatch, path: str, body: Any
+) -> None:
+    for module in (chat_threads, a2a_door):
+        monkeypatch.setattr(module, "_WAIT_S", 0.2)
+    server = await served([])
+    desk = (await server.client.post("/api/v1/agents/main/conversations", json={"name": "desk"})).json()["agent"]
+    await server.client.post(f"/api/v1/agents/{desk}/pause")
+    asking = asyncio.create_task(server.client.post(path, json=body))
+    while not await server.workspace.store.waiting(desk):  # noqa: ASYNC110 - it is on disk
+        await asyncio.sleep(0.01)
+    assert (await server.client.delete(f"/api/v1/agents/{desk}")).status_code == 200
+    assert "the conversation was deleted" in (await asyncio.wait_for(asking, 10)).text
+
+
+async def test_agents_that_are_idle_are_closed_the_oldest_first_and_opened_when_they_are_needed(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_host, "_MOST_IDLE", 2)
+    server = await served([*[Say("Yes.")] * 3, Expect(Say("Apples."), contains("I like apples"))])
+    async with client(server) as program:
+        for name in ("a", "b", "c"):
+            await says(program, user("I like apples"), model=f"main@{name}")
+        with pytest.raises(AgentBusy):
+            await server.workspace.agent("main--c")
+        async with await server.workspace.agent("main--a"):
+            pass
+        assert await says(program, user("What?"), model="main@a") == "Apples."
 
 
 async def test_a_response_goes_on_from_the_one_before(served: Serve) -> None:
@@ -115,6 +212,11 @@ async def test_a_response_goes_on_from_the_one_before(served: Serve) -> None:
     async with client(server) as program:
         first = await program.responses.create(model="main", input="I like apples", instructions="Be brief.")
         assert (first.status, first.output_text) == ("completed", "Hello.")
+        async with client(server, await server.token("other", "chat")) as other:
+            someone: dict[str, Any] = {"user": "ada"}
+            for who, more in ((other, {}), (program, someone)):
+                with pytest.raises(openai.BadRequestError, match="no response"):
+                    await who.responses.create(model="main", input="?", previous_response_id=first.id, **more)
         second = await program.responses.create(model="main", input="What?", previous_response_id=first.id)
         assert second.output_text == "Apples."
         assert second.usage

@@ -12,7 +12,7 @@ from agent_core.interfaces.server import app, guard
 from agent_core.interfaces.server.app import ServeOptions
 from tests.kit import Repeat, Say
 
-from .conftest import Serve, Served
+from .conftest import Serve, Served, ends
 
 AGENTS = "/api/v1/agents"
 CHAT = "/v1/chat/completions"
@@ -253,6 +253,28 @@ async def test_requests_of_a_token_that_wait_leave_room_for_others_behind_a_prox
     for _, writer in begun:
         writer.close()
     assert (await server.client.get("/api/v1/status")).status_code == 200
+
+
+async def test_requests_whose_clients_have_left_are_over_though_their_turns_wait(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "MOST_REQUESTS", 2)
+    server = await served([Say("Yes.")] * 2)
+    await server.client.post(f"{AGENTS}/main/conversations", json={"name": "desk"})
+    await server.client.post(f"{AGENTS}/main--desk/pause")
+    chat = {"model": "main@desk", "messages": [{"role": "user", "content": "a"}]}
+    message = {"contextId": "desk", "parts": [{"text": "b"}]}
+    asked = ((CHAT, chat), ("/a2a/main", {"id": 1, "method": "SendMessage", "params": {"message": message}}))
+    for count, (path, body) in enumerate(asked, 1):
+        asking = asyncio.create_task(server.client.post(path, json=body))
+        while len(await server.workspace.store.waiting("main--desk")) < count:  # noqa: ASYNC110 - it is on disk
+            await asyncio.sleep(0.01)
+        asking.cancel()
+    async with asyncio.timeout(10):
+        while (resumed := await server.client.post(f"{AGENTS}/main--desk/resume")).status_code == 429:  # noqa: ASYNC110 - as a client would
+            await asyncio.sleep(0.05)
+    assert resumed.status_code == 200
+    await server.frames(ends(2), agent="main--desk")
 
 
 async def test_wrong_tokens_from_all_addresses_of_one_network_are_those_of_one_sender(served: Serve) -> None:

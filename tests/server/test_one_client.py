@@ -62,7 +62,7 @@ class TestClient:
     @pytest.mark.parametrize("connected", ["in process", "asgi", "socket"], indirect=True)
     async def test_a_turn_is_heard_as_the_events_of_a_turn(self, connected: Connect) -> None:
         client = await connected(
-            [Ask(Wanted("count_vowels", {"text": "queueing"})), Say("There are five."), Say("Bye.")]
+            [Ask(Wanted("count_vowels", {"text": "queueing"})), *map(Say, ("There are five.", "Bye.", "One.", "Two."))]
         )
         assert (await client.functions.create("count_vowels", VOWELS, "letters"))["admitted"]
         heard = [event async for event in client.turn("How many?")]
@@ -77,6 +77,7 @@ class TestClient:
         assert "".join(event.text for event in heard if isinstance(event, events.Text)) == "There are five."
         assert await client.ask("And now?") == "Bye."
         assert [row["text"] for row in await client.messages(last=2)] == ["And now?", "Bye."]
+        assert {*await asyncio.gather(client.ask("And one?"), client.ask("And two?"))} == {"One.", "Two."}
 
     async def test_events_go_on_after_a_number_and_a_turn_is_interrupted_taken_back_and_tried_again(
         self, connected: Connect

@@ -53,6 +53,18 @@ async def test_a_repeat_of_a_key_is_told_where_its_events_begin_and_another_text
     assert again_from == whole[1:]
 
 
+async def test_of_two_retries_at_once_one_takes_the_last_turn_back(served: Serve) -> None:
+    server = await served([Say("One."), Say("Two."), Say("Again.", pause_s=0.2)])
+    for text in ("first", "second"):
+        await server.said(text)
+    retry = "/api/v1/agents/main/retry"
+    both = await asyncio.gather(server.client.post(retry), server.client.post(retry))
+    assert sorted(answer.status_code for answer in both) == [202, 409]
+    await server.frames(ends(3))
+    shown = (await server.client.get(MESSAGES)).json()["messages"]
+    assert [row["text"] for row in shown] == ["first", "One.", "second", "Again."]
+
+
 async def test_a_message_that_waited_is_answered_when_the_server_opens_its_agent(served: Serve) -> None:
     server = await served([Say("Here I am.")])
     agent = await server.workspace.agent("other")

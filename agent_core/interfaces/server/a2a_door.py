@@ -26,7 +26,7 @@ from .agent_host import JournalReader, Listening, Rooms
 from .chat_threads import ChatThreads, no_reply
 from .identity import Identity
 from .operations import InvalidBody, Open, read_part
-from .responses import failure, json_response, stream_response
+from .responses import failure, json_response, stream_response, while_heard
 
 # The A2A wire format, in the two versions that clients use: 1.0 (`SendMessage`) and 0.3 (`message/send`).
 # Pure functions: requests are parsed into values, and values rendered as JSON.
@@ -322,7 +322,9 @@ class A2aDoor:
             if asked.verb in ("stream", "follow"):
                 return stream_response(self._frames(place, asked, dialect))
             if asked.verb == "send":
-                view = await (self._wait_until_settled(place) if asked.waits else self._view(place))
+                view = await (
+                    while_heard(request, self._wait_until_settled(place)) if asked.waits else self._view(place)
+                )
                 result = dialect.result(view)
             else:
                 view = await (self._cancel(place) if asked.verb == "cancel" else self._view(place))
@@ -360,7 +362,11 @@ class A2aDoor:
             raise RpcError(-32602, "params.id: the id of a task is needed.")
         context = request.context or await self._threads.begin(agent)
         name = await self._threads.named(agent, context)
-        posted = await self._rooms.host.post(name, request.text, request.key or None, identity=identity)
+        key = f"{identity.name}:{request.key}" if request.key else None  # clients number their messages as they like
+        posted = await self._rooms.host.post(name, request.text, key, identity=identity, alone=True)
+        if posted.payload.get("text") != request.text:
+            message = "params.message.messageId: another message of this context has this id, so this one was not sent."
+            raise RpcError(-32602, message)
         return _TaskPlace(name, context, posted.event)
 
     async def _find_place(self, agent: str, task: str) -> _TaskPlace:
@@ -460,6 +466,9 @@ class A2aDoor:
                 streamed += event.text
                 yield ReplyPiece(event.text)
             event = await listening.next(_WAIT_S)
+            if event is None and await self._rooms.host.has_lost(place.agent, place.event):
+                yield self._as(place, TaskState.FAILED, no_reply(None, ""))
+                return
             if event is None:
                 yield None
 

@@ -5,10 +5,11 @@ import json
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from agent_core.access.grants.desk import asking
 from agent_core.base import events
@@ -53,6 +54,7 @@ _LONGEST_PIECE: Final = 16 << 10
 _LONGEST_STEP: Final = 4 << 20  # characters of a running step that are joined into one piece for late listeners
 _LAST_ENTRIES: Final = 100
 _USED_S: Final = 5.0
+_MOST_IDLE: Final = 32  # open agents without a turn: each has a lock's file and connections to the model
 _LOOK_S: Final = 0.2
 _MOST_ENDS: Final = 100
 _MODEL_S: Final = 10.0  # between checks for a model after none was found
@@ -132,6 +134,7 @@ class AgentHost:
         self._listening: dict[str, list[Listening]] = {}
         self._tails: dict[str, JournalTail] = {}  # of agents that have listeners
         self._opening = asyncio.Lock()
+        self._changing = WeakValueDictionary[str, asyncio.Lock]()  # held by whoever needs an agent idle
         self._pieces: dict[str, list[Event]] = {}  # live pieces of the running step, by agent
         slots = workspace.settings.runner.slots
         kinds = (*BETWEEN, *FROM_USER, *((SUMMARY,) if store.is_shared else ()))
@@ -220,15 +223,20 @@ class AgentHost:
             AgentBusy: another process runs it.
         """
         async with self._opening:
-            if name not in self._agents:
+            agent = self._agents.pop(name, None)  # the last used is the last
+            if agent is None:
                 await self._make_room(name)
-                self._agents[name] = await self.workspace.agent(name, answers=True)
+                agent = await self.workspace.agent(name, answers=True)
                 self._runner.poke(name)  # something may have waited for it
+            self._agents[name] = agent
+            for other in [other for other in self._agents if not self.is_running(other)][:-_MOST_IDLE]:
+                with suppress(KnapperError):
+                    await self._let_go(other)
             if self._store.is_shared:  # it is closed a while after its last use, so that other processes can have it
                 if (timer := self._leaving.pop(name, None)) is not None:
                     timer.cancel()
                 self._leaving[name] = asyncio.get_running_loop().call_later(_USED_S, self._leave, name)
-            return self._agents[name]
+            return agent
 
     def _leave(self, name: str) -> None:
         if not self.is_running(name):
@@ -271,6 +279,8 @@ class AgentHost:
     ) -> Posted:
         """Store a message and let the agent answer it. A `key` makes a retry harmless; `more` is stored with it.
 
+        With `alone=True`, a running turn does not take the message: it gets a turn to itself.
+
         The agents that `identity` may use are stored, too, because a group may have other members when the turn begins.
 
         Raises:
@@ -287,19 +297,27 @@ class AgentHost:
             self._tell(name, events.MessageAdded(turn="", message=first, message_id=posted.event))
         return posted
 
+    async def has_lost(self, name: str, event: str) -> bool:
+        """Return whether a message that was posted is gone, because its agent was deleted."""
+        is_waiting = any(row.id == event for row in await self._store.waiting(name))
+        return not is_waiting and await self._store.turn_of(event, name) is None
+
     def tell_removed(self, name: str) -> None:
         """Notify the listeners that turns were removed from the conversation."""
         self._tell(name, events.TurnsRemoved(turn=""))
 
-    async def idle(self, name: str) -> Agent:
-        """Return an agent that is not running a turn.
+    @asynccontextmanager
+    async def idle(self, name: str) -> AsyncIterator[Agent]:
+        """Yield an agent that is not running a turn; another caller waits until the block has ended.
 
         Raises:
             ApiRefusal: a turn is running.
         """
-        if self.is_running(name):
-            raise ApiRefusal(409, "agent-busy", f"A turn of `{name}` is running.", "Interrupt it, or wait for its end.")
-        return await self.agent(name)
+        async with self._changing.setdefault(name, asyncio.Lock()):
+            if self.is_running(name):
+                fix = "Interrupt it, or wait for its end."
+                raise ApiRefusal(409, "agent-busy", f"A turn of `{name}` is running.", fix)
+            yield await self.agent(name)
 
     async def interrupt(self, name: str) -> bool:
         """End the running turn of an agent, and return whether there was one."""

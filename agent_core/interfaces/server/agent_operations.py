@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from agent_core.base.errors import UsageError
+from agent_core.runtime.client_calls import ALONE
 from agent_core.runtime.entries import RECEIPT, receipt_in
 from agent_core.storage import ENDED, BlockRow
 from agent_core.storage.turn_store import SAID
@@ -28,10 +29,11 @@ _MOST_SEQ: Final = (1 << 63) - 1
 
 
 class Message(Part):
-    """A message to an agent. A `key` makes a repeat harmless."""
+    """A message to an agent. A `key` makes a repeat harmless; a running turn takes the message unless it is `alone`."""
 
     text: Annotated[str, Field(min_length=1, max_length=MOST_TEXT)]
     key: Annotated[str | None, Field(max_length=200)] = None
+    alone: bool = False
 
 
 class NewAgent(Part):
@@ -164,8 +166,9 @@ async def post(asked: Asked, agent: str, message: Message) -> object:
     """
     if asked.identity is OWNER:
         check_message(message.text)
-    trace = {"trace": asked.trace} if asked.trace else {}
-    posted = await asked.rooms.host.post(agent, message.text, message.key, identity=asked.identity, **trace)
+    given: dict[str, object] = {ALONE: message.alone, "trace": asked.trace}
+    more = {name: value for name, value in given.items() if value}
+    posted = await asked.rooms.host.post(agent, message.text, message.key, identity=asked.identity, **more)
     if posted.payload.get("text") != message.text:
         why = "The key is that of another message, so this one was not sent."
         problems = [{"where": "body.key", "message": why, "event": posted.event}]
@@ -213,7 +216,8 @@ async def taken(asked: Asked, agent: str, event: str) -> object:
 @operation("POST", "/agents/{agent}/pop", ("chat",), "Take the last turn back.")
 async def pop(asked: Asked, agent: str) -> object:
     """Remove the last turn from the context, not from the record, and return what began it."""
-    removed = await (await asked.rooms.host.idle(agent)).pop()
+    async with asked.rooms.host.idle(agent) as opened:
+        removed = await opened.pop()
     asked.rooms.host.tell_removed(agent)
     return {"removed": removed.text if removed else None}
 
@@ -221,18 +225,23 @@ async def pop(asked: Asked, agent: str) -> object:
 @operation("POST", "/agents/{agent}/retry", ("chat",), "Send the last message again.", status=202)
 async def retry(asked: Asked, agent: str) -> object:
     """Remove the last turn from the context, and send the message that began it again."""
-    removed = await (await asked.rooms.host.idle(agent)).pop()
-    asked.rooms.host.tell_removed(agent)
-    if removed is None or not removed.is_message:
-        raise UsageError("There is no message to send again.")
-    posted = await asked.rooms.host.post(agent, removed.text, identity=asked.identity)
+    host = asked.rooms.host
+    async with host.idle(agent) as opened:
+        if any(row.kind == "message" for row in await asked.workspace.store.waiting(agent)):
+            raise ApiRefusal(409, "agent-busy", f"A message to `{agent}` waits for its turn.", "Wait for its end.")
+        removed = await opened.pop()
+        host.tell_removed(agent)
+        if removed is None or not removed.is_message:
+            raise UsageError("There is no message to send again.")
+        posted = await host.post(agent, removed.text, identity=asked.identity)
     return {"event": posted.event, "after": posted.after, "text": removed.text}
 
 
 @operation("POST", "/agents/{agent}/new", ("chat",), "Begin a new conversation.")
 async def new(asked: Asked, agent: str) -> object:
     """Begin anew: every turn leaves the context, and stays in the record."""
-    turns = await (await asked.rooms.host.idle(agent)).begin_anew()
+    async with asked.rooms.host.idle(agent) as opened:
+        turns = await opened.begin_anew()
     asked.rooms.host.tell_removed(agent)
     return {"turns": turns}
 

@@ -14,6 +14,7 @@ from functools import partial
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import Annotated, Any, Final, Literal, TypeAlias
+from weakref import WeakSet
 
 from pydantic import Field
 
@@ -42,6 +43,7 @@ from agent_core.workspace.group_file import is_group
 from ..manual_edits import HUMAN, done
 from ..render.call_log import was_told
 from .agent_host import JournalReader, Rooms
+from .failures import ApiRefusal
 from .identity import CONVERSATION, Identity
 from .operations import Open
 
@@ -352,6 +354,9 @@ MARK: Final = f"{CONVERSATION}chat-"
 _KEPT: Final = 100  # unnamed conversations of one agent; beyond that, the oldest are deleted
 _MOST_NAMED: Final = 1_000  # named ones of one agent; beyond that, none is created, since a client relies on each
 _RESPONSE: Final = re.compile(r"resp_[0-9a-f]{32}")
+_MOST_ASKED: Final = 8  # unanswered requests of one conversation that are recognized when they are repeated
+_SAME_S: Final = 900.0  # later, an equal request without earlier messages is a new one
+_MOST_BUSY: Final = 1_000  # unnamed conversations of one agent with a message that waits or is being answered
 _SECTION: Final = "client"
 _NOTHING_SAID: Final = ClientHistory("", (), (), "", "")
 _SHOWN: Final = (events.CallStarted, events.CallAnswered, events.GrantAsked, events.GrantAnswered, events.Warned)
@@ -360,7 +365,7 @@ _ANSWERED: Final = ("done", "client_calls", "length")  # states of turns with a 
 _WELL: Final = ("replied", "client_calls", "length")  # the corresponding reasons for the end of a turn
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Thread:
     """A conversation (the agent `name`) and the client's current request, which is posted under `key`.
 
@@ -447,7 +452,7 @@ class ClientReply:
 
 def no_reply(ended: events.TurnEnded | None, warning: str) -> str:
     """Return a sentence about a turn that gave no reply, with the last warning in it."""
-    reason = ended.reason if ended else "the server stopped"
+    reason = ended.reason if ended else "the server stopped, or the conversation was deleted"
     return f"The turn ended without a reply ({reason}). {warning}".rstrip()
 
 
@@ -483,6 +488,7 @@ class ChatThreads:
         self._rooms = rooms
         self._store = rooms.state.store
         self._one_at_a_time = asyncio.Lock()
+        self._answering = WeakSet[Thread]()
 
     async def take_up(
         self,
@@ -501,32 +507,33 @@ class ChatThreads:
 
         Raises:
             UsageError: no message is new, the conversation cannot have this name, or there is no such response.
+            ApiRefusal: too many new conversations wait for an answer.
         """
         agent, _, conversation = model.partition("@")
         async with self._one_at_a_time:
             if is_group(self._rooms.workspace.root, agent):
                 if conversation:
                     raise UsageError("A group has one conversation.", fix="Leave out the @ and what follows.")
-                name, history = agent, await _read(messages, owner, is_known=True)
+                name, history = agent, await _read(messages, owner, client, is_known=True)
             else:
-                name, history = await self._find_conversation(owner, model, messages, response)
+                name, history = await self._find_conversation(owner, model, messages, client, response)
             settings = await self._store.agent_settings(name) or {}
             for row in () if history.before else history.answers:
                 if row.answers not in (settings.get("chat_open") or ()):
                     what = f"The conversation waits for no answer to `{row.answers[:80]}`."
                     raise UsageError(what, fix="Answer the calls of the last reply, each once.")
-            key = str(settings.get("chat_key") or "") if settings.get("chat_asked") == history.asked else ""
+            now = await self._store.now()
+            key = _key_of(settings, history, now)
             is_again = bool(key)  # a retry that has no response yet
-            if not is_again:
-                key = Clock().new_id()
-                await self._save(name, settings, chat_asked=history.asked, chat_key=key)
+            await self._note(name, settings, history.asked, key := key or Clock().new_id(), now)
+            self._answering.add(thread := Thread(name, agent, history, client, key, is_again, identity))
         sections = (await self._rooms.host.agent(name)).memory.sections
         has = {section.name: section.text for section in await sections.list()}
         if history.system and has.get(_SECTION) != history.system:
             await sections.set(_SECTION, 0, history.system)
         elif not history.system and _SECTION in has:
             await sections.drop(_SECTION)
-        return Thread(name, agent, history, client, key, is_again, identity)
+        return thread
 
     async def begin(self, agent: str) -> str:
         """Create an unnamed conversation, and return the name by which `named` finds it."""
@@ -581,6 +588,8 @@ class ChatThreads:
             own = _OwnTurn(store, thread.name, posted, await store.turn_of(posted, thread.name) or "")
             while not listening.is_over:
                 heard = await listening.next(_WAIT_S)
+                if heard is None and await host.has_lost(thread.name, posted):
+                    return
                 if heard is None and not own.is_parked and (past := await self._past(thread.name, posted)):
                     heard, own.id = past[-1], past[-1].turn  # a turn that fails publishes no end
                 if heard is None or await own.has(heard):
@@ -594,21 +603,25 @@ class ChatThreads:
             return
         history, texts = thread.history, (reply.text, reply.ended.reply)
         sent = await aside(len(history.before) * PER_MESSAGE, forms, history, texts, reply.calls)
-        settings = await self._store.agent_settings(thread.name)
-        if settings is not None:
-            asked = "" if settings.get("chat_asked") == thread.history.asked else settings.get("chat_asked", "")
-            opened = [call.id for call in reply.calls]
-            noted = {"chat_sent": sent, "chat_asked": asked, "chat_open": opened, "chat_response": response}
-            await self._save(thread.name, settings, chat_of=thread.agent, **noted)
+        noted: Settings = {"chat_sent": sent, "chat_open": [call.id for call in reply.calls]}
+        noted["chat_response"] = _key_of_response(response, history.by)
+        async with self._one_at_a_time:
+            settings = await self._store.agent_settings(thread.name)
+            if settings is not None:
+                rows = settings.get("chat_asks") or []
+                own = next((at for at, (asked, *_) in enumerate(rows, 1) if asked == history.asked), 0)
+                # The turns of those before it have ended, too.
+                await self._save(thread.name, settings, chat_of=thread.agent, **noted, chat_asks=rows[own:])
 
     async def _find_conversation(
-        self, by: str, model: str, messages: Sequence[ClientMessage], response: str
+        self, by: str, model: str, messages: Sequence[ClientMessage], client: Json, response: str
     ) -> tuple[str, ClientHistory]:
         """Return the conversation that a request belongs to, created if necessary, and the parsed messages."""
         agent, _, conversation = model.partition("@")
         if response:
-            known = await self._known(agent, response) if _RESPONSE.fullmatch(response) else []
-            name = next((name for name, had in known if had.get("chat_response") == response), "")
+            key = _key_of_response(response, by)
+            known = await self._known(agent, key) if _RESPONSE.fullmatch(response) else []
+            name = next((name for name, had in known if had.get("chat_response") == key), "")
             if not name:
                 fix = "Only the last response of a conversation can be continued; or send its messages as `input`."
                 what = f"names no response to go on from: `{response[:80]}`."
@@ -616,10 +629,14 @@ class ChatThreads:
         else:
             name = self.name_of(agent, conversation) if conversation else ""
         settings = await self._store.agent_settings(name) if name else None
-        history = await _read(messages, by, is_known=settings is not None)
+        history = await _read(messages, by, client, is_known=settings is not None)
         if not name:
+            now = await self._store.now()
+            for known_name, had in await self._known(agent, history.asked, MARK):
+                if _key_of(had, history, now):
+                    return known_name, history
             for known_name, had in await self._known(agent, history.sent) if history.before else ():
-                is_last = had.get("chat_asked", "") in ("", history.asked)  # no other message since
+                is_last = not had.get("chat_asks") or _key_of(had, history, now)  # no other message since
                 if is_last and history.sent in (had.get("chat_sent") or ()):
                     return known_name, history
             return await self._new(agent, history), history
@@ -660,9 +677,11 @@ class ChatThreads:
         if state in ("", "parked"):
             return event, []
         if ended[-1].id == turn:
-            await (await self._rooms.host.idle(name)).pop()
-        key = Clock().new_id()
-        await self._save(name, await store.agent_settings(name) or {}, chat_key=key)
+            async with self._rooms.host.idle(name) as agent:
+                await agent.pop()
+        async with self._one_at_a_time:
+            settings, key = await store.agent_settings(name) or {}, Clock().new_id()
+            await self._note(name, settings, thread.history.asked, key, await store.now())
         return await self._post_message(thread, key), []
 
     async def _past(self, name: str, event: str) -> list[events.Event]:
@@ -681,10 +700,15 @@ class ChatThreads:
 
     async def _new(self, agent: str, history: ClientHistory) -> str:
         host, moves = self._rooms.host, self._rooms.state.moves
-        for old, _ in (await self._known(agent, mark=MARK))[_KEPT - 1 :]:
-            if not host.is_running(old):
-                await host.close_idle(old)
-                await moves.delete(old)
+        if surplus := [old for old, _ in (await self._known(agent, mark=MARK))[_KEPT - 1 :]]:
+            busy = {work.agent for work in await self._store.open_work()} | {thread.name for thread in self._answering}
+            if len(busy.intersection(surplus)) > _MOST_BUSY:
+                what = f"{_MOST_BUSY:,} conversations of {agent} wait for an answer."
+                raise ApiRefusal(429, "too-many", what, "Wait until some are answered.")
+            for old in surplus:
+                if old not in busy and not host.is_running(old):
+                    await host.close_idle(old)
+                    await moves.delete(old)
         name = f"{agent}{MARK}{Clock().new_id().replace('-', '')[:20]}"
         await self._begin(agent, name, history)
         return name
@@ -702,6 +726,11 @@ class ChatThreads:
         await store.apply([AttachBlock(name, row.id, row.position) for row in blocks.rows])
         await self._save(name, settings)
 
+    async def _note(self, name: str, settings: Settings, asked: str, key: str, now: float) -> None:
+        """Store that a request is posted under a key, so that a repeated one is recognized until it is answered."""
+        rows = {row[0]: row for row in settings.get("chat_asks") or ()} | {asked: (asked, key, now)}
+        await self._save(name, settings, chat_asks=[*rows.values()][-_MOST_ASKED:])
+
     async def _save(self, name: str, settings: Settings, **more: Any) -> None:  # Any: JSON
         await self._store.apply([SaveAgent(name, {**settings, **more})])
 
@@ -713,9 +742,24 @@ class ChatThreads:
         return sorted(own, key=lambda row: (_number(row[1]), row[0]), reverse=True)
 
 
-async def _read(messages: Sequence[ClientMessage], by: str, *, is_known: bool) -> ClientHistory:
+async def _read(messages: Sequence[ClientMessage], by: str, client: Json, *, is_known: bool) -> ClientHistory:
     read = partial(ClientHistory.read, messages, by, is_known=is_known)
-    return await aside(len(messages) * PER_MESSAGE, read)
+    history = await aside(len(messages) * PER_MESSAGE, read)
+    terms = ClientMessage("system", json.dumps([history.system, client]))  # a repeated request has the same
+    return replace(history, asked=digest(history.asked, [terms]))
+
+
+def _key_of(settings: Settings, history: ClientHistory, now: float) -> str:
+    """Return the key under which a request was posted that has had no response yet, or ""."""
+    for asked, key, at in settings.get("chat_asks") or ():
+        if asked == history.asked and (history.before or now < at + _SAME_S):
+            return str(key)
+    return ""
+
+
+def _key_of_response(response: str, by: str) -> str:
+    """Return the key by which a response is found, for those only who have got it."""
+    return digest(by, (ClientMessage("assistant", response),)) if response else ""
 
 
 def _number(settings: Settings) -> int:

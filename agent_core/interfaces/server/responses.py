@@ -1,8 +1,10 @@
 """HTTP responses: runs the operation of a request and returns its result or error as JSON."""
 
+import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
+from typing import Final, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -14,6 +16,8 @@ from .agent_host import Rooms
 from .failures import ApiRefusal
 from .operations import Operation, Sent, Stream
 
+T = TypeVar("T")
+_LEFT: Final = 499  # as in the logs of other servers
 _TRACE = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
@@ -37,6 +41,29 @@ def failure(error: KnapperError) -> Response:
     """Return the response for an expected error."""
     refused = ApiRefusal.of(error)
     return json_response(refused.document, refused.status)
+
+
+async def while_heard(request: Request, work: Coroutine[None, None, T]) -> T:
+    """Return the result of what a request waits for; its body was read before. The work ends when the client leaves.
+
+    Raises:
+        ApiRefusal: the client has left, or may no longer listen.
+    """
+
+    async def leaves() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(leaves())
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise ApiRefusal(_LEFT, "left", "The client has left, or its token is no longer valid.")
+    finally:
+        working.cancel()
+        leaving.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)
 
 
 async def answered(operation: Operation, rooms: Rooms, request: Request) -> Response:

@@ -21,6 +21,7 @@ from agent_core.model.request import FunctionShown, Request
 from agent_core.storage import Entry, Post, Store
 
 from ..agent import Agent
+from ..client_calls import is_alone
 from ..entries import HEARD, ONLY
 from ..loop import Ended
 from ..session import GO_ON
@@ -116,9 +117,9 @@ class GroupLoop:
         turn.origin.group, clock = TurnGroup(plan.members, Allowance(plan.limits)), turn.clock
         began = clock.monotonic()
         while True:
-            # Add the messages that the user sent meanwhile; those that are not for all members get a separate turn.
+            # Add what the user sent meanwhile, but for messages that get a separate turn or are not for all members.
             waiting = await turn.store.waiting(turn.agent) if turn.journal.waits else []
-            waiting = [event for event in waiting if _is_for(event.payload.get(ONLY) or (), plan)]
+            waiting = [row for row in waiting if not is_alone(row) and _is_for(row.payload.get(ONLY) or (), plan)]
             if waiting:
                 await turn.append([turn.taken_up(event) for event in waiting], takes=[event.id for event in waiting])
             turn.origin.group.allowance.spent["seconds"] = clock.monotonic() - began

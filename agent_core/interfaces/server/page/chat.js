@@ -171,7 +171,10 @@ export function Chat({ agent, approvals, reload, say, trouble, paused }) {
   const act = (verb) => api(`/agents/${part(agent)}/${verb}`, "POST"), stop = () => act("interrupt").catch(setFault);
   const begin = () => act("new").then(() => { setSure(true); setAll(false); readAgain(); setFault(""); say("A new conversation."); box.current.focus(); }, setFault);
   const why = entries.findLast((entry) => entry.kind === "warning")?.text, [tried, setTried] = useState({});
-  const retry = () => act("retry").then(() => { setFault(""); setTried({ why, times: tried.why === why ? tried.times + 1 : 1 }); }, setFault);
+  const retry = ({ target }) => {
+    target.disabled = true; // a second click would be another retry
+    act("retry").then(() => { setFault(""); setTried({ why, times: tried.why === why ? tried.times + 1 : 1 }); }, setFault).finally(() => { target.disabled = false; });
+  };
   const last = entries.findLast((entry) => entry.kind !== "receipt"), canRetry = !running && !isAll && !unread.length && last && TRY_AGAIN.includes(last.reason);
   const typed = (event) => { if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event); };
   useEffect(() => { // wherever the focus is
