@@ -90,7 +90,7 @@ async def test_of_contexts_that_clients_do_not_name_the_oldest_go_and_of_those_t
     served: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chat_threads, "_KEPT", 2)
-    monkeypatch.setattr(chat_threads, "_MOST_NAMED", 1, raising=False)
+    monkeypatch.setattr(chat_threads, "_MOST_NAMED", 1)
     server = await served([Say("Yes.")] * 5)
     begun = [await task(server.client, V1[0], sent(text)) for text in ("one", "two", "three")]
     known = [row for row in await server.workspace.agent_names() if row.startswith("main--")]
@@ -100,27 +100,6 @@ async def test_of_contexts_that_clients_do_not_name_the_oldest_go_and_of_those_t
         assert (await task(server.client, V1[0], sent(text, contextId="mine")))[1] == "completed"
     refused = await rpc(server.client, V1[0], sent("six", contextId="another"))
     assert "main has 1 named conversations, which is the most." in refused["error"]["message"]
-
-
-async def test_each_message_of_a_context_gets_its_own_answer_whoever_sends_it_and_whatever_its_id(
-    served: Serve,
-) -> None:
-    server = await served([Say("One is slow to come.", pause_s=0.2), Say("Two."), Say("Three.")])
-    other = await server.as_("other", "chat")
-    first = asyncio.create_task(task(server.client, V1[0], sent("one", contextId="k", messageId="1")))
-    while not server.model.requests:  # noqa: ASYNC110 - the model tells nobody
-        await asyncio.sleep(0.01)
-    second = asyncio.create_task(task(other, V1[0], sent("two", contextId="k", messageId="1")))
-    third = task(other, V1[0], sent("three", contextId="k", messageId="2"))
-    done = [await first, await second, await third]
-    assert [whole["artifacts"][0]["parts"][0]["text"] for _, _, whole in done] == [
-        "One is slow to come.",
-        "Two.",
-        "Three.",
-    ]
-    assert await task(other, V1[0], sent("two", contextId="k", messageId="1")) == done[1]
-    refused = await rpc(other, V1[0], sent("four", contextId="k", messageId="1"))
-    assert (refused["error"]["code"], "messageId" in refused["error"]["message"]) == (-32602, True)
 
 
 @pytest.mark.parametrize("method", ["SendStreamingMessage", "message/stream"])
@@ -219,3 +198,24 @@ async def test_a_task_of_one_agent_is_not_there_for_another(served: Serve, tmp_p
     context = ours.partition(".")[0]
     stolen = f"{context}.{theirs.partition('.')[2]}"
     assert (await rpc(server.client, "GetTask", {"id": stolen}))["error"]["code"] == -32001
+
+
+async def test_each_message_of_a_context_gets_its_own_answer_whoever_sends_it_and_whatever_its_id(
+    served: Serve,
+) -> None:
+    server = await served([Say("One is slow to come.", pause_s=0.2), Say("Two."), Say("Three.")])
+    other = await server.as_("other", "chat")
+    first = asyncio.create_task(task(server.client, V1[0], sent("one", contextId="k", messageId="1")))
+    while not server.model.requests:  # noqa: ASYNC110 - the model tells nobody
+        await asyncio.sleep(0.01)
+    second = asyncio.create_task(task(other, V1[0], sent("two", contextId="k", messageId="1")))
+    third = task(other, V1[0], sent("three", contextId="k", messageId="2"))
+    done = [await first, await second, await third]
+    assert [whole["artifacts"][0]["parts"][0]["text"] for _, _, whole in done] == [
+        "One is slow to come.",
+        "Two.",
+        "Three.",
+    ]
+    assert await task(other, V1[0], sent("two", contextId="k", messageId="1")) == done[1]
+    refused = await rpc(other, V1[0], sent("four", contextId="k", messageId="1"))
+    assert (refused["error"]["code"], "messageId" in refused["error"]["message"]) == (-32602, True)
