@@ -12,8 +12,8 @@ from agent_core.base.untrusted import one_line, visible
 from agent_core.storage import FIX, BlockRow, DropSection, MemoryStore, Misfit, SaveSection, SectionRow, Value
 
 LIMIT = 2000
-FARTHEST: Final = 1 << 40
-"""The largest limit of a block, and the largest position; an agent file holds no larger ones."""
+FARTHEST: Final = (1 << 63) - 1
+"""The largest limit of a block, and the largest position: the store holds no larger number."""
 _JOINERS = "\u200c\u200d\ufe0e\ufe0f"  # characters that may be invisible between the letters of a tag
 _JOINING = f"[{_JOINERS}]*"
 

@@ -153,7 +153,7 @@ def test_a_block_is_made_shared_attached_and_taken_out_of_a_memory(kept: Path) -
         (("human",), "there is a block `human` already"),
         (("a b",), "`a b` cannot be a label"),
         (("big", "--limit", "3", "--value", "abcd"), "1 too many"),
-        (("vast", "--limit", "9" * 20), "`limit`: Input should be less than or equal to 1099511627776."),
+        (("vast", "--limit", "9" * 20), "`limit`: Input should be less than or equal to 9223372036854775807."),
     ):
         failed = knapper("memory", "add", *words, cwd=kept)
         assert (failed.returncode != 0, says in failed.stdout + failed.stderr) == (True, True), words
