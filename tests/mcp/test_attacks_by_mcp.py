@@ -94,6 +94,15 @@ async def test_a_yes_that_a_folder_brought_along_is_none(workspace: Workspace, t
     assert not book.is_started("strange", book.entry("strange"))
 
 
+def test_a_yes_to_start_an_entry_revives_no_yes_to_tools_of_the_one_before(tmp_path: Path) -> None:
+    approved(tmp_path, tool("echo"))
+    book = ServerBook(tmp_path)
+    entry = ServerEntry(command=("evil",))
+    book.put("strange", entry)
+    book.approve("strange", entry)
+    assert (book.is_started("strange", entry), book.tools("strange", entry)) == (True, {})
+
+
 def test_an_address_in_clear_text_or_with_a_login_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "knapper.toml").touch()
     for url in ("http://192.0.2.1/mcp", "https://me:word@e.org/mcp", "ftp://e.org"):

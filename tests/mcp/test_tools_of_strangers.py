@@ -2,9 +2,12 @@
 
 import asyncio
 import json
+import os
 import shlex
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +146,50 @@ async def test_a_server_that_dies_or_floods_is_started_again(workspace: Workspac
         async with asyncio.timeout(60):
             while await called(workspace, "echo", text="a") != ("returned", "fine"):  # noqa: ASYNC110 - the same
                 await asyncio.sleep(0.05)
+
+
+async def test_a_program_ends_when_its_entry_its_approval_or_its_secret_is_another(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KNAPPER_SECRET_API", "swordfish-of-mine")
+    approved(workspace.root, tool("echo"), says="fine")
+    book, pids = ServerBook(workspace.root), workspace.root / "pids"
+    command = ("sh", "-c", f"echo $$ >> {pids}; exec {shlex.join(book.entry('strange').command)}")
+    entry = ServerEntry(command=command, confined=False, secrets=("API",))
+
+    def put(entry: ServerEntry) -> None:
+        book.put("strange", entry)
+        book.approve("strange", entry, {"echo": {"description": "Repeat.", "parameters": TEXT}})
+
+    async def runs(*expected: bool) -> None:
+        async with asyncio.timeout(30):
+            while [_is_running(int(pid)) for pid in pids.read_text().split()] != [*expected]:
+                await asyncio.sleep(0.05)
+
+    put(entry)
+    assert await called(workspace, "echo", text="a") == ("returned", "fine")
+    await runs(True)
+    monkeypatch.setenv("KNAPPER_SECRET_API", "blowfish-of-mine")
+    assert await called(workspace, "echo", text="a") == ("returned", "fine")
+    await runs(False, True)
+    put(entry.model_copy(update={"write": ("more",)}))
+    assert await called(workspace, "echo", text="a") == ("returned", "fine")
+    await runs(False, False, True)
+    book.forget("strange")
+    await runs(False, False, False)
+    put(entry)
+    assert await called(workspace, "echo", text="a") == ("returned", "fine")
+    book.put("strange", None)
+    os.kill(int(pids.read_text().split()[-1]), signal.SIGKILL)
+    await asyncio.sleep(1.5)  # longer than a program that died is waited for
+    await runs(False, False, False, False)
+
+
+def _is_running(pid: int) -> bool:
+    with suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return True
+    return False
 
 
 async def test_a_server_gets_no_secret_and_reads_no_neighbor(

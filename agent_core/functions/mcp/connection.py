@@ -41,12 +41,14 @@ _CLOSING_S: Final = 2.0
 _ENDING_S: Final = 1.0  # for the last output of a program that ends
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _CLOSED: Final = "Connection closed"  # in the words of the SDK
+_REPLACED: Final = "its entry, its approval or a secret of it has changed. Try again."
 _REFUSED: Final = ("Server returned an error response", "Not Found", "Session terminated")  # also from the SDK
 _MOST_PAGES: Final = 50
 _MOST_LISTED: Final = 8 << 20  # characters of all pages together
 _MOST_ERRORS: Final = 16 << 10  # bytes kept of the end of standard error
 _HEARING_S: Final = 0.01
 _LOOKING_S: Final = 0.2  # between two looks at whether a program has exited
+_WANTED_S: Final = 1.0  # between two looks at whether it is still wanted
 _NOWHERE: Final = logging.NullHandler()
 _LAST_LINES, _MOST_IN_LINE, _MOST_SHOWN = 8, 200, 1_600
 _COLORS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -92,17 +94,19 @@ class _Ending:
 class ServerPlace:
     """The surroundings of a server: its workspace and the folder that it may write to. `mask` hides secrets in a text.
 
-    `note` is called after each attempt with one line on why there is no connection, or with an empty text.
+    `note` is called after each attempt with one line on why there is no connection, or with an empty text. `is_wanted`
+    is called now and then; the server ends once it is false, for example because its approval was taken back.
     """
 
     root: Path
     home: Path
     mask: Callable[[str], str]
     note: Callable[[str], None]
+    is_wanted: Callable[[], bool]
 
 
 class ServerConnection:
-    """The connection to one server; it is reopened until it is closed."""
+    """The connection to one server; it is reopened until it is closed, or not wanted any more."""
 
     def __init__(self, name: str, entry: "ServerEntry", place: ServerPlace, secrets: Mapping[str, str]) -> None:
         self.name = name
@@ -119,13 +123,17 @@ class ServerConnection:
         self._relist = asyncio.Event()
         self._lost = asyncio.Event()
         self._over = asyncio.Event()
+        self._is_over = False
+
+    def serves(self, entry: "ServerEntry", secrets: Mapping[str, str]) -> bool:
+        """Return whether this is a connection of this entry with these secrets, and not closed."""
+        return not self._is_over and (self.entry, self._secrets) == (entry, secrets)
 
     async def aclose(self) -> None:
-        """Close the connection, and end the server if it was started here."""
+        """Close the connection for good, and end the server if it was started here."""
+        self._is_over = True
         if self._work is not None:
-            self._work.cancel()
-            await asyncio.gather(self._work, return_exceptions=True)
-            self._work = None
+            await _end(self._work)
 
     async def client(self) -> "Client":
         """Return the connected client.
@@ -133,15 +141,15 @@ class ServerConnection:
         Raises:
             ServerUnavailable: there is no connection; the message says why.
         """
-        if self._work is None:
+        if self._work is None and not self._is_over:
             self._work = asyncio.create_task(self._stay_connected())
         with suppress(TimeoutError):
             async with asyncio.timeout(self._wait_s + _CLOSING_S + _ENDING_S):
-                while self._client is None and not self._trouble:
+                while self._client is None and not self._trouble and not self._is_over:
                     await self._is_up.wait()
                     self._is_up.clear()
         if self._client is None:
-            why = self._trouble or f"it did not answer in {self._wait_s:g} s"
+            why = _REPLACED if self._is_over else self._trouble or f"it did not answer in {self._wait_s:g} s"
             raise ServerUnavailable(f"The MCP server `{self.name}` cannot be used: {why}", fix=self._advice())
         return self._client
 
@@ -171,15 +179,23 @@ class ServerConnection:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_CLOSING_S + 2 * _ENDING_S):
                         await over.wait()
-                        why = self._trouble or why
+                        why = _REPLACED if self._is_over else self._trouble or why
         message = f"The MCP server `{self.name}` did not answer `{tool[:80]}`: {why}"
         raise ServerUnavailable(message, fix=f"Type: knapper mcp doctor {self.name}")
 
     async def _stay_connected(self) -> None:
+        try:
+            await self._reconnect()
+        finally:
+            self._is_over = True
+            self._is_up.set()
+            self._over.set()
+
+    async def _reconnect(self) -> None:
         pause = _FIRST_PAUSE_S
         await asyncio.to_thread(_load)
         failures: tuple[type[Exception], ...] = (OSError, ExceptionGroup, KnapperError, *_errors())
-        while True:
+        while self._place.is_wanted():
             self._ending, self._intake = _Ending(), None
             failure: BaseException | None = None
             try:
@@ -261,10 +277,15 @@ class ServerConnection:
         self._place.note("")
         self._is_up.set()
         self._lost.clear()
-        following, lost = asyncio.create_task(self._follow(client)), asyncio.create_task(self._lost.wait())
-        for task in (following, lost, ended):
+        others = map(asyncio.create_task, (self._follow(client), self._lost.wait(), self._until_unwanted()))
+        tasks = (*others, ended)
+        for task in tasks:
             stack.push_async_callback(_end, task)
-        return asyncio.wait((following, lost, ended), return_when=asyncio.FIRST_COMPLETED)
+        return asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+
+    async def _until_unwanted(self) -> None:
+        while self._place.is_wanted():
+            await asyncio.sleep(_WANTED_S)
 
     async def _follow(self, client: "Client") -> None:
         """Read the list of tools again whenever the server reports a change."""

@@ -146,9 +146,9 @@ class ServerBook:
         return tools if Sealer(self.root).holds(str(row.get("seal", "")), _PURPOSE, name, _text(tools)) else {}
 
     def approve(self, name: str, entry: ServerEntry, tools: Mapping[str, Any] | None = None) -> None:  # Any: JSON
-        """Store this user's approval to start a server, and of its tools."""
+        """Store this user's approval to start a server, and of its tools; it takes the place of all earlier ones."""
         approved, sealer = self._read(_APPROVED), Sealer(self.root)
-        row = {**approved.get(name, {}), "start": sealer.seal(_PURPOSE, name, entry.text)}
+        row: dict[str, Any] = {"start": sealer.seal(_PURPOSE, name, entry.text)}  # Any: JSON
         if tools is not None:
             row |= {"tools": dict(tools), "seal": sealer.seal(_PURPOSE, name, _text(tools))}
         self._keep(_APPROVED, {**approved, name: row})

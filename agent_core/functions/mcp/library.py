@@ -51,17 +51,22 @@ class ForeignLibrary:
         self._functions: Mapping[str, ForeignFunction] = {}
         self._files = [root / path for path in (FILE, ".knapper/mcp.json")]
         self._stamps: tuple[object, ...] = ()
+        self._approved: dict[str, ServerEntry] = {}
         self._connections: dict[str, ServerConnection] = {}
+        self._closing: set[asyncio.Task[None]] = set()
 
     def functions(self) -> Mapping[str, ForeignFunction]:
         """Return the callable functions, by name. The same object is returned until something changes."""
         stamps = tuple(map(_stamp, self._files))
         if stamps != self._stamps:
-            self._stamps = stamps
+            self._stamps, self._approved = stamps, {}
             entries, functions = dict[str, ServerEntry](), dict[str, ForeignFunction]()
             with suppress(WorkspaceError):  # `knapper mcp list` reports the problem
                 entries = self.book.entries()
             for server, entry in entries.items():
+                if not self.book.is_started(server, entry):
+                    continue
+                self._approved[server] = entry
                 approved = self.book.tools(server, entry)
                 tools = {name: ForeignTool(name, **row) for name, row in approved.items()}
                 for name, (function, tool) in functions_of(server, tools).items():
@@ -75,6 +80,8 @@ class ForeignLibrary:
         began, entry = loop.time(), self.book.entry(foreign.server)
         try:
             connection = self.connection(foreign.server, entry)
+            if self._closing:
+                await asyncio.wait(self._closing)  # the program before it may hold what the new one needs
             await connection.client()
             if why := self._why_changed(foreign, connection.listing):
                 return Refused(why)
@@ -111,31 +118,44 @@ class ForeignLibrary:
             raise ServerUnavailable(
                 f"The MCP server `{server}` is not started: {FILE} names it, and you did not.", fix=fix
             )
-        return self.trial(server, entry)
+        return self.trial(server, entry, partial(self._is_approved, server, entry))
 
-    def trial(self, server: str, entry: ServerEntry) -> ServerConnection:
+    def _is_approved(self, server: str, entry: ServerEntry) -> bool:
+        self.functions()  # reads what has changed
+        return self._approved.get(server) == entry
+
+    def trial(self, server: str, entry: ServerEntry, is_wanted: Callable[[], bool] = lambda: True) -> ServerConnection:
         """Return the connection to a server that this user just asked for, without checking its approval.
+
+        It ends when `is_wanted` becomes false. One with another entry, or with other values of secrets, is replaced.
 
         Raises:
             ServerUnavailable: a secret of it is not set.
         """
-        known = self._connections.get(server)
-        if known is None or known.entry != entry:
-            values: dict[str, str] = {}
-            for name in _secret_names(entry):
-                try:
-                    values[name] = self._secrets.value(name)
-                except NoSecret as error:
-                    message = f"The MCP server `{server}` needs a secret. {error.message}"
-                    raise ServerUnavailable(message, fix=error.fix) from error
+        known, values = self._connections.get(server), dict[str, str]()
+        try:
+            values |= {name: self._secrets.value(name) for name in _secret_names(entry)}
+        except NoSecret as error:
+            self._close(server)
+            message = f"The MCP server `{server}` needs a secret. {error.message}"
+            raise ServerUnavailable(message, fix=error.fix) from error
+        if known is None or not known.serves(entry, values):
+            self._close(server)
             root, masks = self.book.root.resolve(), CallSecrets(self._secrets, server, _secret_names(entry))
-            place = ServerPlace(root, root / _STATE / server, masks.words, partial(self.book.note, server, entry))
+            note = partial(self.book.note, server, entry)
+            place = ServerPlace(root, root / _STATE / server, masks.words, note, is_wanted)
             known = self._connections[server] = ServerConnection(server, entry, place, values)
         return known
 
+    def _close(self, server: str) -> None:
+        if (known := self._connections.pop(server, None)) is not None:
+            task = asyncio.create_task(known.aclose())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
     async def aclose(self) -> None:
         """Close all connections."""
-        await asyncio.gather(*(connection.aclose() for connection in self._connections.values()))
+        await asyncio.gather(*self._closing, *(connection.aclose() for connection in self._connections.values()))
 
 
 class JoinedFunctions:
