@@ -163,7 +163,7 @@ async def test_a_program_ends_when_its_entry_its_approval_or_its_secret_is_anoth
 
     async def runs(*expected: bool) -> None:
         async with asyncio.timeout(30):
-            while [_is_running(int(pid)) for pid in pids.read_text().split()] != [*expected]:
+            while [_is_running(int(pid)) for pid in pids.read_text().split()] != [*expected]:  # noqa: ASYNC110 - the same
                 await asyncio.sleep(0.05)
 
     put(entry)

@@ -284,7 +284,7 @@ class ServerConnection:
         return asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
     async def _until_unwanted(self) -> None:
-        while self._place.is_wanted():
+        while self._place.is_wanted():  # noqa: ASYNC110 - others change files
             await asyncio.sleep(_WANTED_S)
 
     async def _follow(self, client: "Client") -> None:
