@@ -403,7 +403,7 @@ def _blocks(session: SqlSession, agent: str) -> Iterator[WholeBlock]:
         row = block_of(tuple(columns))
         history = tuple(history_of(session, row.id))
         access = access_of(session, row.id)
-        yield WholeBlock(row, history, bool(attached), access.readers, access.writers)
+        yield WholeBlock(row, history, bool(attached) and access.may_read(agent), access.readers, access.writers)
 
 
 def _free(session: SqlSession, table: str, id: str) -> str:

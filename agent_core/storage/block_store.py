@@ -173,6 +173,11 @@ class BlockStore(Tables):
         return access_of(session, block)
 
     @query
+    def block_holders(self, session: SqlSession, block: str) -> list[str]:
+        """Return the agents that have a block now."""
+        return [row[0] for row in session.all("select agent from holding where block = ? and attached", block)]
+
+    @query
     def block_history(self, session: SqlSession, block: str) -> list[BlockChange]:
         """Return every change of a block, oldest first."""
         return history_of(session, block)

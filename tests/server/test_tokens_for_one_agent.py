@@ -22,6 +22,7 @@ from starlette.routing import Route
 
 from agent_core import Workspace
 from agent_core.interfaces.commands.verb import Verb
+from agent_core.interfaces.manual_edits import HUMAN, add_block, done, set_up_block
 from agent_core.interfaces.server.agent_host import opened_rooms
 from agent_core.interfaces.server.app import OPERATIONS, HttpDoor, LoginDoor, application
 from agent_core.interfaces.server.command_operations import _OF_ALL_AGENTS
@@ -225,6 +226,7 @@ async def _planted(server: Served) -> dict[str, tuple[str, ...]]:
     block = f"{API}/agents/{OTHER}/memory/human"
     edit = {"version": (await server.client.get(block)).json()["version"], "value": f"The word is {SECRET}."}
     assert (await server.client.patch(block, json=edit)).status_code == 200
+    await _share(server.workspace)
     upload = {"name": "notes.txt", "data": base64.b64encode(f"What is kept is {SECRET}.".encode()).decode()}
     assert (await server.client.post(f"{API}/agents/{OTHER}/sources", json=upload)).status_code == 200
     posted = await server.client.post(f"{API}/agents/{OTHER}/messages", json={"text": f"Read {SECRET}.txt"})
@@ -237,13 +239,24 @@ async def _planted(server: Served) -> dict[str, tuple[str, ...]]:
     steps = (await server.client.get(f"{API}/agents/{OTHER}/steps")).json()["steps"]
     return {
         "agent": (OTHER, TALK, GROUP, MINE),
-        "label": ("human",),
+        "label": ("human", "plan"),
         "event": (posted.json()["event"],),
         "seq": (str(steps[-1]["seq"]),),
         "call": tuple(str(call["call"]) for call in calls),
         "id": (questions[0]["id"],),
         "turn": (questions[0]["turn"],),
     }
+
+
+async def _share(workspace: Workspace) -> None:
+    """Let both agents have a block, whose value is no secret any more."""
+    theirs, mine = (workspace.memory(name).blocks for name in (OTHER, MINE))
+    await theirs.load()
+    await mine.load()
+    await add_block(theirs, "plan", value=f"Until noon: {SECRET}.")
+    await set_up_block(theirs, "plan", value="Nothing is planned.")
+    await done(theirs, theirs.share("plan", HUMAN, writers=[MINE, THIRD]))
+    await done(mine, mine.attach("plan", HUMAN))
 
 
 def _paths(operation: Operation, places: Mapping[str, tuple[str, ...]]) -> Iterator[str]:

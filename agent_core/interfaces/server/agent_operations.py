@@ -21,7 +21,7 @@ from ..slash_catalog import check_message
 from .agent_host import DONE, event_stream
 from .chat_threads import ChatThreads
 from .failures import ApiRefusal, NotThere
-from .identity import OWNER
+from .identity import OWNER, NotAllowed
 from .operations import Asked, Part, Stream, operation
 
 MOST_TEXT: Final = 1_000_000
@@ -150,7 +150,7 @@ async def delete(asked: Asked, agent: str) -> object:
 @operation("GET", "/agents/{agent}/export", ("admin",), "Return an agent as a document.")
 async def export(asked: Asked, agent: str) -> object:
     """Return an agent as one document."""
-    return {"document": await asked.rooms.state.moves.export(agent)}
+    return {"document": await asked.rooms.state.moves.export(agent, await asked.rooms.owners(asked.identity))}
 
 
 @operation("POST", "/agents/{agent}/conversations", ("chat",), "Begin a conversation.")
@@ -281,8 +281,9 @@ async def search_memory(asked: Asked, agent: str, need: MemoryNeed) -> object:
 async def block(asked: Asked, agent: str, label: str) -> object:
     """Return one block with its version and the history of its changes."""
     row = await _block(asked, agent, label)
-    history = await history_document(asked.rooms.state.store, agent, row.label)
-    return {**_block_json(row), "changes": history["changes"]}
+    changes = (await history_document(asked.rooms.state.store, agent, row.label))["changes"]
+    shown = await asked.rooms.owners(asked.identity)
+    return {**_block_json(row), "changes": [row for row in changes if shown is None or row["agent"] in shown]}
 
 
 @operation("PATCH", "/agents/{agent}/memory/{label}", ("edit",), "Change a block.")
@@ -326,12 +327,17 @@ async def _block(asked: Asked, agent: str, label: str) -> BlockRow:
 
 
 async def _as_seen(asked: Asked, agent: str, label: str, seen: int | None) -> BlockRow:
-    """Return a block, if it still has the version that the request is for.
+    """Return a block to change, if it still has the version that the request is for.
 
     Raises:
         ApiRefusal: the block has another version by now.
+        NotAllowed: an agent that the token may not see has the block, too.
     """
     row = await _block(asked, agent, label)
+    holders = await asked.rooms.state.store.block_holders(row.id)
+    if await asked.rooms.shown(holders, asked.identity) != holders:
+        fix = "Use a token for all agents that have it."
+        raise NotAllowed(f"`{row.label}` is shared with an agent that this token is not for.", fix=fix)
     if seen not in (None, row.version):
         message = f"`{row.label}` has version {row.version} by now, not {seen}."
         problems = [{"where": "body.version", "message": message, "value": row.value, "version": row.version}]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from agent_core.base.errors import UsageError
 from agent_core.base.reader_process import NotRead, ReaderProcess, text_pieces
-from agent_core.storage import AGENT, AgentStore, DropAgent, WholeAgent
+from agent_core.storage import AGENT, AgentStore, DropAgent, WholeAgent, WholeBlock
 
 from ..agent_files import AgentFiles
 from ..group_file import group_names
@@ -88,13 +88,18 @@ class Moves:
         agent = await self._store.read_agent(name)
         return agent or await self.missing(name)
 
-    async def export(self, name: str) -> str:
+    async def export(self, name: str, shown: Collection[str] | None = None) -> str:
         """Return an agent as the text of a file; the same agent always gives the same text.
+
+        If only some agents may be `shown`, it has no name of another one, and no past value of a block from it.
 
         Raises:
             NoAgent: there is no agent with that name.
         """
         whole = await self.whole(name)
+        if shown is not None:
+            own = [block for block in whole.blocks if block.attached or block.history[-1].agent in shown]
+            whole = replace(whole, blocks=tuple(_without_others(block, name, shown) for block in own))
         return await asyncio.to_thread(lambda: write(document_of(whole)))
 
     async def take_in(self, text: str, options: ImportOptions) -> list[AgentReport]:
@@ -163,6 +168,14 @@ class Moves:
         if arriving.refused is not None:
             raise arriving.refused
         return arriving.agents
+
+
+def _without_others(block: WholeBlock, name: str, shown: Collection[str]) -> WholeBlock:
+    *earlier, last = block.history  # the last one is the block as it is
+    last = last if last.agent in shown else replace(last, agent=name, turn="")
+    access = [tuple(who for who in part if who in ("*", *shown)) for part in (block.readers, block.writers)]
+    history = (*(change for change in earlier if change.agent in shown), last)
+    return replace(block, history=history, readers=access[0], writers=access[1])
 
 
 def _tell(attached: tuple[str, ...], whole: WholeAgent, report: AgentReport) -> None:
