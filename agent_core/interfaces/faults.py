@@ -19,7 +19,7 @@ from .cli_context import print_json, traced
 from .styled_lines import Line, line, write
 
 REFUSED, USAGE = 1, 2
-
+_MOST_KEPT = 20
 
 _OPTIONS = {
     "the settings `model.base_url` and `model.name`": "--base-url URL --model NAME",
@@ -92,7 +92,10 @@ def _crash_message(error: BaseException) -> str:
 
 
 def keep_traceback(error: BaseException, root: Path) -> str:
-    """Write the traceback of an unexpected error to a file and return a sentence with its path."""
+    """Write the traceback of an unexpected error to a file and return a sentence with its path.
+
+    The state folder keeps the newest ones, because a server may write many.
+    """
     traced(error)
     try:
         text = _mask("".join(traceback.format_exception(error)))
@@ -102,6 +105,8 @@ def keep_traceback(error: BaseException, root: Path) -> str:
         handle, path = tempfile.mkstemp(".log", f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-", folder)
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
+        for old in sorted(state.glob("crash-*.log"))[:-_MOST_KEPT] if is_usable else ():
+            old.unlink(missing_ok=True)
     except OSError as failure:
         return f"The traceback could not be kept: {failure.strerror}."
     return f"The traceback is in {path}; please report it."

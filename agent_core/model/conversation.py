@@ -116,7 +116,7 @@ def trim(function: FunctionShown, last: str = "", offered: frozenset[str] = froz
     The order avoids a failure: if code is the last argument, its final quote and the closing brackets form one rare
     token, and the model wrote `'}}}` into the code (3 of 10 requests).
     """
-    properties: Mapping[str, Any] = function.parameters.get("properties", {})
+    properties = _properties(function)
     asked = "".join(re.findall(rf"\b{re.escape(function.name)}\(([^\n]*)", last))
     optional = choice().hidden.get(function.name, frozenset())
     now = [name for name in properties if name in optional and f"{name}=" in asked]
@@ -137,16 +137,22 @@ def trim(function: FunctionShown, last: str = "", offered: frozenset[str] = froz
     return replace(function, parameters=parameters)
 
 
+def _properties(function: FunctionShown) -> Mapping[str, Mapping[str, Any]]:
+    """Return the schema of each parameter; the schema `true`, which takes anything, as an object."""
+    properties: Mapping[str, Any] = function.parameters.get("properties", {})
+    return {name: schema if isinstance(schema, Mapping) else {} for name, schema in properties.items()}
+
+
 def describe(function: FunctionShown) -> str:
     """Return everything the model needs for a call: the signature, the description, and each described parameter."""
-    properties: Mapping[str, Any] = function.parameters.get("properties", {})
-    described = [(name, schema["description"]) for name, schema in properties.items() if schema.get("description")]
+    properties = _properties(function)
+    described = [(name, str(schema["description"])) for name, schema in properties.items() if schema.get("description")]
     return "\n".join([line(function), *(f"  {name}: {' '.join(text.split())}" for name, text in described)])
 
 
 def line(function: FunctionShown) -> str:
     """Return the signature and the first sentence of the description, in one line."""
-    properties: Mapping[str, Any] = function.parameters.get("properties", {})
+    properties = _properties(function)
     required, first = function.parameters.get("required", ()), function.description.strip().partition("\n")[0]
     shown = (
         f"{name}: {type_text(schema)}" if name in required else f"{name}?: {type_text(schema)}{_default_text(schema)}"

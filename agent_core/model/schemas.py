@@ -68,7 +68,8 @@ def _strict(schema: Any, path: str, level: int, counted: list[str]) -> Schema:
     result = dict(schema)
     result.pop("title", None)
     if "anyOf" in schema:
-        result["anyOf"] = [_strict(branch, path, level, counted) for branch in schema["anyOf"]]
+        branches = schema["anyOf"] if isinstance(schema["anyOf"], list) else [schema["anyOf"]]
+        result["anyOf"] = [_strict(branch, path, level, counted) for branch in branches]
     if "items" in schema:
         result["items"] = _strict(schema["items"], f"{path}[]", level, counted)
     elif schema.get("type") == "array":

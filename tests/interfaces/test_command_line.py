@@ -11,7 +11,7 @@ import pytest
 from agent_core import __version__
 from agent_core.interfaces.cli import _COMMANDS
 from agent_core.interfaces.cli import knapper as root
-from agent_core.interfaces.faults import innermost, report_crash
+from agent_core.interfaces.faults import innermost, keep_traceback, report_crash
 from tests.interfaces.support import COUNT_VOWELS, HERE, SLOW
 from tests.kit.program import knapper
 from tests.kit.terminal import terminal
@@ -160,6 +160,11 @@ def test_an_unforeseen_error_is_short_and_leaves_a_private_traceback(
     (tmp_path / ".knapper").mkdir()
     with pytest.raises(ZeroDivisionError) as raised:
         _ = 1 / 0
+    for _ in range(30):
+        keep_traceback(raised.value, tmp_path)
+    assert len([*(tmp_path / ".knapper").iterdir()]) == 20, "the newest"
+    for kept in (tmp_path / ".knapper").iterdir():
+        kept.unlink()
     code = report_crash(innermost(ExceptionGroup("tasks", [raised.value])), tmp_path, as_json=False)
     [kept] = (tmp_path / ".knapper").glob("crash-*.log")
     said = capsys.readouterr().err

@@ -164,6 +164,8 @@ def test_a_line_says_the_types_in_few_characters() -> None:
     odd = shown("f", "Do.\n\nMore.", a={"enum": ["x", 1]}, b={"type": "array", "items": {"type": "integer"}}, c={})
     assert line(odd) == 'f(a?: "x" | 1, b?: integer[], c?: any) - Do.'
     assert describe(shown("g", "", x={"type": "string", "description": "An x."})).endswith("  x: An x.")
+    anything = shown("h", "", b_name=True, x={"description": 1})
+    assert describe(trim(anything)) == "h(x?: any, b_name?: any)\n  x: 1"
 
 
 def test_a_line_says_the_value_that_an_optional_parameter_has_without_a_call_for_it() -> None:

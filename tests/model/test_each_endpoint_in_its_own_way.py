@@ -97,6 +97,7 @@ def test_what_strict_mode_cannot_express_is_sent_loose_and_said() -> None:
             {"type": "object", "properties": {"a": {"type": "array"}}, "required": ["a"]},
             "`a` is a list of anything",
         ),
+        ("no-branches", {"anyOf": True}, "`it` takes anything"),
     ]
     for case, schema, why in rows:
         function = FunctionShown("f", "", schema)

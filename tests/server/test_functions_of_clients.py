@@ -161,6 +161,7 @@ def nested(levels: int) -> dict[str, Any]:  # Any: JSON
 
 
 LONG = {"type": "object", "description": "x" * 9_000}
+INNER = {"type": "object", "properties": {"a": {"type": "object", "properties": 1}}, "required": ["a"]}
 REFUSED: tuple[tuple[dict[str, Any], str], ...] = (
     ({"tools": [tool("create_function")]}, "client_create_function"),
     ({"tools": [tool("core_memory_append")]}, "has here"),
@@ -169,6 +170,10 @@ REFUSED: tuple[tuple[dict[str, Any], str], ...] = (
     *(({"tools": [tool(name)]}, "cannot be the name") for name in ("no name", "", "x" * 65, "f\n## x")),
     ({"tools": [tool(f"f{n}") for n in range(129)]}, "128"),
     ({"tools": [tool(parameters={"type": "array"})]}, "of the type `array`"),
+    *(({"tools": [tool(parameters={"properties": odd})]}, "`properties` are") for odd in (None, True, 1.5, ["a"], "a")),
+    ({"tools": [tool(parameters={"properties": {"a": None}})]}, "`properties` are"),
+    ({"tools": [tool(parameters=INNER)]}, "`properties` are"),
+    *(({"tools": [tool(parameters={"required": odd})]}, "`required` is") for odd in (None, True, [1], "a")),
     ({"tools": [tool(parameters=nested(12))]}, "too large"),
     ({"tools": [tool(parameters={"type": "object", "description": "x" * 20_000})]}, "too large"),
     ({"tools": [tool(f"f{n}", parameters=LONG) for n in range(20)]}, "in all"),

@@ -25,7 +25,7 @@ from agent_core.base.json_form import to_json
 from agent_core.base.messages import Assistant, Call
 from agent_core.base.offload import aside
 from agent_core.base.untrusted import one_line
-from agent_core.registry.validation import check_schema
+from agent_core.registry.validation import check_schema, schemas_in
 from agent_core.runtime.client_calls import ClientFunctions, answered
 from agent_core.runtime.entries import assistant, user
 from agent_core.storage import (
@@ -314,11 +314,24 @@ def _row(function: ToolFunction) -> Json:
         limits = f"at most {_MOST_BYTES >> 10} KiB and {_DEEPEST} levels"
         raise Unsupported("tools", f"has `{name}`, whose schema is too large.", f"Make it smaller: {limits}.")
     row = {"name": name, "description": function.description or "", "parameters": _NOTHING | schema}
+    if why := next(filter(None, map(_misshapen, schemas_in(row["parameters"]))), ""):
+        raise Unsupported("tools", f"has `{name}`, in whose schema {why}.", "Send a valid JSON Schema.")
     if not function.strict:
         return row
     if (problem := check_schema(row["parameters"])) is not None:
         raise Unsupported("tools", f"has `{name}`, which is strict: {problem.message}.")
     return {**row, "strict": True}
+
+
+def _misshapen(schema: Json) -> str:
+    """Return what keeps an object from being read here; other faults of its schema are for the endpoint to find."""
+    properties, required = schema.get("properties"), schema.get("required", [])
+    if "properties" not in schema:
+        return ""
+    if not (isinstance(properties, dict) and all(isinstance(each, dict | bool) for each in properties.values())):
+        return "`properties` are no object of schemas"
+    is_listed = isinstance(required, list) and all(isinstance(each, str) for each in required)
+    return "" if is_listed else "`required` is no list of names"
 
 
 def _chosen(choice: Choice, names: Sequence[str]) -> tuple[Collection[str], bool]:
