@@ -180,6 +180,7 @@ _PIECE: Final = 512  # one more piece is allowed per this many bytes
 _MOST_CONNECTIONS: Final = 1_000
 _MOST_STRANGERS: Final = 500  # connections without a valid token so far
 _OF_AN_ADDRESS: Final = 100  # of these, per address
+_GRACE_OF_STRANGERS_S: Final = 5.0  # in which a burst of connections can show its token
 _MOST_KNOWN: Final = 400  # connections with a valid token
 
 
@@ -345,20 +346,34 @@ class Crowd:
     """Open connections by owner, with a limit per owner and a total limit.
 
     When an owner exceeds its limit, its oldest connection ends; when the total is exceeded, the oldest one of the
-    owner with the most ends. So a new client always gets in, and an owner of many connections harms only itself.
+    owner with the most ends. So a new client always gets in, and an owner of many connections harms only itself. A
+    connection counts for its owner's limit when it is `grace_s` old: by then it may have another owner.
     """
 
-    def __init__(self, most: int, of_one: int) -> None:
-        self._most, self._of_one = most, of_one
+    def __init__(self, most: int, of_one: int, grace_s: float = 0) -> None:
+        self._most, self._of_one, self._grace_s = most, of_one, grace_s
         self._owners: dict[_PatientProtocol, str] = {}  # the oldest connection first
 
     def add(self, owner: str, connection: "_PatientProtocol") -> None:
         """Add a connection, and end the oldest one if a limit is exceeded."""
         self._owners[connection] = owner
-        counts = Counter(self._owners.values())
-        if counts[owner] > self._of_one or len(self._owners) > self._most:
-            crowd = owner if counts[owner] > self._of_one else counts.most_common(1)[0][0]
-            next(each for each, name in self._owners.items() if name == crowd).end()
+        if len(self._owners) > self._most:
+            [(crowd, _)] = Counter(self._owners.values()).most_common(1)
+            self._of(crowd)[0].end()
+        if self._grace_s:
+            connection.loop.call_later(self._grace_s, self._count, connection)
+        else:
+            self._count(connection)
+
+    def _count(self, connection: "_PatientProtocol") -> None:
+        """End the owner's oldest connection if there are too many up to this one."""
+        if connection in self._owners:
+            of_owner = self._of(self._owners[connection])
+            if of_owner.index(connection) >= self._of_one:
+                of_owner[0].end()
+
+    def _of(self, owner: str) -> "list[_PatientProtocol]":
+        return [each for each, name in self._owners.items() if name == owner]
 
     def drop(self, connection: "_PatientProtocol") -> None:
         """Remove a connection that has ended or changed its owner."""
@@ -369,7 +384,7 @@ class Crowd:
 class Crowds:
     """Connections without a valid token so far, by address, and those with one, by token."""
 
-    strangers: Crowd = field(default_factory=lambda: Crowd(_MOST_STRANGERS, _OF_AN_ADDRESS))
+    strangers: Crowd = field(default_factory=lambda: Crowd(_MOST_STRANGERS, _OF_AN_ADDRESS, _GRACE_OF_STRANGERS_S))
     known: Crowd = field(default_factory=lambda: Crowd(_MOST_KNOWN, MOST_REQUESTS))
 
 
