@@ -6,6 +6,7 @@ Results are the published JSON, as printed by `knapper … --json`; events are t
 import asyncio
 import json
 import os
+import re
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
@@ -42,6 +43,7 @@ from .server.operations import Nothing, Operation, Sent, Stream
 Json = dict[str, Any]  # Any: JSON
 Names = Mapping[str, str]
 Query = Mapping[str, str | int | bool]
+_ADDRESS: Final = re.compile("https?://", re.IGNORECASE)
 _TIMEOUT: Final = httpx2.Timeout(600.0, connect=10.0)
 _SILENCE: Final = httpx2.Timeout(60.0)  # on a stream with a comment every 15 s
 
@@ -79,11 +81,27 @@ class HttpWire:
     """A `Wire` that sends requests to a server over HTTP."""
 
     def __init__(self, url: str, token: str, transport: httpx2.AsyncBaseTransport | None = None) -> None:
+        """Prepare the connection.
+
+        Raises:
+            UsageError: this is no address of a server, or no token.
+        """
+        if not (token.isascii() and token.isprintable()):
+            raise UsageError(
+                "This is no token: it has characters that none has.", fix="Copy it again, without line ends."
+            )
         self._url = url.rstrip("/")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._client = httpx2.AsyncClient(
-            base_url=self._url, headers=headers, timeout=_TIMEOUT, transport=transport, follow_redirects=False
-        )
+        try:
+            parts = urlsplit(url)
+            if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+                raise ValueError  # noqa: TRY301 - the same as what the parser finds
+            self._client = httpx2.AsyncClient(
+                base_url=self._url, headers=headers, timeout=_TIMEOUT, transport=transport, follow_redirects=False
+            )
+        except (ValueError, httpx2.InvalidURL) as error:
+            fix = "Write it as http://HOST:PORT or https://HOST."
+            raise UsageError(f"{one_line(url, 200)} is no address of a server.", fix=fix) from error
 
     async def ask(self, operation: Operation, names: Names, query: Query, body: object) -> Any:  # Any: JSON
         """Request an operation and return the response."""
@@ -132,9 +150,20 @@ def _result(status: int, content: bytes) -> Any:  # Any: JSON
         document = read_json(content, LOOSE)
     except Malformed:
         document = None
-    if 200 <= status < 300 and document is not None:
-        return document
+    if 200 <= status < 300:
+        return of_knapper(document)
     raise ApiRefusal.read(status, document)
+
+
+def of_knapper(document: Any, *names: str) -> Json:  # Any: JSON
+    """Return a successful response if it is an object with these names.
+
+    Raises:
+        ConnectionLost: it is not, so it comes from another program.
+    """
+    if isinstance(document, dict) and document.keys() >= {*names}:
+        return document
+    raise ConnectionLost("What answers there is no Knapper server.", fix="Check the address and the port.")
 
 
 class Resource:
@@ -312,7 +341,7 @@ class Client(Resource):
 
     async def status(self) -> Json:
         """Return what is running and what is waiting."""
-        return await self._call(on_functions.status)
+        return of_knapper(await self._call(on_functions.status), "agent")
 
     async def doctor(self) -> Json:
         """Return the capabilities of the workspace's machine."""
@@ -352,7 +381,8 @@ class Client(Resource):
 
     async def post(self, text: str, agent: str = "", *, key: str = "") -> Json:
         """Send a message, and return its event and the last number before it. With a `key`, a retry has no effect."""
-        return await self._of(agent, on_agents.post, text=text, **({"key": key} if key else {}))
+        posted = await self._of(agent, on_agents.post, text=text, **({"key": key} if key else {}))
+        return of_knapper(posted, "event", "after")
 
     async def converse(self, name: str, agent: str = "") -> str:
         """Return the agent for the conversation with this name, creating the conversation if necessary."""
@@ -457,7 +487,8 @@ class Client(Resource):
 
         `texts` are the contents of the files that it names; `typed` are the API's fields about where it was typed.
         """
-        return await self._call(on_commands.command, words=[*words], texts=dict(texts or {}), **typed)
+        shown = await self._call(on_commands.command, words=[*words], texts=dict(texts or {}), **typed)
+        return of_knapper(shown, "document", "lines", "hint", "code", "aside")
 
     async def aclose(self) -> None:
         """Close the connection and everything opened for it."""
@@ -498,8 +529,9 @@ async def connect(
 
     Raises:
         WorkspaceError: the folder cannot be used.
+        UsageError: the address or the token is none.
     """
-    if isinstance(place, str) and urlsplit(place).scheme in ("http", "https"):
+    if isinstance(place, str) and _ADDRESS.match(place):
         return Client(HttpWire(place, token, transport))
     async with AsyncExitStack() as stack:
         if not isinstance(place, Workspace):

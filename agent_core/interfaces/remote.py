@@ -23,12 +23,13 @@ from .render.call_log import CallLog
 from .server.command_operations import NEEDS_TEXT, NEEDS_YES
 from .server.failures import ApiRefusal
 from .shell_door import decide, is_attended, print_result
-from .slash_catalog import BY_NAME, GROUPS, check_source, group, nearest
+from .slash_catalog import BY_NAME, GROUPS, check_message, check_source, group, nearest
 from .slash_shell import OF_SHELL, shell_words
 from .styled_lines import explained, line, screen_columns, write
 from .ui import JsonLines, Listener, PlainText, Voice
 
 _OWN: Final = ("retry", "pop", "new", "help", "exit")
+_NOT_HERE: Final = "It does not work over a server; /help lists what does."
 _MOST_TRIES: Final = 12  # for one command: each try adds one text or a yes
 _BAD_REQUEST: Final = 400
 
@@ -40,8 +41,6 @@ async def connected(context: CliContext) -> AsyncIterator[Client]:
     Raises:
         UsageError: this is no address, or the server rejected a request as invalid.
     """
-    if not context.server.startswith(("http://", "https://")):
-        raise UsageError(f"{context.server} is no address of a server.", fix="Begin it with http:// or https://.")
     try:
         async with Client(HttpWire(context.server, context.token or environment().get(TOKEN, ""))) as client:
             yield client
@@ -129,6 +128,8 @@ class RemoteTalk:
             if text.startswith("/") and not text.startswith("//") and listener is None:
                 await self._command(text[1:])
             else:
+                if self._voice.is_attended and not text.startswith("//"):
+                    check_message(text, _NOT_HERE)
                 await self.turn(text.removeprefix("/") if text.startswith("//") else text, listener)
         except KnapperError as error:
             self.failed = True

@@ -217,8 +217,10 @@ _SIGNS: Final = {"=": "call", "?": "about", "!": "shell"}
 _COMMAND = re.compile(r"/([\w-]{1,60})(?!\S)")
 
 
-def check_message(text: str) -> None:
+def check_message(text: str, elsewhere: str = "") -> None:
     """Check that text typed outside a prompt is a message. Text that begins with a space always is.
+
+    Errors say where a page has what was typed, or else `elsewhere`.
 
     Raises:
         UsageError: it begins like a command or a short form, or names an existing file.
@@ -237,6 +239,6 @@ def check_message(text: str) -> None:
         name = ""
     if name or file:
         page = BY_NAME[name].page if name else "the sources in the room Memory, or paste its text"
-        where = f"Here it is: {page}." if page else "This page does not have it."
+        where = elsewhere or (f"Here it is: {page}." if page else "This page does not have it.")
         what = f"`{one_line(typed if name else f'@{file}', 60)}` is for the prompt in a terminal (knapper run)"
         raise UsageError(f"{what}, so nothing was sent.", fix=f"{where} {TO_MODEL}")

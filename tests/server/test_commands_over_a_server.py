@@ -12,10 +12,14 @@ from typing import TypeAlias
 import click
 import pytest
 
+from agent_core.interfaces.client import Client, HttpWire
 from agent_core.interfaces.commands.verb import Verb
+from agent_core.interfaces.plain import Typed
+from agent_core.interfaces.remote import RemoteTalk
 from agent_core.interfaces.server.app import OPERATIONS
 from agent_core.interfaces.server.operations import API, Operation
 from agent_core.interfaces.slash_catalog import NOUNS, verb_of
+from agent_core.interfaces.ui import Voice
 from tests.kit import Ask, Say, Script, Wanted
 from tests.kit.desk import SHIPPING, VOWELS
 from tests.kit.program import knapper
@@ -113,7 +117,9 @@ async def test_an_error_has_the_code_and_the_exit_code_that_it_has_in_the_shell(
     for line in (["calls", "show", many], ["functions", "list", "-C", "/etc"]):
         answer = await shell.server.client.post("/api/v1/commands", json={"words": line})
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "usage"), answer.text
-    for url in ("notaurl", "ftp://x"):
+    unknown = await shell.server.client.get("/api/v1/agents", headers={"Authorization": ""})
+    assert "export KNAPPER_TOKEN=" in unknown.json()["error"]["fix"]
+    for url in ("notaurl", "ftp://x", "http://[::1"):
         wrong = await asyncio.to_thread(knapper, "--server", url, "agents", "list", cwd=shell.folder)
         assert (wrong.returncode, "http://" in wrong.stderr, "running?" in wrong.stderr) == (2, True, False), wrong
 
@@ -211,6 +217,22 @@ async def test_a_conversation_has_turns_commands_and_questions(elsewhere: OpenEl
     await heard
     for text in ("I may not.", "Again.", "first_line", "human", "/debug does not work over", "no command /nothing"):
         assert text in printed
+
+
+async def test_short_forms_typed_at_the_prompt_are_not_sent_to_the_model(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").touch()
+    short = ("!cat notes.txt", "=f(1)", "?f", "read @notes.txt")
+    messages = (" !cat notes.txt", "//exit", "What?", "read @nothing.txt")
+    async with Client(HttpWire("http://127.0.0.1:9", "")) as client:
+        for voice, unsent, sent in ((Voice(Typed()), short, messages), (Voice(), (), short)):
+            talk = RemoteTalk(client, "main", voice, None)
+            for says, texts in (("so nothing was sent", unsent), ("cannot be reached", sent)):
+                for text in texts:
+                    await talk.take(text)
+                    assert says in " ".join(capsys.readouterr().out.split()), text
 
 
 async def _answered(server: Served) -> None:

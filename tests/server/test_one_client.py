@@ -7,9 +7,11 @@ from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import httpx2
 import pytest
 
 from agent_core import Client, KnapperError, TurnError, Workspace, connect, events
+from agent_core.base.errors import UsageError
 from agent_core.interfaces.server.app import ServeOptions, opened_doors
 from agent_core.interfaces.server.identity import SCOPES, TokenBook
 from sandbox import Sandbox
@@ -187,6 +189,29 @@ class TestClient:
         assert (missing.value.code, missing.value.fix) == ("not-found", "The list of agents has the names.")
         status = await client.status()
         assert (status["agent"], status["running"], await client.approvals()) == ("main", [], [])
+
+
+NO_PLACES = (
+    "http://127.0.0.1:port",
+    "http://127.0.0.1:99999",
+    "http://[::1",
+    "http://",
+    "http://ä..x",
+    "http://a:0",
+)
+
+
+async def test_what_is_no_address_no_token_or_another_program_is_told_in_a_sentence() -> None:
+    wrong = [(url, "", "no address") for url in NO_PLACES] + [(ADDRESS, token, "no token") for token in ("täst", "a\n")]
+    for url, token, says in wrong:
+        with pytest.raises(UsageError, match=says):
+            await connect(url, token=token)
+    for answer in ({}, [1, 2], "x", None):
+        other = httpx2.MockTransport(lambda _, answer=answer: httpx2.Response(200, json=answer))
+        async with await connect(ADDRESS, transport=other) as client:
+            for asking in (client.status(), client.command(["functions", "list"]), client.post("a", "main")):
+                with pytest.raises(KnapperError, match="no Knapper server"):
+                    await asking
 
 
 async def _until_ends(client: Client, turns: int, after: int = 0, before: list[Any] | None = None) -> list[Any]:

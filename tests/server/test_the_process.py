@@ -120,6 +120,10 @@ def test_knapper_login_prints_links_of_the_running_servers_and_says_if_there_is_
         assert min(_answer_s(client, address.netloc, token) for _ in range(20)) < 0.03
     second = knapper("serve", "--port", str(address.port), "--json", cwd=root)
     assert (second.returncode, "another program uses it" in second.stdout) == (2, True)
+    wrong = {"cannot be used": ("--tls-cert", "knapper.toml", "--tls-key", "no.pem"), "no name": ("--allow-host", url)}
+    for says, options in wrong.items():
+        refused = knapper("serve", "--port", "0", *options, cwd=root)
+        assert (refused.returncode, refused.stdout, says in refused.stderr) == (2, "", True), refused
     links = [json.loads(knapper("login", "--json", cwd=root).stdout)["login"]]
     links.append(knapper("login", cwd=root).stdout.strip())
     assert len({process.told["login"], *links}) == 3

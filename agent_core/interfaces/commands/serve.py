@@ -108,7 +108,7 @@ def login(context: CliContext) -> int:
     from agent_core.base.settings import TOKEN
     from agent_core.workspace.workspace import Workspace
 
-    from ..client import HttpWire, running_servers
+    from ..client import HttpWire, of_knapper, running_servers
 
     async def run() -> list[str]:
         if context.server:
@@ -118,7 +118,7 @@ def login(context: CliContext) -> int:
         links = []
         for wire in wires:
             async with aclosing(wire):
-                links.append(str((await wire.request("POST", "/login/links", {}, None))["login"]))
+                links.append(str(of_knapper(await wire.request("POST", "/login/links", {}, None), "login")["login"]))
         return links
 
     links = asyncio.run(run())

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import gc
 import ipaddress
+import re
 import socket
 import time
 from collections import Counter
@@ -30,6 +31,7 @@ from agent_core import __version__
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.own_installation import add_extra
+from agent_core.base.untrusted import one_line
 from agent_core.storage import prepare_state_dir
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
@@ -172,6 +174,7 @@ _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+_HOST: Final = re.compile(r"([\w.-]+|\[[\da-fA-F:.]+\])(:\d{1,5})?")
 _LATE: Final = ("agent_core.model.client", "agent_core.functions.search.index")  # needed by the first message
 _HEADERS: Final = 32 << 10  # bytes of a request's head
 _HEAD_S: Final = 15.0  # timeout for the head of a request
@@ -275,7 +278,7 @@ async def serve(
     """Serve until `stopping` is set; `tell` is called with the open server before the first request.
 
     Raises:
-        UsageError: the address cannot be used.
+        UsageError: the address or the certificate cannot be used.
     """
     sock = _bind(options)
     async with opened_doors(workspace, options, sock.getsockname()[1]) as doors:
@@ -296,6 +299,14 @@ async def serve(
             ssl_certfile=options.certificate or None,
             ssl_keyfile=options.key or None,
         )
+        try:
+            config.load()  # before anything is told
+        except OSError as error:
+            sock.close()
+            why = f"The certificate and its key cannot be used: {error.strerror or error}."
+            raise UsageError(
+                why, fix="Give files in the form PEM, and the key that belongs to the certificate."
+            ) from error
         server = _Server(config)
         async with asyncio.TaskGroup() as group:
             group.create_task(server.serve(sockets=[sock]))
@@ -464,8 +475,10 @@ async def must_be_safe(workspace: Workspace, options: ServeOptions) -> str:
     """Return a warning about the address, or "".
 
     Raises:
-        UsageError: other machines can reach the server, and there is no token.
+        UsageError: other machines can reach the server, and there is no token; or an additional name is none.
     """
+    if wrong := next((name for name in options.names if not _HOST.fullmatch(name)), None):
+        raise UsageError(f"{one_line(wrong, 200)} is no name of a host.", fix="Write it as NAME or NAME:PORT.")
     if options.is_local:
         return ""
     if not await workspace.store.tokens():

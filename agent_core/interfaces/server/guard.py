@@ -214,7 +214,8 @@ class Guard:
         if identity is not None and (known := scope.get("state", {}).get("known")):
             known(identity.name)  # the connection is authenticated
         if identity is None and not (path in _OPEN or path.startswith("/page/")):
-            fix = "Send the header Authorization: Bearer TOKEN; make one with: knapper tokens add NAME --scope chat"
+            how = "Send the header Authorization: Bearer TOKEN (in a shell: export KNAPPER_TOKEN=TOKEN)"
+            fix = f"{how}; make one with: knapper tokens add NAME --scope chat"
             raise ApiRefusal(401, "no-token", "This needs a token.", fix)
         if identity is LINKER and path != LINKS:
             raise ApiRefusal(403, "not-allowed", "This token can only request login links.")
