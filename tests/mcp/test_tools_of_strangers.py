@@ -23,6 +23,7 @@ from sandbox import Sandbox
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.levels import require_landlock
+from tests.server.conftest import Served
 
 STRANGER = Path(__file__).with_name("stranger.py")
 TEXT = {"type": "object", "properties": {"text": {"type": "string", "description": "Any."}}, "required": ["text"]}
@@ -190,6 +191,16 @@ def _is_running(pid: int) -> bool:
         os.kill(pid, 0)
         return True
     return False
+
+
+async def test_a_tool_that_the_api_lists_is_shown_and_called_there_and_not_changed(served: Served) -> None:
+    approved(served.workspace.root, tool("echo", "Repeat."), says="fine")
+    path, listed = "/api/v1/functions", (await served.client.get("/api/v1/functions")).json()["functions"]
+    assert "strange__echo" in [row["name"] for row in listed]
+    assert "Repeat." in (await served.client.get(f"{path}/strange__echo")).text
+    answer = await served.client.post(f"{path}/strange__echo/call", json={"arguments": {"text": "a"}})
+    assert answer.json()["value"] == "fine"
+    assert (await served.client.delete(f"{path}/strange__echo")).status_code == 404
 
 
 async def test_a_server_gets_no_secret_and_reads_no_neighbor(

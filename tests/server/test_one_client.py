@@ -206,12 +206,16 @@ async def test_what_is_no_address_no_token_or_another_program_is_told_in_a_sente
     for url, token, says in wrong:
         with pytest.raises(UsageError, match=says):
             await connect(url, token=token)
-    for answer in ({}, [1, 2], "x", None):
-        other = httpx2.MockTransport(lambda _, answer=answer: httpx2.Response(200, json=answer))
+    for answer in (b"{}", b"[1, 2]", b"null", b"<html>"):
+        other = httpx2.MockTransport(_answering(answer))
         async with await connect(ADDRESS, transport=other) as client:
             for asking in (client.status(), client.command(["functions", "list"]), client.post("a", "main")):
                 with pytest.raises(KnapperError, match="no Knapper server"):
                     await asking
+
+
+def _answering(content: bytes) -> Callable[[httpx2.Request], httpx2.Response]:
+    return lambda _: httpx2.Response(200, content=content)
 
 
 async def _until_ends(client: Client, turns: int, after: int = 0, before: list[Any] | None = None) -> list[Any]:

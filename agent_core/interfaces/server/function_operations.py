@@ -98,7 +98,7 @@ class ApprovalAnswer(Part):
 
 
 async def known_function(asked: Asked, name: str) -> str:
-    """Return the name of an existing function.
+    """Return the name of an existing function of the workspace.
 
     Raises:
         NotThere: there is no such function.
@@ -108,7 +108,17 @@ async def known_function(asked: Asked, name: str) -> str:
     return name
 
 
+async def listed_function(asked: Asked, name: str) -> str:
+    """Return the name of an existing function, which may be one of another program.
+
+    Raises:
+        NotThere: there is no such function.
+    """
+    return name if name in asked.functions.foreign() else await known_function(asked, name)
+
+
 ThereFunction = Annotated[str, known_function]
+ListedFunction = Annotated[str, listed_function]
 
 
 @operation("GET", "/functions", ("read",), "List the functions.")
@@ -139,7 +149,7 @@ async def search(asked: Asked, need: Need) -> object:
 
 
 @operation("GET", "/functions/{name}", ("read",), "Show a function.")
-async def show(asked: Asked, name: ThereFunction) -> object:
+async def show(asked: Asked, name: ListedFunction) -> object:
     """Show everything about a function."""
     owners = await asked.rooms.owners(asked.identity)
     return await asked.functions.introspect(name, owners)
@@ -167,7 +177,7 @@ async def delete(asked: Asked, name: ThereFunction) -> object:
 
 
 @operation("POST", "/functions/{name}/call", ("chat", "edit"), "Call a function.")
-async def call(asked: Asked, name: ThereFunction, arguments: Arguments) -> object:
+async def call(asked: Asked, name: ListedFunction, arguments: Arguments) -> object:
     """Call a function in a worker, on the record."""
     owners = await asked.rooms.owners(asked.identity)
     return await asked.functions.call(name, arguments.arguments, author=by_hand(asked), owners=owners)
