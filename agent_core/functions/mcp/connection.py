@@ -211,6 +211,8 @@ class ServerConnection:
                 failure = error
             finally:
                 self._client = None
+            if not self._place.is_wanted():
+                return
             self._trouble, short = self._reason(failure)
             self._place.note(short)
             self._is_up.set()
