@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.kit.levels import lend
+
 ROOT = Path(__file__).resolve().parents[2]
 SECRETS = {
     "OPENAI_API_KEY": "sk-planted-0001",
@@ -40,6 +42,8 @@ class Launched:
         path = {"PATH": f"{self._bin}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
         command = [sys.executable, str(self._launcher), *arguments]
         given: Mapping[str, str] = {**around, **path, **SECRETS, **variables}
+        if own := variables.get("XDG_DATA_HOME"):
+            lend(Path(own))
         screen, keyboard = pty.openpty()  # a terminal: without one, no editor is opened
         try:
             return subprocess.run(
