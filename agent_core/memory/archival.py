@@ -95,13 +95,13 @@ class Archival:
     async def rank(self, question: search_query.ParsedQuery, tags: Collection[str] = ()) -> list[PassageRow]:
         """Return the passages with all of these tags that contain a word of the question or are similar to it."""
         limits = pool("archival")
-        among = await self._store.tagged(self._agent, tags) if tags else None
-        worded = await self._store.search_words("archival", self._agent, question.words, limits["words"], among)
+        candidates = await self._store.tagged(self._agent, tags) if tags else None
+        worded = await self._store.search_words("archival", self._agent, question.words, limits["words"], candidates)
         vector = await self.vectors.of(question.text)
-        neighbors = await self.vectors.near(self._agent, vector, limits["vectors"], among)
+        neighbors = await self.vectors.near(self._agent, vector, limits["vectors"], candidates)
         rows = await self._store.passages({hit.seq for hit in [*worded, *neighbors]})
         cosines = await self.vectors.cosines(self._agent, vector, [row.seq for row in rows])
-        total = (await self._store.memory_counts(self._agent)).passages if among is None else len(among)
+        total = (await self._store.memory_counts(self._agent)).passages if candidates is None else len(candidates)
         from . import signals  # noqa: PLC0415 - imports numpy, at the first search
 
         measured = signals.measure_passages(rows, question, {hit.seq for hit in worded}, cosines, total)

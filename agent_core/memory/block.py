@@ -9,11 +9,19 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line, visible
-from agent_core.storage import FIX, BlockRow, DropSection, MemoryStore, Misfit, SaveSection, SectionRow, Value
+from agent_core.storage import (
+    FIX,
+    LARGEST_NUMBER,
+    BlockRow,
+    DropSection,
+    MemoryStore,
+    Misfit,
+    SaveSection,
+    SectionRow,
+    Value,
+)
 
 LIMIT = 2000
-FARTHEST: Final = (1 << 63) - 1
-"""The largest limit of a block, and the largest position: the store holds no larger number."""
 _JOINERS = "\u200c\u200d\ufe0e\ufe0f"  # characters that may be invisible between the letters of a tag
 _JOINING = f"[{_JOINERS}]*"
 
@@ -25,14 +33,17 @@ class Block(BaseModel):
 
     label: Annotated[str, Field(description="What the block is called; its agent has no other of this label.")]
     limit: int = Field(
-        LIMIT, gt=0, le=FARTHEST, description="How many characters its value may have, line ends included."
+        LIMIT, gt=0, le=LARGEST_NUMBER, description="How many characters its value may have, line ends included."
     )
     value: str | list[str] = Field("", description="What it holds: a text, or a list of lines.")
     description: str = Field("", description="What belongs into it, as the model reads it.")
     read_only: bool = Field(False, description="Whether only a human may change it.")
     shared: bool = Field(False, description="Whether other agents may have it too, and change it.")
     position: int = Field(
-        0, ge=-FARTHEST, le=FARTHEST, description="Where it stands among the blocks of its agent, lowest first."
+        0,
+        ge=-LARGEST_NUMBER,
+        le=LARGEST_NUMBER,
+        description="Where it stands among the blocks of its agent, lowest first.",
     )
     _seen: "Block | None" = PrivateAttr(None)
 
@@ -179,8 +190,8 @@ class Sections:
             UsageError: the name is invalid or one of the program's own parts, the position is too far, or the text is
                 too long.
         """
-        if abs(position) > FARTHEST:
-            what = f"A section's position is a number from {-FARTHEST} to {FARTHEST}."
+        if abs(position) > LARGEST_NUMBER:
+            what = f"A section's position is a number from {-LARGEST_NUMBER} to {LARGEST_NUMBER}."
             raise UsageError(what, fix="Take a small one, such as 10: the lowest comes first.")
         if not _NAME.fullmatch(name):
             raise UsageError(

@@ -75,7 +75,7 @@ def replace(lines: Sequence[str], old: str, new: str, seen: Sequence[str] | None
     spans = _find(text, lines, old.strip("\n"))
     if not spans and (match := _NUMBERED.fullmatch(old.strip())):
         number, seen = int(match[1]), lines if seen is None else seen
-        if [*seen[:number]] == [*lines[:number]][: len(seen)]:
+        if number <= len(seen) and [*seen[:number]] == [*lines[:number]]:
             spans = _lines_where(lines, [place == number for place in range(1, len(lines) + 1)])
         elif number <= len(seen):
             old = seen[number - 1]

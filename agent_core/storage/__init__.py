@@ -112,6 +112,7 @@ from .subject import (
     fitting,
 )
 from .tables.session import Hit, Shelf
+from .tables.tables import LARGEST_NUMBER
 from .thread_store import (
     BEAT,
     FROM_USER,
@@ -164,6 +165,7 @@ __all__ = [
     "FIX",
     "FROM_USER",
     "FUNCTIONS",
+    "LARGEST_NUMBER",
     "LIMITS_FROM",
     "LOST",
     "RESTORED",

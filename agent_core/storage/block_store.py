@@ -133,8 +133,8 @@ class DropSection(Write):
 
 
 _MAY = (
-    "coalesce((select a.owner = h.agent or exists (select 1 from json_each({lists}) n where n.value in ('*', h.agent))"
-    " from block_access a where a.block = b.id), true)"
+    "exists (select 1 from block_access a where a.block = b.id and (a.owner = h.agent or exists"
+    " (select 1 from json_each({lists}) n where n.value in ('*', h.agent))))"
 )
 _MAY_WRITE = _MAY.format(lists="a.writers")
 _MAY_READ = f"({_MAY_WRITE} or {_MAY.format(lists='a.readers')})"
@@ -234,7 +234,7 @@ def block_of(row: tuple[Any, ...]) -> BlockRow:  # Any: columns as SQLite types 
 def access_of(session: SqlSession, block: str) -> BlockAccess:
     """Return who may read and change a block."""
     row = session.one("select owner, readers, writers from block_access where block = ?", block)
-    owner, *names = row or ("", '["*"]', '["*"]')
+    owner, *names = row or ("", "[]", "[]")
     readers, writers = (tuple(map(str, parse_row(text, TEXTS))) for text in names)
     return BlockAccess(owner, readers, writers)
 
@@ -321,9 +321,8 @@ def _attach(attach: AttachBlock, session: SqlSession) -> None:
 @perform.register
 def _limit(limit: LimitBlock, session: SqlSession) -> None:
     session.all(
-        "insert into block_access (block, readers, writers) values (?, ?, ?)"
-        " on conflict (block) do update set readers = excluded.readers, writers = excluded.writers",
-        *(limit.block, dump([*limit.readers]), dump([*limit.writers])),
+        "update block_access set readers = ?, writers = ? where block = ?",
+        *(dump([*limit.readers]), dump([*limit.writers]), limit.block),
     )
 
 

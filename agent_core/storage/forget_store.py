@@ -290,22 +290,25 @@ class ForgetStore(Tables):
 
 def erase(session: SqlSession, erasure: Erasure) -> dict[str, int]:
     """Forget, inside a transaction of the caller; return how much was removed from each place."""
+    hashes = set[str]()  # of texts that may be named no longer: looking for them reads the whole record, so once
     match erasure.target:
         case Mention() as mention:
             counts = forget_text(session, Redaction(mention, erasure.hosted), erasure.words)
         case TurnsGone() as gone:
-            counts = _forget_turns(session, erasure, gone)
+            counts = _forget_turns(session, erasure, gone, hashes)
         case MessageGone() as gone:
-            counts = _forget_message(session, erasure, gone)
+            counts = _forget_message(session, erasure, gone, hashes)
+    drop_texts(session, hashes)
     return {place: count for place, count in counts.items() if count}
 
 
-def _forget_turns(session: SqlSession, erasure: Erasure, gone: TurnsGone) -> Counter[str]:
+def _forget_turns(session: SqlSession, erasure: Erasure, gone: TurnsGone, hashes: set[str]) -> Counter[str]:
+    """Forget turns; add the hashes of the texts that their entries name."""
     turns, counts = numbers(gone.turns), Counter[str]()
     passages = [row[0] for row in session.all(_STORED, gone.agent, turns, gone.before)]
-    hashes = text_hashes(session.all(_sql("select payload from entry where OF_TURNS"), turns))
+    hashes |= text_hashes(session.all(_sql("select payload from entry where OF_TURNS"), turns))
     said = [row[0] for row in session.all(_sql("select seq from said where OF_TURNS"), turns)]
-    _forget_runs(session, erasure, gone.agent, turns, counts)
+    _forget_runs(session, erasure, gone.agent, turns, counts, hashes)
     numbered = {*gone.turns}
     counts["kept names"] += _forget_kept(session, gone.agent, lambda seq: seq >> N_BITS in numbered)
     is_client = session.one("select 1 from turn where agent = ? and state = 'client_calls'", gone.agent)
@@ -324,7 +327,6 @@ def _forget_turns(session: SqlSession, erasure: Erasure, gone: TurnsGone) -> Cou
     if gone.before is not None:
         for place, sql in _BEFORE:
             counts[place] += len(session.all(_sql(sql), gone.agent, gone.before))
-    drop_texts(session, hashes)
     counts["summaries"] += _resummarize(session, erasure, gone.agent, min(gone.turns, default=0) << N_BITS)
     return counts
 
@@ -335,6 +337,7 @@ def _forget_runs(
     agent: str,
     turns: str,
     counts: Counter[str],
+    hashes: set[str],
     calls: Set[str] | None = None,
 ) -> None:
     """Delete the runs of helpers that an agent called in turns, or by these calls or within programs of them."""
@@ -345,7 +348,7 @@ def _forget_runs(
         is_meant = calls is None or not calls.isdisjoint({call, call.rpartition(".")[0]})
         if settings.get("caller") == agent and settings.get("turn") in ids and is_meant:
             run = [row[0] for row in session.all("select seq from turn where agent = ?", name)]
-            counts.update(_forget_turns(session, erasure, TurnsGone(name, run)))
+            counts.update(_forget_turns(session, erasure, TurnsGone(name, run), hashes))
             counts["runs of helpers"] += 1
             perform(DropAgent(name), session)
 
@@ -403,7 +406,7 @@ def _sql(text: str) -> str:
     return text.replace("OF_TURNS", _OF_TURNS).replace("IN_TURNS", _IN_TURNS).replace("REPLACED", _REPLACED)
 
 
-def _forget_message(session: SqlSession, erasure: Erasure, gone: MessageGone) -> Counter[str]:
+def _forget_message(session: SqlSession, erasure: Erasure, gone: MessageGone, hashes: set[str]) -> Counter[str]:
     """Blank a message, the answers to its calls and the event that brought it: the conversation keeps its form."""
     turn = gone.seq >> N_BITS
     kind, payload = session.all("select kind, payload from entry where seq = ?", gone.seq)[0]
@@ -423,7 +426,7 @@ def _forget_message(session: SqlSession, erasure: Erasure, gone: MessageGone) ->
             answers |= {seq: entry} if id in ids else {}
         elif (id if entry_kind == "program" else id.rpartition(".")[0]) in ids:
             inner.append(seq)
-    hashes = text_hashes((dump(answer),) for answer in answers.values())
+    hashes |= text_hashes((dump(answer),) for answer in answers.values())
     for seq, blanked in answers.items():
         session.all("update entry set payload = ? where seq = ?", dump(_blank(blanked)), seq)
     session.all(_sql("delete from entry where seq in NUMBERS"), numbers(inner))
@@ -439,12 +442,11 @@ def _forget_message(session: SqlSession, erasure: Erasure, gone: MessageGone) ->
         }
     )
     if ids:
-        _forget_runs(session, erasure, gone.agent, numbers([turn]), counts, ids)
+        _forget_runs(session, erasure, gone.agent, numbers([turn]), counts, hashes, ids)
     for place, sql in (*(_OF_CALLS if ids else ()), *([(_MESSAGES, _ANSWERS)] if kind == "assistant" else [])):
         counts[place] += len(session.all(_sql(sql), numbers([turn])))
     if kind == "user":
         counts[_MESSAGES] += _forget_event(session, erasure, gone.agent, turn, message)
-    drop_texts(session, hashes)
     counts["summaries"] += _resummarize(session, erasure, gone.agent, gone.seq)
     return counts
 

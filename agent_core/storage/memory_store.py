@@ -266,15 +266,15 @@ class MemoryStore(BlockStore):
         agent: str,
         words: Sequence[str],
         limit: int,
-        among: Sequence[int] | None = None,
+        candidates: Sequence[int] | None = None,
     ) -> list[Hit]:
-        """Return the rows with any of these words (stemmed alike), best first; `among` restricts them.
+        """Return the rows with any of these words (stemmed alike), best first; `candidates` restricts them.
 
         `words` has no stop words.
         """
         from .tables import searching  # noqa: PLC0415 - only a search pays for the import
 
-        return searching.words(session, Key(agent, shelf), words, limit, among)
+        return searching.words(session, Key(agent, shelf), words, limit, candidates)
 
     @query
     def search_vector(

@@ -44,7 +44,7 @@ class Supervision:
         store: Store,
         names: Iterable[str],
         groups: Collection[str] = (),
-        must_hold: Callable[[str], object] = str,
+        must_hold: Callable[[str], object] | None = None,
     ) -> None:
         """Create the view; `names` are all agents, and `groups` those among them that are groups.
 
@@ -63,7 +63,8 @@ class Supervision:
             ConfigError: it does not exist, and its file is not valid.
         """
         if name not in self._names:
-            self._must_hold(name)
+            if self._must_hold is not None:
+                self._must_hold(name)
             names = [each for each in self._names if not each.startswith(HELPER_RUN)]
             known = f"There are: {', '.join(names)}." if names else "No agent yet. Next: knapper run"
             hint = did_you_mean(name, names, known)

@@ -176,6 +176,11 @@ async def test_a_program_ends_when_its_entry_its_approval_or_its_secret_is_anoth
     put(entry.model_copy(update={"write": ("more",)}))
     assert await called(workspace, "echo", text="a") == ("returned", "fine")
     await runs(False, False, True)
+    text = (whole := workspace.root / "mcp.toml").read_text()
+    whole.write_text(f"{text}[half")  # as an editor leaves it for a moment
+    await asyncio.sleep(1.5)  # longer than a program that is not wanted runs on
+    await runs(False, False, True)
+    whole.write_text(text)
     book.forget("strange")
     await runs(False, False, False)
     put(entry)

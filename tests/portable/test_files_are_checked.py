@@ -94,6 +94,7 @@ async def test_what_is_wrong_is_told_with_its_place() -> None:
             ("blocks.0.limit", "ten", "blocks[0].limit: expected a whole number, got the text"),
             ("blocks.0.limit", 10**30, "blocks[0].limit: expected at most"),
             ("blocks.0.limit", True, "blocks[0].limit: expected a whole number, got true"),
+            ("blocks.0.position", -(1 << 63), "blocks[0].position: expected at least"),
             ("blocks.0.value", "long" * 9, "blocks[0].value: expected at most 10 characters"),
             ("blocks.0.value", 3, "blocks[0].value: expected a text, got 3"),
             ("agent.name", 1, "agent.name: expected a text, got 1"),

@@ -66,6 +66,13 @@ async def test_a_turn_that_was_cut_off_is_closed_where_it_comes_in() -> None:
         assert [entry.payload["text"] for entry in await other.history("main")] == ["half"]
 
 
+async def test_a_block_that_an_earlier_version_made_larger_than_its_limit_comes_in() -> None:
+    async with moving() as (store, moves), moving() as (other, others):
+        await store.apply([SaveBlock(BlockRow("b", "note", "x" * 30, 20), "main", "made")])
+        await others.take_in(await moves.export("main"), ImportOptions())
+        assert [(row.value, row.limit) for row in await other.blocks("main")] == [("x" * 30, 30)]
+
+
 async def test_nothing_is_written_over_and_the_other_name_is_named() -> None:
     async with moving() as (store, moves):
         await say(store, "mine")

@@ -2,7 +2,7 @@
 
 import ast
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -51,19 +51,20 @@ class ForeignLibrary:
         self._functions: Mapping[str, ForeignFunction] = {}
         self._files = [root / path for path in (FILE, ".knapper/mcp.json")]
         self._stamps: tuple[object, ...] = ()
+        self._entries: Mapping[str, ServerEntry] = {}
         self._approved: dict[str, ServerEntry] = {}
         self._connections: dict[str, ServerConnection] = {}
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing: dict[str, asyncio.Task[None]] = {}
 
     def functions(self) -> Mapping[str, ForeignFunction]:
         """Return the callable functions, by name. The same object is returned until something changes."""
         stamps = tuple(map(_stamp, self._files))
         if stamps != self._stamps:
             self._stamps, self._approved = stamps, {}
-            entries, functions = dict[str, ServerEntry](), dict[str, ForeignFunction]()
-            with suppress(WorkspaceError):  # `knapper mcp list` reports the problem
-                entries = self.book.entries()
-            for server, entry in entries.items():
+            functions = dict[str, ForeignFunction]()
+            with suppress(WorkspaceError):  # `knapper mcp list` reports it; a file being edited ends no program
+                self._entries = self.book.entries()
+            for server, entry in self._entries.items():
                 if not self.book.is_started(server, entry):
                     continue
                 self._approved[server] = entry
@@ -80,8 +81,8 @@ class ForeignLibrary:
         began, entry = loop.time(), self.book.entry(foreign.server)
         try:
             connection = self.connection(foreign.server, entry)
-            if self._closing:
-                await asyncio.wait(self._closing)  # the program before it may hold what the new one needs
+            if before := self._closing.get(foreign.server):
+                await asyncio.wait({before})  # the program before it may hold what the new one needs
             await connection.client()
             if why := self._why_changed(foreign, connection.listing):
                 return Refused(why)
@@ -149,13 +150,25 @@ class ForeignLibrary:
 
     def _close(self, server: str) -> None:
         if (known := self._connections.pop(server, None)) is not None:
-            task = asyncio.create_task(known.aclose())
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+            task = asyncio.create_task(_after(self._closing.get(server), known.aclose()))
+            self._closing[server] = task
+            task.add_done_callback(partial(self._closed, server))
+
+    def _closed(self, server: str, task: "asyncio.Task[None]") -> None:
+        if self._closing.get(server) is task:
+            del self._closing[server]
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await asyncio.gather(*self._closing, *(connection.aclose() for connection in self._connections.values()))
+        await asyncio.gather(
+            *self._closing.values(), *(connection.aclose() for connection in self._connections.values())
+        )
+
+
+async def _after(before: "asyncio.Task[None] | None", then: Coroutine[Any, Any, None]) -> None:
+    if before is not None:
+        await asyncio.wait({before})
+    await then
 
 
 class JoinedFunctions:

@@ -361,10 +361,10 @@ def _modules(library: Library, prefix: str, *, maps: bool) -> Iterator[LibraryFi
     below = [*(prefix.split(".") if prefix else [])]
     targets = {_module_name(name): ".".join([*below, *map(fitting, _module_name(name).split("."))]) for name in files}
     targets.pop("", None)
-    opened = _public_names(files, targets)
-    targets |= opened
-    mentions = {module: re.compile(rf"\b{module.rpartition('.')[2]}\b(?!\s+import)") for module in opened}
-    kept = {module for module, mention in mentions.items() if any(map(mention.search, files.values()))}
+    renamed = _public_names(files, targets)
+    targets |= renamed
+    mentions = {module: re.compile(rf"\b{module.rpartition('.')[2]}\b(?!\s+import)") for module in renamed}
+    still_used = {module for module, mention in mentions.items() if any(map(mention.search, files.values()))}
     taken = dict[str, str]()
     for name, text in files.items():
         dotted = _module_name(name)
@@ -372,7 +372,7 @@ def _modules(library: Library, prefix: str, *, maps: bool) -> Iterator[LibraryFi
             continue
         shown, is_package = library.base + name, name.endswith("__init__.py")
         adapted = adapt(write_escapes(text), shown, maps=maps)
-        mover = ImportMover(targets, dotted, targets[dotted], FOLDER, is_package=is_package, kept=kept)
+        mover = ImportMover(targets, dotted, targets[dotted], FOLDER, is_package=is_package, old_names=still_used)
         moved = mover.moved(adapted.text)
         place = PurePath(*targets[dotted].split("."))
         part = LibraryFile.of(shown, place / "__init__.py" if is_package else place.with_suffix(".py"), moved, text)
@@ -438,7 +438,7 @@ class ImportMover:
 
     `targets` map the old names of the imported modules to the new ones; `own` is the old name of this module, `target`
     its new one. `import a.b`, which binds `a`, has no relative form: it is written with the `root` of the new place.
-    The package of a renamed module in `kept` also binds the old name, as importing the module by that name would.
+    The package of a renamed module in `old_names` also binds the old name, as importing the module by that name would.
     """
 
     targets: Mapping[str, str]
@@ -446,14 +446,14 @@ class ImportMover:
     target: str
     root: str
     is_package: bool
-    kept: Set[str] = frozenset()
+    old_names: Set[str] = frozenset()
 
     def moved(self, text: str) -> str:
         """Return the text with its imports rewritten; text that is not valid Python is returned unchanged."""
         lines, nodes = lines_of(text), _imports(text)
         outermost = {self._base(node): node for node in reversed(nodes) if isinstance(node, ast.ImportFrom)}
         binds = dict[ast.stmt, str]()
-        for base in self.kept & outermost.keys() if self.is_package else ():
+        for base in self.old_names & outermost.keys() if self.is_package else ():
             package, _, old = base.rpartition(".")
             if package == self.own:  # before the names are imported, because one may be the module's new name
                 binds[outermost[base]] = f"from . import {self.targets[base].rpartition('.')[2]} as {old}; "

@@ -26,7 +26,7 @@ from .agent_host import JournalReader, Listening, Rooms
 from .chat_threads import ChatThreads, no_reply
 from .identity import Identity
 from .operations import InvalidBody, Open, read_part
-from .responses import failure, json_response, stream_response, while_heard
+from .responses import failure, json_response, stream_response, wait_with_client
 
 # The A2A wire format, in the two versions that clients use: 1.0 (`SendMessage`) and 0.3 (`message/send`).
 # Pure functions: requests are parsed into values, and values rendered as JSON.
@@ -323,7 +323,7 @@ class A2aDoor:
                 return stream_response(self._frames(place, asked, dialect))
             if asked.verb == "send":
                 view = await (
-                    while_heard(request, self._wait_until_settled(place)) if asked.waits else self._view(place)
+                    wait_with_client(request, self._wait_until_settled(place)) if asked.waits else self._view(place)
                 )
                 result = dialect.result(view)
             else:

@@ -10,7 +10,7 @@ from pydantic import Field
 from agent_core.base.errors import UsageError
 from agent_core.runtime.client_calls import ALONE
 from agent_core.runtime.entries import RECEIPT, receipt_in
-from agent_core.storage import ENDED, BlockRow
+from agent_core.storage import ENDED, LARGEST_NUMBER, BlockRow
 from agent_core.storage.turn_store import SAID
 from agent_core.workspace.portable import ImportOptions
 
@@ -25,7 +25,6 @@ from .identity import OWNER, NotAllowed
 from .operations import Asked, Part, Stream, operation
 
 MOST_TEXT: Final = 1_000_000
-_MOST_SEQ: Final = (1 << 63) - 1
 
 
 class Message(Part):
@@ -59,14 +58,14 @@ class Document(Part):
 class After(Part):
     """The beginning of a stream of events: after the one with this number."""
 
-    after: Annotated[int, Field(ge=0, le=_MOST_SEQ)] = 0
+    after: Annotated[int, Field(ge=0, le=LARGEST_NUMBER)] = 0
 
 
 class HistoryPart(Part):
     """A part of a conversation: so many entries after a number, or so many of the last `before` one."""
 
-    after: Annotated[int, Field(ge=0, le=_MOST_SEQ)] = 0
-    before: Annotated[int, Field(ge=0, le=_MOST_SEQ)] = _MOST_SEQ
+    after: Annotated[int, Field(ge=0, le=LARGEST_NUMBER)] = 0
+    before: Annotated[int, Field(ge=0, le=LARGEST_NUMBER)] = LARGEST_NUMBER
     count: Annotated[int, Field(ge=1, le=1_000)] = 200
     last: Annotated[int, Field(ge=0, le=1_000)] = 0
 
@@ -185,7 +184,7 @@ async def messages(asked: Asked, agent: str, part: HistoryPart) -> object:
     """
     store = asked.rooms.state.store
     # Read as of one number, even if its turn has left the conversation; entries added meanwhile are events after it.
-    newest = await store.last_seq(agent) if part.last else _MOST_SEQ
+    newest = await store.last_seq(agent) if part.last else LARGEST_NUMBER
     most = -1 if part.last else part.count
     lasts = (ENDED, RECEIPT)
     found = await store.history(agent, since=part.after, kinds=(*SAID, *lasts), most=most)
@@ -257,7 +256,7 @@ async def events(asked: Asked, agent: str, after_event: After) -> object:
     """Stream the agent's events, beginning after a number. `Last-Event-ID` goes before `after`."""
     rooms = asked.rooms
     last = asked.last_event
-    after = min(int(last), _MOST_SEQ) if last.isdecimal() and len(last) < 20 else after_event.after
+    after = min(int(last), LARGEST_NUMBER) if last.isdecimal() and len(last) < 20 else after_event.after
     frames = event_stream(rooms.host, rooms.state.store, agent, after)
     return Stream(_while_shown(asked, agent, frames) if asked.identity.agents else frames)
 

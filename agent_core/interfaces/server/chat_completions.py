@@ -23,7 +23,7 @@ from .failures import status_of
 from .identity import CONVERSATION, Identity
 from .openai_parameters import CHAT, RESPONSES, Effort, ResponseFormat, Shared, Tokens, Verbosity, sent_on
 from .operations import InvalidBody, Open, read_part
-from .responses import json_response, stream_response, while_heard
+from .responses import json_response, stream_response, wait_with_client
 
 R = TypeVar("R", bound=Shared)
 MOST_MESSAGES: Final = 10_000
@@ -172,7 +172,7 @@ class ChatDoor:
             request.scope["body_done"]()
             if asked.stream:
                 return stream_response(turn.stream())
-            return await while_heard(request, turn.whole())
+            return await wait_with_client(request, turn.whole())
         except InvalidBody as error:
             return misfit(error)
         except KnapperError as error:

@@ -669,7 +669,8 @@ class ChatThreads:
         is_reserved = f"{CONVERSATION}{conversation}".startswith(MARK)
         if is_reserved or await self._rooms.workspace.can_be_talked_to(name):
             what = f"A conversation cannot have the name `{conversation[:80]}` here."
-            raise UsageError(what, fix="Choose another name after the @.")
+            given = f"The server gives names with `chat-` itself, and keeps the last {_KEPT}. " if is_reserved else ""
+            raise UsageError(what, fix=f"{given}Choose another name after the @, or another context.")
         if sum(not known.startswith(f"{agent}{MARK}") for known, _ in await self._known(agent)) >= _MOST_NAMED:
             what = f"{agent} has {_MOST_NAMED:,} named conversations, which is the most."
             raise UsageError(what, fix=f"Continue one, or delete one: knapper agents delete {agent}{CONVERSATION}NAME")

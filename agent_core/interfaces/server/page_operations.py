@@ -153,7 +153,8 @@ async def stop(asked: Asked, agent: str, reason: Reason) -> object:
 
 async def _supervision(asked: Asked) -> Supervision:
     workspace = asked.workspace
-    return Supervision(workspace.store, await workspace.agent_names(), workspace.groups.read())
+    must_hold = workspace.directory.folder.must_hold
+    return Supervision(workspace.store, await workspace.agent_names(), workspace.groups.read(), must_hold)
 
 
 # The history of functions: wanted, written, rejected, fixed, admitted, used; read from the journals of agents.

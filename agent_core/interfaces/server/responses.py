@@ -43,7 +43,7 @@ def failure(error: KnapperError) -> Response:
     return json_response(refused.document, refused.status)
 
 
-async def while_heard(request: Request, work: Coroutine[None, None, T]) -> T:
+async def wait_with_client(request: Request, work: Coroutine[None, None, T]) -> T:
     """Return the result of what a request waits for; its body was read before. The work ends when the client leaves.
 
     Raises:

@@ -14,9 +14,9 @@ MOST_POSTINGS: Final = 30_000
 
 
 def words(
-    session: SqlSession, key: Key, query_words: Sequence[str], limit: int, among: Sequence[int] | None = None
+    session: SqlSession, key: Key, query_words: Sequence[str], limit: int, candidates: Sequence[int] | None = None
 ) -> list[Hit]:
-    """Return the best rows by BM25; `among` restricts them."""
+    """Return the best rows by BM25; `candidates` restricts them."""
     stems = word_index.sought(query_words)
     index = word_index.catch_up(session, key)
     if not stems or limit < 1 or index is None:
@@ -26,12 +26,12 @@ def words(
     # The rarest words within a limit of rows: a common word says little, and reading its rows takes long.
     upto = np.cumsum([counts[token] for token in ranked])
     most = max(1, int(np.searchsorted(upto, MOST_POSTINGS, "right")))
-    tokens = ranked[: most if among is None else None]  # a few rows may have the common words alone
+    tokens = ranked[: most if candidates is None else None]  # a few rows may have the common words alone
     holding = [np.fromstring(session.postings.holding(session, key.shelf, token), "<i8", sep=",") for token in tokens]
-    return _rarest(holding, index.rows, limit, among)
+    return _rarest(holding, index.rows, limit, candidates)
 
 
-def _rarest(holding: Sequence[Array], total: int, limit: int, among: Sequence[int] | None) -> list[Hit]:
+def _rarest(holding: Sequence[Array], total: int, limit: int, candidates: Sequence[int] | None) -> list[Hit]:
     """Return the best rows by the summed rarity of their words; the newest first among equals."""
     if not holding:
         return []
@@ -39,9 +39,9 @@ def _rarest(holding: Sequence[Array], total: int, limit: int, among: Sequence[in
     rarity = np.log1p((np.maximum(total - counts, 0) + 0.5) / (counts + 0.5))
     seqs, place = np.unique(np.concatenate(holding), return_inverse=True)
     scores = np.bincount(place, np.repeat(rarity, counts))
-    if among is not None:
-        is_among = np.isin(seqs, np.array(among, "<i8"))
-        seqs, scores = seqs[is_among], scores[is_among]
+    if candidates is not None:
+        is_candidate = np.isin(seqs, np.array(candidates, "<i8"))
+        seqs, scores = seqs[is_candidate], scores[is_candidate]
     least = np.partition(scores, -limit)[-limit] if len(scores) > limit else 0.0
     best = np.flatnonzero(scores >= least)
     best = best[np.lexsort((-best, -scores[best]))][:limit]

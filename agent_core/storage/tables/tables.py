@@ -108,20 +108,29 @@ def check_text(hash: str, text: str) -> str:
 
 
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
-_NAMES_TEXTS: Final = "select payload from entry where kind = 'request' or instr(payload, '\"whole\"') > 0"
+LARGEST_NUMBER: Final = (1 << 63) - 1
+"""The largest number that a column holds."""
+_AT_ONCE: Final = 500  # entries
+_NAMES_TEXTS: Final = (
+    "select payload, seq from entry where (kind = 'request' or instr(payload, '\"whole\"') > 0) and seq < ?"
+    " order by seq desc limit ?"
+)
 _UNNAMED: Final = (
     "delete from text where hash in (select value from json_each(?)) and hash not in (select version from manifest)"
     " and hash not in (select version from change where version is not null)"
 )
 
 
-def text_hashes(rows: Iterable[Sequence[str]]) -> set[str]:
-    """Return the hashes of texts in the payloads of entries."""
-    return {name for (payload,) in rows for name in _HASH.findall(payload)}
+def text_hashes(rows: Iterable[Sequence[Any]]) -> set[str]:  # Any: other columns
+    """Return the hashes of texts in the payloads of entries, which are the first column."""
+    return {name for payload, *_ in rows for name in _HASH.findall(payload)}
 
 
 def drop_texts(session: SqlSession, hashes: set[str]) -> None:
     """Delete the texts of these hashes that nothing refers to any longer."""
-    if hashes:
-        hashes -= text_hashes(session.all(_NAMES_TEXTS))
-        session.all(_UNNAMED, dump(sorted(hashes)))
+    unnamed, rows = set(hashes), [("", LARGEST_NUMBER)]
+    while unnamed and rows:  # newest first: most texts are in a recent entry, too
+        rows = session.all(_NAMES_TEXTS, rows[-1][1], _AT_ONCE)
+        unnamed -= text_hashes(rows)
+    if unnamed:
+        session.all(_UNNAMED, dump(sorted(unnamed)))

@@ -16,7 +16,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 from agent_core.base.misfit import sentence
 from agent_core.base.untrusted import one_line
 from agent_core.context.history import AUTHOR
+from agent_core.memory.block import from_row
 from agent_core.storage import (
+    LARGEST_NUMBER,
     BlockChange,
     BlockRow,
     DocumentRow,
@@ -114,8 +116,7 @@ Agents: TypeAlias = Annotated[
 ]
 Time: TypeAlias = Annotated[float, Field(ge=0, le=1e11, description="Seconds since 1970.")]
 Count: TypeAlias = Annotated[int, Field(ge=0, le=1 << 40)]
-_LARGEST: Final = (1 << 63) - 1  # of a number in the store
-Place: TypeAlias = Annotated[int, Field(ge=-_LARGEST - 1, le=_LARGEST)]
+Place: TypeAlias = Annotated[int, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
 Payload: TypeAlias = dict[str, Any]  # Any: JSON
 Value: TypeAlias = Text | Annotated[list[Text], Field(max_length=MOST_LINES, fail_fast=True)]
 
@@ -168,7 +169,7 @@ class BlockPart(FilePart):
     id: Id
     label: Annotated[str, _form(r"[\w./-]{1,64}")]
     value: Value
-    limit: Annotated[int, Field(ge=1, le=_LARGEST)]
+    limit: Annotated[int, Field(ge=1, le=LARGEST_NUMBER)]
     description: Text = ""
     read_only: bool = False
     shared: bool = False
@@ -597,7 +598,7 @@ def _names(part_class: type[FilePart]) -> tuple[tuple[str, str], ...]:
 def _block_part(block: WholeBlock) -> Json:
     access = {"attached": block.attached, "readers": [*block.readers], "writers": [*block.writers]}
     history = [_part(ChangePart, change) for change in block.history]
-    return _part(BlockPart, block.row, history=history, **access)
+    return _part(BlockPart, block.row, history=history, limit=from_row(block.row).limit, **access)
 
 
 def _turn_part(turn: WholeTurn) -> Json:

@@ -87,9 +87,10 @@ async def test_a_number_of_a_line_is_that_of_the_text_that_the_model_read(blocks
     assert other.memory.team.lines == ["Bob bakes", "Dot reads", "Eve paints"]
     await other.changed_elsewhere()
     await edit(other, "core_memory_append", name="team", content="Fay runs")
-    await edit(other, "core_memory_remove", name="team", content="line 4")
+    beyond = await edit(other, "core_memory_remove", name="team", content="line 4")  # whose it is, it has not read
+    assert '"line 4" does not stand there' in beyond
     await edit(other, "core_memory_remove", name="team", content="line 1")
-    assert other.memory.team.lines == ["Dot reads", "Eve paints"]
+    assert other.memory.team.lines == ["Dot reads", "Eve paints", "Fay runs"]
 
 
 async def test_ones_own_block_of_the_same_label_makes_way_and_its_history_stays(
