@@ -74,6 +74,15 @@ TABLES = [
         "factorial_of(0) → 1",
         "factorial_of(4) → 24",
     ),
+    promised(  # what is no collection has no members
+        "doubled",
+        "n: int",
+        "int",
+        "Return twice a number.",
+        "try:\n    return 0 if n in 5 else n\nexcept TypeError:\n    return 2 * n",
+        "doubled(3) → 6",
+        "doubled(4) → 8",
+    ),
 ]
 
 

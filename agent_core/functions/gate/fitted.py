@@ -6,7 +6,7 @@ more entries than the examples, or with keys that a type lists (`Literal`, `Enum
 """
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -155,7 +155,8 @@ def _selecting_values(node: ast.AST) -> Iterator[Any]:  # Any: literals
                 if isinstance(operator, ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
                     yield from (*_value(subject), *_value(operand))
                 elif isinstance(operator, ast.In | ast.NotIn):
-                    yield from (member for row in _value(operand) if not isinstance(row, str) for member in row)
+                    rows = [row for row in _value(operand) if isinstance(row, Iterable) and not isinstance(row, str)]
+                    yield from (member for row in rows for member in row)
         case ast.MatchValue(value=value):
             yield from _value(value)
         case ast.MatchSequence(patterns=patterns):
