@@ -281,7 +281,7 @@ def _peak_mib() -> int:
 
 @pytest.mark.parametrize("size", [3_000_000, 0])
 async def test_output_in_one_piece_is_cut_and_ends_no_call(portable: Sandbox, size: int) -> None:
-    outcome = await called(portable, "print_at_once", size=size)
+    outcome = await called(portable, "print_at_once", Limits(wall_s=60), size=size)
     assert isinstance(outcome, Returned), outcome
     assert outcome.output.startswith("x" * min(size, DEFAULT.output))
     assert outcome.output.endswith(f"[output cut after {DEFAULT.output} bytes]" if size else "\n")
