@@ -310,12 +310,12 @@ def _forget_turns(session: SqlSession, erasure: Erasure, gone: TurnsGone, hashes
     said = [row[0] for row in session.all(_sql("select seq from said where OF_TURNS"), turns)]
     _forget_runs(session, erasure, gone.agent, turns, counts, hashes)
     numbered = {*gone.turns}
-    counts["kept names"] += _forget_kept(session, gone.agent, lambda seq: seq >> N_BITS in numbered)
+    counts["kept names"] += _forget_kept_values(session, gone.agent, lambda seq: seq >> N_BITS in numbered)
     is_client = session.one("select 1 from turn where agent = ? and state = 'client_calls'", gone.agent)
     for place, sql in _GONE:
         counts[place] += len(session.all(_sql(sql), turns))
     if is_client:  # a client's answer is in the turn after its call
-        lost = _lost_answers(session, gone.agent)
+        lost = _pair_answers(session, gone.agent)
         hashes |= text_hashes(lost)
         counts["calls and answers"] += len(lost)
     session.all(_sql(_OUT[0]), turns)
@@ -353,7 +353,7 @@ def _forget_runs(
             perform(DropAgent(name), session)
 
 
-def _forget_kept(session: SqlSession, agent: str, is_gone: Callable[[int], bool]) -> int:
+def _forget_kept_values(session: SqlSession, agent: str, is_gone: Callable[[int], bool]) -> int:
     """Remove the values that forgotten programs kept, from their entries and from those of programs after them.
 
     Return the number of changed entries. A name that a later program gave another value stays.
@@ -377,7 +377,7 @@ def _forget_kept(session: SqlSession, agent: str, is_gone: Callable[[int], bool]
     return count
 
 
-def _lost_answers(session: SqlSession, agent: str) -> list[tuple[str]]:
+def _pair_answers(session: SqlSession, agent: str) -> list[tuple[str]]:
     """Delete the answers whose call was forgotten, and return them; give a call whose answer was, a blank one."""
     asked, waiting, lost, place = set[str](), dict[str, str](), list[tuple[str]](), (0, 0, 0.0)
     for end, hidden, seq, kind, payload, attempt, at in session.all(_CALLS, agent):
@@ -438,7 +438,7 @@ def _forget_message(session: SqlSession, erasure: Erasure, gone: MessageGone, ha
             "calls and answers": len(answers) + len(inner) - is_message,
             "recall": len(said),
             "vectors": drop_vectors(session, "recall", [gone.seq]),
-            "kept names": _forget_kept(session, gone.agent, lambda seq: seq - 1 in answers) if ids else 0,
+            "kept names": _forget_kept_values(session, gone.agent, lambda seq: seq - 1 in answers) if ids else 0,
         }
     )
     if ids:

@@ -150,13 +150,7 @@ class ForeignLibrary:
 
     def _close(self, server: str) -> None:
         if (known := self._connections.pop(server, None)) is not None:
-            task = asyncio.create_task(_after(self._closing.get(server), known.aclose()))
-            self._closing[server] = task
-            task.add_done_callback(partial(self._closed, server))
-
-    def _closed(self, server: str, task: "asyncio.Task[None]") -> None:
-        if self._closing.get(server) is task:
-            del self._closing[server]
+            self._closing[server] = asyncio.create_task(_after(self._closing.get(server), known.aclose()))
 
     async def aclose(self) -> None:
         """Close all connections."""

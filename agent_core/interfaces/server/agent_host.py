@@ -229,7 +229,8 @@ class AgentHost:
                 agent = await self.workspace.agent(name, answers=True)
                 self._runner.poke(name)  # something may have waited for it
             self._agents[name] = agent
-            for other in [other for other in self._agents if self._is_idle(other)][:-_MOST_IDLE]:
+            idle = [other for other in self._agents if not self.is_running(other) and other not in self._changing]
+            for other in idle[:-_MOST_IDLE]:
                 with suppress(KnapperError, OSError):  # it is not the one that was asked for
                     await self._let_go(other)
             if self._store.is_shared:  # it is closed a while after its last use, so that other processes can have it
@@ -239,13 +240,12 @@ class AgentHost:
             return agent
 
     def _leave(self, name: str) -> None:
-        if self._is_idle(name):
+        if name in self._changing:
+            self._leaving[name] = asyncio.get_running_loop().call_later(_USED_S, self._leave, name)
+        elif not self.is_running(name):
             task = asyncio.get_running_loop().create_task(self._let_go(name))
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
-
-    def _is_idle(self, name: str) -> bool:
-        return not self.is_running(name) and name not in self._changing
 
     async def _let_go(self, name: str) -> None:
         if (agent := self._agents.pop(name, None)) is not None:

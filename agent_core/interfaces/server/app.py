@@ -372,11 +372,11 @@ class Crowd:
             [(crowd, _)] = Counter(self._owners.values()).most_common(1)
             self._of(crowd)[0].end()
         if self._grace_s:
-            connection.loop.call_later(self._grace_s, self._count, connection)
+            connection.loop.call_later(self._grace_s, self._enforce_limit, connection)
         else:
-            self._count(connection)
+            self._enforce_limit(connection)
 
-    def _count(self, connection: "_PatientProtocol") -> None:
+    def _enforce_limit(self, connection: "_PatientProtocol") -> None:
         """End the owner's oldest connection if there are too many up to this one."""
         if connection in self._owners:
             of_owner = self._of(self._owners[connection])

@@ -314,7 +314,7 @@ def _row(function: ToolFunction) -> Json:
         limits = f"at most {_MOST_BYTES >> 10} KiB and {_DEEPEST} levels"
         raise Unsupported("tools", f"has `{name}`, whose schema is too large.", f"Make it smaller: {limits}.")
     row = {"name": name, "description": function.description or "", "parameters": _NOTHING | schema}
-    if why := next(filter(None, map(_misshapen, schemas_in(row["parameters"]))), ""):
+    if why := next(filter(None, map(_shape_fault, schemas_in(row["parameters"]))), ""):
         raise Unsupported("tools", f"has `{name}`, in whose schema {why}.", "Send a valid JSON Schema.")
     if not function.strict:
         return row
@@ -323,7 +323,7 @@ def _row(function: ToolFunction) -> Json:
     return {**row, "strict": True}
 
 
-def _misshapen(schema: Json) -> str:
+def _shape_fault(schema: Json) -> str:
     """Return what keeps an object from being read here; other faults of its schema are for the endpoint to find."""
     properties, required = schema.get("properties"), schema.get("required", [])
     if "properties" not in schema:
@@ -538,8 +538,10 @@ class ChatThreads:
             now = await self._store.now()
             key = _key_of(settings, history, now)
             is_again = bool(key)  # a retry that has no response yet
-            await self._note(name, settings, history.asked, key := key or Clock().new_id(), now)
-            self._answering.add(thread := Thread(name, agent, history, client, key, is_again, identity))
+            key = key or Clock().new_id()
+            await self._note(name, settings, history.asked, key, now)
+            thread = Thread(name, agent, history, client, key, is_again, identity)
+            self._answering.add(thread)
         sections = (await self._rooms.host.agent(name)).memory.sections
         has = {section.name: section.text for section in await sections.list()}
         if history.system and has.get(_SECTION) != history.system:
