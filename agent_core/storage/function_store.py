@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from agent_core.base.errors import StorageError
@@ -43,6 +43,7 @@ class OpenWrite:
     text: str | None
     expected: str | None
     at: float
+    tended: "SaveTended | UndoTended | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +114,16 @@ class DropPending(Write):
 
 @dataclass(frozen=True, slots=True)
 class BeginWrite(Write):
-    """Announce that a file will become `text` (None: be deleted) if it still matches `expected` (None: absent)."""
+    """Announce that a file will become `text` (None: be deleted) if it still matches `expected` (None: absent).
+
+    `tended` is the change in the record of tending that goes with it; after a crash, it is made if the file was.
+    """
 
     path: str
     version: str | None
     text: str | None
     expected: str | None
+    tended: "SaveTended | UndoTended | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,8 +325,11 @@ class FunctionStore(Tables):
     @query
     def open_writes(self, session: SqlSession) -> list[OpenWrite]:
         """Return writes to files that were begun but not ended, oldest first."""
-        rows = session.all("select path, version, text, expected, at from intent order by seq")
-        return [OpenWrite(path, name or None, text, expected, at) for path, name, text, expected, at in rows]
+        rows = session.all("select path, version, text, expected, at, tended from intent order by seq")
+        return [
+            OpenWrite(path, name or None, text, expected, at, _tended(tended) if tended else None)
+            for path, name, text, expected, at, tended in rows
+        ]
 
     @query
     def readings(self, session: SqlSession, paths: Collection[str] | None = None) -> dict[str, ReadingRow]:
@@ -385,6 +393,12 @@ def _pending(session: SqlSession, rows: list[tuple[Any, ...]]) -> dict[str, dict
         for name, text, seal in rows
         if is_signed(session.sealer, seal, "pending", name, text)
     }
+
+
+def _tended(text: str) -> SaveTended | UndoTended:
+    names = SaveTended.__slots__
+    fields = parse_row(text, ({"n": int}, dict.fromkeys(names, str)))
+    return UndoTended(fields["n"]) if "n" in fields else SaveTended(*(fields[name] for name in names))
 
 
 def _version(row: tuple[Any, ...]) -> VersionRow:  # Any: columns as SQLite types them
@@ -460,8 +474,9 @@ def _drop_pending(drop: DropPending, session: SqlSession) -> None:
 def _begin_write(write: BeginWrite, session: SqlSession) -> None:
     _end_write(EndWrite(write.path, write.version), session)  # a repeated write moves to the end
     session.all(
-        "insert into intent (path, version, text, expected, at) values (?, ?, ?, ?, ?)",
+        "insert into intent (path, version, text, expected, at, tended) values (?, ?, ?, ?, ?, ?)",
         *(write.path, write.version or "", write.text, write.expected, session.clock.now()),
+        dump(asdict(write.tended)) if write.tended else "",
     )
 
 

@@ -110,11 +110,13 @@ async def test_a_refused_candidate_waits_until_it_is_dropped(store: Store) -> No
 async def test_a_write_that_was_begun_is_found_at_the_next_start(
     store: Store, open_again: Callable[[], Store], clock: ManualClock
 ) -> None:
-    await store.apply([BeginWrite("functions/a.py", V1, ONE, None), BeginWrite("functions/b.py", None, None, V1)])
+    await store.apply(
+        [BeginWrite("functions/a.py", V1, ONE, None), BeginWrite("functions/b.py", None, None, V1, UndoTended(7))]
+    )
     await store.close()
     assert await open_again().open_writes() == [
         OpenWrite("functions/a.py", V1, ONE, None, clock.time),
-        OpenWrite("functions/b.py", None, None, V1, clock.time),
+        OpenWrite("functions/b.py", None, None, V1, clock.time, UndoTended(7)),
     ]
 
 

@@ -23,7 +23,7 @@ from agent_core.base.json_form import to_json
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.module_file import remove, save
 from agent_core.registry.source import folder_problem
-from agent_core.storage import STATE, BeginWrite, EndWrite, FunctionStore, commit, open_lock
+from agent_core.storage import STATE, BeginWrite, EndWrite, FunctionStore, SaveTended, UndoTended, commit, open_lock
 
 from .judgment import Judgment
 from .loaded_files import with_kept_out
@@ -93,7 +93,8 @@ class ChangeExecutor:
         before = modules.get(change.module)
         if change.expected != (before.version if before else None):
             raise StaleFile(f"`{change.path}` was changed since it was read.", fix="Read it again.")
-        await self._store.apply([BeginWrite(change.path, change.version, change.text, change.expected)])
+        tended = next((write for write in plan.writes if isinstance(write, (SaveTended, UndoTended))), None)
+        await self._store.apply([BeginWrite(change.path, change.version, change.text, change.expected, tended)])
         try:
             await asyncio.to_thread(self._write, change)
         except WorkspaceError:

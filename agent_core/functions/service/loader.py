@@ -117,11 +117,10 @@ class Loader:
             if not await self._store.manifest():
                 with suppress(OSError):  # the refresh below reports it
                     self._folder.mkdir(exist_ok=True)
-        finished = frozenset(
-            [write.path for write in unfinished if await asyncio.to_thread(self._is_done, write.path, write.version)]
-        )
-        await self.refresh(finished=finished)
-        await self._store.apply([EndWrite(write.path, write.version) for write in unfinished])
+        done = [write for write in unfinished if await asyncio.to_thread(self._is_done, write.path, write.version)]
+        await self.refresh(finished=frozenset(write.path for write in done))
+        tended = [write.tended for write in done if write.tended]
+        await self._store.apply([*tended, *(EndWrite(write.path, write.version) for write in unfinished)])
 
     def _is_done(self, path: str, version: str | None) -> bool:
         """Return whether the file of an interrupted write has the content that it should have been given."""

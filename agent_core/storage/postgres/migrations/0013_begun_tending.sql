@@ -1,0 +1,2 @@
+-- The change in the record of tending that goes with a write of a file, as JSON; '' if there is none.
+alter table intent add column tended text collate "C" not null default '';
