@@ -325,10 +325,11 @@ class FunctionStore(Tables):
     @query
     def open_writes(self, session: SqlSession) -> list[OpenWrite]:
         """Return writes to files that were begun but not ended, oldest first."""
-        rows = session.all("select path, version, text, expected, at, tended from intent order by seq")
+        rows = session.all("select path, version, text, expected, at, tended, seal from intent order by seq")
         return [
-            OpenWrite(path, name or None, text, expected, at, _tended(tended) if tended else None)
-            for path, name, text, expected, at, tended in rows
+            OpenWrite(path, name or None, text, expected, at, _tended(tended) if is_own else None)
+            for path, name, text, expected, at, tended, seal in rows
+            for is_own in [is_signed(session.sealer, seal, "intent", path, name, tended)]
         ]
 
     @query
@@ -395,10 +396,9 @@ def _pending(session: SqlSession, rows: list[tuple[Any, ...]]) -> dict[str, dict
     }
 
 
-def _tended(text: str) -> SaveTended | UndoTended:
-    names = SaveTended.__slots__
-    fields = parse_row(text, ({"n": int}, dict.fromkeys(names, str)))
-    return UndoTended(fields["n"]) if "n" in fields else SaveTended(*(fields[name] for name in names))
+def _tended(text: str) -> SaveTended | UndoTended | None:
+    fields = parse_row(text, dict) if text else {}
+    return SaveTended(**fields) if "run" in fields else UndoTended(**fields) if fields else None
 
 
 def _version(row: tuple[Any, ...]) -> VersionRow:  # Any: columns as SQLite types them
@@ -473,10 +473,11 @@ def _drop_pending(drop: DropPending, session: SqlSession) -> None:
 @perform.register
 def _begin_write(write: BeginWrite, session: SqlSession) -> None:
     _end_write(EndWrite(write.path, write.version), session)  # a repeated write moves to the end
+    tended = dump(asdict(write.tended)) if write.tended else ""
     session.all(
-        "insert into intent (path, version, text, expected, at, tended) values (?, ?, ?, ?, ?, ?)",
-        *(write.path, write.version or "", write.text, write.expected, session.clock.now()),
-        dump(asdict(write.tended)) if write.tended else "",
+        "insert into intent (path, version, text, expected, at, tended, seal) values (?, ?, ?, ?, ?, ?, ?)",
+        *(write.path, write.version or "", write.text, write.expected, session.clock.now(), tended),
+        sign(session.sealer, "intent", write.path, write.version or "", tended),
     )
 
 

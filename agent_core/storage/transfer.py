@@ -48,7 +48,7 @@ _TABLES: Final = (
     _table("change", "seq", "module version by turn model reason at kept_out", numbered=True),
     _table("verdict", "version function", "verdict at seal"),
     _table("pending", "function", "candidate at seal"),
-    _table("intent", "seq", "path version text expected at", numbered=True),
+    _table("intent", "seq", "path version text expected at tended seal", numbered=True),
     _table("call", "function n", "version turn outcome error message seconds memory at cpu"),
     _table("call_kind", "function version outcome error", "calls last"),
     _table(

@@ -85,7 +85,8 @@ def test_a_question_is_not_asked_where_standard_error_is_a_file(
 ) -> None:
     unseen = Unseen(words, cwd=grown, environment={"HOME": str(grown), "XDG_DATA_HOME": str(grown)})
     try:
-        unseen.type(typed)
+        if typed:  # gVisor never returns from a write of nothing
+            unseen.type(typed)
         code = unseen.exit_code(20)
         shown = (grown / "errors").read_text() + unseen.scrolled()
         assert (code, says in shown) == (1 if "run" in words else 2, True), shown

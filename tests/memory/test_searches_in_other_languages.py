@@ -40,7 +40,8 @@ async def test_a_file_of_an_earlier_version_is_indexed_anew(tmp_path: Path) -> N
     db.execute("insert into passage_words (passage_words) values ('delete-all')")
     for name in NEWER:
         db.execute(f"drop table {name}")
-    db.execute("alter table turn drop column streamed")
+    for table, column in (("turn", "streamed"), ("intent", "tended"), ("intent", "seal")):
+        db.execute(f"alter table {table} drop column {column}")
     db.execute("drop index change_kept_out")
     db.execute("alter table change drop column kept_out")
     db.execute("drop table approval")

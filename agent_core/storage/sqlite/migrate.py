@@ -16,7 +16,7 @@ from agent_core.base.own_installation import origin
 FOLDER = Path(__file__).with_name("migrations")
 APPLICATION_ID = 0x546F6F6C  # "Tool": distinguishes our file from any other database
 # The digest of the newest schema: saves creating one for comparison at each start.
-NEWEST = "9fd16644b46d998b3e7518b891c373a8f494b4fcd7c89f38c88c07e61e8fd687"
+NEWEST = "10712604be790c0d22d89dd2581a26a3e4330f5f32b4b46de7f72b5425ae0c84"
 # Tables of sqlite-vec are created and dropped at run time; `vector_index.py` checks them before use.
 _ALWAYS = "not (tbl_name glob 'bits_[0-9]*' and type in ('table', 'index'))"
 
