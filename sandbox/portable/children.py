@@ -32,6 +32,7 @@ _HEAD_OUT: Final = 13  # bytes of a header: letter, CPU time, memory, length
 _MOST_WAITING: Final = 1 << 20  # buffered bytes before the child has to wait
 _MOST_SAID: Final = 2_000  # bytes of a dying child's standard error that are kept
 _FAREWELL_S: Final = 0.25  # grace for an instance to end by itself after its last reply
+_GONE_S: Final = 30.0  # gVisor once did not end a killed child, and the close waited for ever
 _START_S: Final = 60.0
 _MOST_POOLS: Final = 6
 _ROOM: Final = 64 << 10
@@ -274,9 +275,9 @@ class ComponentChild(asyncio.SubprocessProtocol):
             self._transport.kill()
 
     async def aclose(self) -> None:
-        """Kill the child and wait until it has exited."""
+        """Kill the child and wait until it has exited; one that the kernel does not end is left after `_GONE_S`."""
         self.kill()
-        await asyncio.shield(self.exited)
+        await asyncio.wait([self.exited], timeout=_GONE_S)
 
     # callbacks of asyncio
 
@@ -486,13 +487,16 @@ class ChildPool:
             self._idle.append(child)
 
     async def aclose(self) -> None:
-        """Kill all children and wait until they have exited."""
+        """Kill all children and wait until they have exited, as `ComponentChild.aclose` does."""
         self._is_closed = True
+        ends: set[asyncio.Future[Any]] = {child.exited for child in self._children} | self._tasks
         if self._adding is not None:
             self._adding.cancel()
-            await asyncio.gather(self._adding, return_exceptions=True)
-        await asyncio.gather(*[child.aclose() for child in self._children])
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+            ends.add(self._adding)
+        for child in self._children:
+            child.kill()
+        if ends:
+            await asyncio.wait(ends, timeout=_GONE_S)
 
 
 async def _report_end(worker: InstanceWorker, death: Death) -> None:

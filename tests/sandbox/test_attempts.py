@@ -195,8 +195,8 @@ async def test_what_waits_for_a_processor_gets_that_time_back_if_it_is_patient(s
 
 
 async def test_what_the_whole_time_did_not_reach_is_none(sandbox: Sandbox) -> None:
-    rest = {"seconds": 0.3}
-    outcomes = await tries(sandbox, "sleep", *[rest] * 8, each_s=5, limits=Limits(wall_s=1))
+    rest = {"seconds": 0.5}
+    outcomes = await tries(sandbox, "sleep", *[rest] * 8, each_s=5, limits=Limits(wall_s=2))
     assert kinds(outcomes)[0] == "Returned"
     assert outcomes[-1] is None
     assert sorted(kinds(outcomes), key=["Returned", "NoneType"].index) == kinds(outcomes)

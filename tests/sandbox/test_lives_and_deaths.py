@@ -55,6 +55,7 @@ async def test_a_zygote_that_dies_takes_its_calls_along_and_the_next_call_works(
 
 
 async def test_one_that_shares_needs_no_zygote_of_its_own_and_closing_leaves_none_behind() -> None:
+    await asyncio.sleep(1)  # until other sandboxes of this process have started their idle children
     before = zygotes_of(os.getpid())
     async with await start(packages=()) as lender:
         for _time in range(2):
