@@ -31,6 +31,7 @@ def test_agents_are_listed_laid_open_and_deleted_with_a_yes(kept: Path) -> None:
     with terminal("agents", "delete", "main", cwd=kept) as screen:
         screen.type("y\rand half a")  # typed ahead: no answer
         screen.wait_for("Delete main with all that it remembers?")
+        screen.wait_for("not sent: and half a")
         assert [row.strip() for row in screen.screen() if "not sent" in row] == ["not sent: y", "not sent: and half a"]
         screen.do("n", "Nothing was deleted.")
         assert screen.exit_code() == 1
