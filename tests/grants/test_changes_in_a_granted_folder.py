@@ -166,9 +166,11 @@ async def test_a_parent_that_changes_places_with_a_link_all_the_time_loses_nothi
 
 async def test_what_is_moved_between_scratch_and_a_granted_folder_is_copied_or_refused(granted: Room) -> None:
     file = granted.root / "data/1"
-    for how in ("replace by own", "rename to own"):
-        assert (await change(granted, how, "data/1")).startswith("OSError: EXDEV"), how
-        assert file.read_text() == "1"
+    for how, left in (("replace by own", "own"), ("rename to own", "")):
+        told = await change(granted, how, "data/1")
+        is_moved = told == "None"  # at level `core`, both may be in one file system
+        assert is_moved or told.startswith("OSError: EXDEV"), (how, told)
+        assert (file.read_text() if file.exists() else "") == (left if is_moved else "1")
     for path in ("data/1", granted.root / "data/2", "data/new"):
         assert (await change(granted, "move own", path)).startswith(("PermissionError", str(path)))  # for its times
         assert (granted.root / path).read_text() == "own"
