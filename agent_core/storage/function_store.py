@@ -327,9 +327,8 @@ class FunctionStore(Tables):
         """Return writes to files that were begun but not ended, oldest first."""
         rows = session.all("select path, version, text, expected, at, tended, seal from intent order by seq")
         return [
-            OpenWrite(path, name or None, text, expected, at, _tended(tended) if is_own else None)
+            OpenWrite(path, name or None, text, expected, at, _tended(session, seal, path, name, tended))
             for path, name, text, expected, at, tended, seal in rows
-            for is_own in [is_signed(session.sealer, seal, "intent", path, name, tended)]
         ]
 
     @query
@@ -396,9 +395,11 @@ def _pending(session: SqlSession, rows: list[tuple[Any, ...]]) -> dict[str, dict
     }
 
 
-def _tended(text: str) -> SaveTended | UndoTended | None:
-    fields = parse_row(text, dict) if text else {}
-    return SaveTended(**fields) if "run" in fields else UndoTended(**fields) if fields else None
+def _tended(session: SqlSession, seal: str, path: str, version: str, text: str) -> SaveTended | UndoTended | None:
+    if not text or not is_signed(session.sealer, seal, "intent", path, version, text):
+        return None
+    fields = parse_row(text, dict)
+    return UndoTended(**fields) if "n" in fields else SaveTended(**fields)
 
 
 def _version(row: tuple[Any, ...]) -> VersionRow:  # Any: columns as SQLite types them
@@ -473,11 +474,13 @@ def _drop_pending(drop: DropPending, session: SqlSession) -> None:
 @perform.register
 def _begin_write(write: BeginWrite, session: SqlSession) -> None:
     _end_write(EndWrite(write.path, write.version), session)  # a repeated write moves to the end
-    tended = dump(asdict(write.tended)) if write.tended else ""
+    row, tended, seal = (write.path, write.version or ""), "", ""
+    if write.tended:
+        tended = dump(asdict(write.tended))
+        seal = sign(session.sealer, "intent", *row, tended)
     session.all(
         "insert into intent (path, version, text, expected, at, tended, seal) values (?, ?, ?, ?, ?, ?, ?)",
-        *(write.path, write.version or "", write.text, write.expected, session.clock.now(), tended),
-        sign(session.sealer, "intent", write.path, write.version or "", tended),
+        *(*row, write.text, write.expected, session.clock.now(), tended, seal),
     )
 
 
