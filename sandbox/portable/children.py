@@ -37,9 +37,10 @@ _START_S: Final = 60.0
 _MOST_POOLS: Final = 6
 _ROOM: Final = 64 << 10
 _LARGEST: Final = (4 << 30) - _ROOM  # largest limit for a 32-bit memory
-_BOOT: Final = (
-    "import sys, types; room = types.ModuleType('sandbox'); room.__path__ = [sys.argv[2]]; sys.modules['sandbox'] = "
-    "room; sys.path.insert(0, sys.argv[3]); from sandbox.portable.runner import main; del sys.path[0]; main()"
+_BOOT: Final = (  # without garbage collection, the imports take 8 ms less
+    "import gc; gc.disable(); import sys, types; room = types.ModuleType('sandbox'); room.__path__ = [sys.argv[2]]; "
+    "sys.modules['sandbox'] = room; sys.path.insert(0, sys.argv[3]); from sandbox.portable.runner import main; "
+    "del sys.path[0]; main()"
 )
 
 

@@ -6,6 +6,7 @@ messages have a letter, a length of four bytes, and that many bytes: `f` a frame
 memory used: `h` the layers at the start, `f` a frame, `o` output, `e` how the instance ended.
 """
 
+import gc
 import json
 import os
 import queue
@@ -175,4 +176,6 @@ def main() -> NoReturn:
 
     held = confine(setup["plan"]["folders"], user=setup["user"])
     runner._send(b"h", json.dumps(held).encode())
+    gc.freeze()
+    gc.enable()  # it was disabled for the imports
     runner.serve()
