@@ -260,10 +260,18 @@ def _enum(value: Any, hint: Hint, path: str) -> Any:
         return value
     if not issubclass(hint, enum.Flag) or isinstance(value, str):
         return _choice(value, hint, path)
+    sums = "a sum of any of " + ", ".join(str(member.value) for member in hint)
     try:
-        return hint(_integer(value))
+        number = _integer(value)
+        flags = hint(number)
     except (ValueError, TypeError) as error:
-        raise _unfit(value, "a sum of any of " + ", ".join(str(member.value) for member in hint), path) from error
+        raise _unfit(value, sums, path) from error
+    unknown = number if number >= 0 else ~number
+    for member in hint.__members__.values():
+        unknown &= ~member.value
+    if unknown and hint._boundary_ is not enum.KEEP:  # Python 3.11.2 drops unknown bits by default
+        raise _unfit(value, sums, path)
+    return flags
 
 
 def _fields(value: Any, fields: dict[str, Hint], required: Iterable[str], path: str) -> dict[str, Any]:

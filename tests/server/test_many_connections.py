@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import resource
+from collections.abc import Iterator
 from contextlib import AsyncExitStack, suppress
 from urllib.parse import urlsplit
 
@@ -17,6 +19,18 @@ from .conftest import Serve, Served, ends
 AGENTS = "/api/v1/agents"
 CHAT = "/v1/chat/completions"
 EVENTS = f"{AGENTS}/main/events"
+_DESCRIPTORS = 4_000
+
+
+@pytest.fixture(autouse=True)
+def many_descriptors() -> Iterator[None]:
+    """Let this process have both ends of a thousand connections; a user's usual limit is 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < _DESCRIPTORS:
+        pytest.skip(f"needs {_DESCRIPTORS} open files, and {hard} are allowed here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, _DESCRIPTORS), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def place(server: Served) -> tuple[str, int]:

@@ -148,6 +148,9 @@ class SqliteSession:
 def connect(path: Path) -> apsw.Connection:
     """Return an open state file with the schema of this program, created if missing."""
     db = apsw.Connection(str(path), statementcachesize=200)
+    if db.readonly("main"):  # before the first statement, which would leave a log beside it
+        abandon(db)
+        raise apsw.ReadOnlyError("the file is write-protected")
     try:
         db.set_busy_timeout(BUSY_MS)
         for switch, value in _SWITCHES:
