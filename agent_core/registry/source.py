@@ -121,9 +121,10 @@ UNREADABLE_FOLDER = "unreadable-folder"
 """The code of the problem that a folder cannot be read."""
 _LONGEST_NAME = 200
 # Strings and comments, which the parser skips quickly, then the tokens that take time.
+# Before Python 3.11.5, `*+` around a lookahead ends too early.
 _TOKEN = re.compile(
-    r'''"""(?:[^"\\]|\\.|"(?!""))*+(?:""")?|"(?:[^"\\\n]|\\.)*+"?'''
-    r"""|'''(?:[^'\\]|\\.|'(?!''))*+(?:''')?|'(?:[^'\\\n]|\\.)*+'?|#[^\n]*+|\s++|(\w++|[^\w\s])""",
+    r'''"""(?:[^"\\]++|\\.|"(?!""))*(?:""")?|"(?:[^"\\\n]|\\.)*+"?'''
+    r"""|'''(?:[^'\\]++|\\.|'(?!''))*(?:''')?|'(?:[^'\\\n]|\\.)*+'?|#[^\n]*+|\s++|(\w++|[^\w\s])""",
     re.DOTALL,
 )
 _FIELDS = re.compile(r"\b[rR]?[fF][rR]?['\"]")

@@ -360,12 +360,13 @@ def _unreadable(text: str, error: Malformed) -> NotJson:
 # unambiguous parts are converted; the reader decides whether the result is JSON.
 
 # Strings come first, so that nothing inside of them changes; unclosed ones extend to the end.
+# Before Python 3.11.5, `*+` around a lookahead ends too early.
 _TOKEN: Final = re.compile(
     r"""
     (?P<double>"(?:[^"\\]++|\\.)*+"?)
     |(?P<single>'(?:[^'\\\n]++|\\.)*+'?)
     |(?P<curly>“[^“”"\\]*+”?)
-    |(?P<comment>(?://|\#)[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/)?)
+    |(?P<comment>(?://|\#)[^\n]*+|/\*(?:[^*]++|\*(?!/))*(?:\*/)?)
     |(?P<key>[^\W\d][\w-]*+(?=\s*+:))
     |(?P<word>\w++)
     """,

@@ -36,9 +36,9 @@ _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _ESCAPE: Final = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _IS_ESCAPE: Final = re.compile(r"""\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})""")
 _NAME: Final = r"(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')"
-_NOT_PLAIN: Final = re.compile(
-    r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"""|\Z)|"(?:[^"\\\n]++|\\.)*+"?'
-    r"|'''(?:[^']++|'(?!''))*+(?:'''|\Z)|'[^'\n]*+'?|#[^\n]*+",
+_NOT_PLAIN: Final = re.compile(  # no `*+` around a lookahead: it ends too early before Python 3.11.5
+    r'"""(?:[^"\\]++|\\.|"(?!""))*(?:"""|\Z)|"(?:[^"\\\n]++|\\.)*+"?'
+    r"|'''(?:[^']++|'(?!''))*(?:'''|\Z)|'[^'\n]*+'?|#[^\n]*+",
     re.DOTALL,
 )
 _KEY: Final = re.compile(rf"(?:^[ \t]*+(?:\[++[ \t]*+)?|[{{,][ \t]*+)({_NAME})[ \t]*+[=\]]", re.MULTILINE)
