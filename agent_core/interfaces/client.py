@@ -700,7 +700,16 @@ def running_servers(root: Path) -> list[tuple[str, str, httpx2.AsyncHTTPTranspor
     if not told:
         fix = "Start one: knapper serve. Or ask one elsewhere, with a token of all scopes: knapper --server URL login"
         raise UsageError(f"No server of {root.resolve()} runs on this machine.", fix=fix)
-    return [(url, token, _trusting(certificate)) for url, token, certificate in told]
+    servers = []
+    for url, token, certificate in told:
+        transport = None
+        if certificate:
+            trusted = ssl.create_default_context(cafile=certificate)
+            trusted.check_hostname = False  # trust the certificate itself, whatever host name it is for
+            trusted.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+            transport = httpx2.AsyncHTTPTransport(verify=trusted)
+        servers.append((url, token, transport))
+    return servers
 
 
 def _read_server_file(path: Path) -> tuple[str, str, str] | None:
@@ -718,12 +727,3 @@ def _read_server_file(path: Path) -> tuple[str, str, str] | None:
         return None
     finally:
         os.close(descriptor)
-
-
-def _trusting(certificate: str) -> httpx2.AsyncHTTPTransport | None:
-    if not certificate:
-        return None
-    trusted = ssl.create_default_context(cafile=certificate)
-    trusted.check_hostname = False  # trust the certificate itself, whatever host name it is for
-    trusted.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    return httpx2.AsyncHTTPTransport(verify=trusted)

@@ -26,7 +26,6 @@ _NOTHING_NEW: Final = "Nothing new was said. It is your turn."
 _ENDING_S: Final = 10.0  # time for a canceled turn to end
 _AGAIN_S: Final = 0.05
 _BORDERS: Final = (events.TurnStarted, events.CallStarted, events.CallAnswered, events.TurnEnded)
-_UNNAMED: Final = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,8 @@ class TurnAdapter:
     async def turn(self, messages: Sequence[TeamMessage]) -> AsyncGenerator[Event, None]:
         """Send the agent the new messages and yield the events of its turn; the last event is the turn's end.
 
-        Stopping the iteration ends the turn. A failure becomes an end event with the reason as its reply.
+        Stopping the iteration ends the turn. A turn without a reply gets a sentence with the reason as its reply; a
+        failure becomes such an end.
         """
         ended: events.TurnEnded | None = None
         warning = ""
@@ -66,7 +66,12 @@ class TurnAdapter:
                     yield event
         except KnapperError as error:
             warning = f"{error.message} {error.fix}".strip()
-        yield _with_reason(ended, warning)
+        if ended is None:
+            ended = events.TurnEnded(turn="", reason="failed", reply="", steps=0, usage={})
+        if ended.reason != "replied" or not ended.reply:
+            reply = " ".join(filter(None, (f"I have no reply: my turn ended ({ended.reason}).", warning)))
+            ended = replace(ended, reply=reply)
+        yield ended
 
     async def begin_anew(self) -> None:
         """Begin a new conversation. Earlier messages leave the context and stay in the record."""
@@ -115,7 +120,7 @@ class TurnAdapter:
         target = await self._target()
         fresh = [message for message in messages if message.id not in self._known]
         posted = await self._client.post(_text(fresh), target, key=uuid4().hex)
-        self._known |= {message.id: None for message in fresh if message.id != _UNNAMED}
+        self._known |= {message.id: None for message in fresh if message.id}
         for id in [*self._known][:-_MOST_KNOWN]:
             del self._known[id]
         is_over = False
@@ -168,17 +173,6 @@ def _text(messages: Sequence[TeamMessage]) -> str:
     if [message.source for message in said] == [USER]:
         return said[0].text
     return "\n\n".join(f"[from: {one_line(message.source, 64)}]\n{quoted(message.text)}" for message in said)
-
-
-def _with_reason(ended: events.TurnEnded | None, warning: str) -> events.TurnEnded:
-    """Return the end of a turn. If there is no reply, add a sentence with the reason."""
-    if ended is not None and ended.reason == "replied" and ended.reply:
-        return ended
-    reason = ended.reason if ended else "failed"
-    reply = " ".join(filter(None, (f"I have no reply: my turn ended ({reason}).", warning)))
-    if ended is not None:
-        return replace(ended, reason=reason, reply=reply)
-    return events.TurnEnded(turn="", reason=reason, reply=reply, steps=0, usage={})
 
 
 def note(event: Event) -> str:

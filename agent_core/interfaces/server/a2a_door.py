@@ -225,17 +225,17 @@ class TaskDialect:
     def _status(self, task: TaskView) -> Json:
         state = task.state.value
         name = f"TASK_STATE_{state.upper().replace('-', '_')}" if self._is_v1 else state
-        return {"state": name, **({"message": self._message(task)} if task.reason else {})}
-
-    def _message(self, task: TaskView) -> Json:
-        return {
+        if not task.reason:
+            return {"state": name}
+        message = {
             **self._kind("message"),
-            "messageId": f"{task.id}.{task.state.value}",
+            "messageId": f"{task.id}.{state}",
             "role": "ROLE_AGENT" if self._is_v1 else "agent",
             "taskId": task.id,
             "contextId": task.context,
             "parts": [self._part(task.reason)],
         }
+        return {"state": name, "message": message}
 
     def _part(self, text: str) -> Json:
         return {**self._kind("text"), "text": text}

@@ -327,15 +327,13 @@ class AgentHost:
         if self.is_running(name) and name in self._agents:
             await self._agents[name].interrupt()
             return True
-        return self._store.is_shared and await self._interrupt_elsewhere(name)
-
-    async def _interrupt_elsewhere(self, name: str) -> bool:
-        """Ask the process that runs an agent to end its turn; it notices at its next journal entry."""
+        if not self._store.is_shared:
+            return False
         last = await self._store.last_seq(name)
         entries = await self._store.history(name, since=max(0, last - _LAST_ENTRIES), with_removed=True)
         is_open = any(work.agent == name and work.is_running for work in await self._store.open_work())
         if is_open and entries:
-            await self._store.cancel(entries[-1].turn)
+            await self._store.cancel(entries[-1].turn)  # the process that runs it notices at its next journal entry
         return is_open and bool(entries)
 
     @contextmanager

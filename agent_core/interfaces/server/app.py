@@ -251,7 +251,6 @@ async def opened_doors(workspace: Workspace, options: ServeOptions, port: int) -
 
 def application(rooms: Rooms, login: LoginDoor, mcp_door: HttpDoor) -> Starlette:
     """Return the application with all routes, without the guard that must wrap it."""
-
     document = openapi(OPERATIONS)
 
     async def described(_: Request) -> Response:

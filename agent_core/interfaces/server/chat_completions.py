@@ -76,18 +76,13 @@ class ChatMessage(Open):
     tool_calls: Annotated[list[ToolCall], Field(max_length=MOST_TOOLS, fail_fast=True)] | None = None
     tool_call_id: Annotated[str | None, Field(max_length=200)] = None
 
-    @property
-    def text(self) -> str:
-        """The text of the message."""
-        return _joined(self.content or "")
-
     def read(self, agent: str = "") -> ClientMessage:
         """Return the message in our form, for a conversation with this agent.
 
         Raises:
             Unsupported: it is from an assistant with another name, or has a call without a function.
         """
-        text, name = self.text, self.name or ""
+        text, name = _joined(self.content or ""), self.name or ""
         if self.role == "assistant" and name not in ("", self.role, agent):
             fix = "Send what another one said as the words of a user of that name."
             raise Unsupported("messages", "has a `name` of an assistant that is not the agent's.", fix)

@@ -139,14 +139,11 @@ def forms(history: ClientHistory, texts: Iterable[str], calls: Sequence[Call]) -
 
 def digest(by: str, messages: Iterable[ClientMessage]) -> str:
     """Return the key of a sender's messages."""
-    text = json.dumps([[by], *(_known_by(message) for message in messages)])
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
-
-
-def _known_by(message: ClientMessage) -> list[str]:
-    if message.calls:
-        return [message.role, *(call.id for call in message.calls)]
-    return [message.role, message.answers, "".join(message.text.split())]
+    rows = [[by]]
+    for message in messages:
+        calls = [call.id for call in message.calls]
+        rows.append([message.role, *(calls or (message.answers, "".join(message.text.split())))])
+    return hashlib.sha256(json.dumps(rows).encode("utf-8", "replace")).hexdigest()
 
 
 def _merge_messages(messages: Iterable[ClientMessage]) -> list[ClientMessage]:

@@ -1,7 +1,7 @@
 """The API for the page's views and controls: steps, growth, costs, and agents that work together."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -226,21 +226,15 @@ def _note_answer(grown: dict[str, Growth], agent: str, entry: Entry, wanted: Ent
         row = grown[name] = Growth(name, agent)
         if wanted is not None:
             row.add("wanted", wanted, str(wanted.payload.get("text", "")))
-    for stage, text in _stages(row, called, entry):
-        row.add(stage, entry, text)
-
-
-def _stages(growth: Growth, called: str, entry: Entry) -> Iterator[tuple[Stage, str]]:
-    """Yield the stages that an answer of the gate represents."""
     verdict = entry.payload.get("detail") or {}
-    yield ("fixed" if growth.was_rejected and verdict.get("admitted") else "written"), called
-    if verdict.get("admitted"):
-        growth.was_rejected = False
-        yield "admitted", str(verdict.get("standing", ""))
+    is_admitted = bool(verdict.get("admitted"))
+    row.add("fixed" if row.was_rejected and is_admitted else "written", entry, called)
+    row.was_rejected = not is_admitted
+    if is_admitted:
+        row.add("admitted", entry, str(verdict.get("standing", "")))
     else:
-        growth.was_rejected = True
         problems = [problem for problem in verdict.get("problems") or [] if problem.get("severity") != "warns"]
-        yield "rejected", str(problems[0]["message"]) if problems else str(entry.payload.get("text", ""))
+        row.add("rejected", entry, str(problems[0]["message"] if problems else entry.payload.get("text", "")))
 
 
 def _name_in(arguments: str, entry: Entry) -> str:
