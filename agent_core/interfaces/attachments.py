@@ -6,7 +6,7 @@ machine.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agent_core.base.errors import UsageError
@@ -120,14 +120,10 @@ def _path(match: re.Match[str]) -> str:
     """Return the named file without surrounding punctuation, or "" if there is none."""
     if match[1]:
         return match[1] if _is_there(match[1]) else ""
-    return next((name for name in _shorter(match[2]) if _is_there(name)), "")
-
-
-def _shorter(name: str) -> Iterator[str]:
-    yield name
-    while name and name[-1] in _AFTER:
-        name = name[:-1]
-        yield name
+    name = match[2]
+    while name and not _is_there(name):
+        name = name[:-1] if name[-1] in _AFTER else ""
+    return name
 
 
 def _is_there(name: str) -> bool:

@@ -6,7 +6,7 @@ exit from a command other than its answer goes through `main`.
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from itertools import pairwise, zip_longest
 from pathlib import Path
@@ -107,9 +107,11 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in groups, in two columns if there is room, without importing any of them."""
-        columns = [
-            [row for title, commands in groups for row in (f"{title}:", *_command_rows(commands))] for groups in _GROUPS
-        ]
+        columns: list[list[str]] = []
+        for groups in _GROUPS:
+            columns.append([])
+            for title, commands in groups:
+                columns[-1] += [f"{title}:", *(f"  {name:9}  {says}" for name, says in commands.items())]
         half = (formatter.width + 2) // 2
         if max(len(row) for rows in columns for row in rows) >= half:
             columns = [[row for rows in columns for row in rows]]
@@ -161,10 +163,6 @@ def main(arguments: Sequence[str]) -> int:
         root = next(named, None) or current_workspace() or Path()
         return _report_failure(innermost(error), as_json=as_json, root=root)
     return answer if isinstance(answer, int) else 0
-
-
-def _command_rows(commands: Mapping[str, str]) -> list[str]:
-    return [f"  {name:9}  {says}" for name, says in commands.items()]
 
 
 def _report_misuse(error: click.ClickException, *, as_json: bool) -> int:

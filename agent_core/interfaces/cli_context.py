@@ -10,7 +10,6 @@ import logging
 import re
 import sys
 import tempfile
-from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -114,7 +113,11 @@ def workspace_command(
     @functools.wraps(command)
     def prepared(as_json: bool, root: Path | None, **options: Any) -> int | None:  # noqa: FBT001  (click passes it)
         current = click.get_current_context()
-        above = ChainMap({}, *map(_given_options, _groups(current)))
+        above: dict[str, Any] = {}  # Any: as in click
+        group = current.parent
+        while group is not None:  # an option that was not given does not hide one that was given further out
+            given = {name: value for name, value in group.params.items() if value is not None and value is not False}
+            above, group = given | above, group.parent
         if (has_debug and options.pop("debug")) or above.get("debug"):
             start_debugging()
         root, as_json = root or above.get("root"), as_json or bool(above.get("as_json"))
@@ -132,18 +135,6 @@ def workspace_command(
         return command(CliContext(root or Path(), as_json, server or "", token), **options)
 
     return prepared
-
-
-def _given_options(context: click.Context) -> dict[str, Any]:  # Any: as in click
-    """Return the options that were given to a group: those that were not do not hide the ones further out."""
-    return {name: value for name, value in context.params.items() if value is not None and value is not False}
-
-
-def _groups(context: click.Context) -> Iterator[click.Context]:
-    """Yield the contexts of the groups around a command, the nearest first."""
-    while context.parent is not None:
-        context = context.parent
-        yield context
 
 
 def print_json(result: object) -> None:

@@ -163,30 +163,25 @@ def forget_typed() -> None:
         machine.forget_typed(sys.stdin.fileno())
 
 
-def _tell_typed() -> bool:
-    """Discard unread terminal input, list it as not sent, and return whether there was any.
-
-    No other thread may read from the terminal meanwhile: it would see the end of input.
-    """
-    if not sys.stdin.isatty():
-        return False
-    pieces = [machine.read_typed(sys.stdin.fileno())]
-    while pieces[-1] and len(pieces) < _MOST_PIECES:  # more of a paste may follow
-        time.sleep(_QUIET_S)
-        pieces.append(machine.read_typed(sys.stdin.fileno()))
-    typed = b"".join(pieces).decode(errors="replace").replace("\r", "\n")
-    lines = typed.split("\n")
-    begun = [line()] if lines[-1] else []  # the terminal already shows half a line at the cursor
-    say([*begun, *(line(("dim", f"  not sent: {one_line(text, 80)}")) for text in lines if text.strip())])
-    return bool(typed)
-
-
 class TerminalAnswers:
     """The lines that a user types at a terminal with no other reader."""
 
     def set_aside(self) -> bool:
-        """Discard what was typed so far, list it as not sent, and return whether there was any."""
-        return _tell_typed()
+        """Discard what was typed so far, list it as not sent, and return whether there was any.
+
+        No other thread may read from the terminal meanwhile: it would see the end of input.
+        """
+        if not sys.stdin.isatty():
+            return False
+        pieces = [machine.read_typed(sys.stdin.fileno())]
+        while pieces[-1] and len(pieces) < _MOST_PIECES:  # more of a paste may follow
+            time.sleep(_QUIET_S)
+            pieces.append(machine.read_typed(sys.stdin.fileno()))
+        typed = b"".join(pieces).decode(errors="replace").replace("\r", "\n")
+        lines = typed.split("\n")
+        begun = [line()] if lines[-1] else []  # the terminal already shows half a line at the cursor
+        say([*begun, *(line(("dim", f"  not sent: {one_line(text, 80)}")) for text in lines if text.strip())])
+        return bool(typed)
 
     async def answer(self, mark: str) -> str | None:
         """Return the next line after showing the mark, or None at the end of input."""

@@ -225,8 +225,6 @@ def _local(options: RunOptions) -> RunOptions:
 
 # Preparation of a local model: fetch its weights, and prefill its prompt cache with the prefix that all requests share.
 
-_NOTE = "reading the fixed part of the prompt"
-
 
 def fetch(name: str, source: str | None = None) -> dict[str, Any]:
     """Download the weights, show the progress, and prefill the cache. Return what was downloaded.
@@ -264,8 +262,9 @@ async def _prepare(name: str, status: StatusLine) -> None:
         async with agent_core.Workspace.open(folder, settings=settings) as workspace:
             agent = await workspace.agent()
             status.count(0, 1, "loading the model")
-            tell = lambda done, total: status.count(done, total, _NOTE)  # noqa: E731 - passed on
-            await agent.model_session.prepare(agent.snapshot(), tell)
+            await agent.model_session.prepare(
+                agent.snapshot(), lambda done, total: status.count(done, total, "reading the fixed part of the prompt")
+            )
 
 
 # The question about an address that this user did not choose: only the workspace's file names it, or the server found

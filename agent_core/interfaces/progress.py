@@ -111,7 +111,7 @@ class Download(StatusLine):
         super().__init__()
         self._clock = clock
         self._rate = Rate(clock)
-        self._told: tuple[float, float] | None = None
+        self._told_at, self._told_share = float("-inf"), 0.0
 
     def hear(self, done: int, total: int | None, note: str) -> None:
         """Update the number of bytes downloaded so far. A note is printed as a permanent line."""
@@ -122,15 +122,9 @@ class Download(StatusLine):
             say([line(("dim", note))])
         if self.shown:
             self.show(f"{meter(share, 1, CELLS)} {progress_text(done, total, rate)}")
-        elif self._is_time(share):
-            self._told = (self._clock(), share)
+        elif int(share * _LINES) > int(self._told_share * _LINES) or self._clock() - self._told_at >= _EVERY_S:
+            self._told_at, self._told_share = self._clock(), share
             say([line(progress_text(done, total, rate))])
-
-    def _is_time(self, share: float) -> bool:
-        if self._told is None:
-            return True
-        when, before = self._told
-        return int(share * _LINES) > int(before * _LINES) or self._clock() - when >= _EVERY_S
 
 
 def progress_text(done: int, total: int | None, rate: float | None) -> str:
@@ -157,13 +151,13 @@ _EVERY_ITEM_S = 20.0
 
 
 class ProgressBar(StatusLine):
-    """A counter toward a total that may be unknown; leaving the block removes the bar."""
+    """A counter of judged functions toward a total that may be unknown; leaving the block removes the bar."""
 
-    def __init__(self, total: int | None, label: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, total: int | None) -> None:
         super().__init__()
         self.done = self.refused = 0
-        self._total, self._what, self._clock = total, label, clock
-        self._began = self._told = clock()
+        self._total = total
+        self._began = self._told = time.monotonic()
 
     def __enter__(self) -> Self:
         self.draw()
@@ -186,7 +180,7 @@ class ProgressBar(StatusLine):
 
     def draw(self) -> None:
         """Draw the progress."""
-        now = self._clock()
+        now = time.monotonic()
         if self.shown:
             self.show(f"{meter(self.done, self._total, CELLS)} {self.text(now)}" if self._total else self.text(now))
         elif now - self._told >= _EVERY_ITEM_S:
@@ -196,7 +190,7 @@ class ProgressBar(StatusLine):
     def text(self, now: float) -> str:
         """Return `210 of 565 judged, 4 refused, 12.3 s left`."""
         of = f" of {self._total}" if self._total else ""
-        parts = [f"{self.done}{of} {self._what}", f"{self.refused} refused"]
+        parts = [f"{self.done}{of} judged", f"{self.refused} refused"]
         if self._total and self.done >= 5:
             seconds_left = (now - self._began) / self.done * (self._total - self.done)
             parts.append(f"{duration(max(seconds_left, 1))} left")

@@ -52,7 +52,6 @@ def agents() -> None:
 @verb(agents, opens=Opens.NOTHING, scopes=("read", "chat"))
 async def list_(door: Door) -> Result:
     """List the agents. Shows how much each has said and remembers."""
-
     async with door.state() as state:
         data = await agent_view.agents_listing(state)
     hint = "" if data["agents"] else "Nobody has talked to an agent here yet. Next: knapper run"
@@ -62,7 +61,6 @@ async def list_(door: Door) -> Result:
 @verb(agents, opens=Opens.NOTHING, scopes=("read",))
 async def show(door: Door, name: AgentName) -> Result:
     """Show one agent. Includes its settings, blocks, sections and sources, with counts of each."""
-
     async with door.state() as state:
         data = await agent_view.agent_facts(state, name)
     return Result(data, agent_view.facts_lines(data))
@@ -127,7 +125,6 @@ async def import_(door: Door, file: str, **options: Any) -> Result:  # Any: the 
 @click.option("--until-idle", is_flag=True, help="End when nothing is due and no turn runs.")
 async def run(door: Door, *, until_idle: bool) -> Result:
     """Run agents without a prompt: what others sent them, until Ctrl-C. Shows one line for each turn."""
-
     counts = {"turns": 0}
 
     def hear(event: "Event") -> None:
@@ -246,7 +243,6 @@ async def tree(door: Door) -> Result:
 @click.option("--seconds", type=SECONDS, metavar="S", default=None, help="End after so long; by default, with Ctrl-C.")
 async def watch(door: Door, seconds: float | None) -> Result:
     """Show the tree again whenever it changes."""
-
     shown: list[Line] = []
     async with _open_supervision(door) as (supervision, *_):
         with suppress(TimeoutError):
@@ -347,7 +343,6 @@ def helpers() -> None:
 @verb(helpers, "list", opens=Opens.READABLE, scopes=("read",))
 async def list_helpers(door: Door) -> Result:
     """List the helpers, and the files that were rejected."""
-
     data, problems = await agent_view.helpers_document(door.workspace), door.workspace.helpers.problems
     is_empty = not data["helpers"] and not problems
     hint = "There is no helper yet. Next: knapper helpers create NAME --file FILE" if is_empty else ""
@@ -357,7 +352,6 @@ async def list_helpers(door: Door) -> Result:
 @verb(helpers, "show", opens=Opens.READABLE, scopes=("read",))
 async def show_helper(door: Door, name: str) -> Result:
     """Show a helper: its schema, functions, budget, file, and its last runs."""
-
     data = await agent_view.helper_document(door.workspace, name)
     return Result(data, [*agent_view.helper_facts_lines(data), *agent_view.source_lines(data["text"])])
 
@@ -411,7 +405,6 @@ async def delete_helper(door: Door, name: str, *, reason: Reason) -> Result:
 @verb(helpers, opens=Opens.READABLE, scopes=("read",))
 async def history(door: Door, name: str) -> Result:
     """Show the versions of a helper: when, by whom and why, those of a deleted one too."""
-
     await door.workspace.helpers.refresh(is_told=False)
     versions = await door.workspace.helpers.history(name)
     return Result({"name": name, "versions": versions}, agent_view.history_lines(versions))
@@ -427,7 +420,6 @@ async def rollback(door: Door, name: str, version: str = "", *, reason: Reason) 
 @verb(helpers, scopes=("read",))
 async def propose(door: Door) -> Result:
     """Draft a helper for each set of functions that recorded turns used together, with the figures why."""
-
     data = await door.workspace.helper_proposals()
     least = "in three turns, and in half of the turns of the less used one"
     hint = "" if data else f"No functions were used together often enough: {least}."
@@ -435,7 +427,6 @@ async def propose(door: Door) -> Result:
 
 
 def _verdict_result(verdict: "HelperVerdict", done: str, hint: str = "") -> Result:
-
     return Result(
         verdict, agent_view.verdict_lines(verdict, done), hint if verdict.admitted else "", 0 if verdict.admitted else 1
     )

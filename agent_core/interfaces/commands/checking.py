@@ -8,7 +8,6 @@ import json
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -81,7 +80,7 @@ def check(context: CliContext, **options: Any) -> int:  # Any: the options above
     selection = CheckRequest(options["paths"], policy, *named, context.root, is_read=options["reader"])
     log = SarifLog(Path()) if options["sarif"] else None
     shown = options["quiet"], options["diffs"], options["details"]
-    with _Told(context, log, ProgressBar(count(selection), "judged"), *shown) as printer:
+    with _Told(context, log, ProgressBar(count(selection)), *shown) as printer:
         with_any_workspace(context, lambda workspace: workspace.functions.batch.check(selection, printer.take))
         printer.is_whole = True
     if not printer.counts["judged"]:
@@ -89,7 +88,7 @@ def check(context: CliContext, **options: Any) -> int:  # Any: the options above
     elif policy == "import":
         whole = f"knapper functions import {shlex.quote(str(options['paths'][0]))} --dry-run"
         context.hint(f"Each file is judged by itself. With what functions need of other files: {whole}")
-    return 1 if printer.refused else 0
+    return 1 if printer.counts["refused"] else 0
 
 
 @dataclass(slots=True)
@@ -105,11 +104,6 @@ class _Told:
     is_whole: bool = False
     counts: Counter[str] = field(default_factory=Counter)
     legend: Legend = field(default_factory=Legend)
-
-    @property
-    def refused(self) -> int:
-        """The number of rejected functions."""
-        return self.counts["refused"]
 
     def __enter__(self) -> "_Told":
         self.progress.__enter__()
@@ -188,7 +182,7 @@ def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the
     from .functions import agrees
 
     request = ImportRequest(path, options["policy"], options["prefix"], options["dry_run"], is_read=options["reader"])
-    with ProgressBar(None, "judged") as progress:
+    with ProgressBar(None) as progress:
 
         def tell(function: "ImportedFunction") -> None:
             progress.clear()
@@ -301,7 +295,16 @@ class SarifLog:
 
     def add(self, judgment: "Judgment") -> None:
         """Add the results of one verdict."""
-        self._found += self._results(judgment)
+        for problem in judgment.problems:
+            advice = f" — {problem.fix}" if problem.fix else ""
+            message, level = f"{problem.message}{advice}", _LEVELS[problem.severity]
+            place = problem.where.line or 1, problem.where.column
+            self._found.append(self._result(judgment, problem.code, level, message, place))
+        for number, fix in enumerate(judgment.fixes):
+            result = self._result(judgment, f"fix/{fix.code}", "note", f"The gate {fix.message}.", (1, 0))
+            if number == 0 and (replacement := self._fix(judgment)):
+                result["fixes"] = [replacement]
+            self._found.append(result)
 
     def text(self, *, whole: bool = True) -> str:
         """Return the log, which says whether everything requested was judged."""
@@ -316,18 +319,6 @@ class SarifLog:
             "invocations": [{"executionSuccessful": whole}],
         }
         return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
-
-    def _results(self, judgment: "Judgment") -> Iterator[Document]:
-        for problem in judgment.problems:
-            level = _LEVELS[problem.severity]
-            advice = f" — {problem.fix}" if problem.fix else ""
-            place = problem.where.line or 1, problem.where.column
-            yield self._result(judgment, problem.code, level, f"{problem.message}{advice}", place)
-        for number, fix in enumerate(judgment.fixes):
-            result = self._result(judgment, f"fix/{fix.code}", "note", f"The gate {fix.message}.", (1, 0))
-            if number == 0 and (replacement := self._fix(judgment)):
-                result["fixes"] = [replacement]
-            yield result
 
     def _result(self, judgment: "Judgment", code: str, level: str, message: str, place: tuple[int, int]) -> Document:
         file, row = _file_of(judgment.path)

@@ -145,7 +145,6 @@ def _take(context: CliContext, root: Path, values: dict[str, Any], *, yes: bool)
 
 
 def _check(values: dict[str, Any]) -> dict[str, Any]:
-
     checks: dict[str, Callable[[str], str]] = {
         "model.base_url": model_check.check_new_address,
         "model.name": model_check.check_new_name,
@@ -155,7 +154,6 @@ def _check(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ask_settings(root: Path, values: dict[str, Any]) -> dict[str, Any]:
-
     settings, _ = model_check.in_force(root, values)
     say([line(("strong", "In force now")), *_in_force({key: _value(settings, key) for key in ASKED})])
     say([line(), line(("dim", "Enter keeps the current value. Nothing is written until it has been tried."))])
@@ -182,7 +180,6 @@ def _no_model(root: Path, settings: Any) -> list[Line]:  # Any: Settings, which 
 
 def _answer(root: Path, key: str, question: str, now: Any) -> dict[str, Any]:
     """Ask for one setting until the value is valid, and return it. Enter alone returns no value."""
-
     while typed := ask(f"{question} [{_current(key, now)[0]}]:"):
         try:
             settings, _ = model_check.in_force(root, _check({key: typed}))

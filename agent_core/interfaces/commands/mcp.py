@@ -4,7 +4,7 @@ import asyncio
 import difflib
 import json
 import shlex
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,7 +161,10 @@ async def doctor(door: Door, name: str) -> Result:
         approved = library.book.tools(name, entry)
     now = {tool.name: tool.to_json() for tool in listing.tools.values()}
     changed = sorted(tool for tool in approved.keys() | now.keys() if approved.get(tool) != now.get(tool))
-    problems = [*listing.problems, *(f"{fence(tool, 80)} {_change(tool, approved, now)}" for tool in changed)]
+    problems = [*listing.problems]
+    for tool in changed:
+        how = "differs from what you approved" if tool in approved else "is not approved"
+        problems.append(f"{fence(tool, 80)} {how if tool in now else 'is gone'}")
     data = {"name": name, "tools": len(now), "approved": len(approved), "problems": problems, "ok": not problems}
     lines = [line(f"{name}: {counted(len(now), 'tool')}, {len(approved)} approved")]
     lines += [line(("bad", "! "), problem) for problem in problems]
@@ -249,9 +252,3 @@ def _entry_to_approve(name: str, entry: "ServerEntry", digest: str, given: str) 
         lines.insert(1, line(("bad", "  The digest does not match the current entry.")))
     data = {"name": name, "entry": entry.text, "digest": digest, "started": False}
     return Result(data, lines, code=1 if given else 0)
-
-
-def _change(tool: str, approved: Mapping[str, object], now: Mapping[str, object]) -> str:
-    if tool not in now:
-        return "is gone"
-    return "differs from what you approved" if tool in approved else "is not approved"

@@ -21,7 +21,6 @@ from .verb import Door, Opens, Result, verb
 if TYPE_CHECKING:
     from ..server.app import Doors
 
-_MODEL = {"name": "model", "base_url": "base_url"}
 _SCOPES = ("chat", "read", "edit", "approve", "admin")
 
 
@@ -51,10 +50,20 @@ def serve(context: CliContext, **options: object) -> int:
     from ..server.app import ServeOptions, must_be_safe
     from ..server.app import serve as served
 
-    flags = {f"model.{name}": value for name, option in _MODEL.items() if (value := options.pop(option)) is not None}
+    named = {"model.name": options.pop("model"), "model.base_url": options.pop("base_url")}
+    flags = {name: value for name, value in named.items() if value is not None}
     asked = ServeOptions(**options)  # type: ignore[arg-type]  # the options above
     if bool(asked.certificate) != bool(asked.key):
         raise UsageError("--tls-cert and --tls-key belong together.", fix="Give both.")
+
+    def tell(doors: "Doors") -> None:
+        if context.as_json:
+            print_json({"url": doors.url, "login": doors.login, "workspace": str(context.root.resolve())})
+            return
+        print(f"Serving {context.root.resolve()} at {doors.url}", flush=True)  # noqa: T201  (the command's result)
+        context.tell(
+            f"Log in once, within ten minutes: {doors.login}", "For another browser: knapper login. Ctrl-C stops it."
+        )
 
     async def run() -> None:
         async with Workspace.open(Workspace.find(context.root), flags=flags) as workspace:
@@ -66,7 +75,7 @@ def serve(context: CliContext, **options: object) -> int:
                 write(changed_lines(FunctionsChanged(turn="", rejected=rejected)), sys.stderr)
             if trouble := await workspace.model_trouble():
                 context.tell(trouble)
-            await served(workspace, asked, lambda doors: _tell(context, doors), stopping())
+            await served(workspace, asked, tell, stopping())
 
     asyncio.run(run())
     return 0
@@ -84,16 +93,6 @@ def stopping() -> asyncio.Event:
     for name in (signal.SIGINT, signal.SIGTERM):
         machine.on_signal(name, stop)
     return is_stopping
-
-
-def _tell(context: CliContext, doors: "Doors") -> None:
-    if context.as_json:
-        print_json({"url": doors.url, "login": doors.login, "workspace": str(context.root.resolve())})
-        return
-    print(f"Serving {context.root.resolve()} at {doors.url}", flush=True)  # noqa: T201  (the command's result)
-    context.tell(
-        f"Log in once, within ten minutes: {doors.login}", "For another browser: knapper login. Ctrl-C stops it."
-    )
 
 
 @click.command()
@@ -154,7 +153,8 @@ async def list_(door: Door) -> Result:
     """List the tokens: what each may do, with which agents, and until when."""
     async with door.state() as state:
         rows = await state.store.tokens()
-    data = {"tokens": [{name: getattr(row, name) for name in _FIELDS} for row in rows]}
+    shown = ("name", "scopes", "agents", "expires", "added_at")
+    data = {"tokens": [{name: getattr(row, name) for name in shown} for row in rows]}
     lines = [
         line(("name", row.name), f"  {', '.join(row.scopes)}  ", ("dim", ", ".join(row.agents) or "all agents"))
         + line(("dim", f"  until {datetime.fromtimestamp(row.expires):%Y-%m-%d %H:%M}" if row.expires else ""))
@@ -171,6 +171,3 @@ async def revoke(door: Door, name: str) -> Result:
     async with door.state() as state:
         await TokenBook(state.store, time.time).revoke(name)
     return Result({"revoked": name}, [line(("ok", "✓ "), "revoked ", ("name", name))])
-
-
-_FIELDS = ("name", "scopes", "agents", "expires", "added_at")

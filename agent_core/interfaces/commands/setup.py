@@ -229,18 +229,17 @@ def copy(context: CliContext, source: str, target: str, resume: bool) -> None:  
     """Copy a whole state, and compare the two row by row. No other program may write meanwhile."""
     if source == target:
         raise UsageError("A state cannot be copied to itself.", fix="Name another place after --to.")
-    counts = asyncio.run(_copy(source, target, resume=resume))
+    from agent_core.storage import copy_store, open_store
+
+    async def run() -> dict[str, int]:
+        clock = Clock()
+        async with open_store(source, clock=clock, must_exist=True) as first, open_store(target, clock=clock) as second:
+            return await copy_store(first, second, resume=resume)
+
+    counts = asyncio.run(run())
     context.result({"copied": counts}, [line(("ok", "✓ "), f"{sum(counts.values()):,} rows, compared by their hashes")])
     if target.startswith("postgres"):
         context.hint("To use it in a workspace: export KNAPPER_STORAGE_URL=… with this address")
-
-
-async def _copy(source: str, target: str, *, resume: bool) -> dict[str, int]:
-    from agent_core.storage import copy_store, open_store
-
-    clock = Clock()
-    async with open_store(source, clock=clock, must_exist=True) as first, open_store(target, clock=clock) as second:
-        return await copy_store(first, second, resume=resume)
 
 
 @storage.command()
