@@ -23,7 +23,7 @@ from .render.call_log import CallLog
 from .server.command_operations import NEEDS_TEXT, NEEDS_YES
 from .server.failures import ApiRefusal
 from .shell_door import decide, is_attended, print_result
-from .slash_catalog import BY_NAME, GROUPS, check_message, check_source, group, nearest
+from .slash_catalog import BY_NAME, GROUPS, check_message, check_source, group, suggestion
 from .slash_shell import OF_SHELL, shell_words
 from .styled_lines import explained, line, screen_columns, write
 from .ui import JsonLines, Listener, PlainText, Voice
@@ -197,9 +197,7 @@ class RemoteTalk:
         if command is None:
             known = name in BY_NAME
             message = f"/{name} does not work over a server." if known else f"There is no command /{name}."
-            meant = nearest(name)
-            fix = "" if known else f"Did you mean /{meant}?" if meant else "Type /help for the list."
-            raise UsageError(message, fix=fix)
+            raise UsageError(message, fix="" if known else suggestion(name))
         shown = await carried_out(self._client, command, self._voice, self._agent)
         self.failed |= shown.code != 0
         hint = [line(("dim", shown.hint))] if shown.hint else []

@@ -40,7 +40,7 @@ from .menu import address_lines
 from .render.agent_view import report_lines, waiting_lines
 from .render.call_log import laid_open
 from .render.verdicts import value_lines
-from .slash_catalog import BY_NAME, CALL, GROUPS, NEAR, SHELL, TO_MODEL, check_source, group, nearest, needed
+from .slash_catalog import BY_NAME, CALL, GROUPS, NEAR, SHELL, TO_MODEL, check_source, group, needed, suggestion
 from .slash_shell import PromptDoor, run_shell, show
 from .spending import Spending, describe_price, ever_line, spending_lines, spent_since_ever
 from .state import opened_state
@@ -83,9 +83,8 @@ def long_form(conversation: Conversation, text: str) -> str:
     if near := NEAR.fullmatch(text):
         return _looked_up(conversation, near[1], near[2].strip())
     if wide := _WIDE.match(text):
-        meant = nearest(wide[1].lower())
-        fix = f"Did you mean /{meant}?" if meant else "Type /help for the list."
-        raise UsageError(f"A command begins with /, not with {text[0]}.", fix=f"{fix} {TO_MODEL}")
+        fix = f"{suggestion(wide[1].lower())} {TO_MODEL}"
+        raise UsageError(f"A command begins with /, not with {text[0]}.", fix=fix)
     if text.rstrip() in _POST_MORTEM:
         raise UsageError(f"{text.strip()} is a command of IPython.", fix=f"Type /debug last. {TO_MODEL}")
     if text.rstrip() == _LEAVES_A_PAGER:
@@ -499,9 +498,7 @@ async def command(conversation: Conversation, text: str) -> None:
 
 
 def _no_command(name: str) -> UsageError:
-    suggestion = nearest(name)
-    fix = f"Did you mean /{suggestion}?" if suggestion else "Type /help for the list."
-    return UsageError(f"There is no command /{one_line(name, 60)}.", fix=fix)
+    return UsageError(f"There is no command /{one_line(name, 60)}.", fix=suggestion(name))
 
 
 def is_command(text: str) -> bool:

@@ -208,6 +208,12 @@ def nearest(name: str) -> str:
     return matches[0] if matches else ""
 
 
+def suggestion(name: str) -> str:
+    """Return what to do about a command that does not exist: the one that was probably meant, or how to list them."""
+    meant = nearest(name)
+    return f"Did you mean /{meant}?" if meant else "Type /help for the list."
+
+
 # The short forms of commands: `=NAME(…)`, `?NAME` and `!COMMAND`.
 CALL = re.compile(r"=\s*(?:[A-Za-z_]\w*\s*=\s*)?[A-Za-z_]\w*\s*\(")
 NEAR = re.compile(r"(=|\?\??)(?:\s*$|(?=[A-Za-z_]))(.*)", re.DOTALL)

@@ -103,9 +103,9 @@ def columns(
     return [tuple(("dim", text) for _, text in lines[0]), *lines[1:]] if heads and rows else lines
 
 
-def explained(rows: Sequence[tuple[str, str]], screen: int, most: int = 30) -> list[Line]:
+def explained(rows: Sequence[tuple[str, str]], screen: int) -> list[Line]:
     """Return terms with their meanings next to them, wrapped to the screen, or below terms that are too long."""
-    room = min(most, screen // 3)
+    room = min(30, screen // 3)
     start = max((width(term) for term, _ in rows if width(term) <= room), default=room) + 2
     lines: list[Line] = []
     for term, says in rows:
@@ -333,8 +333,14 @@ def rank(typed: str, text: str) -> tuple[int, int] | None:
         return _WORD_STARTS, at
     if at > 0 and len(letters) >= _LEAST_INSIDE:
         return _CONTAINS, at
-    spread = _spread(letters, target)
-    return None if spread is None else (_LETTERS, spread)
+    first = at = -1
+    for letter in letters:  # they come in order, and the first begins a word
+        at = target.find(letter, at + 1)
+        if at < 0:
+            return None
+        first = at if first < 0 else first
+    begins_word = first == 0 or not target[first - 1].isalnum()
+    return (_LETTERS, at - first) if begins_word else None
 
 
 def fitting(typed: str, things: Iterable[T], text: Callable[[T], str]) -> list[T]:
@@ -342,15 +348,3 @@ def fitting(typed: str, things: Iterable[T], text: Callable[[T], str]) -> list[T
     ranked = [(rank(typed, text(thing)), thing) for thing in things]
     matches = [(score, thing) for score, thing in ranked if score is not None]
     return [thing for _, thing in sorted(matches, key=lambda match: match[0])]
-
-
-def _spread(letters: str, target: str) -> int | None:
-    """Return how many letters the match spans, if the letters come in order and the first begins a word."""
-    first = at = -1
-    for letter in letters:
-        at = target.find(letter, at + 1)
-        if at < 0:
-            return None
-        first = at if first < 0 else first
-    begins_word = first == 0 or not target[first - 1].isalnum()
-    return at - first if begins_word else None

@@ -101,11 +101,15 @@ def listing_lines(data: Json, current: str = "") -> list[Line]:
 def facts_lines(data: Json) -> list[Line]:
     """Return the details of one agent as lines."""
     settings = ", ".join(f"{key} {value}" for key, value in (data["settings"] or {}).items())
+    blocks = []
+    for block in data["blocks"]:
+        marks = "".join(f", {mark.replace('_', '-')}" for mark in ("shared", "read_only") if block[mark])
+        blocks.append(["block", f"{block['label']} ({block['characters']}/{block['limit']}{marks})"])
     rows = [
         ["agent", data["name"]],
         ["settings", settings or "as the workspace says"],
         ["conversation", f"{_turns(data)}, {counted(data['messages'], 'message')}, {day(data['last_at'])}"],
-        *(["block", _block_text(block)] for block in data["blocks"]),
+        *blocks,
         *(["section", f"{section['name']} ({section['characters']} characters)"] for section in data["sections"]),
         ["archival", counted(data["passages"], "passage")],
         *(["source", f"{source['name']} ({counted(source['passages'], 'passage')})"] for source in data["sources"]),
@@ -113,11 +117,6 @@ def facts_lines(data: Json) -> list[Line]:
         *([["inbox", counted(data["waiting"], "event")]] if data["waiting"] else []),
     ]
     return [*columns(rows, ("dim", "")), *waiting_lines(data["inbox"], data["waiting"])]
-
-
-def _block_text(block: Json) -> str:
-    marks = [name for name, is_so in (("shared", block["shared"]), ("read-only", block["read_only"])) if is_so]
-    return f"{block['label']} ({block['characters']}/{block['limit']}{''.join(f', {mark}' for mark in marks)})"
 
 
 def waiting_lines(inbox: Sequence[Json], count: int) -> list[Line]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agent_core.base.events import Quarantined
     from agent_core.functions.gate.verdict import Survivor
     from agent_core.functions.search import SearchReport
-    from agent_core.functions.service.call_records import FailureKind, FunctionStatistics, VersionStatistics
+    from agent_core.functions.service.call_records import FunctionStatistics, VersionStatistics
     from agent_core.functions.service.effects import FunctionEffect
     from agent_core.functions.service.function_facts import Coverage, FunctionDetails, FunctionListing, FunctionSummary
     from agent_core.functions.service.history import BlamedLine, FunctionHistory, HistoryEntry, Version, VersionDiff
@@ -131,22 +131,18 @@ def _effect_lines(effect: "FunctionEffect") -> list[Line]:
 
 def brief_lines(details: "FunctionDetails") -> list[Line]:
     """Return a function's signature from the source, its docstring and its standing."""
-    function, (head, words) = details.function, _head_and_words(details.source)
+    function, node = details.function, syntax.parse(details.source).body[0]
+    head = words = ""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        keyword = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
+        gives = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+        head = f"{keyword} {node.name}({ast.unparse(node.args)}){gives}"
+        words = ast.get_docstring(node) or ""
     place: Span = ("dim", f" · {function.path}:{function.line}")
     lines = [line(("name", function.name), f" · {details.standing}", place)]
     if details.quarantine:
         lines += quarantine_lines(details.quarantine)
     return [*lines, *(line(("strong", row)) for row in bare_lines(head)), *indented(map(line, bare_lines(words)))]
-
-
-def _head_and_words(source: str) -> tuple[str, str]:
-    """Return a function's signature on one line, and its docstring."""
-    node = syntax.parse(source).body[0]
-    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return "", ""
-    word = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
-    gives = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    return f"{word} {node.name}({ast.unparse(node.args)}){gives}", ast.get_docstring(node) or ""
 
 
 def _coverage_lines(coverage: "Coverage") -> list[Line]:
@@ -215,7 +211,10 @@ def statistics_lines(statistics: "FunctionStatistics") -> list[Line]:
     text += f", {totals.memory / 2**20:.0f} MiB at most" if totals.memory else ""
     lines = [line(f"{calls}: {totals.returned} returned, {totals.failed} failed, {last}"), line(("dim", text))]
     if kinds := statistics.kinds:
-        shown = [f"{_kind(kind)} {kind.calls} ×" for kind in kinds[:_KINDS]]
+        shown = []
+        for kind in kinds[:_KINDS]:
+            documented = " (documented)" if kind.outcome == "documented" else ""
+            shown.append(f"{kind.error or kind.outcome.replace('_', ' ')}{documented} {kind.calls} ×")
         shown += ["…"] if len(kinds) > _KINDS else []
         lines.append(line(("dim", "ended otherwise: "), ", ".join(shown)))
     if turns := statistics.turns:
@@ -259,11 +258,6 @@ def moment(at: float | None) -> str:
     return shown_time(at) if at is not None else "never"
 
 
-def _kind(kind: "FailureKind") -> str:
-    named = kind.error or kind.outcome.replace("_", " ")
-    return f"{named} (documented)" if kind.outcome == "documented" else named
-
-
 def _version_lines(versions: Sequence["VersionStatistics"]) -> list[Line]:
     if len(versions) < 2:
         return []
@@ -286,26 +280,25 @@ def _version_lines(versions: Sequence["VersionStatistics"]) -> list[Line]:
 def history_lines(entries: Iterable["HistoryEntry"]) -> list[Line]:
     """Return the versions, newest first: number, hash, time, author, size of the change, standing, and reason."""
     newest_first = [*entries][::-1]
-    shown = columns([_row(entry) for entry in newest_first], ("name", "", "dim", "", "", "", ""))
+    rows = [
+        [
+            f"{entry.version.number}{' *' if entry.is_current else ''}",
+            entry.version.short or entry.version.change_kind,
+            entry.version.when,
+            _who(entry.version),
+            f"+{entry.version.added} -{entry.version.removed}",
+            entry.standing,
+            entry.version.row.reason,
+        ]
+        for entry in newest_first
+    ]
+    shown = columns(rows, ("name", "", "dim", "", "", "", ""))
     lines: list[Line] = []
     for head, entry in zip(shown, newest_first, strict=True):
         notes = [f"{call}: its result was confirmed, not predicted" for call in entry.confirmed]
         weak = [line("     ", ("warn", "~ "), ("dim", one_line(text, 400))) for text in (*notes, *entry.dropped)]
         lines += [head, *weak]
     return lines
-
-
-def _row(entry: "HistoryEntry") -> list[str]:
-    version = entry.version
-    return [
-        f"{version.number}{' *' if entry.is_current else ''}",
-        version.short or version.change_kind,
-        version.when,
-        _who(version),
-        f"+{version.added} -{version.removed}",
-        entry.standing,
-        version.row.reason,
-    ]
 
 
 def diff_lines(version_diff: "VersionDiff") -> list[Line]:
@@ -331,7 +324,7 @@ def pending_lines(candidates: Mapping[str, "PendingCandidate"]) -> list[Line]:
     lines: list[Line] = []
     for name, candidate in candidates.items():
         lines.append(line(("bad", "✗ "), ("name", name), f" would be added to {candidate.module}; it is rejected"))
-        lines += [(("", "  "), *spans) for spans in problem_lines(candidate.verdict.refusals)]
+        lines += indented(problem_lines(candidate.verdict.refusals))
         lines += [(("", "    "), *spans) for spans in coloured(bare_lines(candidate.conflict or ""))]
     return lines
 

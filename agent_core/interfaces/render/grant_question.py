@@ -4,7 +4,7 @@ Text written by a model is escaped and behind a bar, so that it cannot look like
 cut: long lines are wrapped with a mark on each continuation row, and text that does not fit the screen is paged.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -17,7 +17,7 @@ from sandbox.wire.lines import bare_lines, first_lines
 
 from ..dialog import MOST_COUNTED, NO, REASON, YES, AnswerKey, Dialog, DialogReply, cut_to
 from ..styled_lines import Line, Role, Span, certain, folded, indented, line
-from .verdicts import problem_lines
+from .verdicts import SIGNS, problem_lines
 
 if TYPE_CHECKING:
     from agent_core.base.events import GrantAnswered
@@ -51,7 +51,6 @@ _LONGEST_WHY, _LONGEST_DENIED, _MOST_DENIED = 300, 480, 12
 MOST_ROWS = 6
 """The rows of a question above its keys, if everything that a yes gives fits into them; `d` shows the rest."""
 _BAR, _GOES_ON = line(("dim", "  │ ")), line(("dim", "  ↪ "))
-_DIFF_ROLES: dict[str, Role] = {"+": "ok", "-": "bad", "@": "dim"}
 
 
 class GrantDialog(Dialog):
@@ -157,7 +156,7 @@ def _fact_rows(question: Question, columns: int) -> tuple[Iterator[Line], Iterat
 def _code_rows(question: Question, columns: int) -> Iterator[Line]:
     is_new = _is_new(question)
     rows = bare_lines(question.diff)[_HEAD if is_new else 0 :]
-    differing = (line((_DIFF_ROLES.get(text[:1], ""), visible(text).expandtabs(4).rstrip())) for text in rows if text)
+    differing = (line((SIGNS.get(text[:1], ""), visible(text).expandtabs(4).rstrip())) for text in rows if text)
     yield from _quote("The full source:" if is_new else "What is different:", differing, columns)
 
 
@@ -208,22 +207,16 @@ def fitting_rows(question: Question, columns: int, rows: int) -> tuple[list[Line
 def denied_lines(denied: Iterable["GrantAnswered"]) -> list[Line]:
     """Return each request that was denied without asking the user, with the command that grants it."""
     denials = {(event.function, event.says): event for event in denied if event.answer == "no" and event.by in _BECAUSE}
-    shown = [row for event in list(denials.values())[:_MOST_DENIED] for row in _denial_lines(event)]
+    shown: list[Line] = []
+    for event in list(denials.values())[:_MOST_DENIED]:
+        name, request = one_line(event.function, 80), one_line("; ".join(event.says) or "join", _LONGEST_DENIED)
+        shown.append(line(("warn", "! "), "denied because ", _BECAUSE[event.by], ": ", ("name", name), " to ", request))
+        if event.by in ("never", "unavailable") and event.word:
+            shown += indented([line(one_line(event.word, 1_000))])
+        if event.command:
+            shown += indented([line("to grant it: ", ("strong", one_line(event.command, 1_000)))])
     more = len(denials) - _MOST_DENIED
     return [*shown, *([line(("dim", f"… and {more} more"))] if more > 0 else [])]
-
-
-def _denial_lines(answered: "GrantAnswered") -> Sequence[Line]:
-    request = "; ".join(answered.says) or "join"
-    name, why = one_line(answered.function, 80), _BECAUSE[answered.by]
-    head = line(
-        ("warn", "! "), "denied because ", why, ": ", ("name", name), " to ", one_line(request, _LONGEST_DENIED)
-    )
-    why_not = (
-        [line(one_line(answered.word, 1_000))] if answered.by in ("never", "unavailable") and answered.word else []
-    )
-    how = [line("to grant it: ", ("strong", one_line(answered.command, 1_000)))] if answered.command else []
-    return [head, *indented([*why_not, *how])]
 
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service

@@ -1,7 +1,7 @@
 """An agent's memory as JSON and as lines: blocks, sections, their history, and search results."""
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -211,7 +211,11 @@ def best_hits(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ())
         {"about": f"the block {one_line(label, 60)}", "text": excerpt(text, terms, _HIT)}
         for label, text in rows[:_COUNT]
     ]
-    hits = [_hit(item, terms) for item in _merge_pages(searches)[: _NEAREST if is_far else None]]
+    hits = []
+    for item in _merge_pages(searches)[: _NEAREST if is_far else None]:
+        number = "" if item.id else f"message {place_of(item.seq)}"
+        about = " · ".join(filter(None, (day(item.at), one_line(item.who, 60), number)))
+        hits.append({"about": about, "text": excerpt(item.text, terms, _HIT)})
     return {"blocks": held, "says": " ".join(none), "hits": hits, "is_far": is_far}
 
 
@@ -281,12 +285,6 @@ def forget_lines(report: ForgetReport, *, is_done: bool = False) -> list[Line]:
         *([line(("warn", "Stays, though its words are similar (to change it: memory edit LABEL):"))] if near else []),
         *near,
     ]
-
-
-def _hit(item: FoundItem, terms: Collection[str]) -> Json:
-    number = "" if item.id else f"message {place_of(item.seq)}"
-    about = " · ".join(filter(None, (day(item.at), one_line(item.who, 60), number)))
-    return {"about": about, "text": excerpt(item.text, terms, _HIT)}
 
 
 def _fields(row: object, *names: str) -> Json:

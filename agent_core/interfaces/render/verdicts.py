@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # for annotations
 
 
 COMMAND, SLASH = "knapper functions ", "/"
-_SIGNS: dict[str, Role] = {"+": "ok", "-": "bad", "@": "dim"}
+SIGNS: dict[str, Role] = {"+": "ok", "-": "bad", "@": "dim"}
 Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a published form
 
 _LONGEST_READ = 100_000  # characters of arguments: parsing and formatting them takes some milliseconds
@@ -56,7 +56,7 @@ _OUTCOME_ROLES: dict[str, Role] = {"returned": "ok", "interrupted": "warn", "ski
 
 def coloured(lines: Iterable[str]) -> list[Line]:
     """Return the lines of a unified diff in the usual colors."""
-    return [line(("strong" if text.startswith(("+++", "---")) else _SIGNS.get(text[:1], ""), text)) for text in lines]
+    return [line(("strong" if text.startswith(("+++", "---")) else SIGNS.get(text[:1], ""), text)) for text in lines]
 
 
 def verdict_lines(judgment: "Judgment", joins: str = "added to") -> list[Line]:

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property, partial
 from importlib import import_module
@@ -33,7 +33,6 @@ if TYPE_CHECKING:  # imported after the prompt is shown
     from .terminal import LoadedSession
 
 _ECHOED = 20
-_ENDING = (signal.SIGTERM, machine.HANGS_UP)
 
 
 class Repl:
@@ -69,8 +68,10 @@ class Repl:
             return 0 if await plain.each_line(self._options) else 1
         async with self._group:
             conversation = self._group.create_task(self._converse())
-            self._heed_signals()
-            asyncio.get_running_loop().set_exception_handler(lambda _, context: self._tell_fault(context))
+            for ending in (signal.SIGTERM, machine.HANGS_UP):
+                if signal.getsignal(ending) is not signal.SIG_IGN:  # as `nohup` sets it
+                    machine.on_signal(ending, partial(self._end_by, ending))
+            asyncio.get_running_loop().set_exception_handler(self._tell_fault)
             with suppress(EOFError):
                 await self.prompt.app.run_async(
                     pre_run=self._leave_if_ended, handle_sigint=False, set_exception_handler=False
@@ -99,7 +100,7 @@ class Repl:
             lines.append(line(("dim", f"  … {more} more lines")))
         self.prompt.print_above(painted(lines, sys.stdout))
         if self._session is not None and self._session.is_for_now(text):
-            self._start(self._session.during(text))
+            self._group.create_task(self._session.during(text))
         else:
             # A command that ends a question does not wait for long.
             if self._session is not None and self._session.stoppable and self.prompt.asking is None:
@@ -110,7 +111,7 @@ class Repl:
         """Discard the waiting lines and end the running turn."""
         self._take_back()
         if self._session is not None:
-            self._start(self._session.interrupt())
+            self._group.create_task(self._session.interrupt())
 
     def _take_back(self, *more: str) -> None:
         """Discard the waiting lines, and report these and the lines in `more` as not sent."""
@@ -123,12 +124,7 @@ class Repl:
         """End the conversation."""
         self.prompt.leave()
 
-    def _heed_signals(self) -> None:
-        for number in _ENDING:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` sets it
-                machine.on_signal(number, partial(self._end_by, number))
-
-    def _tell_fault(self, context: Mapping[str, Any]) -> None:  # Any: as passed by asyncio
+    def _tell_fault(self, _: object, context: Mapping[str, Any]) -> None:  # Any: as passed by asyncio
         from ..faults import crash_line  # noqa: PLC0415  (the prompt must not wait for it)
 
         error = context.get("exception") or RuntimeError(context.get("message"))
@@ -163,9 +159,6 @@ class Repl:
             self._failure = error
         finally:
             self.leave()
-
-    def _start(self, work: Coroutine[None, None, None]) -> None:
-        self._group.create_task(work)
 
     def _say(self, text: str) -> None:
         self.prompt.print_above(painted([line(("dim", f"  {text}"))], sys.stdout))

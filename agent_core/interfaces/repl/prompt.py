@@ -332,7 +332,7 @@ class Prompt:
             style=Style.from_dict({**DARK, **LIGHT} if self.early_settings.is_light else DARK),
             editing_mode=EditingMode.VI if self.early_settings.keys == "vi" else EditingMode.EMACS,
             output=self.output,
-            after_render=lambda app: self._leave_if_gone(),
+            after_render=lambda app: self.leave() if self.output.gone else None,
             erase_when_done=True,
             max_render_postpone_time=None,  # keys are shown at once; streamed output is shown in frames
             refresh_interval=0.5,
@@ -442,10 +442,6 @@ class Prompt:
         if self.app.is_running and future is not None and not future.done():
             self.above.flush()
             self.app.exit()
-
-    def _leave_if_gone(self) -> None:
-        if self.output.gone:
-            self.leave()
 
     def before_input(self) -> StyleAndTextTuples:
         """Return the live area or the open question."""

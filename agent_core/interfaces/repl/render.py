@@ -146,7 +146,26 @@ def markdown(text: str, columns: int, theme: str = DARK) -> Iterator[str]:
     document = copy(_DOCUMENT)  # a new document would create a new parser
     document.code_theme = theme
     document.parsed = _PARSER.parse(visible(text))
-    yield _draw_markdown(document, columns)
+    console = Console(
+        file=io.StringIO(),
+        theme=_THEME,
+        width=columns,
+        force_terminal=takes_colour(),
+        color_system="standard" if takes_colour() else None,
+        legacy_windows=False,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+    with console.capture() as captured:
+        console.print(document)
+    split_lines = [_SGR.split(line.rstrip(" ")) for line in captured.get().split("\n")]
+    lines = ["".join(part if _SGR.fullmatch(part) else visible(part) for part in parts) for parts in split_lines]
+    while lines and not _SGR.sub("", lines[0]).strip():
+        lines.pop(0)
+    while lines and not _SGR.sub("", lines[-1]).strip():
+        lines.pop()
+    yield "".join(f"{line}\n" for line in lines)
 
 
 def drawn(lines: Iterable[Line], columns: int) -> Iterator[str]:
@@ -199,29 +218,6 @@ def _cut(row: SourceRow, parts: Sequence[Part], columns: int) -> str:
         if shown != text:
             break
     return f"{''.join(drawn)}\n"
-
-
-def _draw_markdown(thing: Markdown, columns: int) -> str:
-    console = Console(
-        file=io.StringIO(),
-        theme=_THEME,
-        width=columns,
-        force_terminal=takes_colour(),
-        color_system="standard" if takes_colour() else None,
-        legacy_windows=False,
-        markup=False,
-        emoji=False,
-        highlight=False,
-    )
-    with console.capture() as captured:
-        console.print(thing)
-    split_lines = [_SGR.split(line.rstrip(" ")) for line in captured.get().split("\n")]
-    lines = ["".join(part if _SGR.fullmatch(part) else visible(part) for part in parts) for parts in split_lines]
-    while lines and not _SGR.sub("", lines[0]).strip():
-        lines.pop(0)
-    while lines and not _SGR.sub("", lines[-1]).strip():
-        lines.pop()
-    return "".join(f"{line}\n" for line in lines)
 
 
 # A turn: finished blocks above the prompt, the rest in the live area.

@@ -95,7 +95,7 @@ class Asking:
         """Handle a key that may be an answer."""
         if self.state == "entered":
             begun = "" if self._prompt.buffer.text else self._pressed
-            self._typing(f"{begun}\n{key if key.isprintable() else ''}", is_answer=True)
+            self._typing(f"{begun}\n{key if key.isprintable() else ''}")
         elif not key or not key.isprintable():
             self.state = "armed"
             self._explain("That is not an answer.")
@@ -107,7 +107,7 @@ class Asking:
         elif self.state == "pressed" and key == self._pressed == _MORE_KEY:
             self._wait(ALONE_S)  # a repeated d prints only one page; no word begins with dd
         else:
-            self._typing((self._pressed if self.state != "armed" else "") + key, is_answer=True)
+            self._typing((self._pressed if self.state != "armed" else "") + key)
 
     def enter(self) -> bool:
         """Handle Enter: send the word, confirm a yes, take the typed line, or explain the keys. Return whether the line
@@ -177,7 +177,7 @@ class Asking:
         decided = self.answer.done() and not self.answer.cancelled()
         ending = self._dialog.ending(self.answer.result()) if decided else line("  ", ("dim", "→ not answered"))
         self._note, self._dialog, columns = "", self._dialog.for_transcript(), self._prompt.columns
-        self._print([*self._question_rows(columns, len(self._below(columns, 1)))[0], *folded([ending], columns)])
+        self._print([*self._question_rows(columns)[0], *folded([ending], columns)])
 
     def draw(self, columns: int) -> StyleAndTextTuples:
         """Draw the question and the keys to fit the screen. Keys count from now on if the user is not typing."""
@@ -187,7 +187,7 @@ class Asking:
                 self.state = "armed"
             else:
                 self._wait(QUIET_S)
-        lines, hidden_rows, _ = self._question_rows(columns, len(self._below(columns, 1)))
+        lines, hidden_rows, _ = self._question_rows(columns)
         rows = coloured([*lines, *self._below(columns, hidden_rows)])
         return to_formatted_text(ANSI(rows.removesuffix("\n")))
 
@@ -210,9 +210,9 @@ class Asking:
             f" {_MORE_KEY}: all (+{hidden_rows} rows)." if hidden_rows else "",
         )
 
-    def _question_rows(self, columns: int, below: int) -> tuple[list[Line], int, bool]:
+    def _question_rows(self, columns: int) -> tuple[list[Line], int, bool]:
         """Return the rows of the question, the number left out, and whether these include part of what a yes gives."""
-        lines, hidden_rows, is_cut = self._dialog.fitting_rows(columns, self._room(below))
+        lines, hidden_rows, is_cut = self._dialog.fitting_rows(columns, self._room(len(self._below(columns, 1))))
         least = "at least " if hidden_rows == MOST_COUNTED else ""
         more = [line(("dim", f"  … {least}{hidden_rows} more rows"))] if is_cut else []
         return [*lines, *more], hidden_rows, is_cut
@@ -245,7 +245,7 @@ class Asking:
     def _take(self, reply: DialogReply) -> None:
         self.state = "armed"
         columns = self._prompt.columns
-        *_, is_cut = self._question_rows(columns, len(self._below(columns, 1)))
+        *_, is_cut = self._question_rows(columns)
         if reply.letter == _MORE_KEY:
             room = max(self._room(0), _LEAST_PAGE)
             self._pages = self._pages or self._dialog.pages(columns, room)
@@ -263,8 +263,8 @@ class Asking:
         else:
             self._close(reply)
 
-    def _typing(self, text: str, *, is_answer: bool = False) -> None:
-        self.state, self._is_answer = "quiet", is_answer
+    def _typing(self, text: str) -> None:
+        self.state, self._is_answer = "quiet", True
         self._prompt.buffer.insert_text(text)
         self._explain(_TYPED)
         self._wait(QUIET_S)
