@@ -128,19 +128,20 @@ class ShellDoor(Door):
 
 def carry_out(context: "CliContext", opens: Opens, use: Callable[[Door], Coroutine[None, None, Result]]) -> int:
     """Open what a command needs, print its result after closing it, and return the exit code."""
+
+    def run(workspace: "Workspace | None" = None) -> Coroutine[None, None, Result]:
+        return use(ShellDoor(context, workspace))
+
     match opens:
         case Opens.NOTHING:
-            shown = asyncio.run(use(ShellDoor(context)))
+            shown = asyncio.run(run())
         case Opens.MACHINE:
-            shown = with_any_workspace(context, lambda workspace: use(ShellDoor(context, workspace)))
+            shown = with_any_workspace(context, run)
         case Opens.READABLE:
-            shown = with_readable_workspace(context, lambda workspace: use(ShellDoor(context, workspace)))
+            shown = with_readable_workspace(context, run)
         case Opens.WORKSPACE | Opens.ASKING | Opens.CALLING:
             approver = decide if opens is not Opens.WORKSPACE and is_attended() and not context.as_json else None
-            follows = opens is not Opens.CALLING
-            shown = with_workspace(
-                context, lambda workspace: use(ShellDoor(context, workspace)), approver, follows=follows
-            )
+            shown = with_workspace(context, run, approver, follows=opens is not Opens.CALLING)
     return print_result(context, shown)
 
 

@@ -193,7 +193,15 @@ def spending_lines(spending: Spending) -> list[Line]:
     names = list(dict.fromkeys(turn.agent for turn in spending.turns))
     sums = [_sum(name, [turn for turn in spending.turns if turn.agent == name]) for name in names]
     sums += spending.by_model.values() if len(spending.by_model) > 1 else ()
-    rows = [_row(cost) for cost in (*spending.turns, *sums)]
+    rows = []
+    for turn in (*spending.turns, *sums):
+        about = "≈" if turn.is_estimated else ""
+        figures = ["", "", "", "", "not counted"]
+        if turn.steps:
+            cached = f"{turn.cached:,}" if turn.cached else ""
+            cost = "" if turn.cost is None else money(turn.cost)
+            figures = [str(turn.steps), f"{about}{turn.prompt:,}", cached, f"{about}{turn.completion:,}", cost]
+        rows.append([turn.agent, one_line(turn.message, 40), *figures])
     lines = columns(rows, ("name", "", "dim", "", "dim", "", "strong"), heads=HEADS)
     for at in range(len(lines) - len(sums), len(lines)):
         lines[at] = tuple(("strong", text) for _, text in lines[at])
@@ -233,16 +241,3 @@ def short(cost: TurnCost) -> str:
         return ""
     count = f"{cost.tokens / 1e6:.1f}M" if cost.tokens >= 1e6 else f"{cost.tokens / 1e3:.1f}k"
     return f"{count} tokens" + (f" {money(cost.cost)}" if cost.cost else "")
-
-
-def _row(turn_cost: TurnCost) -> list[str]:
-    about = "≈" if turn_cost.is_estimated else ""
-    if not turn_cost.steps:
-        return [turn_cost.agent, one_line(turn_cost.message, 40), "", "", "", "", "not counted"]
-    cost = "" if turn_cost.cost is None else money(turn_cost.cost)
-    tokens = [
-        f"{about}{turn_cost.prompt:,}",
-        f"{turn_cost.cached:,}" if turn_cost.cached else "",
-        f"{about}{turn_cost.completion:,}",
-    ]
-    return [turn_cost.agent, one_line(turn_cost.message, 40), str(turn_cost.steps), *tokens, cost]

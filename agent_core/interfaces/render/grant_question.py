@@ -97,33 +97,27 @@ def title_of(question: Question) -> str:
 
 def grant_lines(question: Question) -> list[Line]:
     """Return lines about who asks and everything that a yes gives."""
-    asker, whom = one_line(question.asker, 80), one_line(question.whom, 80)
-    behind = line("  ", ("dim", "The agent "), ("name", asker), ("dim", " asks on behalf of "), ("name", whom))
-    return [*_asked_lines(question), *([behind] if whom else [])]
-
-
-def _asked_lines(question: Question) -> list[Line]:
     name, (title, without) = one_line(question.function, 80), _TITLES[question.moment]
     if question.is_again:
         title = _AGAIN.get(question.moment, " is a different version now and asks again to")
     caller = line(", called by ", ("name", one_line(question.caller, 80)), ",") if question.caller else ()
     sentences, prefix = question.missing.sentences(), "You grant " if question.moment == "grant" else ""
+    doubts = [line("    ", ("warn", whole_line(doubt))) for doubt in question.doubts]
     if question.moment == "run" and (question.missing.read or question.missing.write):
         opened = whole_line("; ".join(sentences))
         head = line(("warn", "? "), ("name", name), *caller, " is running and asks to ", ("strong", opened))
-        return [head, *(line("    ", ("warn", whole_line(doubt))) for doubt in question.doubts)]
-    head = line(
-        ("warn", "? "),
-        ("strong", prefix),
-        ("name", name),
-        *caller,
-        ("strong", f"{title}:" if sentences else f"{without}."),
-    )
-    installs = [line("      ", whole_line(install)) for install in question.installs]
-    doubts = [line("    ", ("warn", whole_line(doubt))) for doubt in question.doubts]
-    says = [line("    ", ("strong", whole_line(sentence))) for sentence in sentences]
-    says += [line("  ", ("dim", "Since your last yes: "), whole_line(question.changed))] if question.changed else []
-    return [head, *says, *doubts, *installs]
+        lines = [head, *doubts]
+    else:
+        asks = f"{title}:" if sentences else f"{without}."
+        lines = [line(("warn", "? "), ("strong", prefix), ("name", name), *caller, ("strong", asks))]
+        lines += [line("    ", ("strong", whole_line(sentence))) for sentence in sentences]
+        if question.changed:
+            lines.append(line("  ", ("dim", "Since your last yes: "), whole_line(question.changed)))
+        lines += [*doubts, *(line("      ", whole_line(install)) for install in question.installs)]
+    if whom := one_line(question.whom, 80):
+        asker = one_line(question.asker, 80)
+        lines.append(line("  ", ("dim", "The agent "), ("name", asker), ("dim", " asks on behalf of "), ("name", whom)))
+    return lines
 
 
 def question_rows(question: Question, columns: int) -> Iterator[Line]:
