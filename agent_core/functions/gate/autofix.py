@@ -9,7 +9,7 @@ import ast
 import re
 import sys
 import tokenize
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -231,7 +231,13 @@ def to_google(view: View) -> str:
     if written is None:
         return view.text
     lines = written.lines
-    end = _first_example(lines)
+    end = next((at for at, line in enumerate(lines) if line.lstrip().startswith(">>>")), len(lines))
+    while end and (  # the heading of the examples stays with them
+        not lines[end - 1].strip()
+        or _UNDERLINE.match(lines[end - 1])
+        or lines[end - 1].strip().rstrip(":") == "Examples"
+    ):
+        end -= 1
     try:
         parsed = docstring_parser.parse("\n".join(lines[:end]))
     except docstring_parser.ParseError:
@@ -262,49 +268,21 @@ def _hinted_parameters(view: View) -> set[str]:
     return {parameter.arg for parameter in parameters(view.node) if parameter.annotation is not None}
 
 
-def _first_example(lines: Sequence[str]) -> int:
-    """Return the number of lines before the first example and its heading."""
-    at = next((at for at, line in enumerate(lines) if line.lstrip().startswith(">>>")), len(lines))
-    while at and (
-        not lines[at - 1].strip() or _UNDERLINE.match(lines[at - 1]) or lines[at - 1].strip().rstrip(":") == "Examples"
-    ):
-        at -= 1
-    return at
-
-
 def describe_parameters(view: View) -> str:
     """Return the text with parameter descriptions from elsewhere in the docstring (`x: …`) moved under `Args:`."""
     descriptions, written = view.described.parameters, _movable(view)
     missing = [parameter.arg for parameter in parameters(view.node) if not descriptions.get(parameter.arg)]
     if written is None or not missing:
         return view.text
-    kept, entries, at = _take_entries(written.lines, missing, _hinted_parameters(view))
-    if not entries:
-        return view.text
-    headers = [index for index, line in enumerate(kept) if _HEADER.match(line)]
-    order = [parameter.arg for parameter in parameters(view.node)]
-    described = [line for name in sorted(entries, key=order.index) for line in entries[name]]
-    if headers and descriptions:
-        return written.with_lines(view.text, [*kept[: headers[0] + 1], *described, *kept[headers[0] + 1 :]])
-    at = headers[0] if headers else at
-    after = kept[at + 1 :] if headers else kept[at:]
-    blocks = [_trim(kept[:at]), ["Args:", *described], _trim(after)]
-    return written.with_lines(view.text, [line for block in blocks if block for line in ["", *block]][1:])
-
-
-def _take_entries(
-    lines: Sequence[str], missing: list[str], hinted: set[str]
-) -> tuple[list[str], dict[str, list[str]], int]:
-    """Return the lines without parameter descriptions, these as entries, and the index where they were."""
-    names = "|".join(map(re.escape, missing))
+    hinted, names = _hinted_parameters(view), "|".join(map(re.escape, missing))
     stray = re.compile(
         rf"^(?P<indent>\s*+)(?:[-*•]\s++)?[`*]*+(?P<name>{names})[`*]*+\s*+(?P<kind>\([^)]*+\)|\{{[^}}]*+\}})?\s*+"
         rf"(?::|(?<=\s)[-–—]{{1,2}}\s)\s*+(?P<text>\S.*)$"
     )
     kept: list[str] = []
     entries: dict[str, list[str]] = {}
-    at, depth, entry = -1, 0, None
-    for line in lines:
+    at, depth, entry = -1, 0, None  # where the first one was, and the indentation and lines of the current one
+    for line in written.lines:
         match = stray.match(line)
         if match and match["name"] not in entries:
             at = len(kept) if at < 0 else at
@@ -316,7 +294,17 @@ def _take_entries(
         else:
             entry = None
             kept.append(line)
-    return kept, entries, at
+    if not entries:
+        return view.text
+    headers = [index for index, line in enumerate(kept) if _HEADER.match(line)]
+    order = [parameter.arg for parameter in parameters(view.node)]
+    described = [line for name in sorted(entries, key=order.index) for line in entries[name]]
+    if headers and descriptions:
+        return written.with_lines(view.text, [*kept[: headers[0] + 1], *described, *kept[headers[0] + 1 :]])
+    at = headers[0] if headers else at
+    after = kept[at + 1 :] if headers else kept[at:]
+    blocks = [_trim(kept[:at]), ["Args:", *described], _trim(after)]
+    return written.with_lines(view.text, [line for block in blocks if block for line in ["", *block]][1:])
 
 
 def _trim(lines: list[str]) -> list[str]:

@@ -229,24 +229,24 @@ def _variations(value: Value, seen: Sequence[Value]) -> Iterator[Value]:
         case int() | float():
             yield from (value + 1, value * 2, value - 1, *(value + other for other in seen[:2]))
         case str() if len(value) <= _LONGEST:
-            yield from _texts(value, seen)
+            between = "\n" if "\n" in value.strip() else " " if " " in value.strip() else ""
+            if between:  # the same lines or words, and those of the examples
+                pieces = value.split(between)
+                others = [piece for other in seen for piece in other.split(between) if piece not in pieces]
+                yield from (between.join(row) for row in _rows(pieces, [others[:2]]))
+            else:
+                yield from (value[:-1], value + value, value[::-1], value + value[:1])
         case list() | tuple():
             yield from map(type(value), _rows([*value], seen))
         case dict() if value:
-            yield from _mappings(value, seen)
+            # Without a key, with the values of another one, and with one value changed.
+            yield from ({key: part for key, part in value.items() if key != left} for left in [*value][:2])
+            yield from (value | other for other in seen)
+            for key in [*value][:3]:
+                parts = [other[key] for other in seen if key in other]
+                yield from ({**value, key: new} for new in islice(_variations(value[key], parts), 2))
         case datetime.date():
             yield from (value + _DAY, value - _DAY, value + 30 * _DAY)
-
-
-def _texts(value: str, seen: Sequence[str]) -> Iterator[str]:
-    """Yield texts with the same lines or words, and with those of the examples."""
-    between = "\n" if "\n" in value.strip() else " " if " " in value.strip() else ""
-    if not between:
-        yield from (value[:-1], value + value, value[::-1], value + value[:1])
-        return
-    pieces = value.split(between)
-    others = [piece for other in seen for piece in other.split(between) if piece not in pieces]
-    yield from (between.join(row) for row in _rows(pieces, [others[:2]]))
 
 
 def _rows(row: list[Any], seen: Sequence[Any]) -> Iterator[list[Any]]:
@@ -254,17 +254,6 @@ def _rows(row: list[Any], seen: Sequence[Any]) -> Iterator[list[Any]]:
     kinds = {*map(type, row)}
     more = next(([*other] for other in seen if [*other] != row and kinds == {*map(type, other)}), [])
     yield from (row[1:], row[::-1], [*row, *row[:1]], [*row, *more], row[:-1], [*more, *row[:1]])
-
-
-def _mappings(value: dict[Any, Any], seen: Sequence[dict[Any, Any]]) -> Iterator[dict[Any, Any]]:
-    """Yield variations of a mapping: without a key, with the values of another one, and with one value changed."""
-    keys = [*value]
-    yield from ({key: part for key, part in value.items() if key != left} for left in keys[:2])
-    for other in seen:
-        yield value | other
-    for key in keys[:3]:
-        parts = [other[key] for other in seen if key in other]
-        yield from ({**value, key: new} for new in islice(_variations(value[key], parts), 2))
 
 
 # Edge values of each type, and of each string format.

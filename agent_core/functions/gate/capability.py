@@ -37,8 +37,7 @@ def capability(draft: D) -> D:
     if draft.tree is None:
         return draft.skip("the code could not be read")
     own = modules_of_workspace(draft.snapshot.modules, draft.granted)
-    through = (*_through_its_module(draft, own), *_through_modules(draft, own))
-    all_uses = [*uses(draft.tree, draft.rules.packages, draft.guarded, own), *through]
+    all_uses = [*uses(draft.tree, draft.rules.packages, draft.guarded, own), *_through_modules(draft, own)]
     missing = _missing(all_uses, draft.granted)
     lines = [use.finding.line for use in missing if all(other.kind for other in missing)]  # otherwise no human is asked
     draft = replace(draft, needs=needs_of(all_uses), asking=tuple(dict.fromkeys(lines)))
@@ -47,20 +46,20 @@ def capability(draft: D) -> D:
     return draft.with_findings(STAGE, lacking(missing, draft.granted, way))
 
 
-def _through_its_module(draft: D, own: frozenset[str]) -> Iterator[Use]:
-    """Yield the packages that the module imports at its top, which each of its functions then needs."""
-    known = (*draft.rules.packages, *sorted(own))
-    if draft.around is None or draft.function is None or not imported_at_the_top(draft.around.text, known):
-        return  # usually none, which saves composing the module
-    text, present = draft.placed, imported_at_the_top(draft.text, draft.rules.packages)
-    for use in () if isinstance(text, Problem) else uses_at_import(text, known):
-        if use.kind == "packages" and use.item not in present:
-            message = f"module `{draft.candidate.module}`, which it joins, needs the grant `packages` ({use.item})"
-            yield replace(use, finding=replace(use.finding, message=message, line=draft.function.lineno, column=0))
-
-
 def _through_modules(draft: D, own: frozenset[str]) -> Iterator[Use]:
-    """Yield the packages that a candidate needs through other modules, at the line of the first import."""
+    """Yield the packages that a candidate needs through modules.
+
+    These are what its own module imports at its top, at the candidate's first line, and what it needs through others,
+    at the line of the first import.
+    """
+    known = (*draft.rules.packages, *sorted(own))
+    # Usually its own module imports none, which saves composing it.
+    if draft.function is not None and draft.around is not None and imported_at_the_top(draft.around.text, known):
+        text, present = draft.placed, imported_at_the_top(draft.text, draft.rules.packages)
+        for use in () if isinstance(text, Problem) else uses_at_import(text, known):
+            if use.kind == "packages" and use.item not in present:
+                message = f"module `{draft.candidate.module}`, which it joins, needs the grant `packages` ({use.item})"
+                yield replace(use, finding=replace(use.finding, message=message, line=draft.function.lineno, column=0))
     imports = [node for node in ast.walk(draft.tree) if isinstance(node, ast.Import | ast.ImportFrom)]  # type: ignore[arg-type]
     node = next((node for node in imports if getattr(node, "level", 0) or "functions" in ast.unparse(node)), None)
     if node is None or not draft.candidate.name:
@@ -68,7 +67,7 @@ def _through_modules(draft: D, own: frozenset[str]) -> Iterator[Use]:
     texts = {module: source.text for module, source in draft.snapshot.modules.items()}
     function = draft.candidate.module, draft.candidate.name
     others = tuple(sorted({**texts, draft.candidate.module: draft.text}.items()))
-    for package in packages_used(function, others, (*draft.rules.packages, *sorted(own))).packages:
+    for package in packages_used(function, others, known).packages:
         message = f"`{ast.unparse(node)}` needs the grant `packages` ({package}), which this function does not have"
         finding = Finding("needs-packages", message, ADVICE["packages"], node.lineno, node.col_offset)
         yield Use("packages", package, finding)

@@ -205,8 +205,7 @@ class Draft:
     @property
     def own_function(self) -> "Function | None":
         """The promised function, read from its own text."""
-        functions = self.own.functions if self.own else ()
-        return next((function for function in functions if function.name == self.candidate.name), None)
+        return self.own.function(self.candidate.name) if self.own else None
 
     @property
     def line(self) -> int:
@@ -233,8 +232,8 @@ class Draft:
     @property
     def loaded(self) -> TrialSubject | None:
         """The promised function as read from its module, once that could be imported."""
-        functions, own, node = self.reading.functions if self.reading else (), self.own_function, self.function
-        function = next((function for function in functions if function.name == self.candidate.name), None)
+        function = self.reading.function(self.candidate.name) if self.reading else None
+        own, node = self.own_function, self.function
         if function is None or self.own is None or self.tree is None or node is None or self.trial is None:
             return None
         # Use the examples' lines in the candidate's text, which its author sees.

@@ -269,15 +269,12 @@ def too_few(
     function: "Function", examples: Sequence["Example | GivenExample"], unproven: Unproven
 ) -> Iterator[Finding]:
     """Yield the findings about missing examples."""
-    if not unproven:
-        yield from _missing(function, examples)
-    elif not examples:
-        message = f"`{function.name}` has no example that could show what it does, so it is added as a draft"
-        yield Finding("unproven", message, line=function.line)
-
-
-def _missing(function: "Function", examples: Sequence["Example | GivenExample"]) -> Iterator[Finding]:
     name, line = function.name, function.line
+    if unproven:
+        if not examples:
+            message = f"`{name}` has no example that could show what it does, so it is added as a draft"
+            yield Finding("unproven", message, line=line)
+        return
     results = {promise(example) for example in examples}
     calls = {example.call.strip() for example in examples}
     call = f">>> {name}({', '.join(function.parameters['properties'])})"
@@ -342,14 +339,17 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
     call = ast.unparse(call_node) if "\n" in call else call
     if expected.strip() == "None":  # doctest shows nothing for None, and an example needs a result
         call, expected = f"{call} is None", "True"
-    shown = [f">>> {call}", *_result_lines(expected)]
+    text = expected.strip("\n").rstrip()
+    value, error = literal_value(text), error_of(text)
+    result = [TRACEBACK, "    ...", error] if error else lines_of(text) if type(value) is object else [repr(value)]
+    shown = [f">>> {call}", *(line.rstrip("\r\n") or "<BLANKLINE>" for line in result)]
     if ast.get_docstring(node, clean=False) is None:
         code = with_empty_docstring(code, node)
     docstring = DocstringText.of(code, function_in(code, name) or node)
     if docstring is None:
         message = "its docstring is not one plain text between quotes"
         return Problem("no-docstring", message, Place(name, node.body[0].lineno), "write it between three quotes")
-    return docstring.replaced(code, _insert_example(docstring.inner, docstring.escaped(shown), docstring.indent))
+    return docstring.with_example(code, shown)
 
 
 def with_words(code: str, name: str, other: str) -> str | None:
@@ -357,16 +357,6 @@ def with_words(code: str, name: str, other: str) -> str | None:
     nodes = [(text, function_in(text, name)) for text in (code, other)]
     own, new = (DocstringText.of(text, node) if node else None for text, node in nodes)
     return f"{code[: own.start]}{other[new.start : new.end]}{code[own.end :]}" if own and new else None
-
-
-def _result_lines(expected: str) -> list[str]:
-    """Return the lines below the prompt: a literal in Python's form, an error as a traceback, other text unchanged."""
-    text = expected.strip("\n").rstrip()
-    if error := error_of(text):
-        return [TRACEBACK, "    ...", error]
-    value = literal_value(text)
-    lines = lines_of(text) if type(value) is object else [repr(value)]
-    return [line.rstrip("\r\n") or "<BLANKLINE>" for line in lines]
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,6 +420,19 @@ class DocstringText:
         inner = "\n".join([first, *(f"{self.margin}{line}" if line else "" for line in others)])
         return self.replaced(text, f"{inner}\n{self.margin}" if others or inner.endswith('"') else inner)
 
+    def with_example(self, text: str, shown: Sequence[str]) -> str:
+        """Return the text with an example added below the last one, or at the end of the docstring."""
+        shown, lines = self.escaped(shown), self.inner.split("\n")
+        prompts = [at for at, line in enumerate(lines) if line.lstrip().startswith(">>>")]
+        if not prompts:
+            before = f"{self.inner.rstrip()}\n" if self.inner.strip() else ""
+            return self.replaced(text, "\n".join([before, *(self.indent + line for line in shown), self.indent]))
+        last = prompts[-1]
+        pad = lines[last][: len(lines[last]) - len(lines[last].lstrip())] if last else self.indent
+        after = next((at for at in range(last, len(lines)) if not lines[at].strip()), len(lines))
+        inner = [*lines[:after], *(pad + line for line in shown), *(lines[after:] or [self.indent])]
+        return self.replaced(text, "\n".join(inner))
+
 
 def offset(text: str, line: int, column: int) -> int:
     """Return the offset in a text of an AST position, whose column counts bytes."""
@@ -443,18 +446,6 @@ def with_empty_docstring(text: str, node: FunctionNode) -> str:
     start = offset(text, first_line(node.body[0]), node.body[0].col_offset)
     margin = text[:start].rpartition("\n")[2]
     return text if margin.strip() else f'{text[:start]}""""""\n{margin}{text[start:]}'
-
-
-def _insert_example(inner: str, shown: list[str], indent: str) -> str:
-    """Return a docstring's content with an example added below the last one, or at its end."""
-    lines = inner.split("\n")
-    prompts = [at for at, line in enumerate(lines) if line.lstrip().startswith(">>>")]
-    if not prompts:
-        return "\n".join([f"{inner.rstrip()}\n" if inner.strip() else "", *(indent + line for line in shown), indent])
-    last = prompts[-1]
-    pad = lines[last][: len(lines[last]) - len(lines[last].lstrip())] if last else indent
-    after = next((at for at in range(last, len(lines)) if not lines[at].strip()), len(lines))
-    return "\n".join([*lines[:after], *(pad + line for line in shown), *(lines[after:] or [indent])])
 
 
 def with_returned_values(candidate: Candidate, verdict: Verdict) -> Candidate:

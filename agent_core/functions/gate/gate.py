@@ -199,8 +199,8 @@ async def try_users(file: SavedFile, trial: TrialTools) -> SavedFile:
         used_names = uses(broken.caller, now)
         name = next((name for name in changed if name in used_names), changed[0] if changed else "")
         finding = caller_finding(broken, name or file.source.module)
-        line = next((function.line for function in file.module.functions if function.name == name), 0)
-        file = file.with_findings("neighbours", [replace(finding, line=line)])
+        function = file.module.function(name)
+        file = file.with_findings("neighbours", [replace(finding, line=function.line if function else 0)])
         breakage = Breakage(name, broken.caller, code_hash(broken.caller, now), differs(broken))
         file = replace(file, breakages=(*file.breakages, breakage))
     return file

@@ -87,7 +87,18 @@ async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
     disputed = [call for call in draft.answer.calls if not call.agreed] if draft.answer else []
     draft = draft.with_findings(STAGE, _beyond(draft), is_mild=draft.candidate.insists)
     answered = {example.call for example in draft.candidate.examples} & {*draft.candidate.asked}
-    draft = _with_disputes(draft, [call for call in disputed if call.call in answered or not draft.is_challenging])
+    doubts = [  # a person must decide them
+        Finding(
+            DISPUTED,
+            f"`{call.call}` returns {fence(call.returned)}; a reader of its description expects {fence(call.expected)}",
+            None,
+            draft.line,
+            evidence=(Evidence(call=call.call, returned=call.returned, expected=call.expected),),
+        )
+        for call in disputed
+        if call.call in answered or not draft.is_challenging
+    ]
+    draft = draft.with_findings(STAGE, doubts, is_mild=True)
     answered_calls = {call.call for call in draft.answer.calls} if draft.answer else set()
     asked = [call.call for call in disputed] + [call for call in chosen if call not in answered_calls]
     calls = tuple(dict.fromkeys(call for call in asked if call not in answered))[: draft.rules.challenges]
@@ -121,7 +132,10 @@ def _wrong(draft: Draft) -> Iterator[tuple[str, Finding]]:
     returned = {disagreement.call: disagreement for disagreement in draft.trials.disagreements}
     for example in draft.candidate.examples if answer else ():
         read = answer.expects(example.call)  # type: ignore[union-attr]
-        if example.call in returned and read and _are_same(example.expected, read):
+        values = literal_value(example.expected), literal_value(read)
+        are_literal = not any(type(value) is object for value in values)
+        is_same = same(*values, is_float=True) if are_literal else example.expected.strip() == read.strip()
+        if example.call in returned and read and is_same:
             back = returned[example.call].returned
             message = f"`{example.call}` must return {fence(example.expected)}, as its author and a reader of its"
             message = f"{message} description say, and the body returns {fence(back)}"
@@ -141,17 +155,6 @@ def _beyond(draft: Draft) -> Iterator[Finding]:
     facts = Evidence(said), Evidence("its code: computes only")
     line = draft.line
     yield Finding(REACHES_NOTHING, message, None if draft.candidate.insists else fix, line, evidence=facts)
-
-
-def _with_disputes(draft: Draft, disputed: Sequence[ExpectedCall]) -> Draft:
-    """Return the draft with warnings about calls that a person must decide, where author and reader disagree."""
-    line = draft.line
-    findings = []
-    for call in disputed:
-        message = f"`{call.call}` returns {fence(call.returned)}; a reader of its description expects"
-        shown_call = Evidence(call=call.call, returned=call.returned, expected=call.expected)
-        findings.append(Finding(DISPUTED, f"{message} {fence(call.expected)}", None, line, evidence=(shown_call,)))
-    return draft.with_findings(STAGE, findings, is_mild=True)
 
 
 def description_of(draft: Draft, *, with_calls: bool = True) -> str:
@@ -196,13 +199,6 @@ async def _try_calls(answer: ReaderAnswer, subject: TrialSubject, trial: "TrialT
     results = await run(expected, function, subject.snapshot, trial)
     tried = tuple(ExpectedCall(result.call, result.expected, result.returned, result.agreed) for result in results)
     return replace(answer, calls=tried)
-
-
-def _are_same(first: str, second: str) -> bool:
-    """Check whether two texts denote the same value."""
-    values = literal_value(first), literal_value(second)
-    are_literal = not any(type(value) is object for value in values)
-    return same(*values, is_float=True) if are_literal else first.strip() == second.strip()
 
 
 @dataclass(frozen=True, slots=True)

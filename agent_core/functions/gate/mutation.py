@@ -272,26 +272,20 @@ def _swap(swaps: Mapping[type[ast.AST], tuple[str, str]], notices: str) -> Opera
 
 
 def _constant(site: Site, text: SplicedText) -> Iterator[TextChange]:
-    value = site.node.value if isinstance(site.node, ast.Constant) else None
-    # `_give_else` already changes a truth value that is one of several results.
-    is_answer = site.returns > 1 and isinstance(site.parent, ast.Return) and isinstance(value, bool)
-    new = None if site.in_table or is_answer else _replacement(value)
-    if new is not None and isinstance(site.node, ast.Constant):
-        around = site.parent if isinstance(site.parent, ast.expr | ast.stmt) else site.node
-        notices = f"an example in which the {value!r} of `{text.of(around)}` matters"
-        yield TextChange(text.start(site.node), text.end(site.node), new, notices)
-
-
-def _replacement(value: object) -> str | None:
-    match value:
-        case bool():
-            return repr(not value)
-        case int() | float():
-            return repr(value + 1) if value + 1 != value else None
+    if not isinstance(site.node, ast.Constant) or site.in_table:
+        return
+    match value := site.node.value:
+        case bool() if not (site.returns > 1 and isinstance(site.parent, ast.Return)):  # which `_give_else` changes
+            new = repr(not value)
+        case int() | float() if not isinstance(value, bool) and value + 1 != value:
+            new = repr(value + 1)
         case str():
-            return '""' if value else '"?"'
+            new = '""' if value else '"?"'
         case _:
-            return None
+            return
+    around = site.parent if isinstance(site.parent, ast.expr | ast.stmt) else site.node
+    notices = f"an example in which the {value!r} of `{text.of(around)}` matters"
+    yield TextChange(text.start(site.node), text.end(site.node), new, notices)
 
 
 def _is_text(node: ast.expr) -> bool:

@@ -37,27 +37,22 @@ class BrokenCaller:
 
 async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with findings about the callers that the new version would break."""
-    name = draft.candidate.name
+    name, module, snapshot = draft.candidate.name, draft.candidate.module, draft.snapshot
     if draft.trial is None or draft.function is None:
         return draft.skip(NOT_IMPORTED)
-    if name not in draft.snapshot.functions or draft.trial.modules[draft.candidate.module] == draft.around:
+    if name not in snapshot.functions or draft.trial.modules[module] == draft.around:
         return draft
-    users = _users(draft, draft.trial)
+    # Those that call it, and those that depend on it through a class, a value or a helper.
+    modules = {module, *using_modules(module, snapshot)}
+    around = [other for other, function in snapshot.functions.items() if function.module in modules and other != name]
+    changed = [other for other in around if has_changed(other, snapshot, draft.trial)]
+    users = [*dict.fromkeys([*dependents([name], snapshot), *changed])]
     if not users:
         return replace(draft, note="no function calls it")
     misfits = dict(_misfits(draft, draft.function))
-    draft, broken = await try_callers(draft, users, draft.snapshot, draft.trial, trial)
+    draft, broken = await try_callers(draft, users, snapshot, draft.trial, trial)
     findings = [caller_finding(each, name) for each in broken if each.caller.name not in misfits]
     return draft.with_findings(STAGE, [*misfits.values(), *findings])
-
-
-def _users(draft: Draft, trial_snapshot: Snapshot) -> list[str]:
-    """Return the functions that call a candidate, or depend on it through a class, a value or a helper."""
-    name, module, snapshot = draft.candidate.name, draft.candidate.module, draft.snapshot
-    modules = {module, *using_modules(module, snapshot)}
-    around = [other for other, function in snapshot.functions.items() if function.module in modules and other != name]
-    changed = [other for other in around if has_changed(other, snapshot, trial_snapshot)]
-    return [*dict.fromkeys([*dependents([name], snapshot), *changed])]
 
 
 def has_changed(name: str, snapshot: Snapshot, new_snapshot: Snapshot) -> bool:

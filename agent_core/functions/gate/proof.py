@@ -383,7 +383,7 @@ async def _excuse_failures(
     fixed = with_docstring(draft, with_directives(draft.text, directives)) if directives else None
     if fixed is None or fixed.own is None:
         return draft, None
-    own = next((own for own in fixed.own.functions if own.name == function.name), function)
+    own = fixed.own.function(function.name) or function
     remaining = {example.line: example for example in own.examples}
     left_out = [line for line in directives if line not in remaining]
     message = f"wrote doctest directives at {len(directives)} of its {len(function.examples)} examples"

@@ -266,24 +266,20 @@ def _shape(draft: Draft) -> Iterator[Finding]:
     public = [node for node in named if node.name == name or not node.name.startswith("_")]
     others = sorted({node.name for node in public} - {name})
     promised = [node for node in public if node.name == name]
-    if not promised:
-        yield _absent(name, others)
+    listed = ", ".join(f"`{extra}`" for extra in others)
+    if not promised and not others:
+        fix = f"write `def {name}(…):` at the top level"
+        yield Finding("no-function", f"the code defines no function `{name}`", fix)
+    elif not promised and len(others) == 1:
+        message = f"the function was announced as `{name}`, but the code defines {listed}"
+        yield Finding("wrong-name", message, f"write `def {name}(…)`, or announce it as {listed}")
+    elif not promised:
+        message = f"the code defines {listed}, but no `{name}`"
+        yield Finding("wrong-name", message, f"send only `def {name}(…)`; name helpers with a leading underscore")
     elif others:
-        message = f"the code defines {', '.join(f'`{extra}`' for extra in others)} besides `{name}`"
+        message = f"the code defines {listed} besides `{name}`"
         fix = f"send one function at a time, or name helpers `_{others[0]}`"
         yield Finding("several-functions", message, fix, public[0].lineno)
     if len(promised) > 1:
         message = f"`{name}` is defined {len(promised)} times"
         yield Finding("several-functions", message, "keep one definition", promised[1].lineno)
-
-
-def _absent(name: str, others: list[str]) -> Finding:
-    if not others:
-        return Finding(
-            "no-function", f"the code defines no function `{name}`", f"write `def {name}(…):` at the top level"
-        )
-    if len(others) == 1:
-        message = f"the function was announced as `{name}`, but the code defines `{others[0]}`"
-        return Finding("wrong-name", message, f"write `def {name}(…)`, or announce it as `{others[0]}`")
-    message = f"the code defines {', '.join(f'`{extra}`' for extra in others)}, but no `{name}`"
-    return Finding("wrong-name", message, f"send only `def {name}(…)`; name helpers with a leading underscore")

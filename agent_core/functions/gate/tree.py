@@ -43,22 +43,17 @@ def parse(text: str) -> ast.Module | Unparsable:
     try:
         return tree_of(text)
     except SyntaxError as error:
-        return _explain(error, text)
+        message, line, written = error.msg or "invalid syntax", error.lineno or 0, lines_of(text.rstrip())
+        last = len(written)
+        beyond = line > last or (line == last and (error.offset or 0) > len(written[-1]))
+        at_end = beyond or (line >= last and message.startswith("expected an indented block"))
+        unended = "unterminated triple-quoted" in message or ("unterminated" in message and line >= last)
+        open_at_end = "was never closed" in message and not text.rstrip().endswith((")", "]", "}"))
+        return Unparsable(message, line, error.offset or 0, at_end or unended or open_at_end)
     except ValueError as error:
         return Unparsable(str(error))
     except (RecursionError, MemoryError):
         return Unparsable("it is nested too deeply to be read")
-
-
-def _explain(error: SyntaxError, text: str) -> Unparsable:
-    message, line = error.msg or "invalid syntax", error.lineno or 0
-    written = lines_of(text.rstrip())
-    last = len(written)
-    beyond = line > last or (line == last and (error.offset or 0) > len(written[-1]))
-    at_end = beyond or (line >= last and message.startswith("expected an indented block"))
-    unended = "unterminated triple-quoted" in message or ("unterminated" in message and line >= last)
-    open_at_end = "was never closed" in message and not text.rstrip().endswith((")", "]", "}"))
-    return Unparsable(message, line, error.offset or 0, at_end or unended or open_at_end)
 
 
 def functions(tree: ast.Module) -> list[FunctionNode]:

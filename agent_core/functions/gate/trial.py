@@ -173,7 +173,7 @@ async def load(draft: Draft, trial: TrialTools) -> Draft:
 
 async def _import_draft(draft: Draft, reading: "ModuleReading", trial_tools: TrialTools) -> Draft:
     """Return the draft after an import; a library's function may need a package that a call asks for."""
-    function = next((function for function in reading.functions if function.name == draft.candidate.name), None)
+    function = reading.function(draft.candidate.name)
     own = function.line if function else 0
     reading, problems = await try_module(reading, draft.snapshot, trial_tools)
     package = missing_package(reading, problems, draft.snapshot, draft.rules.packages)

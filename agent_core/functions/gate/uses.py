@@ -444,25 +444,17 @@ def _uses_of_grant(grant: str, name: str, shown: str, node: ast.Import | ast.Imp
         for host in sorted(host for host in hosts if host not in (None, UNSAID)) or [UNSAID]:
             yield _use("network", host, shown, node)
     elif is_of_files:
-        kind = "read" if is_in(name, READING) else "write"
-        given = _paths_given(name, text)
-        if is_in(name, frozenset({"sqlite3"})) and given == [_IN_MEMORY]:
-            return
-        for path in given or [UNSAID]:
-            yield _use(kind, path, shown, node)
+        kind, paths = "read" if is_in(name, READING) else "write", set[str | None]()
+        for call in text.calls.values():
+            dotted = text.scope.origin(call.func)
+            if call.args and (dotted == name or dotted.startswith(f"{name}.")):
+                is_memory = text_prefix(call.args[0], text.names) == (_IN_MEMORY, True)
+                paths.add(_IN_MEMORY if is_memory else path_of(call.args[0], text.names))
+        if not is_in(name, frozenset({"sqlite3"})) or paths != {_IN_MEMORY}:
+            for path in sorted(paths, key=str) or [UNSAID]:
+                yield _use(kind, path, shown, node)
     else:
         yield _never(grant, shown, node)
-
-
-def _paths_given(name: str, text: _Text) -> list[str | None]:
-    """Return the paths that are passed to a module's calls, or to calls of one name in it."""
-    path_items = []
-    for call in text.calls.values():
-        dotted = text.scope.origin(call.func)
-        if call.args and (dotted == name or dotted.startswith(f"{name}.")):
-            is_memory = text_prefix(call.args[0], text.names) == (_IN_MEMORY, True)
-            path_items.append(_IN_MEMORY if is_memory else path_of(call.args[0], text.names))
-    return sorted(set(path_items), key=str)
 
 
 def _attributes(text: _Text) -> Iterator[Use]:
