@@ -164,10 +164,21 @@ class Halt:
         return "\n".join(rows)
 
     def _list(self, argument: str) -> str:
-        first, last = _range(argument, self.stop.at.line, self.listed)
-        lines = self.stop.lines(first, last)
-        self.listed = last
-        return _numbered_lines(self.stop, lines) if lines else f"{self.stop.at.path} has no line {first}."
+        """List the given lines, those around a line, or those after the last listed."""
+        first, comma, last = (part.strip() for part in argument.partition(","))
+        begin, end = self.listed + 1, self.listed + 11
+        if argument == "." or not (argument or self.listed):
+            begin, end = self.stop.at.line - 5, self.stop.at.line + 5
+        elif argument:
+            if not first.isdecimal() or (comma and not last.isdecimal()) or len(argument) > 2 * MOST_DIGITS:
+                raise UsageError("`list` takes nothing, a dot, a line, or two.", fix="For example: l 10,14")
+            begin, end = int(first), int(last or 0)
+            if not comma:
+                begin, end = begin - 5, begin + 5
+            elif end < begin:
+                end += begin
+        lines, self.listed = self.stop.lines(begin, end), end
+        return _numbered_lines(self.stop, lines) if lines else f"{self.stop.at.path} has no line {begin}."
 
     def _longlist(self, _argument: str) -> str:
         owner = self._owner()
@@ -264,21 +275,6 @@ def _help(name: str) -> str:
         raise UsageError(f"There is no command `{visible(name[:40])}`.", fix="`help` lists them.")
     example = f"\nFor example: {command.example}" if command.example else ""
     return f"{', '.join(dict.fromkeys((command.name, command.short)))}: {command.description}{example}"
-
-
-def _range(argument: str, line: int, listed: int) -> tuple[int, int]:
-    """Return the range of lines to list: those given, those around a line, or those after the last listed."""
-    first, comma, last = (part.strip() for part in argument.partition(","))
-    if not argument and listed:
-        return listed + 1, listed + 11
-    if argument in ("", "."):
-        return line - 5, line + 5
-    if not first.isdecimal() or (comma and not last.isdecimal()) or len(argument) > 2 * MOST_DIGITS:
-        raise UsageError("`list` takes nothing, a dot, a line, or two.", fix="For example: l 10,14")
-    begin, end = int(first), int(last or 0)
-    if not comma:
-        return begin - 5, begin + 5
-    return begin, end if end >= begin else begin + end
 
 
 def _source(path: str, snapshot: "Snapshot", breakpoints: "Breakpoints") -> Mapping[str, Any]:  # Any: fields of a Stop
@@ -437,7 +433,14 @@ class Watch:
         reader = Reader()
         match claim.get("event"):
             case "record":
-                self._keep(claim, reader)
+                if self.running[-1].has_human:
+                    raise RequestRefused("a human is at the debugger: nothing is recorded")
+                id = self._require_known(reader.number(claim.get("id")))
+                if len(self.records) < MOST_RECORDS:
+                    self.records.append(reader.record(claim))
+                else:
+                    self.passed += 1
+                self._debugging.breakpoints.hit(id)
             case "traced":
                 if not self._trace:
                     raise RequestRefused("no trace was asked for")
@@ -504,16 +507,6 @@ class Watch:
         if id and id not in self.running[-1].points:
             raise RequestRefused("the debugger hears of breakpoints that this call was sent")
         return id
-
-    def _keep(self, claim: Claim, reader: Reader) -> None:
-        if self.running[-1].has_human:
-            raise RequestRefused("a human is at the debugger: nothing is recorded")
-        id = self._require_known(reader.number(claim.get("id")))
-        if len(self.records) < MOST_RECORDS:
-            self.records.append(reader.record(claim))
-        else:
-            self.passed += 1
-        self._debugging.breakpoints.hit(id)
 
     async def _begin(self, stop: DebugStop, id: int, snapshot: "Snapshot") -> "Order":
         debugger = self.slot.debugger

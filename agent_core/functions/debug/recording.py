@@ -27,17 +27,19 @@ if TYPE_CHECKING:
 
     from ..answers import CallReport
 
-_KINDS: Final = (
-    ("the clock", r"(time\.)?(time|monotonic|perf_counter)(_ns)?$"),
-    ("the clock", r".*\b(now|utcnow|today)$|time\.(localtime|gmtime|ctime|strftime)$"),
-    ("randomness of the system", r"(os\.)?(urandom|getrandom)$|secrets\.\w+$|(uuid\.)?uuid[14]$"),
-    ("randomness of the system", r"(random\.)?SystemRandom$|token_(hex|bytes|urlsafe)$"),
-    ("numpy's randomness", r"(np|numpy)\.random\..+$|default_rng$"),
-    ("the order of threads", r"(threading\.)?Thread$|.*ThreadPoolExecutor$|asyncio\.to_thread$"),
-    ("a file", r"open$|.*\.(read_text|read_bytes|iterdir|glob|rglob|open)$|os\.(listdir|scandir|stat|walk)$"),
-    ("the process", r"os\.(getpid|times|cpu_count|getloadavg)$|id$"),
+_KNOWN: Final = tuple(
+    (kind, re.compile(pattern))
+    for kind, pattern in (
+        ("the clock", r"(time\.)?(time|monotonic|perf_counter)(_ns)?$"),
+        ("the clock", r".*\b(now|utcnow|today)$|time\.(localtime|gmtime|ctime|strftime)$"),
+        ("randomness of the system", r"(os\.)?(urandom|getrandom)$|secrets\.\w+$|(uuid\.)?uuid[14]$"),
+        ("randomness of the system", r"(random\.)?SystemRandom$|token_(hex|bytes|urlsafe)$"),
+        ("numpy's randomness", r"(np|numpy)\.random\..+$|default_rng$"),
+        ("the order of threads", r"(threading\.)?Thread$|.*ThreadPoolExecutor$|asyncio\.to_thread$"),
+        ("a file", r"open$|.*\.(read_text|read_bytes|iterdir|glob|rglob|open)$|os\.(listdir|scandir|stat|walk)$"),
+        ("the process", r"os\.(getpid|times|cpu_count|getloadavg)$|id$"),
+    )
 )
-_KNOWN: Final = tuple((kind, re.compile(pattern)) for kind, pattern in _KINDS)
 
 
 def unrecorded_uses(function: "Function", snapshot: "Snapshot") -> list[str]:

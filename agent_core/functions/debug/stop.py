@@ -326,14 +326,11 @@ def _source(at: At, snapshot: "Snapshot") -> str:
 
 
 Order: TypeAlias = dict[str, Any]  # Any: JSON for the worker
-_LISTS: Final = "`help` lists what it has."
-_ANEW: Final = "q ends this call; /debug NAME JSON starts one that stops."
-_SILENT: Final = "condition NUMBER False passes one over, clear NUMBER removes it."
 _ABSENT: Final = {  # commands of `pdb`, each with the replacement
     **dict.fromkeys(("j", "jump"), "No line can be skipped here; until LINE runs on to a later one."),
-    **dict.fromkeys(("run", "restart", "debug"), _ANEW),
-    **dict.fromkeys(("enable", "disable"), _SILENT),
-    **dict.fromkeys(("alias", "unalias", "exceptions"), _LISTS),
+    **dict.fromkeys(("run", "restart", "debug"), "q ends this call; /debug NAME JSON starts one that stops."),
+    **dict.fromkeys(("enable", "disable"), "condition NUMBER False passes one over, clear NUMBER removes it."),
+    **dict.fromkeys(("alias", "unalias", "exceptions"), "`help` lists what it has."),
     "commands": "display EXPRESSION shows one at each stop.",
     "interact": "Any expression can be typed as it is.",
     "source": "longlist shows the function that is paused; /introspect NAME any other.",
@@ -351,7 +348,33 @@ def order_of(text: str, names: Container[str] = ()) -> Order:
     if word in _ABSENT and (_parse(text, "eval") is None or (text.strip() == word and word not in names)):
         raise UsageError(f"The debugger has no `{word}`.", fix=_ABSENT[word])
     module = _parse(text, "exec") if _parse(text, "eval") is None else None
-    return _statement(text, module) if module is not None else {"do": "evaluate", "expression": expression_of(text)}
+    match module:
+        case None:
+            return {"do": "evaluate", "expression": expression_of(text)}
+        case ast.Module(
+            body=[
+                ast.Assign(targets=[ast.Name(id=name)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+            ]
+        ):
+            return _set(name, value)
+        case ast.Module(body=[ast.AugAssign(target=ast.Name(id=name), op=op, value=value)]):
+            return _set(name, ast.BinOp(ast.Name(name, ast.Load()), op, value))
+        case ast.Module(body=[ast.Assign(targets=targets) | ast.Delete(targets=targets)]) if all(
+            isinstance(target, ast.Subscript | ast.Attribute) for target in targets
+        ):
+            return {"do": "act", "statement": text.strip()}
+        case ast.Module(body=[ast.AugAssign(target=ast.Subscript() | ast.Attribute())]):
+            return {"do": "act", "statement": text.strip()}
+        case ast.Module(body=[ast.Import() | ast.ImportFrom(), *_]):
+            raise UsageError(
+                "The debugger runs no `import`.", fix="Within an expression: __import__('math').sqrt(total)"
+            )
+        case _:
+            raise UsageError(
+                "The debugger takes expressions, and assignments to one name, item or attribute.",
+                fix="For example: total = 0, or numbers[0] = 5, or [one * 2 for one in numbers]",
+            )
 
 
 def expression_of(text: str) -> str:
@@ -371,37 +394,8 @@ def expression_of(text: str) -> str:
     return text
 
 
-def _statement(text: str, module: ast.AST) -> Order:
-    match module:
-        case ast.Module(body=[ast.Assign(targets=[ast.Name(id=name)], value=value)]):
-            return _set(name, value)
-        case ast.Module(body=[ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)]):
-            return _set(name, value)
-        case ast.Module(body=[ast.AugAssign(target=ast.Name(id=name), op=op, value=value)]):
-            return _set(name, ast.BinOp(ast.Name(name, ast.Load()), op, value))
-        case ast.Module(body=[ast.Assign(targets=targets) | ast.Delete(targets=targets)]) if all(
-            map(_is_part, targets)
-        ):
-            return {"do": "act", "statement": text.strip()}
-        case ast.Module(body=[ast.AugAssign(target=target)]) if _is_part(target):
-            return {"do": "act", "statement": text.strip()}
-        case ast.Module(body=[ast.Import() | ast.ImportFrom(), *_]):
-            raise UsageError(
-                "The debugger runs no `import`.", fix="Within an expression: __import__('math').sqrt(total)"
-            )
-        case _:
-            raise UsageError(
-                "The debugger takes expressions, and assignments to one name, item or attribute.",
-                fix="For example: total = 0, or numbers[0] = 5, or [one * 2 for one in numbers]",
-            )
-
-
 def _set(name: str, value: ast.expr) -> Order:
     return {"do": "set", "name": name, "expression": expression_of(ast.unparse(value))}
-
-
-def _is_part(target: ast.expr) -> bool:
-    return isinstance(target, ast.Subscript | ast.Attribute)
 
 
 def _parse(text: str, mode: str) -> ast.AST | None:

@@ -2,12 +2,12 @@
 
 import ast
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent_core.access.secrets.session import CallSecrets
 from agent_core.access.secrets.source import NoSecret
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from agent_core.registry.registry import Snapshot
 
 OnProgress: TypeAlias = Callable[[float, float | None, str], None]
-_STATE: Final = Path(".knapper") / "mcp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,25 +143,27 @@ class ForeignLibrary:
             self._close(server)
             root, masks = self.book.root.resolve(), CallSecrets(self._secrets, server, _secret_names(entry))
             note = partial(self.book.note, server, entry)
-            place = ServerPlace(root, root / _STATE / server, masks.words, note, is_wanted)
+            place = ServerPlace(root, root / ".knapper" / "mcp" / server, masks.words, note, is_wanted)
             known = self._connections[server] = ServerConnection(server, entry, place, values)
         return known
 
     def _close(self, server: str) -> None:
-        if (known := self._connections.pop(server, None)) is not None:
-            self._closing[server] = asyncio.create_task(_after(self._closing.get(server), known.aclose()))
+        known, before = self._connections.pop(server, None), self._closing.get(server)
+        if known is None:
+            return
+
+        async def close() -> None:
+            if before is not None:
+                await asyncio.wait({before})
+            await known.aclose()
+
+        self._closing[server] = asyncio.create_task(close())
 
     async def aclose(self) -> None:
         """Close all connections."""
         await asyncio.gather(
             *self._closing.values(), *(connection.aclose() for connection in self._connections.values())
         )
-
-
-async def _after(before: "asyncio.Task[None] | None", then: Coroutine[Any, Any, None]) -> None:
-    if before is not None:
-        await asyncio.wait({before})
-    await then
 
 
 class JoinedFunctions:

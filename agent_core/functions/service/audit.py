@@ -147,7 +147,8 @@ class Audit:
                 steps = "delete", left
                 yield _finding(snapshot.functions[left], "confusable", message, fix, "merge", steps, (kept,))
             elif pair.request:
-                yield confused(pair, snapshot, calls, also="" if likeness != "different" else _DIFFERENT)
+                also = ", and the two give different results" if likeness == "different" else ""
+                yield confused(pair, snapshot, calls, also=also)
 
     async def _failing(self, function: Function, stats: Stats | None, view: ViewContext) -> str:
         """Return why a function needs a fix, or an empty text; `stats` are the calls of its current version."""
@@ -162,9 +163,6 @@ class Audit:
             return ""
         is_often = stats.failed >= _LEAST_FAILED and 2 * stats.failed > stats.calls
         return f"{stats.failed} of its {stats.calls} calls failed" if stats.failing >= _IN_A_ROW or is_often else ""
-
-
-_DIFFERENT: Final = ", and the two give different results"
 
 
 def confused(confusion: Confusion, snapshot: Snapshot, calls: Mapping[str, int], also: str = "") -> AuditFinding:

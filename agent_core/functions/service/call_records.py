@@ -254,8 +254,6 @@ Shape: TypeAlias = "str | list[Shape] | dict[str, Shape]"
 _SCALARS: Final = {str: "str", int: "int", float: "float", bool: "bool", type(None): "None", bytes: "bytes"}
 _CONTAINERS: Final = frozenset({"list", "dict", "tuple", "set", "frozenset", "Sequence", "Mapping", "Iterable"})
 _CLEAR: Final = frozenset(_SCALARS.values()) | _CONTAINERS | {"Literal", "Optional", "Union"}
-_ANY_KEY: Final = "*"
-_IN_TEXT: Final = "*json"
 _MOST_TEXT: Final = 20_000
 """The number of characters up to which a text is searched for JSON."""
 _MOST_ITEMS: Final = 8
@@ -276,7 +274,7 @@ def shape_of(value: object, keys: Callable[[str], bool], depth: int = 0) -> Shap
             if are_keys(value) and all(map(keys, value)):
                 return {key: shape_of(item, keys, depth + 1) for key, item in value.items()}
             inner = shape_of([*islice(value.values(), _MOST_ITEMS)], keys, depth)
-            return {_ANY_KEY: inner[0] if isinstance(inner, list) and len(inner) == 1 else "Any"}
+            return {"*": inner[0] if isinstance(inner, list) and len(inner) == 1 else "Any"}
     return _SCALARS.get(type(value), "Any")
 
 
@@ -360,7 +358,7 @@ class SeenResults:
         shape = shape_of(
             inside or outcome.value, lambda key: source is None or re.search(rf"\b{key}\b", source.text) is not None
         )
-        shape = {_IN_TEXT: shape} if inside else shape
+        shape = {"*json": shape} if inside else shape
         key = "" if source else agent, function.name, function.body_hash or function.version
         text = type_text(shape)
         if self._texts.get(key) == text:

@@ -25,7 +25,7 @@ from ..gate.verdict import REACHES_NOTHING
 from . import change_texts, example_regression, file_sync
 from .candidate_review import CandidateReview, held_to_what_was_proved
 from .file_sync import FileSync, own_text
-from .function_facts import unknown_function
+from .function_facts import known_function, unknown_function
 from .judgment import Judgment, PendingCandidate, answer_of, judgment_on, pending_candidate
 from .maker import MOST_ATTEMPTS, MOST_CALLABLE, FunctionMaker, callable_functions, shown_refusal
 from .plan import Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned, refusal
@@ -281,10 +281,9 @@ class ChangePlanner:
         If other code, such as its package, needs its text, the text stays and is no longer offered as a function.
         """
         before = self._registry.snapshot()
-        if name not in before.functions:
-            raise unknown_function(name, before.functions)
+        module = known_function(name, before).module
         file_sync.require_read(name, author, self.source(name))
-        snapshot = await self._files.settled(before.functions[name].module, name, before)
+        snapshot = await self._files.settled(module, name, before)
         function = snapshot.functions[name]
         users = callers(name, snapshot)
         if users:

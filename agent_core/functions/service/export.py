@@ -24,7 +24,7 @@ from agent_core.registry.registry import Snapshot
 from agent_core.registry.source import FOLDER
 from agent_core.registry.tree import imported_module
 
-from .function_facts import unknown_function
+from .function_facts import known_function
 from .library_files import ImportMover, fitting
 
 
@@ -111,9 +111,7 @@ def export(request: ExportRequest, snapshot: Snapshot) -> ExportReport:
         raise UsageError(f"{folder} is not empty, and nothing is written over.", fix="Name a folder that is not there.")
     chosen = _Chosen(snapshot)
     for name in request.names:
-        if name not in snapshot.functions:
-            raise unknown_function(name, snapshot.functions)
-        chosen.take(snapshot.functions[name].module, [name])
+        chosen.take(known_function(name, snapshot).module, [name])
     for module in () if request.names else snapshot.modules:
         chosen.take(module, None)
     texts, notes = _texts(chosen, snapshot, package)

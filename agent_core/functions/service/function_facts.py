@@ -34,7 +34,6 @@ else:
     capability = LateModule("agent_core.functions.gate.capability")
 
 MOST_SURVIVORS = 3
-_PROGRAM, _OF_MEMORY = "meta_functions.", "meta_functions.memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +217,7 @@ def foreign_rows(functions: Iterable["Function"], view_filter: ViewFilter) -> li
 
 def kind_of(function: "Function") -> str:
     """Return whether a built-in function is for memory (`memory`) or for anything else (`meta`)."""
-    is_meta = function.module.startswith(_PROGRAM) and function.module != _OF_MEMORY
+    is_meta = function.module.startswith("meta_functions.") and function.module != "meta_functions.memory"
     return "meta" if is_meta else "memory"  # methods of a memory class are in its own module
 
 
@@ -265,9 +264,7 @@ async def introspection(view: ViewContext, name: str, owners: "CallOwners" = Non
     Raises:
         UsageError: there is no such function.
     """
-    function = view.snapshot.functions.get(name)
-    if function is None:
-        raise unknown_function(name, view.snapshot.functions)
+    function = known_function(name, view.snapshot)
     verdict = await judgment_on(view.store, function.body_hash, name)
     rows = await view.store.call_stats(name)
     effect = (await measured(view.store)).get((name, function.body_hash))
@@ -335,6 +332,17 @@ def unknown_function(name: str, names: Iterable[str] = ()) -> UsageError:
     """Return the error for an unknown function name."""
     fix = did_you_mean(name, names, "To see all names: /functions, or `knapper functions list`.")
     return UnknownName(f"There is no function `{name}` in functions/.", fix=fix)
+
+
+def known_function(name: str, snapshot: "Snapshot") -> "Function":
+    """Return a function of the workspace.
+
+    Raises:
+        UsageError: there is no such function.
+    """
+    if name not in snapshot.functions:
+        raise unknown_function(name, snapshot.functions)
+    return snapshot.functions[name]
 
 
 def standing_now(

@@ -580,12 +580,10 @@ class FunctionService:
             if arguments is None:
                 raise UsageError(f"`{name}` has no examples: it is a tool of an MCP server.", fix="Give its arguments.")
             return function_facts.FunctionTestReport(name, (), await self.calls.call_foreign(foreign, arguments))
-        function = self._function(name, self.foreign())
+        function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
         if arguments is not None:
-            snapshot = self.registry.snapshot()
             report, _ = await self.calls.made(function, snapshot, arguments, author=author)
             return function_facts.FunctionTestReport(name, (), await self._mark_unproven(report, function, snapshot))
-        snapshot = self.registry.snapshot()
         shows_files = await self._parts.sandbox().shows_files()
         granted = await self.granting.having(function, snapshot, shows_files=shows_files)
         results = await self._parts.gate().run_examples(function, snapshot, granted)

@@ -13,7 +13,7 @@ from agent_core.base.json_form import IF_SET
 
 from ..gate.verdict import GRANTABLE
 from .file_sync import require_same
-from .function_facts import FunctionDetails, unknown_function
+from .function_facts import FunctionDetails, known_function
 from .judgment import Judgment, PendingCandidate, pending_candidate
 from .plan import Author, Given, PlannedChange
 
@@ -101,9 +101,7 @@ class GrantCommands:
             needs, version = self._grants.reach.inside(pending.verdict.needs), pending.verdict.version
             return await self._explain(Question(name, grants or needs, why=pending.reason, version=version))
         snapshot = self._registry.snapshot()
-        function = snapshot.functions.get(name)
-        if function is None:
-            raise unknown_function(name, snapshot.functions)
+        function = known_function(name, snapshot)
         _require_plain(function, snapshot)
         state = await self._grants.book.held(function, snapshot)
         question = await self._grants.question(function, snapshot)
@@ -145,9 +143,7 @@ class GrantCommands:
         if await self._pending(name) is not None:
             return await self._changes().granted(name, grants, Author(), version)
         snapshot = self._registry.snapshot()
-        function = snapshot.functions.get(name)
-        if function is None:
-            raise unknown_function(name, snapshot.functions)
+        function = known_function(name, snapshot)
         require_same(name, version, function.version)
         _require_plain(function, snapshot)
         now = await self._grants.book.allowed(function, snapshot)
@@ -168,8 +164,7 @@ class GrantCommands:
         if entry is None and once:
             return Revoked(name, once, NOTHING)
         if entry is None and not await self._grants.book.problems():
-            if name not in (functions := self._registry.snapshot().functions):
-                raise unknown_function(name, functions)
+            known_function(name, self._registry.snapshot())
             raise UsageError(f"`{name}` has no grants.", fix="See them: knapper functions grants")
         had = entry.grants if entry else NOTHING
         remaining = await self._grants.book.revoke(name, grants)

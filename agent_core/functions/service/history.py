@@ -196,7 +196,11 @@ def pick(name: str, versions: Sequence[Version], reference: str, *, goes_back: b
     if not versions:
         raise UnknownName(f"There is no function `{name}`, and there never was.", fix="See the list of functions.")
     since = _origin(versions) + 1 if goes_back else len(versions)
-    fitting = _matching_versions(versions, reference) if reference else _before(versions, since)
+    fitting = [] if reference else _before(versions, since)
+    if reference.isdecimal() and len(reference) <= _LONGEST_NUMBER:
+        fitting = [version for version in versions if version.number == int(reference)]
+    if not fitting and len(reference) >= 4:
+        fitting = [version for version in versions if version.hash.startswith(reference.lower())]
     if len({version.hash for version in fitting}) != 1:
         at = "the current one" if since == len(versions) else f"version {since}, which it was rolled back to"
         problem = f"has no version `{reference}`" if reference else f"has no version before {at}"
@@ -226,16 +230,6 @@ def _before(versions: Sequence[Version], since: int) -> list[Version]:
 def has_earlier(versions: Sequence[Version]) -> bool:
     """Return whether there is a version to go back to by default."""
     return bool(_before(versions, _origin(versions) + 1))
-
-
-def _matching_versions(versions: Sequence[Version], reference: str) -> list[Version]:
-    if reference.isdecimal() and len(reference) <= _LONGEST_NUMBER:
-        by_number = [version for version in versions if version.number == int(reference)]
-        if by_number:
-            return by_number
-    return (
-        [version for version in versions if version.hash.startswith(reference.lower())] if len(reference) >= 4 else []
-    )
 
 
 def diff(before: str, after: str, names: tuple[str, str]) -> str:

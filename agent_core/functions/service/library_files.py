@@ -55,7 +55,6 @@ from .memgpt_functions import adapt
 # and counts are limited while reading, whatever its directory claims.
 
 _BROKEN = (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, zlib.error, NotImplementedError, RuntimeError)
-_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +186,7 @@ def _archive_members(path: Path, limits: LibraryLimits) -> Iterator[_Member]:
                 yield _Member(member.filename, is_plain, partial(archive.open, member))
         return
     with path.open("rb") as raw:
-        is_gzip = raw.read(2) == _GZIP
+        is_gzip = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
         unpacked = _Capped(gzip.GzipFile(fileobj=raw) if is_gzip else raw, limits.unpacked_bytes, path.name)
         with tarfile.open(fileobj=unpacked, mode="r|") as tar:
@@ -220,7 +219,6 @@ _PASSED_OVER = re.compile(
 )
 _PROMPT = re.compile(r"^\s*(?:>>>|\.\.\.) ")
 _FROM = re.compile(r"from\s+[.\w]+\s+import\b")
-_BACKPORT = "typing_extensions"
 _MOST_GIVEN = 8  # examples of a `.jsonl` line that are added to the docstring
 _LONGEST = 64  # characters of a function's name
 
@@ -479,7 +477,7 @@ class ImportMover:
         """Return `from …` if the names do not change, and the whole statement; both are empty if it needs no change."""
         base = self._base(node)
         members = {alias.name: self.targets.get(f"{base}.{alias.name}".strip("."), "") for alias in node.names}
-        if node.module == _BACKPORT and not node.level and all(hasattr(typing, name) for name in members):
+        if node.module == "typing_extensions" and not node.level and all(hasattr(typing, name) for name in members):
             return "from typing", ast.unparse(node)
         inner = next(filter(None, members.values()), None)
         home = self.targets.get(base) or (inner and inner.rpartition(".")[0])

@@ -188,7 +188,7 @@ def by_agent(write: Write) -> Write:
 def said_of(results: Iterable[LoadedFile]) -> RegistryChange:
     """Return the news about the functions of saved files, apart from the fact that they changed.
 
-    These are their standings, differences from their examples, and promises that were dropped.
+    These are their standings, differences from their examples, dropped examples, and functions that they break.
     """
     standings, disagreeing, noted = dict[str, str](), dict[str, str](), dict[str, str]()
     for verdict in [result.verdict for result in results if result.verdict is not None]:
@@ -200,7 +200,17 @@ def said_of(results: Iterable[LoadedFile]) -> RegistryChange:
         for name, standing in verdict.standings:
             if name not in differing:
                 standings[name] = "trial: its examples agree" if standing == "trial" else _WHY_DRAFT[name in having]
-        noted |= _notes_of(verdict)
+        dropped = [problem for problem in verdict.problems if problem.code == "example-dropped"]
+        notes = [
+            (function.name, problem.message)
+            for function in verdict.reading.functions
+            for problem in dropped
+            if function.line <= problem.where.line <= function.end_line
+        ]
+        sentences: dict[str, list[str]] = {}
+        for name, sentence in (*notes, *map(change_texts.breakage, verdict.breakages)):
+            sentences.setdefault(name or verdict.reading.source.module, []).append(sentence)
+        noted |= {name: "\n".join(dict.fromkeys(rows)) for name, rows in sentences.items()}
     return RegistryChange(standings=standings, disagreeing=disagreeing, noted=noted)
 
 
@@ -230,19 +240,6 @@ def known_of(path: str, good: GoodVersions) -> ModuleReading | None:
 def without(reading: ModuleReading, names: frozenset[str]) -> ModuleReading:
     """Return a reading without these functions."""
     return replace(reading, functions=tuple(function for function in reading.functions if function.name not in names))
-
-
-def _notes_of(verdict: "ModuleVerdict") -> dict[str, str]:
-    """Return a sentence for each function of a saved file that dropped an example or breaks another function."""
-    dropped = [problem for problem in verdict.problems if problem.code == "example-dropped"]
-    notes: list[tuple[str, str]] = []
-    for function in verdict.reading.functions:
-        lines = range(function.line, function.end_line + 1)
-        notes += [(function.name, problem.message) for problem in dropped if problem.where.line in lines]
-    sentences: dict[str, list[str]] = {}
-    for name, sentence in (*notes, *map(change_texts.breakage, verdict.breakages)):
-        sentences.setdefault(name or verdict.reading.source.module, []).append(sentence)
-    return {name: "\n".join(dict.fromkeys(whats)) for name, whats in sentences.items()}
 
 
 def all_placed(old_snapshot: Snapshot, results: Collection[LoadedFile], good: GoodVersions) -> Snapshot:

@@ -11,7 +11,7 @@ wait for a package are judged again when the user grants it.
 import ast
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from agent_core.base.errors import KnapperError
 from agent_core.base.late import LateModule
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
-from agent_core.registry.folder_access import Scanned, is_below, is_there, scan
+from agent_core.registry.folder_access import is_below, is_there, scan
 from agent_core.registry.function import attempt_mark
 from agent_core.registry.registry import Registry, RegistryChange
 from agent_core.registry.schema import read_module
@@ -179,20 +179,16 @@ class Loader:
                     found = {path: refused.get(path, source) for path, source in sources.items()}
                     return replace(baseline, kept_out=kept_out), found
             if self._copy is not None and paths is not None:
-                return await self._pull(self._copy, paths)
-            readings = await self._store.readings()  # before the manifest: later changes are then judged again
-            baseline = GoodVersions(await self._store.manifest(), readings, await self._store.kept_out())
-            pulled = await self._copy.pull(baseline.manifest) if self._copy else Pulled()
+                manifest = await self._store.manifest()
+                pulled = await self._copy.pull(manifest)
+                paths = [*paths, *map(self._whole, pulled.paths)]  # and those that were changed in other folders
+                names = [*(shown_path(path.relative_to(self._folder)) for path in paths), *pulled.problems]
+                baseline = GoodVersions(manifest, await self._store.readings(names), await self._store.kept_out())
+            else:
+                readings = await self._store.readings()  # before the manifest: later changes are then judged again
+                baseline = GoodVersions(await self._store.manifest(), readings, await self._store.kept_out())
+                pulled = await self._copy.pull(baseline.manifest) if self._copy else Pulled()
             return baseline, {**await asyncio.to_thread(self._read, paths, baseline), **pulled.problems}
-
-    async def _pull(self, copy: FolderCopy, paths: list[Path]) -> tuple[GoodVersions, dict[str, Found]]:
-        """Return the same for these files and for those that were changed in other folders."""
-        manifest = await self._store.manifest()
-        pulled = await copy.pull(manifest)
-        files = [*paths, *map(self._whole, pulled.paths)]
-        names = [*(shown_path(path.relative_to(self._folder)) for path in files), *pulled.problems]
-        baseline = GoodVersions(manifest, await self._store.readings(names), await self._store.kept_out())
-        return baseline, {**await asyncio.to_thread(self._read, files, baseline), **pulled.problems}
 
     def _whole(self, path: str) -> Path:
         return self._folder / path.removeprefix("functions/")
@@ -301,26 +297,22 @@ class Loader:
         files = list(scanned.stamps if scanned else paths or ())
         inside = [path.relative_to(self._folder) for path in files if not self._is_bare_marker(path)]
         sources: dict[str, Found] = {shown_path(path): self._read_one(path, good) for path in inside}
-        if scanned is not None:
-            sources.update(self._not_listed(scanned, good, sources))
-        return sources
-
-    def _not_listed(self, scanned: Scanned, good: GoodVersions, sources: Collection[str]) -> dict[str, Found]:
-        """Return what a scan of the whole folder missed: folders out of reach, the files in them, and deleted files."""
+        if scanned is None:
+            return sources
+        # What the scan of the whole folder missed: folders out of reach, the files in them, and deleted files.
         closed = dict(scanned.closed)
         if self._has_vanished(good):
             closed[self._folder] = "there is no such folder"
-        found: dict[str, Found] = {}
-        rejected = self._registry.snapshot().rejections.keys() - {*sources}
-        gone = good.readings.keys() - set(sources)
+        rejected = self._registry.snapshot().rejections.keys() - sources.keys()
+        gone = good.readings.keys() - sources.keys()
         held = {*map(module_at, sources)} if self._copy is not None else set()
         for path in {path for path in gone if module_at(path) not in held} | rejected:
-            found[path] = _OUT_OF_REACH if is_below(self._whole(path), closed) else None
+            sources[path] = _OUT_OF_REACH if is_below(self._whole(path), closed) else None
         for folder, why in closed.items():
             if not is_below(folder, closed):
                 place = shown_folder(folder.relative_to(self._folder))
-                found[place] = folder_problem(place, why)
-        return found
+                sources[place] = folder_problem(place, why)
+        return sources
 
     def _is_bare_marker(self, path: Path) -> bool:
         # `functions/__init__.py` is not a module; an empty one is common and harmless.

@@ -29,7 +29,6 @@ _NOTES: Final = frozenset({"internal_monologue", "function_message", "system_mes
 _SHOWN: Final = "'%Y-%m-%d %I:%M:%S %p %Z%z'"
 _LOCAL: Final = f"_datetime.datetime.now().astimezone(timezone and _zoneinfo.ZoneInfo(timezone)).strftime({_SHOWN})"
 _LOADS: Final = "lambda text: _json.loads(text, strict=False)"
-_DUMPS: Final = "lambda data, indent=2: _json.dumps(data, indent=indent, ensure_ascii=False, default=str)"
 _NAMES: Final = {  # expressions; modules have a name with an underscore
     "CORE_MEMORY_HUMAN_CHAR_LIMIT": "2000",
     "CORE_MEMORY_PERSONA_CHAR_LIMIT": "2000",
@@ -46,7 +45,7 @@ _NAMES: Final = {  # expressions; modules have a name with an underscore
     "get_local_time": f"lambda timezone=None: {_LOCAL}",
     "get_local_time_timezone": f"lambda timezone='America/Los_Angeles': {_LOCAL}",
     "get_utc_time": "lambda: _datetime.datetime.now(_datetime.timezone.utc)",
-    "json_dumps": _DUMPS,
+    "json_dumps": "lambda data, indent=2: _json.dumps(data, indent=indent, ensure_ascii=False, default=str)",
     "json_loads": _LOADS,
     "parse_json": _LOADS,
     "printd": "lambda *args, **kwargs: None",

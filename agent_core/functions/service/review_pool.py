@@ -10,7 +10,7 @@ import json
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -28,7 +28,7 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, read_json
 
-from ..gate import Candidate, Gate, GivenExample, Look, ModuleVerdict, Policy, Rules
+from ..gate import Candidate, Gate, GivenExample, Look, Policy, Rules
 from ..gate.trial import UNGRANTED, Granted
 from ..sandbox_client import SandboxClient
 from .judgment import Judgment
@@ -117,23 +117,18 @@ _reading = lru_cache(maxsize=64)(read_module)  # many candidates share it
 
 
 async def _of_file(source: ModuleSource, job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Judgment]:
-    """Return the verdicts on a file, including the findings of the background review."""
+    """Return a verdict for each function of a file, with its own problems, those of the file, and those found later."""
     verdict = await gate.judge_module(source, snapshot, job.policy, granted=job.granted)
     ground = snapshot.with_module(verdict.reading)
     turn = asyncio.Semaphore(_LOOKS_AT_ONCE)
 
-    async def look(name: str) -> Look:
+    async def look_closer(name: str) -> Look:
         async with turn:
             return await gate.look_closer(name, verdict, ground, job.granted, reading=job.is_read)
 
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(look(name)) for name, _ in verdict.standings]
-    return _of_module(verdict, {task.result().name: task.result() for task in tasks}, job.path)
-
-
-def _of_module(verdict: ModuleVerdict, looks: Mapping[str, Look], path: str) -> list[Judgment]:
-    """Return a verdict for each function of a module, with its own problems and those of the whole file."""
-    own = verdict.reading.source
+        tasks = [group.create_task(look_closer(name)) for name, _ in verdict.standings]
+    looks, path, own = {task.result().name: task.result() for task in tasks}, job.path, verdict.reading.source
     spans = {function.name: (function.line, function.end_line) for function in verdict.reading.functions}
     refusals = [problem for problem in verdict.problems if problem.severity == "refuses"]
     if not spans:

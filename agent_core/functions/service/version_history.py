@@ -25,7 +25,7 @@ from ..gate import Candidate, Policy
 from ..gate.examples import with_example
 from . import change_texts, example_regression, file_sync, history
 from .file_sync import FileSync, own_text
-from .function_facts import unknown_function
+from .function_facts import known_function, unknown_function
 from .history import BlamedLine, FunctionBlame, FunctionHistory, HistoryEntry, Version, VersionDiff
 from .judgment import Judgment, judgment_on
 from .plan import Author, ChangeSummary, Deed, PlannedChange, refusal
@@ -155,9 +155,7 @@ class VersionHistory:
     async def add_example(self, name: str, call: str, expected: str, author: Author) -> PlannedChange:
         """Plan to add an example to a function's docstring if it passes. Otherwise the function is not changed."""
         before = self._files.registry.snapshot()
-        if name not in before.functions:
-            raise unknown_function(name, before.functions)
-        snapshot = await self._files.settled(before.functions[name].module, name, before)
+        snapshot = await self._files.settled(known_function(name, before).module, name, before)
         function = snapshot.functions[name]
         size = len(call) + len(expected)
         existing = await aside(size, example_regression.holds, function, call.strip().removeprefix(">>>"))
