@@ -41,7 +41,6 @@ _OURS = frozenset({"host", "connection", "keep-alive", "proxy-connection", "prox
     "http2-settings",
 }
 _PRIVATE = frozenset({"authorization", "cookie"})  # must not be sent to another origin
-_OF_BODY = "content-"
 
 
 class FetchFailed(Exception):
@@ -74,7 +73,7 @@ class FetchRequest:
             raise RequestRefused(f"{self.target.url} redirects to {target.url}, out of TLS")
         order = replace(self, target=target)
         if (status == 303 and self.method != "HEAD") or (status in {301, 302} and self.method == "POST"):
-            order = replace(order, method="GET", body=b"", headers=without(order.headers, prefix=_OF_BODY))
+            order = replace(order, method="GET", body=b"", headers=without(order.headers, prefix="content-"))
         is_same = (target.scheme, target.host, target.port) == (self.target.scheme, self.target.host, self.target.port)
         return order if is_same else replace(order, headers=without(order.headers, _PRIVATE))
 
@@ -105,28 +104,26 @@ def headers_of(pairs: object, limit: int) -> Headers:
     """Return the headers to send unchanged, from pairs of text."""
     if not isinstance(pairs, list):
         raise RequestRefused("headers are a list of pairs")
-    headers = tuple(_header(pair) for pair in pairs)
+    headers: list[tuple[str, str]] = []
+    for pair in pairs:
+        match pair:
+            case [str(name), str(value)] if _NAME.fullmatch(name) and _VALUE.fullmatch(value):
+                headers.append((name, value.strip(" \t")))
+            case [str(name), str()]:
+                raise RequestRefused(
+                    f"the header {shown(name)} holds what a header cannot hold: a line break, a control"
+                    " character, or text beyond Latin-1"
+                )
+            case _:
+                raise RequestRefused("a header is a pair of texts, its name and its value")
     if sum(len(name) + len(value) + 4 for name, value in headers) > limit:
         raise RequestRefused(f"the headers of a request may take {limit} bytes")
-    return without(headers, _OURS)
+    return without(tuple(headers), _OURS)
 
 
 def without(headers: Headers, names: frozenset[str] = frozenset(), prefix: str = "\n") -> Headers:
     """Return the headers except those with these names, or with names that start with the prefix."""
     return tuple(pair for pair in headers if pair[0].lower() not in names and not pair[0].lower().startswith(prefix))
-
-
-def _header(pair: object) -> tuple[str, str]:
-    match pair:
-        case [str(name), str(value)] if _NAME.fullmatch(name) and _VALUE.fullmatch(value):
-            return name, value.strip(" \t")
-        case [str(name), str()]:
-            raise RequestRefused(
-                f"the header {shown(name)} holds what a header cannot hold: a line break, a control"
-                " character, or text beyond Latin-1"
-            )
-        case _:
-            raise RequestRefused("a header is a pair of texts, its name and its value")
 
 
 _SPECIAL = {

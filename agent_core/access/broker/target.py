@@ -84,7 +84,17 @@ def authority(text: str) -> tuple[str, int | None]:
         raise RequestRefused(
             f"{shown(text)} is not a host: write a name or an address, and a port in digits if need be"
         )
-    return _host(match[1]), None if match[2] is None else int(match[2])
+    written = match[1]
+    ascii_text = _parse(f"http://{written}/").raw_host.decode("ascii")
+    name, port = ascii_text.removesuffix(".").lower(), None if match[2] is None else int(match[2])
+    if (address := as_address(name)) is not None:
+        return str(address), port
+    labels = name.split(".")
+    if len(name) > _NAME_LIMIT or not all(map(_LABEL.fullmatch, labels)) or _NUMBER.fullmatch(labels[-1]):
+        raise RequestRefused(
+            f"{shown(written)} is not a host name, and not an address in its usual form (127.0.0.1, [::1])"
+        )
+    return name, port
 
 
 def as_address(host: str) -> Address | None:
@@ -99,19 +109,6 @@ def as_address(host: str) -> Address | None:
 def shown(text: str) -> str:
     """Return untrusted text in a form that is safe in a message."""
     return ascii(text if len(text) <= 100 else f"{text[:100]}…")
-
-
-def _host(text: str) -> str:
-    ascii_text = _parse(f"http://{text}/").raw_host.decode("ascii") if text else ""
-    name = ascii_text.removesuffix(".").lower()
-    if (address := as_address(name)) is not None:
-        return str(address)
-    labels = name.split(".")
-    if len(name) > _NAME_LIMIT or not all(map(_LABEL.fullmatch, labels)) or _NUMBER.fullmatch(labels[-1]):
-        raise RequestRefused(
-            f"{shown(text)} is not a host name, and not an address in its usual form (127.0.0.1, [::1])"
-        )
-    return name
 
 
 def _parse(url: str) -> httpx2.URL:

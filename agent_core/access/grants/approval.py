@@ -160,9 +160,6 @@ _NO_MORE = (
     " what you need it for."
 )
 _AS_THEY_SAY = "Change it as they say before you try again: for the same code they are not asked again in this turn."
-_ANSWERED_NO = "The question was answered with no."
-_CALL_AGAIN = "Call it again to be asked again. To grant it for good: {}"
-_AGAIN: Mapping[Moment, str] = MappingProxyType({"join": "Do the same again to be asked again."})
 
 
 def denial(question: Question, decision: Decision, *, by_hand: bool = False) -> str:
@@ -174,7 +171,12 @@ def denial(question: Question, decision: Decision, *, by_hand: bool = False) -> 
         f"`{question.function}` may not{new}: {missing}." if missing else f"`{question.function}` needs the user's yes."
     )
     if by_hand and decision.by == "human":
-        return f"{message} {_ANSWERED_NO}\n{_AGAIN.get(question.moment, _CALL_AGAIN.format(question.command))}"
+        again = (
+            "Do the same again to be asked again."
+            if question.moment == "join"
+            else f"Call it again to be asked again. To grant it for good: {question.command}"
+        )
+        return f"{message} The question was answered with no.\n{again}"
     word = one_line(decision.word, LONGEST_WORD)
     match decision.by:
         case "policy":

@@ -145,9 +145,14 @@ class Approvals:
 
     def _prior_decision(self, question: Question, meanwhile: Iterable[Answered]) -> Decision | None:
         """Return the answer that holds without asking: an earlier no, or what was answered while this one waited."""
-        earlier = next((decision for prior, decision in self.refusals if _is_same(question, prior, decision)), None)
-        if earlier is not None:
-            return replace(earlier, by="earlier")
+        code = (question.function, question.version, question.missing)
+        for prior, decision in self.refusals:
+            if decision.word or not prior.missing:
+                is_same = (prior.function, prior.version, prior.missing) == code
+            else:
+                is_same = set(prior.missing.sentences()) <= set(question.missing.sentences())
+            if is_same:
+                return replace(decision, by="earlier")
         own = [_kinds(prior) for prior, _ in self.refusals if prior.function == question.function]
         is_often = any(sum(kind in kinds for kinds in own) >= MOST_NOES for kind in _kinds(question))
         if is_often or len(self.refusals) >= MOST_NOES_IN_A_TURN:
@@ -187,16 +192,6 @@ async def _answered_elsewhere(id: str, store: ApprovalStore) -> Decision:
 def _kinds(question: Question) -> frozenset[str]:
     """Return the kinds of grants that a question is about; joining is a kind, too."""
     return frozenset(question.missing.to_json()) or frozenset({"join"})
-
-
-def _is_same(question: Question, prior_question: Question, decision: Decision) -> bool:
-    if decision.word or not prior_question.missing:
-        return (question.function, question.version, question.missing) == (
-            prior_question.function,
-            prior_question.version,
-            prior_question.missing,
-        )
-    return set(prior_question.missing.sentences()) <= set(question.missing.sentences())
 
 
 def asking(question: Question, turn: str, step: int = 0) -> events.GrantAsked:

@@ -461,23 +461,18 @@ class FileRequests:
                 self.did.note("wrote", stream.item)
                 return 0
             case "file_write":
-                end = _write(stream, arguments.get("data"), arguments.get("at"), most)
+                data = arguments.get("data")
+                if not isinstance(data, bytes):
+                    raise RequestRefused("only bytes can be written")
+                at = os.fstat(stream.descriptor).st_size if stream.appends else _number(arguments.get("at"))
+                _within(at + len(data), most)
+                while data:
+                    written_size = machine.write_at(stream.descriptor, data, at)
+                    data, at = data[written_size:], at + written_size
                 self.did.note("wrote", stream.item)
-                return end
+                return at
             case _:
                 raise RequestRefused(f"a file has no {name}")
-
-
-def _write(stream: _Stream, data: object, at: object, most: int) -> int:
-    """Write the whole piece, and return the position after it."""
-    if not isinstance(data, bytes):
-        raise RequestRefused("only bytes can be written")
-    end = os.fstat(stream.descriptor).st_size if stream.appends else _number(at)
-    _within(end + len(data), most)
-    while data:
-        written_size = machine.write_at(stream.descriptor, data, end)
-        data, end = data[written_size:], end + written_size
-    return end
 
 
 def _number(value: object) -> int:

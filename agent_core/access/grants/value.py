@@ -1,7 +1,7 @@
 """Grants of one function: a plain value that can be compared, joined, intersected, described and stored."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Final
@@ -31,18 +31,6 @@ _UNSAID_AS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def _widest(kind: str, items: set[str]) -> Iterator[str]:
-    """Yield the items that no other item covers; a folder with a trailing slash replaces the same one without."""
-    by_sign: defaultdict[str, list[str]] = defaultdict(list)
-    for item in items - {UNSAID}:
-        by_sign[sign_of(kind, item)].append(item)
-    for item in items:
-        candidates = {candidate for sign in signs_over(kind, item) for candidate in by_sign.get(sign, ())}
-        others = [candidate for candidate in candidates if candidate != item and covered(kind, item, (candidate,))]
-        if item == UNSAID or all(covered(kind, candidate, (item,)) and item > candidate for candidate in others):
-            yield item
-
-
 @dataclass(frozen=True, slots=True)
 class Grants:
     """The access of one function. Every tuple is sorted; the empty value grants nothing.
@@ -64,7 +52,18 @@ class Grants:
 
     def __post_init__(self) -> None:
         for kind in KINDS:
-            object.__setattr__(self, kind, tuple(sorted(_widest(kind, set(getattr(self, kind))))))
+            items: set[str] = set(getattr(self, kind))
+            widest: list[str] = []
+            by_sign: defaultdict[str, list[str]] = defaultdict(list)
+            for item in items - {UNSAID}:
+                by_sign[sign_of(kind, item)].append(item)
+            for item in items:
+                # An item that another covers is dropped; of two spellings of a folder, the one with a slash stays.
+                candidates = {candidate for sign in signs_over(kind, item) for candidate in by_sign.get(sign, ())}
+                others = [other for other in candidates if other != item and covered(kind, item, (other,))]
+                if item == UNSAID or all(covered(kind, other, (item,)) and item > other for other in others):
+                    widest.append(item)
+            object.__setattr__(self, kind, tuple(sorted(widest)))
 
     def __bool__(self) -> bool:
         return self != NOTHING
@@ -123,7 +122,15 @@ class Grants:
 
     def serving(self, grants: "Grants") -> "Grants":
         """Return the part that these needs, as read from a text, can use. Grants that no text shows are kept."""
-        used_items = {kind: tuple(item for item in self.items(kind) if _serves(kind, item, grants)) for kind in KINDS}
+        used_items = {}
+        for kind in KINDS:
+            needs = grants.items(kind) + (grants.read if kind == "write" else grants.write if kind == "read" else ())
+            used_items[kind] = tuple(
+                item
+                for item in self.items(kind)
+                if UNSAID in needs
+                or any(covered(kind, need, (item,)) or covered(kind, item, (need,)) for need in needs)
+            )
         return replace(_of(used_items), seconds=self.seconds, memory_mib=self.memory_mib, stateful=self.stateful)
 
     def sentences(self) -> list[str]:
@@ -176,11 +183,4 @@ def _of(items: dict[str, tuple[str, ...]]) -> Grants:
         packages=items["packages"],
         memory=items["memory"],
         functions=items["functions"],
-    )
-
-
-def _serves(kind: str, item: str, grants: Grants) -> bool:
-    needed_items = grants.items(kind) + (grants.read if kind == "write" else grants.write if kind == "read" else ())
-    return UNSAID in needed_items or any(
-        covered(kind, need, (item,)) or covered(kind, item, (need,)) for need in needed_items
     )

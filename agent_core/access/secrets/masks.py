@@ -77,7 +77,12 @@ def _encodings(value: str) -> Iterator[str]:
     data = value.encode()
     # In one case, as in names of hosts and variables, unless it is then unfit.
     yield from (value, *(variant for variant in (value.lower(), value.upper()) if not unfit(variant)))
-    yield from _escapes(value)
+    for wide in (True, False):
+        inside = json.dumps(value, ensure_ascii=wide)[1:-1]
+        yield from (inside, inside.replace("/", "\\/"))
+    for shown in (_inside(repr(value)), _inside(ascii(value)), _inside(repr(data))):
+        yield from (shown, shown.replace("'", "\\'"))
+    yield from (html.escape(value), html.escape(value, quote=False))
     for safe, blank in product(_KEPT, ("%20", "+")):
         quoted = quote(value, safe=safe).replace("%20", blank)
         yield from (quoted, _lower_escapes(quoted))
@@ -91,16 +96,6 @@ def _encodings(value: str) -> Iterator[str]:
         yield from (text, text.replace("+", "-").replace("/", "_"))
     yield from (data.hex(), data.hex().upper())
     yield from ("".join(f"%{byte:02x}" for byte in data), "".join(f"%{byte:02X}" for byte in data))
-
-
-def _escapes(text: str) -> Iterator[str]:
-    """Yield a text as it appears within JSON, HTML, and the `repr` and `ascii` of text or bytes."""
-    for wide in (True, False):
-        inside = json.dumps(text, ensure_ascii=wide)[1:-1]
-        yield from (inside, inside.replace("/", "\\/"))
-    for shown in (_inside(repr(text)), _inside(ascii(text)), _inside(repr(text.encode()))):
-        yield from (shown, shown.replace("'", "\\'"))
-    yield from (html.escape(text), html.escape(text, quote=False))
 
 
 def _inside(shown: str) -> str:
