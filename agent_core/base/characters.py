@@ -82,15 +82,24 @@ class Flaw:
 
 def flaw_of(text: str) -> Flaw | None:
     """Return the first character that a source must not contain, or an encoding other than UTF-8."""
-    strays = stray_characters(text)
-    if not strays:
-        return _encoding(text)
-    at, char = strays[0], text[strays[0]]
-    why = next(why for kind, why in _WHY if not kind or re.match(f"[{kind}]", char))
-    description = f"the text holds {named(char)}, which {why}"
-    more = f", and {len(strays) - 1} more such characters" if len(strays) > 1 else ""
-    fix = f'remove it; in a string that needs it, write it as "{escaped(char)}"'
-    return Flaw("hidden-characters" if char != "\0" else "nul-byte", description + more, fix, *place_of(text, at))
+    if strays := stray_characters(text):
+        at, char = strays[0], text[strays[0]]
+        why = next(why for kind, why in _WHY if not kind or re.match(f"[{kind}]", char))
+        description = f"the text holds {named(char)}, which {why}"
+        more = f", and {len(strays) - 1} more such characters" if len(strays) > 1 else ""
+        fix = f'remove it; in a string that needs it, write it as "{escaped(char)}"'
+        return Flaw("hidden-characters" if char != "\0" else "nul-byte", description + more, fix, *place_of(text, at))
+    for number, line in enumerate(first_lines(text, 2) if "coding" in text else [], 1):
+        if cookie := _COOKIE.match(line):
+            name = cookie[1].lower().replace("_", "-")
+            if name in _UTF8 or name.startswith("utf-8-") or (name in _ASCII and text.isascii()):
+                return None
+            description = f"the file says that its encoding is {cookie[1]}, but only UTF-8 is read"
+            fix = "save it as UTF-8 and remove that comment"
+            return Flaw("encoding", description, fix, number, cookie.start(1) + 1)
+        if line.strip() and not line.lstrip().startswith("#"):
+            return None  # Python reads no further
+    return None
 
 
 def stray_characters(text: str) -> list[int]:
@@ -99,15 +108,13 @@ def stray_characters(text: str) -> list[int]:
         if text.replace("\n", "").isprintable():  # nearly every source; several times as fast as a pattern
             return []
         return [match.start() for match in _STRAY_ASCII.finditer(text)]
-    return [match.start() for match in _STRAY.finditer(text) if not _follows_symbol(text, match.start())]
-
-
-def _follows_symbol(text: str, at: int) -> bool:
-    """Check whether a variation selector follows an emoji, where it is plain text."""
-    if text[at] not in "\ufe0e\ufe0f" or not at:
-        return False
-    symbol = text[at - 1]
-    return symbol in _SYMBOLS or (symbol > "\x7f" and unicodedata.category(symbol) in ("So", "Sm"))
+    strays = []
+    for at in (match.start() for match in _STRAY.finditer(text)):
+        # After an emoji, a variation selector is plain text.
+        symbol = text[at - 1] if at and text[at] in "\ufe0e\ufe0f" else ""
+        if symbol not in _SYMBOLS and not (symbol > "\x7f" and unicodedata.category(symbol) in ("So", "Sm")):
+            strays.append(at)
+    return strays
 
 
 def odd_in_name(text: str) -> str:
@@ -145,22 +152,6 @@ def named(char: str) -> str:
 def escaped(text: str) -> str:
     """Return a text in ASCII, with other characters as Python escapes."""
     return text.encode("unicode_escape").decode("ascii")
-
-
-def _encoding(text: str) -> Flaw | None:
-    lines = first_lines(text, 2) if "coding" in text else []
-    for number, line in enumerate(lines, 1):
-        cookie = _COOKIE.match(line)
-        if cookie:
-            name = cookie[1].lower().replace("_", "-")
-            if name in _UTF8 or name.startswith("utf-8-") or (name in _ASCII and text.isascii()):
-                return None
-            description = f"the file says that its encoding is {cookie[1]}, but only UTF-8 is read"
-            fix = "save it as UTF-8 and remove that comment"
-            return Flaw("encoding", description, fix, number, cookie.start(1) + 1)
-        if line.strip() and not line.lstrip().startswith("#"):
-            return None  # Python reads no further
-    return None
 
 
 def name_flaw_of(text: str, tree: ast.Module) -> Flaw | None:

@@ -38,9 +38,7 @@ def language_of(text: str) -> str:
     best = max(counts, key=lambda name: counts[name])
     if not counts[best]:
         return ""
-    if best == "en" or counts[best] > counts["en"]:
-        return best
-    return "en"
+    return best if counts[best] > counts["en"] else "en"
 
 
 def foreign(text: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from .errors import ConfigError
-from .matching import nearest
+from .matching import did_you_mean
 from .untrusted import one_line
 
 Amount: TypeAlias = int | float | None
@@ -45,8 +45,22 @@ class SpendingLimits:
         """
         if not isinstance(table, Mapping):
             raise ConfigError(f"{where}: limits are a table.", fix="Write them as { steps = 20, tokens = 50000 }.")
-        for key, value in table.items():
-            _check(str(key), value, where)
+        for name, value in table.items():
+            key = str(name)
+            if key not in NAMES:
+                hint = did_you_mean(key, NAMES, f"Known are: {', '.join(NAMES)}.")
+                raise ConfigError(f"{where}: `{one_line(key, 80)}` is not a limit.", fix=hint)
+            if not (
+                isinstance(value, int | float)
+                and not isinstance(value, bool)
+                and math.isfinite(value)
+                and value >= 0
+                and (key not in _WHOLE or value == int(value))
+            ):
+                kind = "a whole number" if key in _WHOLE else "a number"
+                shown = one_line(str(value), 80)
+                fix = "Write 0 for none at all, or leave it out for no limit of its own."
+                raise ConfigError(f"{where}: the limit `{key}` cannot be {shown}: it is {kind} from 0.", fix=fix)
         return cls(**table, where=where)
 
     def within(self, limits: "SpendingLimits") -> "SpendingLimits":
@@ -109,21 +123,3 @@ class Allowance:
         while allowance is not None:
             yield allowance
             allowance = allowance.parent
-
-
-def _check(key: str, value: object, where: str) -> None:
-    if key not in NAMES:
-        meant = nearest(key, NAMES)
-        hint = f"Did you mean `{meant[0]}`?" if meant else f"Known are: {', '.join(NAMES)}."
-        raise ConfigError(f"{where}: `{one_line(key, 80)}` is not a limit.", fix=hint)
-    if not (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-        and value >= 0
-        and (key not in _WHOLE or value == int(value))
-    ):
-        kind = "a whole number" if key in _WHOLE else "a number"
-        shown = one_line(str(value), 80)
-        fix = "Write 0 for none at all, or leave it out for no limit of its own."
-        raise ConfigError(f"{where}: the limit `{key}` cannot be {shown}: it is {kind} from 0.", fix=fix)

@@ -19,7 +19,6 @@ from .user_folders import expand_home
 LARGEST_FILE = 256 << 20
 """Maximum size in bytes of a file that a user names: an endless one, such as /dev/zero, must not fill the memory."""
 _PIECE = 1 << 20
-_LOOKING = machine.LOOKING
 _ADDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | machine.NOFOLLOW | machine.NONBLOCK | machine.CLOEXEC
 
 
@@ -33,7 +32,7 @@ def read_plain(path: Path, most_bytes: int) -> bytes:
     Raises:
         OSError: it cannot be read; NotPlainError if it is a link, not a regular file, or larger than `most_bytes`.
     """
-    with os.fdopen(_open_plain(path, _LOOKING), "rb") as file:
+    with os.fdopen(_open_plain(path, machine.LOOKING), "rb") as file:
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
         raise NotPlainError(errno.EFBIG, f"it is larger than {most_bytes:,} bytes", str(path))
@@ -42,7 +41,7 @@ def read_plain(path: Path, most_bytes: int) -> bytes:
 
 def read_end(path: Path, most_bytes: int) -> bytes:
     """Return the last `most_bytes` bytes of a regular file; OSError as above."""
-    with os.fdopen(_open_plain(path, _LOOKING), "rb") as file:
+    with os.fdopen(_open_plain(path, machine.LOOKING), "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - most_bytes))
         return file.read(most_bytes)
 

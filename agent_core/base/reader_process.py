@@ -27,7 +27,6 @@ _SHORT: Final = 64  # maximum characters of a text that stays inside a long item
 _LONGEST_LINE: Final = 1 << 20
 _FILES: Final = 32
 _TURN_S: Final = 0.005
-_END: Final = {"end": True}
 _LINE: Final = Strictness(unique=False, whole=False)  # lone surrogates are handled where a text is stored
 _FAILED: Final = {
     "memory": "Reading it takes more memory than is given.",
@@ -71,7 +70,17 @@ class ReaderProcess:
         is_answered = False
         try:
             async with asyncio.timeout(self._within_s):
-                process = self._process = self._process or await _spawn(self._module)
+                if self._process is None:
+                    self._process = await programs.start(
+                        programs.python("-m", self._module),
+                        stdin=PIPE,
+                        stdout=PIPE,
+                        stderr=DEVNULL,
+                        env=programs.variables_for_python("HOME", "TMPDIR"),
+                        cwd="/",
+                        limit=_LONGEST_LINE,
+                    )
+                process = self._process
                 await _send(process, order, data)
                 await _receive(process, take, most)
             is_answered = True
@@ -126,7 +135,12 @@ async def _receive(process: Process, take: Callable[[Json], None], most: int) ->
             raise NotRead("What it becomes is more than is kept of it.")
         match read_json(raw, _LINE):
             case {"item": item}:
-                take(_with(item, texts))
+                for (*way, last), text in texts:
+                    holder = item
+                    for step in way:
+                        holder = holder[step]
+                    holder[last] = text
+                take(item)
                 texts.clear()
             case {"piece": str(piece)}:
                 parts.append(piece)
@@ -142,27 +156,6 @@ async def _receive(process: Process, take: Callable[[Json], None], most: int) ->
             began = time.perf_counter()
 
 
-def _with(item: Json, texts: Iterable[tuple[Place, str]]) -> Json:
-    for (*way, last), text in texts:
-        holder = item
-        for step in way:
-            holder = holder[step]
-        holder[last] = text
-    return item
-
-
-async def _spawn(module: str) -> Process:
-    return await programs.start(
-        programs.python("-m", module),
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=DEVNULL,
-        env=programs.variables_for_python("HOME", "TMPDIR"),
-        cwd="/",
-        limit=_LONGEST_LINE,
-    )
-
-
 def serve(answer: Callable[[Json, bytes], Iterable[Json]], memory: int) -> None:
     """Answer orders with items until the input ends, within `memory` bytes. For the child."""
     sys.setrecursionlimit(2_000)
@@ -173,7 +166,7 @@ def serve(answer: Callable[[Json, bytes], Iterable[Json]], memory: int) -> None:
             sizes = iter(lambda: int(given.readline()), 0)
             for item in answer(json.loads(line), b"".join(given.read(size) for size in sizes)):
                 _say(out, item)
-            last: Json = _END
+            last: Json = {"end": True}
         except MemoryError:
             last = {"failed": "memory"}
         except RecursionError:

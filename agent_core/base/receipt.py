@@ -58,7 +58,6 @@ _PHRASES: Final[Mapping[Fact, str]] = {
     "unknown": "{} cut off, with unknown effect",
 }
 _MOST: Final = 100  # names of one kind; further names are counted together
-_OTHERS: Final = "others"
 _LONGEST: Final = 120  # characters of a name
 
 
@@ -75,7 +74,7 @@ class Receipt:
     def note(self, fact: Fact, name: str, times: int = 1) -> None:
         """Record a fact."""
         names, name = self._facts.setdefault(fact, {}), one_line(name, _LONGEST)
-        name = name if name in names or len(names) < _MOST else _OTHERS
+        name = name if name in names or len(names) < _MOST else "others"
         names[name] = names.get(name, 0) + times
 
     def add(self, receipt: "Receipt", masked: Callable[[str], str] = str) -> None:

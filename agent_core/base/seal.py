@@ -43,8 +43,29 @@ class Sealer:
         Raises:
             WorkspaceError: it cannot be created, or others could read it.
         """
+        if self._read():
+            return
+        try:
+            file = self._file()
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(file, machine.MAKING, 0o600)
+            with os.fdopen(descriptor, "wb") as key_file:
+                key_file.write(os.urandom(_SIZE))
+                key_file.flush()
+                os.fsync(key_file.fileno())
+        except FileExistsError:
+            pass  # another process created it at this moment, or it is unusable
+        except (OSError, RuntimeError) as error:
+            fix = "Set XDG_DATA_HOME to a folder that you may write to."
+            raise WorkspaceError(f"The key of your grants and state cannot be made: {error}.", fix=fix) from error
+        for _ in range(_TRIES):
+            if self._read():
+                return
+            time.sleep(_PAUSE_S)  # another process may have created its file and be about to write it
         if not self._read():
-            self._make()
+            message = f"The key of your grants and state, {self._file()}, is not yours alone, or not whole."
+            fix = "Remove it; every grant is then requested again, and `knapper state adopt` takes over earlier state."
+            raise WorkspaceError(message, fix=fix)
 
     def holds(self, seal: str, *values: str) -> bool:
         """Check whether this user sealed these values here."""
@@ -68,31 +89,6 @@ class Sealer:
                 os.close(descriptor)
             self._key = key if len(key) == _SIZE else b""
         return self._key
-
-    def _make(self) -> None:
-        try:
-            file = self._file()
-            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(file, machine.MAKING, 0o600)
-            with os.fdopen(descriptor, "wb") as key_file:
-                key_file.write(os.urandom(_SIZE))
-                key_file.flush()
-                os.fsync(key_file.fileno())
-        except FileExistsError:
-            pass  # another process created it at this moment, or it is unusable
-        except (OSError, RuntimeError) as error:
-            raise WorkspaceError(f"The key of your grants and state cannot be made: {error}.", fix=_FIX) from error
-        for _ in range(_TRIES):
-            if self._read():
-                return
-            time.sleep(_PAUSE_S)  # another process may have created its file and be about to write it
-        if not self._read():
-            message = f"The key of your grants and state, {self._file()}, is not yours alone, or not whole."
-            raise WorkspaceError(message, fix=_REMOVE)
-
-
-_FIX = "Set XDG_DATA_HOME to a folder that you may write to."
-_REMOVE = "Remove it; every grant is then requested again, and `knapper state adopt` takes over earlier state."
 
 
 def is_private(descriptor: int) -> bool:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
 from .errors import SettingsError
-from .matching import nearest
+from .matching import did_you_mean
 from .misfit import expected
 from .plain_files import read_plain
 from .workspace_folder import SETTINGS
@@ -474,13 +474,7 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
     unknown = [name for name in named if name not in _variables()]
     if unknown:
         raise _unknown(unknown[0], [*_variables()])
-    try:
-        return _combine(root, _read_file(root / FILE_NAME), overrides)
-    except ValidationError as error:
-        raise _explain(error) from error
-
-
-def _combine(root: Path, file: dict[str, Any], overrides: list[tuple[list[str], Any]]) -> Settings:
+    file = _read_file(root / FILE_NAME)
     # Reject what the file must not set: it travels with the folder, perhaps from somebody else.
     for (section, key), (default, fix) in _NOT_IN_FILE.items():
         if _section(file, section).get(key, default) != default:
@@ -493,7 +487,10 @@ def _combine(root: Path, file: dict[str, Any], overrides: list[tuple[list[str], 
         for part in reversed(path):
             nested = {part: nested}
         mine = _merge(mine, nested)
-    settings = Settings(**_merge(file, mine))
+    try:
+        settings = Settings(**_merge(file, mine))
+    except ValidationError as error:
+        raise _explain(error) from error
     if "base_url" in _section(file, "model") and "base_url" not in _section(mine, "model"):
         settings._address_from = root
     if "url" in _section(file, "storage") and "url" not in _section(mine, "storage"):
@@ -592,6 +589,6 @@ def _unknown(key: str, keys: list[str]) -> SettingsError:
     if table.startswith("models."):
         keys = [f"{table}.{name}" for name in NamedModel.model_fields]
     of_table = [known for known in keys if known.startswith(f"{table}.")] or keys
-    matches = nearest(key, of_table) or nearest(key, keys)
-    hint = f"Did you mean `{matches[0]}`?" if matches else f"Known are: {', '.join(sorted(of_table))}."
-    return SettingsError(f"`{key}` is not a setting.", fix=hint)
+    listed = f"Known are: {', '.join(sorted(of_table))}."
+    fix = did_you_mean(key, of_table, otherwise=did_you_mean(key, keys, otherwise=listed))
+    return SettingsError(f"`{key}` is not a setting.", fix=fix)

@@ -44,15 +44,18 @@ def with_values(text: str, values: Values) -> str:
     Raises:
         SettingsError: the text is formatted in a way that cannot be changed safely.
     """
-    before = _parse(text)
-    if before is None:
+    intended = _parse(text)
+    if intended is None:
         raise _by_hand(f"{FILE_NAME} is not valid TOML.", values)
     lines = bare_lines(text)
     for key, value in values.items():
         section, _, name = key.rpartition(".")
         lines = _with_value(lines, section, name, value)
+        target = intended.setdefault(section, {}) if section else intended
+        if isinstance(target, dict):
+            target[name] = value
     changed = "".join(f"{line}\n" for line in lines)
-    if _parse(changed) != _merge(before, values):
+    if _parse(changed) != intended:
         raise _by_hand(f"{FILE_NAME} is formatted in a way that cannot be changed safely.", values)
     return changed
 
@@ -83,16 +86,6 @@ def _section(lines: list[str], section: str) -> tuple[int, int]:
         if re.match(rf"\s*\[\s*{re.escape(section)}\s*\]\s*(#.*)?$", lines[at]):
             return at + 1, next((header for header in headers if header > at), len(lines))
     return len(lines) + 1, len(lines) + 1
-
-
-def _merge(before: dict[str, Any], values: Values) -> dict[str, Any]:  # Any: TOML
-    merged = {name: dict(value) if isinstance(value, dict) else value for name, value in before.items()}
-    for key, value in values.items():
-        section, _, name = key.rpartition(".")
-        target = merged.setdefault(section, {}) if section else merged
-        if isinstance(target, dict):
-            target[name] = value
-    return merged
 
 
 def _parse(text: str) -> dict[str, Any] | None:  # Any: TOML

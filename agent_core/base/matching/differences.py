@@ -50,8 +50,20 @@ class Comparison:
 def compare(old: Sequence[str], new: Sequence[str], budget: ComparisonBudget | None = None) -> Comparison:
     """Return how the old lines become the new ones."""
     comparing = _Comparing(old, new, budget or ComparisonBudget())
-    matches = [*comparing.matches((0, len(old)), (0, len(new))), (len(old), len(new), 0)]
-    return Comparison(tuple(_opcodes(matches)), comparing.is_exact)
+    opcodes: list[Opcode] = []
+    i, j, same = 0, 0, 0
+    for start, begin, size in [*comparing.matches((0, len(old)), (0, len(new))), (len(old), len(new), 0)]:
+        if start == i + same and begin == j + same and size:
+            same += size  # adjoins the previous block
+            continue
+        if same:
+            opcodes.append(("equal", i, i + same, j, j + same))
+        i, j = i + same, j + same
+        if i < start or j < begin:
+            kind: Kind = "replace" if i < start and j < begin else "delete" if i < start else "insert"
+            opcodes.append((kind, i, start, j, begin))
+        i, j, same = start, begin, size
+    return Comparison(tuple(opcodes), comparing.is_exact)
 
 
 def diff_lines(old: Sequence[str], new: Sequence[str], names: tuple[str, str], context: int = 3) -> list[str]:
@@ -97,21 +109,6 @@ class _Known(SequenceMatcher[str]):
 def _range(start: int, stop: int) -> str:
     length = stop - start
     return f"{start + 1}" if length == 1 else f"{start if not length else start + 1},{length}"
-
-
-def _opcodes(matches: Sequence[_Match]) -> Iterator[Opcode]:
-    """Yield opcodes from blocks of equal lines in order, including those for the gaps."""
-    i, j, same = 0, 0, 0
-    for start, begin, size in [*matches]:
-        if start == i + same and begin == j + same and size:
-            same += size  # adjoins the previous block
-            continue
-        if same:
-            yield "equal", i, i + same, j, j + same
-        i, j = i + same, j + same
-        if i < start or j < begin:
-            yield "replace" if i < start and j < begin else "delete" if i < start else "insert", i, start, j, begin
-        i, j, same = start, begin, size
 
 
 class _Comparing:

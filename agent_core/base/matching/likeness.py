@@ -76,7 +76,12 @@ def likeness(texts: Sequence[str], text: str, vectors: Mapping[str, bytes] | Non
     """
     if not texts:
         return np.zeros(0)
-    scores = _by_words(texts, text)
+    parts = [*map(_parts, texts), _parts(text)]
+    counts = np.minimum(counted(parts, [*parts[-1]], {}), 1)
+    # Rarity counts twice: a part shared with one text says more than a part that most texts share.
+    rare = rarity(counts, np.ones(len(parts), bool), len(parts)) ** 2
+    scores = bm25(counts, np.array([len(own) for own in parts], "f4"), rare)
+    scores = scores[:-1] / max(float(scores[-1]), 1e-9)  # as shares of the score that `text` itself would have
     if not vectors or not vectors.keys() >= {*texts, text}:
         return scores
     table = np.frombuffer(b"".join(map(vectors.__getitem__, [*texts, text])), "<f4").reshape(len(texts) + 1, -1)
@@ -84,17 +89,6 @@ def likeness(texts: Sequence[str], text: str, vectors: Mapping[str, bytes] | Non
     apart = apart / np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-9)
     mixed: Array = (scores + _MEANING * (apart[:-1] @ apart[-1])) / 2
     return mixed
-
-
-def _by_words(texts: Sequence[str], text: str) -> Array:
-    """Return the score of each text as a share of the score that `text` itself would have."""
-    parts = [*map(_parts, texts), _parts(text)]
-    counts = np.minimum(counted(parts, [*parts[-1]], {}), 1)
-    # Rarity counts twice: a part shared with one text says more than a part that most texts share.
-    rare = rarity(counts, np.ones(len(parts), bool), len(parts)) ** 2
-    scores = bm25(counts, np.array([len(own) for own in parts], "f4"), rare)
-    shares: Array = scores[:-1] / max(float(scores[-1]), 1e-9)
-    return shares
 
 
 @lru_cache(maxsize=1024)

@@ -91,19 +91,16 @@ class Mention:
         if self.without(text) is text:
             return text
         marked = self._form(text).sub(lambda match: _GONE + f"\n{_GONE}" * match[0].count("\n"), text)
-        lines = [(line, _without_marked(line)) for line in marked.split("\n")]
-        remaining = "\n".join(short for line, short in lines if short or not line.strip())
-        return self.without(remaining, "…")  # what came together by this; never longer than before
+        remaining = []
+        for line in marked.split("\n"):
+            sentences = (part for part in _SENTENCE.findall(line) if _GONE not in part)
+            short = "".join(sentences).rstrip() if _GONE in line else line
+            if short or not line.strip():
+                remaining.append(short)
+        return self.without("\n".join(remaining), "…")  # what came together by this; never longer than before
 
     def _form(self, text: str) -> re.Pattern[str]:
         return self._whole if _ESCAPING.search(text) else self._plain
-
-
-def _without_marked(line: str) -> str:
-    """Return a line without its sentences that contain a mark."""
-    if _GONE not in line:
-        return line
-    return "".join(part for part in _SENTENCE.findall(line) if _GONE not in part).rstrip()
 
 
 @cache
