@@ -6,7 +6,7 @@ history is sent: the part that would not fit was summarized before, and stays in
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from agent_core.base.clock import shown_time
@@ -230,9 +230,9 @@ def fitting(sections: tuple[Section, ...], most: int) -> tuple[Section, ...]:
     if extra <= 0 or not movable:
         return sections
     share = max(1 - extra / movable, 0)
-    return tuple(section if section.leads else _cut(section, share) for section in sections)
-
-
-def _cut(section: Section, share: float) -> Section:
-    room = max(int(len(section.text) * share), _LEAST_CHARS)
-    return Section(section.name, section.position, shorten(section.text, room))
+    return tuple(
+        section
+        if section.leads
+        else replace(section, text=shorten(section.text, max(int(len(section.text) * share), _LEAST_CHARS)))
+        for section in sections
+    )

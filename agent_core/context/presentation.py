@@ -15,7 +15,7 @@ from agent_core.functions.service.function_facts import (
     FunctionTestReport,
     kind_of,
 )
-from agent_core.functions.service.history import FunctionHistory, HistoryEntry
+from agent_core.functions.service.history import FunctionHistory
 from agent_core.functions.service.judgment import PendingCandidate
 from agent_core.registry.function import Function, reach_words, signature
 from sandbox.wire.lines import bare_lines
@@ -130,7 +130,14 @@ def history(history: FunctionHistory) -> str:
     has = "is deleted; it had" if history.deleted else "has"
     lines = [f"`{history.name}` {has} {_versions(len(entries))}, the newest first:"]
     for entry in reversed(entries[-_MOST_VERSIONS:]):
-        lines += _version(entry)
+        version, reason = entry.version, entry.version.row.reason
+        name = f"{version.number} ({version.short})" if version.hash else f"{version.number}"
+        who = one_line(version.who, 80)
+        made = f"{version.change_kind} {version.when} by {who}, +{version.added} -{version.removed}"
+        why = f" Why: {one_line(reason, 200)}" if reason else ""
+        lines.append(f"- {name}{', the current one' if entry.is_current else ''}: {made} lines.{why}")
+        below = [*_confirmed_lines(entry.confirmed), *(f"{shorten(text, 400)}." for text in entry.dropped)]
+        lines += [f"  {text}" for text in below]
     if len(entries) > _MOST_VERSIONS:
         lines.append(f"- and {len(entries) - _MOST_VERSIONS} older ones.")
     if len({entry.version.hash for entry in entries} - {""}) == 1 and not history.deleted:
@@ -144,16 +151,6 @@ def history(history: FunctionHistory) -> str:
 
 def _versions(count: int) -> str:
     return f"{count} version{'' if count == 1 else 's'}"
-
-
-def _version(entry: HistoryEntry) -> list[str]:
-    version, reason = entry.version, entry.version.row.reason
-    name = f"{version.number} ({version.short})" if version.hash else f"{version.number}"
-    made = f"{version.change_kind} {version.when} by {one_line(version.who, 80)}, +{version.added} -{version.removed}"
-    why = f" Why: {one_line(reason, 200)}" if reason else ""
-    below = [*_confirmed_lines(entry.confirmed), *(f"{shorten(text, 400)}." for text in entry.dropped)]
-    head = f"- {name}{', the current one' if entry.is_current else ''}: {made} lines.{why}"
-    return [head, *(f"  {text}" for text in below)]
 
 
 def pending(name: str, candidate: PendingCandidate) -> str:

@@ -4,7 +4,7 @@ Pure: the part of a summary that the program can create without a model.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,8 +47,12 @@ def sentences(text: str, by: str = "") -> list[Sentence]:
         piece = match[0].strip(" \t-*•")
         if piece and _LEFT_OUT not in piece:
             tokens = tokens_of(piece)
-            clipped = _clip(piece, tokens)
-            result.append(Sentence(clipped if by == USER else harmless(clipped), tokens, by))
+            if (length := len(piece)) > _MOST_CHARS:
+                first = min((place for token in tokens if (place := piece.find(token)) >= 0), default=0)
+                begin = max(min(first - _MOST_CHARS // 3, length - _MOST_CHARS), 0)
+                end = begin + _MOST_CHARS
+                piece = f"{'… ' if begin else ''}{piece[begin:end]}{' …' if end < length else ''}"
+            result.append(Sentence(piece if by == USER else harmless(piece), tokens, by))
     return result
 
 
@@ -71,8 +75,14 @@ def lost(all_sentences: Sequence[Sentence], summary: str, room_chars: int) -> li
         for token in all_tokens
         if (folded := token.casefold()) not in words and (folded.isalnum() or not _has(summary_text, folded))
     }
+
+    def worth(place: int) -> tuple[float, int]:  # by missing facts per length; the later one of equals
+        sentence = all_sentences[place]
+        weight = _BY_USER if sentence.by == USER else 1.0
+        return weight * len(sentence.tokens & missing) / (len(sentence.line) + 40), place
+
     chosen: dict[int, Sentence] = {}
-    for place in _by_worth(all_sentences, missing):
+    for place in sorted(range(len(all_sentences)), key=worth, reverse=True):
         sentence = all_sentences[place]
         if not sentence.tokens & missing or len(sentence.line) + 3 > room_chars:
             continue
@@ -98,24 +108,3 @@ def extract(all_sentences: Sequence[Sentence], room_chars: int) -> list[Sentence
             chosen[sentence] = None
             remaining -= len(sentence.line) + 3
     return [sentence for sentence in dict.fromkeys(all_sentences) if sentence in chosen]
-
-
-def _by_worth(all_sentences: Sequence[Sentence], missing: Iterable[str]) -> list[int]:
-    """Return the indexes of sentences: the most missing facts per length first, the later one of equals."""
-    tokens = frozenset(missing)
-
-    def worth(place: int) -> tuple[float, int]:
-        sentence = all_sentences[place]
-        weight = _BY_USER if sentence.by == USER else 1.0
-        return weight * len(sentence.tokens & tokens) / (len(sentence.line) + 40), place
-
-    return sorted(range(len(all_sentences)), key=worth, reverse=True)
-
-
-def _clip(text: str, tokens: Iterable[str]) -> str:
-    if len(text) <= _MOST_CHARS:
-        return text
-    first = min((place for token in tokens if (place := text.find(token)) >= 0), default=0)
-    begin = max(min(first - _MOST_CHARS // 3, len(text) - _MOST_CHARS), 0)
-    cut = text[begin : begin + _MOST_CHARS]
-    return f"{'… ' if begin else ''}{cut}{' …' if begin + _MOST_CHARS < len(text) else ''}"

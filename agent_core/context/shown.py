@@ -7,7 +7,7 @@ first.
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -298,8 +298,12 @@ class Shown:
             }
         if self._pinned.keys() & functions.keys():  # the user's own memory class: its methods take precedence
             functions = {name: function for name, function in functions.items() if name not in self._pinned}
-        self._note_new(functions)
-        self._functions = functions
+        names = frozenset(functions)
+        for name in sorted(names - self._known) if self._known is not None else ():
+            self._uses += 1  # new ones count as used: they have just been created to be called
+            self._used.setdefault(name, self._uses)
+            self.tell([name])
+        self._known, self._functions = names, functions
         staying = self._most_useful(functions, max(self._limit - len(self._pinned), 0))
         # New ones that will be removed first come last, so that the beginning stays.
         new = sorted(staying - self._places.keys(), key=lambda name: (-self._used.get(name, 0), name))
@@ -321,46 +325,20 @@ class Shown:
         line = self.line if line is None else line
         terms = mode, room, with_programs, (*self._labels(),)
         if self._fitted[0] is not line or self._fitted[1] != terms:
-            self._fitted = line, terms, self._fit(mode, room, line, terms[-1], with_programs=with_programs)
+            shown, size = line, size_of(line)
+            if mode == "constrained":
+                withheld = self._withheld if with_programs else self._withheld | {RUN_PROGRAM}
+                shown = tuple(_with_labels(part, terms[-1]) for part in line if part.name not in withheld)
+            elif size > room:
+                staying = {function.name: function.size for function in line}
+                movable = staying.keys() - self._pinned.keys()  # the own set is removed last
+                for name in sorted(movable, key=lambda name: (name in self._kept, self._used.get(name, 0), name)):
+                    size -= staying.pop(name)
+                    if size <= room:
+                        break
+                shown = line if len(staying) == len(line) else tuple(part for part in line if part.name in staying)
+            self._fitted = line, terms, shown
         return self._fitted[2]
-
-    def _fit(
-        self,
-        mode: "Mode",
-        room: int,
-        line: tuple[FunctionShown, ...],
-        labels: Sequence[str],
-        *,
-        with_programs: bool,
-    ) -> tuple[FunctionShown, ...]:
-        if mode == "constrained":
-            withheld = self._withheld if with_programs else self._withheld | {RUN_PROGRAM}
-            return tuple(_with_labels(function, labels) for function in line if function.name not in withheld)
-        staying = {function.name: function.size for function in line}
-        for name in self._leaving(staying, room):
-            del staying[name]
-        return line if len(staying) == len(line) else tuple(part for part in line if part.name in staying)
-
-    def _leaving(self, sizes: Mapping[str, int], room: int) -> Iterator[str]:
-        """Yield the names of the workspace's functions to remove until the others fit; the own set is removed last."""
-        movable = sorted(
-            sizes.keys() - self._pinned.keys(), key=lambda name: (name in self._kept, self._used.get(name, 0), name)
-        )
-        size = sum(sizes.values())
-        for name in movable:
-            if size <= room:
-                return
-            size -= sizes[name]
-            yield name
-
-    def _note_new(self, functions: Mapping[str, "Function"]) -> None:
-        """Count new functions as used: they have just been created to be called."""
-        names = frozenset(functions)
-        for name in sorted(names - self._known) if self._known is not None else ():
-            self._uses += 1
-            self._used.setdefault(name, self._uses)
-            self.tell([name])
-        self._known = names
 
     @property
     def pinned(self) -> tuple["Function", ...]:
