@@ -201,7 +201,6 @@ async def _resolve_target(target: Target, resolve: Resolve) -> list[Address]:
     return [address for address in addresses if address is not None]
 
 
-_BODILESS = frozenset({204, 304})
 _DEFAULTS = (("Accept", "*/*"), ("Accept-Encoding", "identity"), ("User-Agent", "knapper"))
 
 
@@ -260,7 +259,7 @@ class ResponseHead:
     @property
     def is_empty(self) -> bool:
         """True if no body follows."""
-        return self.status in _BODILESS or self.header("content-length") == "0"
+        return self.status in (204, 304) or self.header("content-length") == "0"
 
     def header(self, name: str) -> str | None:
         """Return the first value of a header."""

@@ -213,7 +213,7 @@ def checked(grants: Mapping[str, object]) -> Grants:
     for key, value in values.items():
         if value is None:
             message = f"{_show_entry(key, grants[key])} cannot be granted{_holding(key, grants[key])}."
-            raise WorkspaceError(message, fix=_HOW.get(key, _PLAINLY))
+            raise WorkspaceError(message, fix=_HOW.get(key, "Write it in letters, digits and underscores."))
     return Grants.from_json(values)
 
 
@@ -225,9 +225,6 @@ def _holding(key: str, value: object) -> str:
     """Return the character that makes an item invalid, and its position in the item."""
     odd = next((odd for item in value if (odd := oddity(key, item))), "") if isinstance(value, list | tuple) else ""
     return f": it holds {odd}" if odd else ""
-
-
-_PLAINLY = "Write it in letters, digits and underscores."
 
 
 _HOW = {

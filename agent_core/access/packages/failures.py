@@ -9,7 +9,6 @@ from agent_core.base.untrusted import fence, one_line
 
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 NO_PIP = f"Next: {one_line(sys.executable)} -m ensurepip"
-_ONLY_SOURCE = "Packages that would have to run a build of their own are never installed."
 # A part of pip's message that has been stable for years, and its meaning; the first match is reported.
 _MEANINGS = (
     (
@@ -36,7 +35,7 @@ _MEANINGS = (
         r"No matching distribution found for (?P<what>\S+)",
         "There is no wheel of {what} for this Python and this machine: the name or the version is wrong, or it is"
         " published as source alone.",
-        _ONLY_SOURCE,
+        "Packages that would have to run a build of their own are never installed.",
     ),
     (
         r"No space left on device",
