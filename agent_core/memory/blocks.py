@@ -232,13 +232,6 @@ def _write(block_difference: BlockDifference, request: EditRequest, agent: str) 
     return SaveBlock(block_difference.after, agent, action, request.author.by, request.author.turn)
 
 
-def _refusal_to_lose(lost_lines: Mapping[str, list[str]], seen_memory: StoredMemory, memory: StoredMemory) -> str:
-    listing = "; ".join(f"`{label}`: {listed(lines, range(len(lines)))}" for label, lines in lost_lines.items())
-    differs = [line for label in lost_lines for line in changed_since(seen_memory.rows[label], memory.rows[label])]
-    message = f"Someone else changed it meanwhile, and this would remove what was just added ({listing})."
-    return "\n".join([message, *differs, *(_reads_now(memory.memory[label]) for label in lost_lines)])
-
-
 def _receipt(changed: Sequence[BlockDifference]) -> Receipt:
     """Return the blocks that an edit changes, and the number of lines that it writes."""
     receipt = Receipt()
@@ -350,7 +343,12 @@ class Blocks:
             own = isinstance(error, KnapperError)
             return Plan(str(error) if own else f"{type(error).__name__}: {error}", "refused"), ()
         if lost_lines := lost(request.seen, memory, after):
-            return Plan(_refusal_to_lose(lost_lines, request.seen, memory), "refused"), ()
+            listing = "; ".join(f"`{label}`: {listed(rows, range(len(rows)))}" for label, rows in lost_lines.items())
+            message = f"Someone else changed it meanwhile, and this would remove what was just added ({listing})."
+            pairs = ((request.seen.rows[label], memory.rows[label]) for label in lost_lines)
+            differs = [line for seen_row, row in pairs for line in changed_since(seen_row, row)]
+            now = [_reads_now(memory.memory[label]) for label in lost_lines]
+            return Plan("\n".join([message, *differs, *now]), "refused"), ()
         if result is not None and not isinstance(result, str):
             result = json.dumps(result, ensure_ascii=False, default=str)
         texts = [result, *(_reads_now(after[one.after.label], one.before) for one in changed if one.after)]

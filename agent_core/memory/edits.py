@@ -107,14 +107,10 @@ def _find(text: str, lines: Sequence[str], old: str) -> list[_Span]:
     for pattern in (rf"(?<!\w){letters}(?!\w)", letters):
         if spans := [match.span() for match in re.finditer(pattern, text)]:
             return spans
-    return _same_words(text, old)
-
-
-def _same_words(text: str, sought: str) -> list[_Span]:
-    """Return the spans where the same words occur in order, ignoring the characters between them."""
-    words, places = [*_WORD.finditer(sought)], [*_WORD.finditer(text)]
+    # The same words in order, whatever the characters between them.
+    words, places = [*_WORD.finditer(old)], [*_WORD.finditer(text)]
     joined, wanted = ("".join(f"\n{word[0].casefold()}\t" for word in each) for each in (places, words))
-    spans, start, first = list[_Span](), 0, 0
+    spans, start, first = [], 0, 0
     while words and (found := joined.find(wanted, start)) >= 0:
         first += joined.count("\n", start, found)
         spans.append((places[first].start(), places[first + len(words) - 1].end()))
@@ -137,7 +133,12 @@ def _replace(text: str, span: _Span, new: str) -> Edited:
     before, after = text[:start].split("\n")[:-1], text[end + 1 :].split("\n") if end < len(text) else []
     touched = text[start : span[0]] + new + text[span[1] : end]
     old = text[start:end]
-    new_lines = touched.split("\n") if new else _tidy(touched)
+    new_lines = touched.split("\n")
+    if not new:  # the rest of a line that lost a part; nothing if it has no words
+        rest = re.sub(r"\s{2,}|\t", " ", touched)
+        rest = re.sub(r"([:,;(])\s*[,;]\s*", r"\1 ", rest)
+        rest = re.sub(r"\s*[,;]\s*([.]?)\s*$", r"\1", rest.rstrip())
+        new_lines = [rest] if _WORD.search(rest) and not rest.rstrip().endswith(":") else []
     number = len(before) + 1
     replaced = text[slice(*span)]
     # The new text contains the old one and already exists, as for "is" → "is not" requested twice.
@@ -154,14 +155,6 @@ def _replace(text: str, span: _Span, new: str) -> Edited:
         instead = " What was to stand there, another line says already." if new_lines else ""
         summary = f"Removed line {number}: {shown(old)}.{instead}"
     return Edited([*before, *fresh, *after], summary)
-
-
-def _tidy(line: str) -> list[str]:
-    """Return the rest of a line that lost a part; nothing if it has no words."""
-    line = re.sub(r"\s{2,}|\t", " ", line)
-    line = re.sub(r"([:,;(])\s*[,;]\s*", r"\1 ", line)
-    line = re.sub(r"\s*[,;]\s*([.]?)\s*$", r"\1", line.rstrip())
-    return [line] if _WORD.search(line) and not line.rstrip().endswith(":") else []
 
 
 def _absent(lines: Sequence[str], old: str, new: str) -> Edited:

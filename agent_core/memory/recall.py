@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 
 KINDS: Final = ("user", "assistant")
-_MINUTE: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ def derive(
     """Return the rows for these messages, which follow `last`. A silence longer than the gap begins a session."""
     rows = []
     for message in messages:
-        begins = last is not None and message.at - last.at > gap_minutes * _MINUTE
+        begins = last is not None and message.at - last.at > gap_minutes * 60
         last = RecallMessage(
             seq=message.seq,
             agent=agent,

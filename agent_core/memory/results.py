@@ -67,7 +67,24 @@ class ResultPage:
         return -(-self.total // self.count)
 
     def __str__(self) -> str:
-        return "\n".join([_heading(self), *(_line(item, self.terms) for item in self.items), *self.notes])
+        pages = f"pages 0 to {self.pages - 1}"
+        if not self.total:
+            heading = f"No {self.item_kind} found."
+        elif not self.items:
+            heading = f"There is no page {self.page}: {self.total} {self.item_kind} on {pages}."
+        else:
+            count = "" if self.is_usual else f" with count={self.count}"
+            more = f"; page={self.page + 1}{count} has the next." if self.page + 1 < self.pages else "."
+            heading = f"Showing {len(self.items)} of {self.total} {self.item_kind} (page {self.page}, {pages}){more}"
+        lines = [heading]
+        for item in self.items:
+            ids = f"id {item.id}" * bool(item.id), f"tags {', '.join(item.tags)}" * bool(item.tags)
+            about = " · ".join(filter(None, (shown_time(item.at), item.who, *ids)))
+            limit = PASSAGE if item.id else EXCERPT
+            is_all = item.id or len(item.text) <= limit
+            whole = "" if is_all else f" [read_on(name='text-{item.seq:x}', page=1) has all of it]"
+            lines.append(f"- {about}: {excerpt(item.text, self.terms, limit)}{whole}")
+        return "\n".join([*lines, *self.notes])
 
 
 def bounded(page: int, count: int) -> tuple[int, int]:
@@ -103,26 +120,6 @@ def page_of(  # noqa: PLR0913 - the parts of a page
         notes.append(f"No result contains: {', '.join(missing)}. Search for it alone, or in other words.")
     told, terms = (tuple(notes), tuple(missing), trouble), frozenset(query.terms)
     return ResultPage(item_kind, items, page, len(ranked), count, terms, *told, is_usual=count == usual)
-
-
-def _heading(page: ResultPage) -> str:
-    if not page.total:
-        return f"No {page.item_kind} found."
-    if not page.items:
-        return f"There is no page {page.page}: {page.total} {page.item_kind} on pages 0 to {page.pages - 1}."
-    shown = (
-        f"Showing {len(page.items)} of {page.total} {page.item_kind} (page {page.page}, pages 0 to {page.pages - 1})"
-    )
-    count = "" if page.is_usual else f" with count={page.count}"
-    return shown + (f"; page={page.page + 1}{count} has the next." if page.page + 1 < page.pages else ".")
-
-
-def _line(item: FoundItem, terms: Collection[str]) -> str:
-    at = shown_time(item.at)
-    about = (at, item.who, f"id {item.id}" * bool(item.id), f"tags {', '.join(item.tags)}" * bool(item.tags))
-    limit = PASSAGE if item.id else EXCERPT
-    whole = "" if item.id or len(item.text) <= limit else f" [read_on(name='text-{item.seq:x}', page=1) has all of it]"
-    return f"- {' · '.join(filter(None, about))}: {excerpt(item.text, terms, limit)}{whole}"
 
 
 def excerpt(text: str, terms: Collection[str], limit: int = EXCERPT) -> str:

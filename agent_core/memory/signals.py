@@ -65,70 +65,53 @@ class _Beside:
 
 def measure(evidence: RecallEvidence, likeness: Array | None = None) -> Signals:
     """Return every signal of the rows; `likeness` is the similarity of each row to each query word."""
-    if not evidence.rows:
+    rows, question = evidence.rows, evidence.question
+    if not rows:
         return {}
     neighbors = _Beside(evidence)
-    counts = counted([row.counts for row in evidence.rows], evidence.question.terms, evidence.question.forms)
-    worded = np.array([row.utterance.seq in evidence.worded for row in evidence.rows])
+    counts = counted([row.counts for row in rows], question.terms, question.forms)
+    worded = np.array([row.utterance.seq in evidence.worded for row in rows])
     rare = rarity(counts, worded, evidence.total)
-    sizes = np.array([row.size for row in evidence.rows], "f4")
+    sizes = np.array([row.size for row in rows], "f4")
     own = top(bm25(counts, sizes, rare))
     around, breadth = counts.copy(), sizes.copy()
     for step in range(1, AROUND + 1):
         around += neighbors.at(counts, step) + neighbors.at(counts, -step)
         breadth += neighbors.at(sizes, step) + neighbors.at(sizes, -step)
     whole = top(bm25(neighbors.whole_session(counts), neighbors.whole_session(sizes), rare))
+    asks = np.array([float(row.utterance.asks) for row in rows])
     signals = {
         "own": own,
         "before": neighbors.at(own, -1),
         "window": top(bm25(around, breadth, rare)),
         "session_best": neighbors.best_of_session(own),
         "session": whole[neighbors.session],
-    } | _by_form(evidence, neighbors)
-    if evidence.cosines:
-        signals |= _by_meaning(evidence, neighbors)
-        signals["answers"] = signals["asked_before"] * signals["meaning_before"]
-    if likeness is not None and likeness.size:
-        signals |= _by_likeness(evidence, neighbors, likeness, rare)
-    return signals
-
-
-def _by_form(evidence: RecallEvidence, neighbors: _Beside) -> Signals:
-    rows, question = evidence.rows, evidence.question
-    asks = np.array([float(row.utterance.asks) for row in rows])
-    dated = [float(any(time.holds(row.utterance.at) for time in question.times)) for row in rows]
-    return {
         "length": np.log1p([row.utterance.length for row in rows]) / 3,
         "asks": asks,
         "asked_before": neighbors.at(asks, -1),
         "timed": np.array([float(row.utterance.timed) for row in rows]),
         "speaker": np.array([float(row.utterance.speaker in question.named) for row in rows]),
-        "dated": np.array(dated),
+        "dated": np.array([float(any(time.holds(row.utterance.at) for time in question.times)) for row in rows]),
     }
-
-
-def _by_meaning(evidence: RecallEvidence, neighbors: _Beside) -> Signals:
-    cosines = np.array([evidence.cosines.get(row.utterance.seq, 0.0) for row in evidence.rows])
-    return {
-        "meaning": cosines,
-        "meaning_before": neighbors.at(cosines, -1),
-        "meaning_before_2": neighbors.at(cosines, -2),
-        "meaning_after": neighbors.at(cosines, 1),
-        "meaning_session": neighbors.best_of_session(cosines),
-    }
-
-
-def _by_likeness(evidence: RecallEvidence, neighbors: _Beside, likeness: Array, rare: Array) -> Signals:
-    """Return how much of the question's words, except names, a row, three rows and seven rows match by meaning."""
-    shares = np.where(rare > 0, rare, np.log1p(evidence.total))
-    shares = shares * np.array([word not in evidence.question.names for word in evidence.question.words])
-    shares = shares / max(float(shares.sum()), 1e-9)
-    nearby_likeness = neighbors.best(likeness, 1)
-    return {
-        "like": likeness @ shares,
-        "like_3": nearby_likeness @ shares,
-        "like_7": neighbors.best(likeness, AROUND) @ shares,
-    }
+    if evidence.cosines:
+        cosines = np.array([evidence.cosines.get(row.utterance.seq, 0.0) for row in rows])
+        signals |= {
+            "meaning": cosines,
+            "meaning_before": neighbors.at(cosines, -1),
+            "meaning_before_2": neighbors.at(cosines, -2),
+            "meaning_after": neighbors.at(cosines, 1),
+            "meaning_session": neighbors.best_of_session(cosines),
+        }
+        signals["answers"] = signals["asked_before"] * signals["meaning_before"]
+    if likeness is not None and likeness.size:
+        # How much of the question's words, except names, a row, three rows and seven rows match by meaning.
+        shares = np.where(rare > 0, rare, np.log1p(evidence.total))
+        shares = shares * np.array([word not in question.names for word in question.words])
+        shares = shares / max(float(shares.sum()), 1e-9)
+        signals["like"] = likeness @ shares
+        signals["like_3"] = neighbors.best(likeness, 1) @ shares
+        signals["like_7"] = neighbors.best(likeness, AROUND) @ shares
+    return signals
 
 
 def ordered(signals: Signals, weights: Mapping[str, float], rows: int) -> list[int]:

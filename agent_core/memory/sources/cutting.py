@@ -95,7 +95,12 @@ def cut(source: SourceParts) -> Iterator[Chunk]:
     """Yield the chunks of a source in order; together they contain every visible word of it."""
     for pieces in _join_pieces(source):
         text = "\n".join(filter(None, [pieces[0].lead, *(piece.text for piece in pieces)]))
-        chunk = Chunk(*(_UNSEEN.sub("", _UNFIT.sub(" ", each)) for each in (text, _place(pieces))))
+        titles = "; ".join(dict.fromkeys(piece.title for piece in pieces if piece.title))
+        titles = titles if len(titles) <= _TITLE else f"{titles[: _TITLE - 1]}…"
+        first, last, unit = pieces[0].first, max(piece.last for piece in pieces), pieces[0].unit
+        numbers = f"{unit} {first}" if first == last else f"{unit}s {first}–{last}"
+        place = ", ".join(filter(None, [titles, numbers if unit else ""]))
+        chunk = Chunk(*(_UNSEEN.sub("", _UNFIT.sub(" ", each)) for each in (text, place)))
         if chunk.text.strip():
             yield chunk
 
@@ -166,13 +171,3 @@ def _pieces(part: SourcePart) -> Iterator[_Piece]:
                 part.number,
                 lead if start or part.unit in _COUNTED else "",
             )
-
-
-def _place(waiting: list[_Piece]) -> str:
-    titles = "; ".join(dict.fromkeys(piece.title for piece in waiting if piece.title))
-    titles = titles if len(titles) <= _TITLE else f"{titles[: _TITLE - 1]}…"
-    first, last, unit = waiting[0].first, max(piece.last for piece in waiting), waiting[0].unit
-    if not unit:
-        return titles
-    numbers = f"{unit} {first}" if first == last else f"{unit}s {first}–{last}"
-    return f"{titles}, {numbers}" if titles else numbers

@@ -22,11 +22,10 @@ from agent_core.base.reader_process import serve
 from agent_core.base.untrusted import whole_characters
 from sandbox.wire.strict_json import DEEPEST_ROW, Malformed, Strictness, read_json
 
-from .cutting import GOAL, Cut, SourcePart, SourceParts, Unit, Unreadable, cut
+from .cutting import GOAL, Cut, SourcePart, SourceParts, Unreadable, cut
 from .prose import markdown, plain, python, split_blocks
 
 _DEEPEST: Final = 64
-_RECORD: Final[Unit] = "record"
 _AS_WRITTEN: Final = Strictness(unique=False, constants=False, finite=False, whole=False, numbers=False)
 
 
@@ -66,7 +65,7 @@ def _parts(value: Any) -> Iterator[SourcePart]:  # Any: JSON
 
 def _list_records(title: str, values: list[Any]) -> Iterator[SourcePart]:  # Any: JSON
     for number, record in enumerate(values, 1):
-        yield SourcePart("; ".join(_flat(record, "", 0)), title, _RECORD, number, title)
+        yield SourcePart("; ".join(_flat(record, "", 0)), title, "record", number, title)
 
 
 def _flat(value: Any, path: str, depth: int) -> Iterator[str]:  # Any: JSON
@@ -376,7 +375,16 @@ def read(name: str, data: bytes, content_type: str = "") -> Cut:
         Unreadable: it is not text, or not what it claims to be.
     """
     kind = kind_of(name, data, content_type)
-    parts, notes = (pages_of(data), ()) if kind == "pdf" else _text(kind, data, content_type)
+    notes: tuple[str, ...] = ()
+    if kind == "pdf":
+        parts = pages_of(data)
+    else:
+        for mark, description in _FOREIGN:
+            if data.startswith(mark):
+                raise Unreadable(f"It is {description}, and no text.", fix="Convert it to text, HTML or PDF first.")
+        match = re.search(r"charset=\"?([\w.:-]{2,40})", content_type)
+        text, notes = decode(data, match[1] if match else charset_of_html(data) if kind == "html" else "")
+        parts = _READERS[kind](text)
     chunks = tuple(cut(parts))
     if not chunks:
         raise Unreadable("It contains no text.")
@@ -418,15 +426,6 @@ def pages_of(data: bytes) -> SourceParts:
         raise Unreadable("The PDF contains no text.", fix=fix)
     empty = len(pages) - len(parts)
     return SourceParts(tuple(parts), notes=(f"{empty} of {len(pages)} pages hold no text.",) if empty else ())
-
-
-def _text(kind: str, data: bytes, content_type: str) -> tuple[SourceParts, tuple[str, ...]]:
-    for mark, description in _FOREIGN:
-        if data.startswith(mark):
-            raise Unreadable(f"It is {description}, and no text.", fix="Convert it to text, HTML or PDF first.")
-    match = re.search(r"charset=\"?([\w.:-]{2,40})", content_type)
-    text, notes = decode(data, match[1] if match else charset_of_html(data) if kind == "html" else "")
-    return _READERS[kind](text), notes
 
 
 _MEMORY: Final = 1 << 30

@@ -23,7 +23,6 @@ from .cutting import LONGEST, Chunk, Cut, Unreadable
 
 _MOST_CHUNKS: Final = 400_000
 _MOST_BYTES: Final = 4 << 30
-_DIVIDE: Final = "Divide it, or convert it to plain text first."
 
 
 class SourceReader(ReaderProcess):
@@ -53,7 +52,7 @@ class SourceReader(ReaderProcess):
         try:
             await self.read({"name": name, "content_type": content_type}, pieces(data), take, _MOST_BYTES)
         except NotRead as error:
-            raise Unreadable(error.message, fix=_DIVIDE) from error
+            raise Unreadable(error.message, fix="Divide it, or convert it to plain text first.") from error
         if "error" in last:
             raise Unreadable(str(last["error"]), fix=str(last["fix"]))
         return Cut(str(last["kind"]), tuple(chunks), tuple(map(str, last["notes"])))

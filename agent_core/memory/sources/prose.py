@@ -21,10 +21,11 @@ _LONGEST_HEADING: Final = 400
 
 def plain(text: str) -> SourceParts:
     """Return the paragraphs, joined up to a good size."""
-    parts, number = [], 1
-    for paragraph in _paragraphs(text):
-        parts.append(SourcePart(paragraph, "", "line", number))
-        number += paragraph.count("\n")
+    parts, number, start = [], 1, 0
+    for end in [*(match.end() for match in re.finditer(r"\n[ \t]*\n\s*", text)), len(text)]:
+        if paragraph := text[start:end]:  # none after a last blank line
+            parts.append(SourcePart(paragraph, "", "line", number))
+        number, start = number + paragraph.count("\n"), end
     return SourceParts(tuple(parts), GOAL * 3 // 4)
 
 
@@ -82,16 +83,6 @@ def _heading(line: str, following: str) -> tuple[int, str]:
     if under and is_text and len(under[1]) > 1:
         return (1 if under[1][0] == "=" else 2), line.strip()
     return 0, ""
-
-
-def _paragraphs(text: str) -> Iterator[str]:
-    """Split the text at its blank lines, keeping every character."""
-    start = 0
-    for match in re.finditer(r"\n[ \t]*\n\s*", text):
-        yield text[start : match.end()]
-        start = match.end()
-    if start < len(text):
-        yield text[start:]
 
 
 _NAMED: Final = re.compile(

@@ -16,9 +16,7 @@ from sandbox import RequestRefused
 from .cutting import Unreadable
 from .places import Material
 
-_BY: Final = "sources"
 _PIECE: Final = 64 << 10
-_OK: Final = 200
 _SAVE: Final = "If you trust it, save it as a file and add that."
 _HEADERS: Final = [["Accept", "text/html, text/*, application/json, application/pdf;q=0.9, */*;q=0.5"]]
 
@@ -56,10 +54,10 @@ async def _fetch_public(url: str, target: Target, own: bool, parent_broker: Brok
         return True
 
     broker = Broker(parent_broker.caps, resolved, parent_broker.tls, parent_broker.note)
-    async with broker.session(_BY, (target.place,), is_elsewhere) as session:
+    async with broker.session("sources", (target.place,), is_elsewhere) as session:
         head = await session.answer("fetch", {"url": url, "headers": _HEADERS, "follow": True})
         _require_answer(head)
-        if head["status"] != _OK:
+        if head["status"] != 200:
             raise Unreadable(f"The server answered {head['status']} {one_line(head['reason'], 60)}.")
         data = bytearray()
         while head["stream"] is not None:
