@@ -85,9 +85,6 @@ class GrowingStep:
         return TextPiece(read)
 
 
-_FIX: Final = "Use another server or model, or set `model.mode` to native."
-
-
 class NotHeld(ModelError):
     """Error raised when the endpoint answers as if no schema had been requested."""
 
@@ -130,7 +127,8 @@ class ReplyFormState:
                 raise first from error  # the same message for every way: the cause is something else
             tried = "; ".join(f"{name} ({each.message.rstrip('.')})" for name, each in failed)
             message = "The endpoint does not enforce a schema on replies, which constrained mode needs."
-            raise NoneHeld(f"{message} Tried: {tried}.", fix=_FIX) from error
+            fix = "Use another server or model, or set `model.mode` to native."
+            raise NoneHeld(f"{message} Tried: {tried}.", fix=fix) from error
 
 
 REPLY_TOKENS: Final = 1_536

@@ -64,7 +64,6 @@ class WindowPlace:
     own: tuple[str, ...] = ()
 
 
-_SCHEMA: Final = '"SCHEMA"'
 _EVERY_WAY: Final = ("json_schema", "json_object_schema", "structured_outputs", "guided_json", "json_object")
 
 
@@ -126,8 +125,8 @@ class Dialect:
 
 def constraint(way: str, schema: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
     """Return the part of a request that constrains the reply to a schema, in one of the known ways."""
-    template = quirks().constraints[way]
-    body: dict[str, Any] = read_json(template.replace(_SCHEMA, json.dumps(schema)), LOOSE, deepest=DEEPEST_ROW)
+    text = quirks().constraints[way].replace('"SCHEMA"', json.dumps(schema))
+    body: dict[str, Any] = read_json(text, LOOSE, deepest=DEEPEST_ROW)
     return body
 
 

@@ -142,23 +142,9 @@ async def _at_set_address(settings: ModelSettings, environment: Mapping[str, str
     if settings.base_url:
         return await _at_address(settings.base_url, name, key, "its address is set")
     url, variable = address_of(environment)
-    if variable == AZURE_VARIABLE:
-        return _at_azure(url, name, environment)
-    return await _at_address(url, name, key, f"{variable} is set") if url else None
-
-
-def address_of(environment: Mapping[str, str]) -> tuple[str, str]:
-    """Return the address from the environment, and the variable that has it; both empty if there is none."""
-    if url := environment.get("OPENAI_BASE_URL"):
-        return url, "OPENAI_BASE_URL"
-    if environment.get("OPENAI_API_KEY"):
-        return quirks().openai_url, "OPENAI_API_KEY"
-    url = environment.get(AZURE_VARIABLE, "").rstrip("/")
-    return url, AZURE_VARIABLE if url else ""
-
-
-def _at_azure(url: str, name: str, environment: Mapping[str, str]) -> DiscoveredModel:
-    """Return the deployment of that name, over the v1 API unless `OPENAI_API_VERSION` is set."""
+    if variable != AZURE_VARIABLE:
+        return await _at_address(url, name, key, f"{variable} is set") if url else None
+    # At Azure the deployment of that name, over the v1 API unless `OPENAI_API_VERSION` is set.
     found = f"{AZURE_VARIABLE} is set to {url}"
     token = environment.get("AZURE_OPENAI_AD_TOKEN", "")
     key, version = token or environment.get("AZURE_OPENAI_API_KEY", ""), environment.get("OPENAI_API_VERSION", "")
@@ -169,6 +155,16 @@ def _at_azure(url: str, name: str, environment: Mapping[str, str]) -> Discovered
     why = f"{name} at {url}: {AZURE_VARIABLE} is set, API version {version or 'v1'}"
     azure = AzureTerms(version, bool(token)) if version else None
     return DiscoveredModel(url if version else f"{url}/openai/v1", name, key, why, azure=azure)
+
+
+def address_of(environment: Mapping[str, str]) -> tuple[str, str]:
+    """Return the address from the environment, and the variable that has it; both empty if there is none."""
+    if url := environment.get("OPENAI_BASE_URL"):
+        return url, "OPENAI_BASE_URL"
+    if environment.get("OPENAI_API_KEY"):
+        return quirks().openai_url, "OPENAI_API_KEY"
+    url = environment.get(AZURE_VARIABLE, "").rstrip("/")
+    return url, AZURE_VARIABLE if url else ""
 
 
 async def _at_address(url: str, name: str, key: str, why: str) -> DiscoveredModel:
@@ -217,7 +213,7 @@ async def _on_this_machine(name: str, servers: Sequence[ServerKind]) -> list[Dis
     urls = [f"http://127.0.0.1:{server.port}/v1" for server in servers]
     answers = await asyncio.gather(*(_list_or_none(url, timeout_s=PROBE_S) for url in urls))
     for server, url, entries in zip(servers, urls, answers, strict=True):
-        entry = _pick(entries or [], name)
+        entry = _pick(entries, name)
         if entry is not None:
             why = f"{entry['id']} at {url}: {server.name} runs on this machine"
             found.append(DiscoveredModel(url, entry["id"], "", why, context_tokens=listed_window(entry)))

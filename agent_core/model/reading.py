@@ -129,7 +129,13 @@ class Holder:
         self._held += text
         if len(self._held) > _DECIDED_CHARS:
             return ""  # still undecided after this much text: wait for the end
-        place = self._first_opening()
+        place = 0  # of the first line that may open a call, or the end
+        for line in lines_of(self._held):
+            before = self._passed + self._held[:place]
+            begins = not before or before.endswith("\n")
+            if begins and self._may_open(self._held[place:].lstrip(), before.strip()):
+                break
+            place += len(line)
         ready, self._held = self._held[:place], self._held[place:]
         self._passed += ready
         if len(self._passed.strip()) > forms().lead_in_chars:
@@ -141,17 +147,6 @@ class Holder:
         """Return the text still held back at the end of the stream."""
         buffered, self._held = self._held, ""
         return buffered
-
-    def _first_opening(self) -> int:
-        """Return the position of the first line that may open a call, or the end."""
-        place = 0
-        for line in lines_of(self._held):
-            before = self._passed + self._held[:place]
-            begins = not before or before.endswith("\n")
-            if begins and self._may_open(self._held[place:].lstrip(), before.strip()):
-                return place
-            place += len(line)
-        return place
 
     def _may_open(self, start: str, lead_in: str) -> bool:
         marks = [tag.open for tag in forms().tags if not (tag.whole and lead_in)] + ["<function="]
@@ -349,23 +344,20 @@ def _read_xml(part: str, shown: Shown) -> tuple[ParsedCall, ...]:
     """Read `<function=f><parameter=x>1</parameter></function>`, or the same with a JSON object inside."""
     if not 0 < part.count("<function=") == part.count("</function>") <= MOST_PARTS:
         return ()
-    calls = [_xml_call(name, inside, shown) for name, inside in _FUNCTION.findall(part)]
-    whole = tuple(call for call in calls if call is not None)
-    complete = len(whole) == len(calls) and not _FUNCTION.sub("", part).strip()
-    return whole if complete else ()
-
-
-def _xml_call(name: str, inside: str, shown: Shown) -> ParsedCall | None:
-    function_name = meant(name, shown)
-    if function_name is None:
-        return None
-    if not inside.count("<parameter=") == inside.count("</parameter>") <= MOST_PARTS:
-        return None
-    parameters = dict(_PARAMETER.findall(inside))
-    if not _PARAMETER.sub("", inside).strip():
-        return parsed_call(function_name, parameters)
-    written = f'{{"name": "{function_name}", "arguments": {inside}}}'
-    return next(iter(read_objects(written, shown, marked=True)), None)
+    calls: list[ParsedCall] = []
+    for name, inside in _FUNCTION.findall(part):
+        function_name = meant(name, shown)
+        if function_name is None or not inside.count("<parameter=") == inside.count("</parameter>") <= MOST_PARTS:
+            return ()
+        if not _PARAMETER.sub("", inside).strip():
+            call = parsed_call(function_name, dict(_PARAMETER.findall(inside)))
+        else:
+            written = f'{{"name": "{function_name}", "arguments": {inside}}}'
+            call = next(iter(read_objects(written, shown, marked=True)), None)
+        if call is None:
+            return ()
+        calls.append(call)
+    return () if _FUNCTION.sub("", part).strip() else tuple(calls)
 
 
 _OPEN: Final = re.compile(r"^[ \t]*```", re.MULTILINE)

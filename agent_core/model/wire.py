@@ -31,7 +31,6 @@ NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 KEPT_EXTRAS = ("extra_content",)
 NOTICE_PREFIX = "[Knapper] "
 IMPORTED_PREFIX = "[From an agent's file, not from the program] "
-_NOTHING: Entry = {"type": "object", "properties": {}}
 _ROLES = {System: "system", User: "user", Notice: "user", Assistant: "assistant", Answer: "tool"}
 
 ENDS: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -104,7 +103,18 @@ def functions_to_wire(functions: Sequence[FunctionShown], dialect: Dialect | Non
             f"The functions cannot be shown: {len(names)} of at most {most}, {len(set(names))} different "
             f"names, of which break the rules: {', '.join(broken) or 'none'}."
         )
-    return [_function(function, dialect) for function in functions]
+    entries: list[Entry] = []
+    for function in functions:
+        parameters = function.parameters or {"type": "object", "properties": {}}
+        described: Entry = {"name": function.name, "description": function.description}
+        if dialect.strict and loosened(parameters) is None:
+            described |= {"parameters": strict(parameters), "strict": True}
+        else:
+            described["parameters"] = simple(parameters) if dialect.simple_schemas else parameters
+        is_chat = dialect.api == "chat"
+        inner = {"function": described} if is_chat else {"strict": False, **described}
+        entries.append({"type": "function", **inner})
+    return entries
 
 
 class RequestWriter:
@@ -224,35 +234,33 @@ class _Grouped:
             InvalidRequest: a call is not answered right after it, or an answer has no call.
         """
         for message in group[len(self.messages) :]:
+            role = _ROLES[type(message)]
+            if type(message) is System:
+                first = self.groups[0] if self.groups and type(self.groups[0][0]) is System else ()
+                place = sum(type(before) is System for before in first)
+                self.groups[: 1 if first else 0] = [(*first[:place], message, *first[place:])]
+                continue
             self._check(message)
-            self._add(message)
+            if type(message) is not Assistant or message.text or message.calls:
+                if role == self._last and self.groups:
+                    self.groups[-1] = (*self.groups[-1], message)
+                else:
+                    self.groups.append((message,))
+                self._last = "" if role == "tool" else role
         _check_answered(self._waiting, "the conversation ends")
         self.messages = group
-
-    def _add(self, message: Message) -> None:
-        role = _ROLES[type(message)]
-        if type(message) is System:
-            first = self.groups[0] if self.groups and type(self.groups[0][0]) is System else ()
-            place = sum(type(before) is System for before in first)
-            self.groups[: 1 if first else 0] = [(*first[:place], message, *first[place:])]
-        elif type(message) is not Assistant or message.text or message.calls:
-            if role == self._last and self.groups:
-                self.groups[-1] = (*self.groups[-1], message)
-            else:
-                self.groups.append((message,))
-            self._last = "" if role == "tool" else role
 
     def _check(self, message: Message) -> None:
         if type(message) is Answer:
             if message.call_id not in self._waiting:
                 raise InvalidRequest(f"The answer {message.call_id!r} of `{message.name}` has no call before it.")
             self._waiting.remove(message.call_id)
-        elif type(message) is not System:
-            _check_answered(self._waiting, f"a {type(message).__name__} message follows")
-            if type(message) is Assistant and message.calls:
-                self._waiting = {call.id for call in message.calls}
-                if len(self._waiting) < len(message.calls) or "" in self._waiting:
-                    raise InvalidRequest(f"The calls of one reply need ids of their own: {message.calls!r}.")
+            return
+        _check_answered(self._waiting, f"a {type(message).__name__} message follows")
+        if type(message) is Assistant and message.calls:
+            self._waiting = {call.id for call in message.calls}
+            if len(self._waiting) < len(message.calls) or "" in self._waiting:
+                raise InvalidRequest(f"The calls of one reply need ids of their own: {message.calls!r}.")
 
 
 def _check_answered(waiting: set[str], what_follows: str) -> None:
@@ -290,18 +298,6 @@ def is_object(text: str) -> bool:
         return False
 
 
-def _function(function: FunctionShown, dialect: Dialect) -> Entry:
-    parameters = function.parameters or _NOTHING
-    described: Entry = {"name": function.name, "description": function.description}
-    if dialect.strict and loosened(parameters) is None:
-        described |= {"parameters": strict(parameters), "strict": True}
-    else:
-        described["parameters"] = simple(parameters) if dialect.simple_schemas else parameters
-    if dialect.api == "responses":
-        return {"type": "function", "strict": False, **described}
-    return {"type": "function", "function": described}
-
-
 def read_chunk(entry: Entry) -> WireDelta:
     """Return the contents of a chunk in any of the usual forms; unknown parts are ignored."""
     choice = _dict(next(iter(_list(entry.get("choices"))), None))
@@ -310,11 +306,20 @@ def read_chunk(entry: Entry) -> WireDelta:
     calls = _list(part.get("tool_calls")) or list(filter(None, [part.get("function_call")]))
     thoughts = [_dict(item).get("thinking") for item in _list(part.get("content"))]
     thinking = [inner for thought in thoughts for inner in (_list(thought) or [{"text": thought}])]
+    fragments: list[Fragment] = []
+    for n, call in enumerate(map(_dict, calls)):
+        function = _dict(call.get("function")) or call
+        arguments = function.get("arguments")
+        text = json.dumps(arguments) if isinstance(arguments, dict) else _string(arguments)
+        index = n if whole else call.get("index")
+        extra = {key: call[key] for key in KEPT_EXTRAS if isinstance(call.get(key), dict) and _can_go_back(call[key])}
+        place = index if isinstance(index, int) else None
+        fragments.append(Fragment(place, _string(call.get("id")), _string(function.get("name")), text, extra))
     return WireDelta(
         text=_content_text(part.get("content")),
         thought=_content_text(part.get("reasoning_content") or part.get("reasoning") or thinking),
         refusal=_content_text(part.get("refusal")),
-        fragments=tuple(_fragment(_dict(call), n if whole else None) for n, call in enumerate(calls)),
+        fragments=tuple(fragments),
         finish=_string(choice.get("finish_reason")),
         reasoning=reasoning_text(part.get(REASONING)),
     )
@@ -441,16 +446,6 @@ def _delta(entry: Entry) -> Entry:
 def _texts(parts: object, between: str, key: str = "text") -> str:
     texts = [_dict(part).get(key) for part in parts] if isinstance(parts, list) else []
     return between.join(text for text in texts if isinstance(text, str))
-
-
-def _fragment(entry: Entry, position: int | None) -> Fragment:
-    function = _dict(entry.get("function")) or entry
-    arguments = function.get("arguments")
-    text = json.dumps(arguments) if isinstance(arguments, dict) else _string(arguments)
-    index = entry.get("index") if position is None else position
-    extra = {key: entry[key] for key in KEPT_EXTRAS if isinstance(entry.get(key), dict) and _can_go_back(entry[key])}
-    place = index if isinstance(index, int) else None
-    return Fragment(place, _string(entry.get("id")), _string(function.get("name")), text, extra)
 
 
 def _can_go_back(entry: Entry) -> bool:

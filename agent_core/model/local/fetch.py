@@ -305,7 +305,12 @@ class _Fetching:
                 partial_of(self._weights).replace(target)
                 mark_verified(self._weights, target)
                 return target
-        raise ModelError(f"{self._weights.name} could not be fetched: " + " ".join(reasons), fix=self._fix())
+        command = f"knapper models get {self._weights.name}"
+        by_hand = f"etch {self._weights.file} by other means, then: {command} --from FILE"
+        fix = f"F{by_hand}"
+        if self._partial_size:
+            fix = f"The first {self._partial_size / 1e6:.0f} MB are kept; to go on: {command}\nOr f{by_hand}"
+        raise ModelError(f"{self._weights.name} could not be fetched: {' '.join(reasons)}", fix=fix)
 
     async def _take(self, source: WeightsSource) -> None:
         """Fill the file from this source and verify it; if a resumed file is wrong, download it again."""
@@ -359,13 +364,6 @@ class _Fetching:
     def _tell(self, note: str = "", coming: int = 0) -> None:
         self._shown = self._partial_size if note else max(self._shown, self._partial_size + coming)
         self._listener(DownloadProgress(min(self._shown, self._weights.size), self._weights.size, note))
-
-    def _fix(self) -> str:
-        command = f"knapper models get {self._weights.name}"
-        by_hand = f"etch {self._weights.file} by other means, then: {command} --from FILE"
-        if not self._partial_size:
-            return f"F{by_hand}"
-        return f"The first {self._partial_size / 1e6:.0f} MB are kept; to go on: {command}\nOr f{by_hand}"
 
     @property
     def _partial_size(self) -> int:

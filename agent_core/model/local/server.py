@@ -402,9 +402,6 @@ _ENGINE_BYTES: Final = 256 << 20
 _SPARE: Final = 1 << 30
 """Memory left to other programs before a window larger than the smallest is chosen."""
 
-_LOWER: Final = "Set `model.context_tokens` lower, or "
-_CLOSE: Final = "Close other programs, or "
-
 
 def needed(weights: int, context: int) -> int:
     """Return the bytes that weights of this size need with such a window; the weights are in memory once and partly
@@ -423,9 +420,10 @@ def context_size(free: int | None, weights: int, requested: int | None = None) -
         return requested or SIZES[1]
     least = requested or SIZES[-1]
     if free < needed(weights, least):
+        first = "Set `model.context_tokens` lower" if least > SIZES[-1] else "Close other programs"
         raise ModelError(
             f"The local model needs {needed(weights, least) / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free.",
-            fix=(_LOWER if least > SIZES[-1] else _CLOSE) + "take a smaller model: knapper models list",
+            fix=f"{first}, or take a smaller model: knapper models list",
         )
     if requested:
         return requested
@@ -458,7 +456,6 @@ _NEEDED_FLAGS: Final = frozenset({"avx2", "bmi2", "f16c", "fma"})
 # Small batches, so that an interruption takes effect within seconds; larger ones were not faster.
 _BATCH: Final = 128
 _CACHE_MIB: Final = 512
-_COMPACT: Final = {"whitespace_flexible": False}
 
 
 class LocalModel(ConstrainedModel):
@@ -518,10 +515,6 @@ async def open_local(name: str, settings: ModelSettings | None = None) -> LocalM
     if file is None:
         raise NoModel(f"The weights of {weights.name} are not here.", fix=f"knapper models get {weights.name}")
     await asyncio.to_thread(verify, weights, file)
-    return LocalModel(weights, _engine(weights, file, settings), settings)
-
-
-def _engine(weights: Weights, file: Path, settings: ModelSettings) -> Engine:
     threads, requested_tokens = settings.threads or default_threads(), settings.context_tokens
 
     def plan() -> EnginePlan:
@@ -532,7 +525,7 @@ def _engine(weights: Weights, file: Path, settings: ModelSettings) -> Engine:
     def is_same(plan: EnginePlan) -> bool:
         return (plan.model, plan.threads) == (str(file), threads) and requested_tokens in (None, plan.context)
 
-    return engine(weights, plan, is_same)
+    return LocalModel(weights, engine(weights, plan, is_same), settings)
 
 
 def default_threads() -> int:
@@ -566,6 +559,6 @@ def translate(body: Mapping[str, Any]) -> dict[str, Any]:
     translated = {**body, "stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
     format_ = translated.pop("response_format", None)
     if format_ is not None:
-        schema = {"x-guidance": _COMPACT, **format_["json_schema"]["schema"]}
+        schema = {"x-guidance": {"whitespace_flexible": False}, **format_["json_schema"]["schema"]}
         translated["grammar"] = f"%llguidance {{}}\nstart: %json {json.dumps(schema)}"
     return translated

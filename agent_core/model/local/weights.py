@@ -19,8 +19,6 @@ from sandbox.wire.strict_json import read_toml
 
 PREFIX: Final = "local/"
 _MARK: Final = ".verified"
-_PARTIAL: Final = ".partial"
-_SCRATCH: Final = ".package"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +97,12 @@ def file_of(weights: Weights) -> Path | None:
 
 def partial_of(weights: Weights) -> Path:
     """Return the path of the unfinished download of these weights."""
-    return folder() / (weights.file + _PARTIAL)
+    return folder() / f"{weights.file}.partial"
 
 
 def scratch_of(weights: Weights) -> Path:
     """Return the folder for the package that is being downloaded; it exists only during the download."""
-    return folder() / (weights.file + _SCRATCH)
+    return folder() / f"{weights.file}.package"
 
 
 def states_folder() -> Path:

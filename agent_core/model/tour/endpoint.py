@@ -13,7 +13,7 @@ from agent_core.base.settings import ModelSettings
 from sandbox.wire.strict_json import LOOSE, read_json
 
 from ..connection import Endpoint
-from .script import SERVED, TourReply, play
+from .script import SERVED, play
 
 Body: TypeAlias = dict[str, Any]  # Any: JSON of a request, or of an answer
 
@@ -41,24 +41,19 @@ class _TourTransport(httpx2.AsyncBaseTransport):
             text = str(message.get("content") or "")
             functions.update(_COMES[message["role"]].findall(text) if message["role"] in _COMES else ())
             functions.difference_update(name for pair in _GOES.findall(text) for name in pair)
-        return _completion(body, play(body["messages"], frozenset(functions)))
+        reply, n = play(body["messages"], frozenset(functions)), len(body["messages"])
+        arguments = json.dumps(reply.arguments, ensure_ascii=False)
+        call = {"id": f"tour_{n}", "type": "function", "function": {"name": reply.call, "arguments": arguments}}
+        deltas: list[Body] = [{"content": reply.text[at : at + _PIECE]} for at in range(0, len(reply.text), _PIECE)]
+        deltas += [{"tool_calls": [{"index": 0, **call}]}] if reply.call else []
+        choices: list[Body] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+        choices.append({"index": 0, "delta": {}, "finish_reason": "tool_calls" if reply.call else "stop"})
+        head: Body = {"id": f"tour-{n}", "created": 0, "model": SERVED, "object": "chat.completion.chunk"}
+        chunks = (json.dumps({**head, "choices": [choice]}).encode() for choice in choices)
+        events = b"".join(b"data: " + chunk + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+        return httpx2.Response(200, headers={"Content-Type": "text/event-stream"}, content=events)
 
 
 def tour_endpoint(settings: ModelSettings) -> Endpoint:
     """Return a client of the tour."""
     return Endpoint(_URL, SERVED, settings=settings, transport=_TourTransport())
-
-
-def _completion(body: Body, reply: TourReply) -> httpx2.Response:
-    finish = "tool_calls" if reply.call else "stop"
-    n = len(body["messages"])
-    head: Body = {"id": f"tour-{n}", "created": 0, "model": SERVED}
-    arguments = json.dumps(reply.arguments, ensure_ascii=False)
-    call = {"id": f"tour_{n}", "type": "function", "function": {"name": reply.call, "arguments": arguments}}
-    deltas: list[Body] = [{"content": reply.text[at : at + _PIECE]} for at in range(0, len(reply.text), _PIECE)]
-    deltas += [{"tool_calls": [{"index": 0, **call}]}] if reply.call else []
-    choices: list[Body] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
-    choices.append({"index": 0, "delta": {}, "finish_reason": finish})
-    chunks: list[Body] = [{**head, "object": "chat.completion.chunk", "choices": [choice]} for choice in choices]
-    events = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
-    return httpx2.Response(200, headers={"Content-Type": "text/event-stream"}, content=events)
