@@ -121,20 +121,14 @@ def _free(value: Any, schema: "Schema", resolve: Resolve, path: Path) -> Iterato
         place = (*path, name)
         if name not in value:
             yield place
-        nested = _object_of(inner, resolve)
+        own = resolve(inner)
         item = value.get(name, {})
-        if nested and isinstance(item, dict) and len(place) < _DEEPEST:
-            yield from _free(item, nested, resolve, place)
-
-
-def _object_of(schema: Any, resolve: Resolve) -> "Schema | None":
-    """Return the schema of the only object type that a value can have, if it has properties."""
-    schema = resolve(schema)
-    if not isinstance(schema, dict):
-        return None
-    options = [resolve(option) for keyword in ("anyOf", "oneOf", "allOf") for option in schema.get(keyword, ())]
-    objects = [option for option in (schema, *options) if isinstance(option, dict) and option.get("properties")]
-    return objects[0] if len(objects) == 1 else None
+        if not (isinstance(own, dict) and isinstance(item, dict)) or len(place) >= _DEEPEST:
+            continue
+        options = [resolve(option) for keyword in ("anyOf", "oneOf", "allOf") for option in own.get(keyword, ())]
+        objects = [option for option in (own, *options) if isinstance(option, dict) and option.get("properties")]
+        if len(objects) == 1:
+            yield from _free(item, objects[0], resolve, place)
 
 
 def _place_of_key(key: str, places: list[Path]) -> Path | None:
@@ -273,9 +267,9 @@ def problems_of(value: dict[str, Any], schema: "Schema") -> tuple[Problem, ...]:
 
 def _explain(error: ValidationError, root: "Schema", base: tuple[Any, ...]) -> Iterator[Problem]:
     path = (*base, *error.relative_path)
+    parent = error.schema if isinstance(error.schema, dict) else {}
     match error.validator:
         case "required":
-            parent = error.schema if isinstance(error.schema, dict) else {}
             properties, instance = parent.get("properties", {}), error.instance
             for name in parent.get("required", ()):
                 if isinstance(instance, dict) and name not in instance:
@@ -284,9 +278,29 @@ def _explain(error: ValidationError, root: "Schema", base: tuple[Any, ...]) -> I
                     fix = f"add `{name}`: {described}" if described else f"add `{name}`"
                     yield _problem((*path, name), describe(own), "nothing", fix)
         case "additionalProperties":
-            yield _unknown(error, path)
+            known_names = sorted(parent.get("properties", {}))
+            name = str(path[-1])
+            matches = nearest(name, known_names) or [
+                known for known in known_names if known.replace("_", "").lower() == name.replace("_", "").lower()
+            ]
+            names = ", ".join(f"`{known}`" for known in known_names[:20]) or "no parameters"
+            fix = f"did you mean `{matches[0]}`?" if matches else f"known are: {names}"
+            yield _problem(path, "no such key", shown(error.instance), fix)
         case "anyOf" | "oneOf":
-            yield from _no_branch(error, root, path)
+            branches: dict[Any, list[ValidationError]] = {}
+            for inner in error.context or ():
+                branches.setdefault(inner.relative_schema_path[0], []).append(inner)
+            kinds = ("type", "const", "enum", "anyOf", "oneOf")
+            close = [
+                errors
+                for errors in branches.values()
+                if all(inner.relative_path or inner.validator not in kinds for inner in errors)
+            ]
+            if len(close) == 1:  # the only branch with the value's type
+                for inner in close[0]:
+                    yield from _explain(inner, root, path)
+            else:
+                yield _problem(path, describe(error.schema, root), shown(error.instance))
         case _:
             hint = _hint(error) if error.validator == "type" else None
             yield _problem(path, _describe_expected(error, root), shown(error.instance), hint)
@@ -308,36 +322,6 @@ def _problem(path: tuple[Any, ...], expected: str, got: str, fix: str | None = N
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     place = text.removeprefix(".") or "arguments"
     return Problem("arguments-invalid", f"{place}: expected {expected}, got {got}", WHERE, fix)
-
-
-def _unknown(error: ValidationError, path: tuple[Any, ...]) -> Problem:
-    parent = error.schema if isinstance(error.schema, dict) else {}
-    known_names = sorted(parent.get("properties", {}))
-    name = str(path[-1])
-    matches = nearest(name, known_names) or [
-        candidate for candidate in known_names if candidate.replace("_", "").lower() == name.replace("_", "").lower()
-    ]
-    names = ", ".join(f"`{candidate}`" for candidate in known_names[:20]) or "no parameters"
-    fix = f"did you mean `{matches[0]}`?" if matches else f"known are: {names}"
-    return _problem(path, "no such key", shown(error.instance), fix)
-
-
-def _no_branch(error: ValidationError, root: "Schema", path: tuple[Any, ...]) -> Iterator[Problem]:
-    """Yield the problems in the only branch with the value's type, or else one problem that lists the branches."""
-    branches: dict[Any, list[ValidationError]] = {}
-    for inner in error.context or ():
-        branches.setdefault(inner.relative_schema_path[0], []).append(inner)
-    kinds = ("type", "const", "enum", "anyOf", "oneOf")
-    close = [
-        errors
-        for errors in branches.values()
-        if all(inner.relative_path or inner.validator not in kinds for inner in errors)
-    ]
-    if len(close) == 1:
-        for inner in close[0]:
-            yield from _explain(inner, root, path)
-    else:
-        yield _problem(path, describe(error.schema, root), shown(error.instance))
 
 
 _BOUNDS = {

@@ -765,8 +765,18 @@ def _is_inert(node: ast.stmt, known: Mapping[str, str]) -> bool:
             hints = [*(argument.annotation for argument in every if argument is not None), returns]
             values = [*args.defaults, *args.kw_defaults]
             return _are_plain(hints, values, known) and _is_plainly_decorated(node, known)
-        case ast.ClassDef():
-            return _is_inert_class(node, known)
+        case ast.ClassDef(bases=bases, body=body, keywords=[]):
+            origins = {_origin(base, known) for base in bases}
+            names = {name for inner in body for name in bound_names(inner)}
+            # Defining an enumeration runs its methods.
+            hooks = {name for name in names - {"__slots__"} if name.startswith("_") and name.endswith("_")}
+            within = {**known, **dict.fromkeys(names, "")}
+            return (
+                _BASES.issuperset(origins)
+                and not (hooks if bases else hooks - _METHODS)
+                and _is_plainly_decorated(node, known)
+                and all(_is_inert(inner, within) for inner in body)
+            )
         case ast.Assign(targets=targets, value=value):
             return all(isinstance(target, ast.Name) for target in targets) and _is_value(value, known)
         case ast.AnnAssign(target=ast.Name(), value=value, annotation=hint):
@@ -782,21 +792,6 @@ def _is_standard(node: ast.Import | ast.ImportFrom) -> bool:
     names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
     is_listed = all(name.partition(".")[0] in sys.stdlib_module_names for name in names)
     return is_listed and not getattr(node, "level", 0) and names != ["__future__"]
-
-
-def _is_inert_class(node: ast.ClassDef, known: Mapping[str, str]) -> bool:
-    """Check whether defining a class runs no code of the workspace; defining an enumeration runs its methods."""
-    bases = [_origin(base, known) for base in node.bases]
-    names = {name for inner in node.body for name in bound_names(inner)}
-    hooks = {name for name in names - {"__slots__"} if name.startswith("_") and name.endswith("_")}
-    within = {**known, **dict.fromkeys(names, "")}
-    return (
-        not node.keywords
-        and _BASES.issuperset(bases)
-        and not (hooks if bases else hooks - _METHODS)
-        and _is_plainly_decorated(node, known)
-        and all(_is_inert(inner, within) for inner in node.body)
-    )
 
 
 def _is_plainly_decorated(node: _Decorated, known: Mapping[str, str]) -> bool:

@@ -108,10 +108,8 @@ def read(docstring: str, lines: list[str], start: int, path: str) -> tuple[Examp
     except ValueError as error:
         fix = "write `>>> call(…)` with a space after each prompt, and its output under it, indented alike"
         return Problem("malformed-example", str(error), Place(path, start), fix, "warns")
-    return tuple(_examples(prompts, _Locator(lines, start)))
-
-
-def _examples(prompts: list[DoctestEntry], locate: "_Locator") -> Iterator[Example]:
+    locate = _Locator(lines, start)
+    found: list[Example] = []
     setup: list[tuple[str, _Shape]] = []
     bound: frozenset[str] = frozenset()
     for index, prompt in enumerate(prompts):
@@ -123,11 +121,13 @@ def _examples(prompts: list[DoctestEntry], locate: "_Locator") -> Iterator[Examp
         if prompt.want if not shape.is_expression else prompt.want or is_last:
             expected = "" if prompt.raises else prompt.want
             options = tuple(sorted(prompt.options.items()))
-            yield Example(_before(setup, shape, bound), prompt.source.strip(), expected, line, prompt.raises, options)
+            before = _before(setup, shape, bound)
+            found.append(Example(before, prompt.source.strip(), expected, line, prompt.raises, options))
             if prompt.raises or not (shape.binds or shape.changes & bound):
                 continue
         setup.append((prompt.source, replace(shape, changes=shape.changes & bound)))
         bound = (bound | shape.binds) - shape.fixes
+    return tuple(found)
 
 
 def _before(setup: list[tuple[str, "_Shape"]], shape: "_Shape", bound: frozenset[str]) -> tuple[str, ...]:

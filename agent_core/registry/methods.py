@@ -54,7 +54,15 @@ def _own(of: type) -> tuple[tuple["Function", ...], tuple[Problem, ...]]:
     tree = parse(source, _LIMIT)
     if isinstance(tree, Problem):
         return (), (tree,)
-    methods = _methods(_definition(tree, of), tree)
+    names = survey(tree)
+    methods = [  # that a model may call: without pydantic validators, properties and class methods
+        node
+        for node in survey(ast.Module(_definition(tree, of).body, [])).public()
+        if not any(
+            (origin := names.origin(callee(mark))).startswith("pydantic.") or origin in _OTHER_KINDS
+            for mark in node.decorator_list
+        )
+    ]
     # The module with the methods in place of its functions, so that imports and types keep their meaning.
     around = [node for node in tree.body if not isinstance(node, Definition) and bound_names(node) != {"__all__"}]
     reading = read_module(source, _LIMIT, tree=ast.Module([*around, *methods], []))
@@ -79,16 +87,3 @@ def _definition(tree: ast.Module, of: type) -> ast.ClassDef:
     if not isinstance(node, ast.ClassDef):
         raise UsageError(f"The class `{of.__qualname__}` does not stand in the source of `{of.__module__}`.")
     return node
-
-
-def _methods(of: ast.ClassDef, module: ast.Module) -> list[Definition]:
-    """Return the methods that a model may call, without pydantic validators, properties and class methods."""
-    names = survey(module)
-    return [
-        node
-        for node in survey(ast.Module(of.body, [])).public()
-        if not any(
-            (origin := names.origin(callee(mark))).startswith("pydantic.") or origin in _OTHER_KINDS
-            for mark in node.decorator_list
-        )
-    ]

@@ -4,7 +4,7 @@
 """
 
 import ast
-from collections.abc import Iterable, Set
+from collections.abc import Set
 from dataclasses import dataclass
 
 from agent_core.base import syntax
@@ -36,12 +36,25 @@ def adding(module_text: ParsedText, name: str) -> list[LineEdit]:
     if exported is None or any(_holds(element, name) for element in exported.elts):
         return []
     lines = list(module_text.lines)
-    if exported.elts:
-        _add_after(lines, exported, name, module_text.newline)
-    else:
+    if not exported.elts:
         row, column = exported.lineno - 1, column_of(lines[exported.lineno - 1], exported.col_offset) + 1
         comma = "," if isinstance(exported, ast.Tuple) else ""
         lines[row] = f'{lines[row][:column]}"{name}"{comma}{lines[row][column:]}'
+        return [_edit(module_text, exported, lines)]
+    last = exported.elts[-1]
+    row, column = _end(lines, last)
+    first = column_of(lines[last.lineno - 1], last.col_offset)
+    quote = "'" if lines[last.lineno - 1][first] == "'" else '"'
+    shown = f"{quote}{name}{quote}"
+    if _last_row(exported) == row:
+        lines[row] = f"{lines[row][:column]}, {shown}{lines[row][column:]}"
+    else:
+        has_comma = lines[row][column:].lstrip().startswith(",")
+        if not has_comma:
+            lines[row] = f"{lines[row][:column]},{lines[row][column:]}"
+        before = lines[last.lineno - 1][:first]
+        indent = before if is_blank(before) else "    "
+        lines.insert(row + 1, f"{indent}{shown}{',' if has_comma else ''}{module_text.newline}")
     return [_edit(module_text, exported, lines)]
 
 
@@ -52,48 +65,25 @@ def dropping(module_text: ParsedText, name: str) -> list[LineEdit]:
     if exported is None or index is None:
         return []
     lines = list(module_text.lines)
-    _drop(lines, exported, index)
+    item = exported.elts[index]
+    row, column = _end(lines, item)
+    start = column_of(lines[item.lineno - 1], item.col_offset)
+    before_row, before = _end(lines, exported.elts[index - 1]) if index else (-1, 0)
+    tail = lines[row][column:]
+    if item.lineno - 1 == row and is_blank(lines[row][:start]) and tail.strip() in ("", ","):
+        del lines[row]
+        if index and index == len(exported.elts) - 1 and not tail.strip():
+            lines[before_row] = lines[before_row][:before] + lines[before_row][before:].replace(",", "", 1)
+    elif before_row == row:
+        lines[row] = lines[row][:before] + tail
+    else:
+        lines[row] = lines[row][:start] + tail.lstrip(" \t").removeprefix(",").lstrip(" \t")
     return [_edit(module_text, exported, lines)]
 
 
 def _edit(module_text: ParsedText, exported: _Exported, lines: list[str]) -> LineEdit:
     start, end = exported.lineno - 1, _last_row(exported) + 1
     return LineEdit(start, end, tuple(lines[start : end + len(lines) - len(module_text.lines)]))
-
-
-def _add_after(lines: list[str], exported: _Exported, name: str, newline: str) -> None:
-    last = exported.elts[-1]
-    row, column = _end(lines, last)
-    first = column_of(lines[last.lineno - 1], last.col_offset)
-    quote = "'" if lines[last.lineno - 1][first] == "'" else '"'
-    shown = f"{quote}{name}{quote}"
-    if _last_row(exported) == row:
-        lines[row] = f"{lines[row][:column]}, {shown}{lines[row][column:]}"
-        return
-    has_comma = lines[row][column:].lstrip().startswith(",")
-    if not has_comma:
-        lines[row] = f"{lines[row][:column]},{lines[row][column:]}"
-    before = lines[last.lineno - 1][:first]
-    indent = before if is_blank(before) else "    "
-    lines.insert(row + 1, f"{indent}{shown}{',' if has_comma else ''}{newline}")
-
-
-def _drop(lines: list[str], exported: _Exported, index: int) -> None:
-    item = exported.elts[index]
-    row, column = _end(lines, item)
-    start = column_of(lines[item.lineno - 1], item.col_offset)
-    tail = lines[row][column:]
-    if item.lineno - 1 == row and is_blank(lines[row][:start]) and tail.strip() in ("", ","):
-        del lines[row]
-        if index and index == len(exported.elts) - 1 and not tail.strip():
-            before_row, before = _end(lines, exported.elts[index - 1])
-            lines[before_row] = lines[before_row][:before] + lines[before_row][before:].replace(",", "", 1)
-        return
-    before_row, before = _end(lines, exported.elts[index - 1]) if index else (-1, 0)
-    if before_row == row:
-        lines[row] = lines[row][:before] + tail
-    else:
-        lines[row] = lines[row][:start] + tail.lstrip(" \t").removeprefix(",").lstrip(" \t")
 
 
 def _last_row(node: ast.expr) -> int:
@@ -174,7 +164,12 @@ def _place(
     after = [brought_text.segment(node) for node in behind if ast.dump(node) not in existing]
     block = [*helpers, brought_text.segment(function), *after]
     if old is None:
-        edit = _addition(module_text, block)
+        lines: list[str] = []
+        for text in block:
+            above = [*module_text.lines[-2:], *lines][-2:]
+            missing = 2 - next((n for n, line in enumerate(reversed(above)) if not is_blank(line)), len(above))
+            lines += [module_text.newline] * missing + lines_of(with_newline(f"{text}\n", module_text.newline))
+        edit = LineEdit(len(module_text.lines), len(module_text.lines), tuple(lines))
     else:
         start, end = module_text.span(old)
         last = module_text.lines[end - 1]
@@ -284,16 +279,6 @@ def _helpers(
             where = Place(path, holders[0].lineno)
             return Problem("helper-clash", message, where, "use that one, or give the candidate's another name")
     return helpers
-
-
-def _addition(module_text: ParsedText, block: Iterable[str]) -> LineEdit:
-    newline, at_end = module_text.newline, len(module_text.lines)
-    lines: list[str] = []
-    for text in block:
-        above = [*module_text.lines[-2:], *lines][-2:]
-        missing = 2 - next((n for n, line in enumerate(reversed(above)) if not is_blank(line)), len(above))
-        lines += [newline] * missing + lines_of(with_newline(f"{text}\n", newline))
-    return LineEdit(at_end, at_end, tuple(lines))
 
 
 _Key = tuple[str, str, str]  # module with leading dots, name, local name

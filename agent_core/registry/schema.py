@@ -101,6 +101,10 @@ class _Reader:
         parameters, unresolved = self.parameters(node, arguments[takes_self:], described)
         if self.refusals > refusals_before:
             return None
+        calls = examples.read(text or "", self.lines, node.body[0].lineno, self.source.path)
+        if isinstance(calls, Problem):
+            self.problems.append(calls)
+            calls = ()
         start = first_line(node)
         end = node.end_lineno or node.lineno
         return Function(
@@ -117,19 +121,10 @@ class _Reader:
             unresolved=unresolved,
             version=self.source.version,
             body_hash=hashlib.sha256("".join(self.lines[start - 1 : end]).encode("utf-8", "replace")).hexdigest(),
-            examples=self.examples(node, text),
+            examples=calls,
             rest=_rest_parameter(node.args.vararg, parameters),
             extra=_rest_parameter(node.args.kwarg, parameters),
         )
-
-    def examples(self, node: Definition, text: str | None) -> tuple[examples.Example, ...]:
-        if text is None or ">>>" not in text:
-            return ()
-        result = examples.read(text, self.lines, node.body[0].lineno, self.source.path)
-        if isinstance(result, Problem):
-            self.problems.append(result)
-            return ()
-        return result
 
     def parameters(
         self, node: Definition, arguments: list[tuple[ast.arg, ast.expr | None]], described: "Described"

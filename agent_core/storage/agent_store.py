@@ -363,27 +363,24 @@ def _read(session: SqlSession, agent: str) -> WholeAgent:
 
 
 def _turns(session: SqlSession, agent: str) -> Iterator[WholeTurn]:
-    rows = session.all(
+    turns = session.all(
         "select seq, id, state, started, ended, hidden, event from turn where agent = ? order by seq", agent
     )
     counted: list[int] = []
-    for seq, id, state, started, ended, hidden, first in rows:
+    for seq, id, state, started, ended, hidden, first in turns:
         events = _events(session, "turn = ? order by seq <> ?, seq", seq, first)
-        entries = tuple(_entries(session, seq, counted))
-        yield WholeTurn(id, state, started, ended, tuple(events), entries, bool(hidden))
-
-
-def _entries(session: SqlSession, turn: int, counted: list[int]) -> Iterator[Entry]:
-    rows = session.all(
-        "select seq, kind, payload, at from entry where seq between ? and ? order by seq",
-        *(turn << 20, (turn + 1 << 20) - 1),
-    )
-    for n, (seq, kind, payload, at) in enumerate(rows):
-        counted.append(seq)
-        said = parse_row(payload, dict)
-        if kind == SUMMARY and isinstance(said.get("upto"), int):
-            said = {**said, "upto": bisect_right(counted, said["upto"])}
-        yield Entry(kind, said, n, at=at)
+        entries: list[Entry] = []
+        rows = session.all(
+            "select seq, kind, payload, at from entry where seq between ? and ? order by seq",
+            *(seq << N_BITS, (seq + 1 << N_BITS) - 1),
+        )
+        for n, (number, kind, payload, at) in enumerate(rows):
+            counted.append(number)
+            said = parse_row(payload, dict)
+            if kind == SUMMARY and isinstance(said.get("upto"), int):
+                said = {**said, "upto": bisect_right(counted, said["upto"])}
+            entries.append(Entry(kind, said, n, at=at))
+        yield WholeTurn(id, state, started, ended, tuple(events), tuple(entries), bool(hidden))
 
 
 def _events(session: SqlSession, where: str, *values: object) -> Iterator[WholeEvent]:

@@ -349,7 +349,14 @@ def _own(
 def _record_call(record: RecordCall, session: SqlSession) -> None:
     now = session.clock.now()
     returned, failed = int(record.outcome == "returned"), int(record.outcome in FAILURES)
-    _keep_call(session, record, now)
+    number = session.all("select coalesce(max(n), 0) + 1 from call where function = ?", record.function)[0][0]
+    session.all(
+        "insert into call (function, n, version, turn, outcome, error, message, seconds, memory, at, cpu)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        *(record.function, number, record.version, record.turn, record.outcome),
+        *(record.error[:NAME_CHARS], record.message[:MESSAGE_CHARS], record.seconds, record.memory, now, record.cpu),
+    )
+    session.all("delete from call where function = ? and n <= ?", record.function, number - session.keep_calls)
     session.all(
         "insert into call_total as o (function, version, calls, returned, failed, failing, holding, first, last,"
         " seconds, worst, since, worked, longest, memory, cpu)"
@@ -365,23 +372,8 @@ def _record_call(record: RecordCall, session: SqlSession) -> None:
         *(record.function, record.version, returned, failed, now, float(record.seconds), record.memory, record.cpu),
         now if returned else None,
     )
-    if not returned:
-        _count_kind(session, record, now)
-
-
-def _keep_call(session: SqlSession, record: RecordCall, now: float) -> None:
-    """Store the call, and delete the oldest one beyond the limit."""
-    number = session.all("select coalesce(max(n), 0) + 1 from call where function = ?", record.function)[0][0]
-    session.all(
-        "insert into call (function, n, version, turn, outcome, error, message, seconds, memory, at, cpu)"
-        " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        *(record.function, number, record.version, record.turn, record.outcome),
-        *(record.error[:NAME_CHARS], record.message[:MESSAGE_CHARS], record.seconds, record.memory, now, record.cpu),
-    )
-    session.all("delete from call where function = ? and n <= ?", record.function, number - session.keep_calls)
-
-
-def _count_kind(session: SqlSession, record: RecordCall, now: float) -> None:
+    if returned:
+        return
     kind = (record.function, record.version, record.outcome)
     error = record.error[:NAME_CHARS]
     # The function chooses the names of its exceptions: they must not fill the table.

@@ -254,8 +254,16 @@ class MemoryStore(BlockStore):
             " on v.agent = w.agent and v.shelf = w.shelf and v.space = ? where w.shelf = ? and w.space = ''"
             " and w.rows > coalesce(v.rows, 0)"
         )
+        texts = _TEXTS[shelf]
         for agent, missing, vectors in session.all(short, space, shelf):
-            rows += _missing(session, _TEXTS[shelf], agent, vectors, min(missing, limit))
+            # Usually the rows after the last one with a vector; if these are too few, search all rows.
+            count = min(missing, limit)
+            last = session.all("select coalesce(max(seq), 0) from vector where lane = ?", vectors)[0][0]
+            new = session.all(f"{texts} where agent = ? and seq > ? order by seq limit ?", agent, last, count)
+            if len(new) < count:
+                without = "not exists (select 1 from vector where lane = ? and seq = r.seq)"
+                new = session.all(f"{texts} where agent = ? and {without} order by seq limit ?", agent, vectors, count)
+            rows += [(seq, text) for seq, text in new]
         return sorted(rows)[:limit]
 
     @query
@@ -316,16 +324,6 @@ def _tagged(session: SqlSession, agent: str, tags: Collection[str]) -> list[int]
         *(agent, dump([*tags]), len({*tags})),
     )
     return [row[0] for row in rows]
-
-
-def _missing(session: SqlSession, texts: str, agent: str, vectors: int | None, count: int) -> list[tuple[int, str]]:
-    """Return the rows after the last one with a vector; if they are too few, search all rows."""
-    last = session.all("select coalesce(max(seq), 0) from vector where lane = ?", vectors)[0][0]
-    rows = session.all(f"{texts} where agent = ? and seq > ? order by seq limit ?", agent, last, count)
-    if len(rows) < count:
-        without = "not exists (select 1 from vector where lane = ? and seq = r.seq)"
-        rows = session.all(f"{texts} where agent = ? and {without} order by seq limit ?", agent, vectors, count)
-    return [(seq, text) for seq, text in rows]
 
 
 def _said_of(row: tuple[Any, ...]) -> RecallMessage:  # Any: columns as SQLite types them

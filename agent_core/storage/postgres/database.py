@@ -145,7 +145,9 @@ class Database(Tables):
                 is_conflict = is_surprise or isinstance(error, _CONFLICTS)
                 is_break = isinstance(error, _BREAKS) and is_passing(error, is_connected=running.was_connected)
                 if not (is_conflict or is_break) or monotonic() > end:
-                    raise self._explain(error) from error
+                    # A wrong statement is a bug, and its error is raised unchanged.
+                    is_bug = isinstance(error, psycopg.ProgrammingError) and error.sqlstate != "42501"
+                    raise (error if is_bug else explain(error, self.place)) from error
                 tries += 1
                 shortest = _SHORT_S if is_conflict else _SHORT_S * 20
                 pause = min(_LONG_S, shortest * 1.5**tries) * random.uniform(0.5, 1.0)  # noqa: S311  (a pause)
@@ -165,14 +167,6 @@ class Database(Tables):
         except UnicodeEncodeError as error:
             message = f"A text cannot be stored: {error.reason} at character {error.start}."
             raise StorageError(message, fix="Leave out what is not Unicode text.") from error
-
-    def _explain(self, error: psycopg.Error) -> Exception:
-        """Return the error for the caller; a wrong statement is a bug, and its error is returned unchanged."""
-        return (
-            error
-            if isinstance(error, psycopg.ProgrammingError) and error.sqlstate != "42501"
-            else (explain(error, self.place))
-        )
 
     def _was_committed(self, transaction: str, running: _Running) -> bool:
         """Ask the database about a transaction, waiting until the database is available and the transaction has ended.

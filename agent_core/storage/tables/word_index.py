@@ -54,19 +54,15 @@ def catch_up(session: SqlSession, key: Key) -> Lane | None:
         with session.transaction():
             words = lane(session, key)
             if words is not None and words.done < words.upto:  # another process may be indexing, too
-                _index_batch(session, key, words)
+                rows = session.all(
+                    f"select seq, words from {ROWS[key.shelf]}"  # noqa: S608  (our own table)
+                    " where agent = ? and seq > ? and seq <= ? order by seq limit ?",
+                    *(key.agent, words.done, words.upto, BATCH),
+                )
+                _insert(session, key, words, rows)
+                advance(session, words, rows[-1][0] if len(rows) == BATCH else words.upto)
         words = lane(session, key)
     return words
-
-
-def _index_batch(session: SqlSession, key: Key, lane: Lane) -> None:
-    older = "where agent = ? and seq > ? and seq <= ? order by seq limit ?"
-    rows = session.all(
-        f"select seq, words from {ROWS[key.shelf]} {older}",  # noqa: S608  (our own table)
-        *(key.agent, lane.done, lane.upto, BATCH),
-    )
-    _insert(session, key, lane, rows)
-    advance(session, lane, rows[-1][0] if len(rows) == BATCH else lane.upto)
 
 
 def _insert(session: SqlSession, key: Key, lane: Lane, rows: Iterable[Sequence[object]]) -> None:
