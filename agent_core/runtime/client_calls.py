@@ -116,19 +116,19 @@ class ClientFunctions:
         if not theirs:
             return SplitCalls(calls)
         beyond = {call.id for call in calls[most:]}
-        unfit = {call.id: why for call in theirs if call.id not in beyond and (why := self._why_unfit(call))}
+        unfit = dict[str, str]()  # calls of strict functions, each with the reason why it is not handed over
+        for call in theirs:
+            row = next(row for row in self.table if row["name"] == call.name)
+            if call.id not in beyond and row.get("strict"):
+                read = read_exactly(call.arguments, row["parameters"])
+                if not isinstance(read, dict):
+                    unfit[call.id] = f"{_UNFIT} {'; '.join(problem.message for problem in read)}"
         taken = [call for call in theirs if call.id not in beyond and call.id not in unfit]
         handed = taken[:1] if self.one_at_a_time else taken
         refused = [_skipped_entry(call, _ALONE) for call in taken[len(handed) :]]
         refused += [_skipped_entry(call, _BEYOND.format(most)) for call in theirs if call.id in beyond]
         refused += [_skipped_entry(call, unfit[call.id]) for call in theirs if call.id in unfit]
         return SplitCalls([call for call in calls if call.name not in self.names], tuple(handed), refused)
-
-    def _why_unfit(self, call: "Call") -> str:
-        """Return why a call of a strict function is not handed over, or an empty text."""
-        row = next(row for row in self.table if row["name"] == call.name)
-        read = read_exactly(call.arguments, row["parameters"]) if row.get("strict") else {}
-        return "" if isinstance(read, dict) else f"{_UNFIT} {'; '.join(problem.message for problem in read)}"
 
 
 NO_CLIENT: Final = ClientFunctions()

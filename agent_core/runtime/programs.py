@@ -254,7 +254,16 @@ class Programs:
         program = ProgramText.of(plan.code)
         if not isinstance(program, ProgramText):
             return await record.close(Refused("syntax"), _not_run([program]))
-        functions, withheld = self._functions_of(program, snapshot, kept)
+        functions = dict[str, "Function"]()
+        withheld: list[str] = []  # that programs may not call
+        for name in program.free:
+            callee = None if name in kept else self.dispatcher.find(name, snapshot)
+            if callee is None:
+                continue
+            if callee.version is None and (callee.function.returns in _CHANGES or name in ABOUT_HELPERS):
+                withheld.append(name)
+            else:
+                functions[name] = callee.function
         known = self.dispatcher.names(snapshot)
         packages = self._sandbox.settings.packages
         if found := problems(program, functions, known, kept, packages, withheld):
@@ -271,22 +280,6 @@ class Programs:
         except StopRequested:
             outcome = Unknown() if turn.is_handed_back else InterruptedCall()  # it resumes later
         return await self._close(run, outcome, kept)
-
-    def _functions_of(
-        self, program: ProgramText, snapshot: "Snapshot", kept: Mapping[str, str]
-    ) -> tuple[dict[str, "Function"], list[str]]:
-        """Return the functions that a program uses, and the names of those that programs may not call."""
-        functions, withheld = {}, []
-        for name in program.free:
-            callee = None if name in kept else self.dispatcher.find(name, snapshot)
-            if callee is None:
-                continue
-            is_host = callee.version is None
-            if is_host and (callee.function.returns in _CHANGES or name in ABOUT_HELPERS):
-                withheld.append(name)
-            else:
-                functions[name] = callee.function
-        return functions, withheld
 
     async def _begin_run(
         self, record: CallRecord, snapshot: "Snapshot", functions: Mapping[str, "Function"], program: ProgramText

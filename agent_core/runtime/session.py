@@ -222,7 +222,10 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, resta
     ending = [cut_off(claimed.streamed)] if claimed.streamed else closing_answers(entries)
     is_again = not claimed.cancelled and (is_between or (restarts and not ClientFunctions.of(claimed.event).is_client))
     cuts = _Cuts.of(claimed, entries) if is_again else None
-    ending.append(_stop_notice(cuts))
+    # If the turn does not start again by itself, the user can ask for it.
+    given_up = f" That was {cuts.said}: it is given up." if cuts else ""
+    is_over = cuts is None or cuts.are_too_many
+    ending.append(notice(f"{STOPPED}{given_up} The user may ask you to go on." if is_over else STOPPED))
     if not any(entry.kind in ("user", "notice") for entry in entries):
         ending.insert(0, entry_of(claimed.event, session.style, session.clock.now()))
     # The receipts of helpers whose runs were interrupted with this turn.
@@ -276,14 +279,6 @@ class _Cuts:
         """Return when the turn resumes: from the second interruption in a row with backoff, to let others run first."""
         pause = _PAUSE_S * 2 ** (self.in_a_row - 1) * random.uniform(0.5, 1.5)  # noqa: S311  (a pause)
         return now + pause if self.in_a_row > 1 else None
-
-
-def _stop_notice(cuts: _Cuts | None) -> Entry:
-    """Return the notice at the end of an interrupted turn; the user can ask to resume it."""
-    if cuts is not None and not cuts.are_too_many:
-        return notice(STOPPED)
-    given_up = f" That was {cuts.said}: it is given up." if cuts else ""
-    return notice(f"{STOPPED}{given_up} The user may ask you to go on.")
 
 
 def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post], list[Write]]:

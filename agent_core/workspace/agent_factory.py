@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from .agent_files import AgentFiles
     from .model_opener import IdleModels
 
-_PLAIN: Final = "direct"
 """The preset of a group; each member has its own."""
 _BEHIND: Final = "behind"
 """The key of the idle models of background agents. It cannot clash with a helper's key, which has a version."""
@@ -201,10 +200,22 @@ async def build_agent(
     in_group = is_group(deps.root, name)
     if not in_group:
         deps.directory.folder.must_hold(name)
-    settings = await _agent_settings(deps, name, memory, in_group=in_group)
+    defaults = deps.settings.memory
+    preset(deps.root, defaults.preset)  # a wrong name is an error whether or not the agent is new
+    # What the agent is created with is stored and stays in force.
+    stored = await deps.store.agent_settings(name) or {}
+    settings = {
+        "preset": "direct" if in_group else defaults.preset,
+        "memory_class": "" if memory or in_group else defaults.class_name,
+    } | stored
+    if settings != stored:
+        await deps.store.apply([SaveAgent(name, settings)])
     agent_preset = preset(deps.root, settings["preset"])
-    usual = partial(_first_memory, deps, name, agent_preset, settings["memory_class"])
-    remembered = _memory(deps, name, Memory() if in_group else memory or usual())
+    if in_group:
+        memory = Memory()
+    elif memory is None:
+        memory = _first_memory(deps, name, agent_preset, settings["memory_class"])
+    remembered = _memory(deps, name, memory)
     await remembered.load()
     colleagues = Colleagues(name, deps.store, deps.directory, deps.settings.runner, deps.clock)
     helpers = HelperSelection(deps.helpers, lambda: colleagues.profile.helpers)
@@ -235,22 +246,6 @@ async def _group(deps: WorkspaceDeps, name: str) -> "GroupPlan":
     agents = {deps.settings.agent: "", **stored, **deps.directory.names()}
     functions = deps.functions.registry.snapshot().functions.keys()
     return read_group(deps.root, deps.groups, name, GroupSurroundings(agents, functions))
-
-
-async def _agent_settings(
-    deps: WorkspaceDeps, name: str, memory: Memory | None, *, in_group: bool
-) -> dict[str, Any]:  # Any: JSON
-    """Return the settings the agent was created with; they are stored on creation and stay in force."""
-    defaults = deps.settings.memory
-    stored = await deps.store.agent_settings(name) or {}
-    preset(deps.root, defaults.preset)  # a wrong name is an error whether or not the agent is new
-    settings = {
-        "preset": _PLAIN if in_group else defaults.preset,
-        "memory_class": "" if memory or in_group else defaults.class_name,
-    } | stored
-    if settings != stored:
-        await deps.store.apply([SaveAgent(name, settings)])
-    return settings
 
 
 def _first_memory(deps: WorkspaceDeps, name: str, agent_preset: Preset, memory_class: str) -> Memory:

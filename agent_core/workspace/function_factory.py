@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agent_core.functions import sandbox_client as clients
     from agent_core.functions import search as function_search
     from agent_core.functions.debug import Debugger
-    from agent_core.functions.gate import Gate, Rules
+    from agent_core.functions.gate import Gate
     from agent_core.functions.mcp import library as foreign_library
     from agent_core.functions.mcp.library import ForeignFunction
     from agent_core.functions.sandbox_client import SandboxClient
@@ -134,7 +134,15 @@ def function_service(
     @cache
     def gate() -> "Gate":
         client, reader = sandbox(), models().reader if models else None
-        return gates.Gate(client, limits=client.limits, rules=_rules(settings), reader=reader, search=search())
+        rules = gates.Rules(
+            candidate_bytes=settings.gate.candidate_kib << 10,
+            module_bytes=settings.gate.module_kib << 10,
+            strict=settings.gate.strict,
+            off=frozenset(settings.gate.fixes_off if settings.gate.fixes else "*"),
+            packages=settings.sandbox.packages,
+            reserved=OF_THE_PROGRAM,
+        )
+        return gates.Gate(client, limits=client.limits, rules=rules, reader=reader, search=search())
 
     def hosted() -> Mapping[str, tuple[str, ...]]:
         return host_functions.parameters()
@@ -154,14 +162,3 @@ def function_service(
         starters=scaffold.functions,
     )
     return FunctionService(root, store, registry, parts, module_bytes=module_bytes, standing=settings.standing)
-
-
-def _rules(settings: "Settings") -> "Rules":
-    return gates.Rules(
-        candidate_bytes=settings.gate.candidate_kib << 10,
-        module_bytes=settings.gate.module_kib << 10,
-        strict=settings.gate.strict,
-        off=frozenset(settings.gate.fixes_off if settings.gate.fixes else "*"),
-        packages=settings.sandbox.packages,
-        reserved=OF_THE_PROGRAM,
-    )

@@ -72,9 +72,14 @@ def is_read_only(root: Path) -> bool:
 @contextmanager
 def reading_copy(root: Path) -> Iterator[Path]:
     """Yield a temporary copy of a workspace's functions, settings and, if the user owns it, state; then delete it."""
-    with TemporaryDirectory(prefix="knapper-") as folder:
-        copy = Path(folder)
-        for path in _files(root):
+    paths = [root / FILE_NAME]
+    if not (root / _FUNCTIONS).is_symlink():
+        paths += (Path(folder, name) for folder, _, names in os.walk(root / _FUNCTIONS) for name in names)
+    if _is_own(root / STATE):
+        paths += (path for path in (root / STATE).glob(f"{STATE_FILE}*") if not path.name.endswith("-shm"))
+    with TemporaryDirectory(prefix="knapper-") as temporary:
+        copy = Path(temporary)
+        for path in paths:
             place = copy / path.relative_to(root)
             place.parent.mkdir(parents=True, exist_ok=True)
             with suppress(OSError):  # a link or a pipe, which the workspace does not read either
@@ -82,15 +87,6 @@ def reading_copy(root: Path) -> Iterator[Path]:
         if (copy / STATE).is_dir():
             set_aside(copy / STATE / STATE_FILE, Clock())  # in the copy
         yield copy
-
-
-def _files(root: Path) -> Iterator[Path]:
-    yield root / FILE_NAME
-    if not (root / _FUNCTIONS).is_symlink():
-        for folder, _, names in os.walk(root / _FUNCTIONS):
-            yield from (Path(folder, name) for name in names)
-    if _is_own(root / STATE):
-        yield from (path for path in (root / STATE).glob(f"{STATE_FILE}*") if not path.name.endswith("-shm"))
 
 
 def _is_own(path: Path) -> bool:

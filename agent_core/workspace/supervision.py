@@ -80,13 +80,14 @@ class Supervision:
         last = await self._store.spent_last()
         known = [name for row in threads.values() for name in (row.agent, *row.spent)]
         names = dict.fromkeys([*self._names, *known, *paused, *(item.agent for item in work)])
-        states = [replace(_state(name, asks, paused, work, threads), kind=self._kind(name)) for name in names]
+        kinds = {
+            name: "helper" if name.startswith(HELPER_RUN) else "group" if name in self._groups else "agent"
+            for name in names
+        }
+        states = [_state(name, kind, asks, paused, work, threads) for name, kind in kinds.items()]
         states = [state if state.thread else replace(state, spent=last.get(state.name, {})) for state in states]
         states = [state for state in states if state.kind != "helper" or state.state != "idle"]
         return sorted(states, key=lambda state: _depth(state.name, asks))
-
-    def _kind(self, name: str) -> str:
-        return "helper" if name.startswith(HELPER_RUN) else "group" if name in self._groups else "agent"
 
     async def asked(self, name: str) -> list[MessageRow]:
         """Return the open requests (asks) to this agent, or the one with this id.
@@ -160,6 +161,7 @@ class Supervision:
 
 def _state(
     name: str,
+    kind: str,
     asks: list[MessageRow],
     paused: Mapping[str, str],
     work: list[OpenWork],
@@ -176,15 +178,15 @@ def _state(
     state, since, why = "idle", None, ""
     if items:
         state, since = "running" if items[0].is_running else "queued", items[0].since
-        kind = items[0].kind
-        why = f"{kind} waits" if state == "queued" else f"works on {'an' if kind[:1] in 'aeiou' else 'a'} {kind}"
+        event = items[0].kind
+        why = f"{event} waits" if state == "queued" else f"works on {'an' if event[:1] in 'aeiou' else 'a'} {event}"
     if mine and not (items and items[0].is_running):
         state, since, why = "waiting", mine[0].at, one_line(mine[0].text, _WHY_CHARS)
     if row is not None and row.state != "open":
         state, why = row.state, row.why
     if name in paused:
         state, why = "paused", paused[name]
-    return AgentState(name, "", state, waits_on, thread or None, since, spent, left, why)
+    return AgentState(name, kind, state, waits_on, thread or None, since, spent, left, why)
 
 
 def _depth(name: str, asks: list[MessageRow]) -> int:

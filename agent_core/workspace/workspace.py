@@ -266,7 +266,10 @@ class Workspace:
             await workspace.functions.start()
             await workspace.functions.quarantine.refresh()
             if follows:
-                await stack.enter_async_context(workspace._following())
+                await workspace.helpers.reserve()
+                await stack.enter_async_context(workspace.functions.background_review.at_work())
+                await stack.enter_async_context(workspace._watching())
+                await stack.enter_async_context(workspace.helpers.followed())
             yield workspace
 
     async def _close_parts(self) -> None:
@@ -630,14 +633,8 @@ class Workspace:
         return doctor.level(await self._sandbox.ready())
 
     @asynccontextmanager
-    async def _following(self) -> AsyncIterator[None]:
-        """Watch the files of functions and helpers, and the changes by other folders at the store."""
-        await self.helpers.reserve()
-        async with self.functions.background_review.at_work(), self._watching(), self.helpers.followed():
-            yield
-
-    @asynccontextmanager
     async def _watching(self) -> AsyncIterator[None]:
+        """Watch the files of functions, and the changes by other folders at the store."""
         async with watch.Watcher(self.root / "functions") as watcher:
             tasks = [asyncio.create_task(self._follow(watcher))]
             if self._store.is_shared:

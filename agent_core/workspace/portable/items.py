@@ -134,26 +134,24 @@ class Arriving:
             case Head():
                 mapped, left = (Counter({(a, b): n for a, b, n in lines}) for lines in (part.mapped, part.left))
                 report = AgentReport(part.kind, part.name, mapped, left, list(part.inbox), part.waiting)
-                self.agents.append((self._whole(part), report))
+                whole = WholeAgent(
+                    name=part.name,
+                    settings=part.settings,
+                    turns=Made(self._those("turn"), _turn),
+                    inbox=tuple(WholeEvent(*row) for row in self._those("waiting")),
+                    blocks=self._those("block"),
+                    sections=self._those("section"),
+                    passages=Made(self._those("passage"), PassageRow),
+                    documents=self._those("document"),
+                    pins=part.pins,
+                    texts={text.hash: text.text for text in self._those("text")},
+                )
+                self.agents.append((whole, report))
                 return
         self._parts[name].append(part)
 
     def _those(self, name: str) -> tuple[Any, ...]:  # Any: a part of one of the shapes
         return tuple(self._parts.pop(name, ()))
-
-    def _whole(self, head: Head) -> WholeAgent:
-        return WholeAgent(
-            name=head.name,
-            settings=head.settings,
-            turns=Made(self._those("turn"), _turn),
-            inbox=tuple(WholeEvent(*row) for row in self._those("waiting")),
-            blocks=self._those("block"),
-            sections=self._those("section"),
-            passages=Made(self._those("passage"), PassageRow),
-            documents=self._those("document"),
-            pins=head.pins,
-            texts={text.hash: text.text for text in self._those("text")},
-        )
 
 
 def _columns(part: WholeTurn | WholeEvent | Line | PassageRow) -> tuple[Any, ...]:  # Any: columns

@@ -45,27 +45,25 @@ class Files:
                 report.leaves(f"file `{name[:60]}`", "its text is not in the file")
             elif (hash := content_hash(text)) not in documents:
                 self.room.take(place, len(text))
-                cited = DocumentRow(hash, report.name, name, "text", at)
-                rows = list(self._passages(text, cited, f"{ids}{len(documents)}"))
+                rows = [
+                    PassageRow(
+                        id=f"{ids}{len(documents)}-{n}",
+                        agent=report.name,
+                        text=chunk.text,
+                        words=self.words(chunk.text, None, ()),
+                        at=at,
+                        source=name,
+                        place=chunk.place[:1000],
+                        document=hash,
+                        n=n,
+                    )
+                    for n, chunk in enumerate(cut(plain(text)))
+                ]
                 documents[hash] = DocumentRow(hash, report.name, name, "text", at, len(rows), len(rows), True)
                 passages += rows
                 report.took("files", "documents")
         report.took("text of files", "passages", len(passages))
         return passages, list(documents.values())
-
-    def _passages(self, text: str, row: DocumentRow, ids: str) -> Iterator[PassageRow]:
-        for n, chunk in enumerate(cut(plain(text))):
-            yield PassageRow(
-                id=f"{ids}-{n}",
-                agent=row.agent,
-                text=chunk.text,
-                words=self.words(chunk.text, None, ()),
-                at=row.at,
-                source=row.name,
-                place=chunk.place[:1000],
-                document=row.hash,
-                n=n,
-            )
 
 
 _THOUGHTS = ("reasoning", "summarized_reasoning")

@@ -77,7 +77,11 @@ class Turns:
                 self._user(message.text)
             case "assistant":
                 self._settle()
-                fresh = [self._with_own_id(call) for call in message.calls]
+                fresh = [  # with unique ids
+                    ImportedCall(f"imported_{number}", call.name, call.arguments)
+                    for number, call in enumerate(message.calls, self._calls + 1)
+                ]
+                self._calls += len(fresh)
                 calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in fresh]
                 self._put("assistant", {"text": message.text, "thought": message.thought, "calls": calls})
                 for old, new in zip(message.calls, fresh, strict=True):
@@ -141,11 +145,6 @@ class Turns:
         else:
             self._result(call, message.text, "raised" if failed(message.text) else "returned")
             self.report.took("answers", "answers")
-
-    def _with_own_id(self, call: ImportedCall) -> ImportedCall:
-        """Return the call with a unique id."""
-        self._calls += 1
-        return ImportedCall(f"imported_{self._calls}", call.name, call.arguments)
 
     def _settle(self) -> None:
         for call in self._open.values():

@@ -71,7 +71,29 @@ def preset(root: Path, name: str) -> Preset:
         SettingsError: its file is invalid.
     """
     definition, folder = _definition(root, name)
-    return _read(name, definition, folder)
+    for key, value in definition.items():
+        if key not in _TYPES:
+            message = f"The preset `{name}` has a key `{one_line(key, 80)}`, which no preset has."
+            raise SettingsError(message, fix=f"Known are: {', '.join(_TYPES)}.")
+        if type(value) is not _TYPES[key] or value not in _AMONG.get(key, (value,)):
+            raise SettingsError(f"In the preset `{name}`, `{key}` cannot be {one_line(repr(value), 80)}.")
+    style = MessageProtocol(
+        _STYLES[definition.get("style", "direct")],
+        name,
+        _instructions(folder, definition.get("instructions", ""), INSTRUCTIONS.partition("\n\n")[2]),
+        _instructions(folder, definition.get("brief", ""), FOR_SMALL_MODELS),
+        definition.get("verify", False),
+        min(definition.get("attempts", 3), _MOST_ATTEMPTS),
+    )
+    groups = _shipped_presets()["groups"]
+    entries = definition.get("functions", [*_shipped_presets()["presets"]["direct"]["functions"]])
+    unknown = [function for function in entries if function not in groups and function not in _optional()]
+    if unknown:
+        fix = f"Known are the groups {', '.join(groups)}, and what is in them."
+        raise SettingsError(f"The preset `{name}` names `{unknown[0]}`, which is not a function.", fix=fix)
+    functions = frozenset(function for entry in entries for function in groups.get(entry, [entry]))
+    texts = (definition.get("persona", "knapper"), definition.get("human", ""), definition.get("compaction", ""))
+    return Preset(name, definition.get("about", ""), style, functions, *texts)
 
 
 def presets(root: Path) -> list[tuple[str, str]]:
@@ -135,32 +157,6 @@ def _definition(root: Path, name: str) -> tuple[Mapping[str, Any], Traversable]:
         fix = f"Known are: {', '.join(names)}. Put your own into presets/NAME.toml."
         raise UsageError(f"There is no preset `{name}`.", fix=did_you_mean(name, names, fix))
     return _shipped_presets()["presets"][name], _SHIPPED
-
-
-def _read(name: str, definition: Mapping[str, Any], folder: Traversable) -> Preset:  # Any: TOML
-    for key, value in definition.items():
-        if key not in _TYPES:
-            message = f"The preset `{name}` has a key `{one_line(key, 80)}`, which no preset has."
-            raise SettingsError(message, fix=f"Known are: {', '.join(_TYPES)}.")
-        if type(value) is not _TYPES[key] or value not in _AMONG.get(key, (value,)):
-            raise SettingsError(f"In the preset `{name}`, `{key}` cannot be {one_line(repr(value), 80)}.")
-    style = MessageProtocol(
-        _STYLES[definition.get("style", "direct")],
-        name,
-        _instructions(folder, definition.get("instructions", ""), INSTRUCTIONS.partition("\n\n")[2]),
-        _instructions(folder, definition.get("brief", ""), FOR_SMALL_MODELS),
-        definition.get("verify", False),
-        min(definition.get("attempts", 3), _MOST_ATTEMPTS),
-    )
-    groups = _shipped_presets()["groups"]
-    named = definition.get("functions", [*_shipped_presets()["presets"]["direct"]["functions"]])
-    unknown = [function for function in named if function not in groups and function not in _optional()]
-    if unknown:
-        fix = f"Known are the groups {', '.join(groups)}, and what is in them."
-        raise SettingsError(f"The preset `{name}` names `{unknown[0]}`, which is not a function.", fix=fix)
-    functions = frozenset(function for entry in named for function in groups.get(entry, [entry]))
-    texts = (definition.get("persona", "knapper"), definition.get("human", ""), definition.get("compaction", ""))
-    return Preset(name, definition.get("about", ""), style, functions, *texts)
 
 
 def _instructions(folder: Traversable, file: str, functions: str) -> str:
