@@ -4,12 +4,11 @@ Cheap marks identify the styles first, because trying all of them takes three ti
 """
 
 import re
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from inspect import cleandoc
 
-from docstring_parser import Docstring, DocstringStyle, ParseError
+from docstring_parser import DocstringStyle, ParseError
 from docstring_parser import parse as parse_style
 from docstring_parser.google import GoogleParser
 
@@ -68,34 +67,27 @@ def read(docstring: str | None) -> Described:
     summary = _EMPTY_HEADING.sub("", text[:start]) if has_examples else text[:start]
     if "\n\n\n" in summary or has_examples:
         summary = _BLANK_LINES.sub("\n\n", summary)
-    described = Described(summary.strip(), styles=tuple(style.name.lower() for style in starts))
+    parameters, types = dict[str, str](), dict[str, str]()
+    returns = return_type = ""
+    raises: list[str] = []
     for style in starts:
         # A field continues to the next one, past a heading whose examples were removed.
         section = _EMPTY_HEADING.sub("", text[start:]) if has_examples and style in _FIELDS else text[start:]
         # The line break keeps `cleandoc` from using the first section's indentation as the margin.
         section = f"\n{section}"
-        with suppress(ParseError):
+        try:
             parsed = _GOOGLE.parse(section) if style is DocstringStyle.GOOGLE else parse_style(section, style)
-            described = _merge(described, parsed)
-    return described
-
-
-def _merge(described_so_far: Described, parsed: Docstring) -> Described:
-    parameters, types = dict(described_so_far.parameters), dict(described_so_far.types)
-    for entry in parsed.params:
-        for name in (word.lstrip("\\*") for word in entry.arg_name.replace(",", " ").split()):
-            described = " ".join((entry.description or "").split())
-            parameters[name] = parameters.get(name) or described
-            if entry.type_name:
-                types.setdefault(name, entry.type_name)
-    returns = described_so_far.returns or (parsed.returns.description if parsed.returns else None) or ""
-    return_type = described_so_far.return_type or (parsed.returns.type_name if parsed.returns else None) or ""
-    raises = tuple(error.type_name for error in parsed.raises if error.type_name)
-    return replace(
-        described_so_far,
-        parameters=parameters,
-        types=types,
-        returns=returns,
-        return_type=return_type,
-        raises=(*described_so_far.raises, *raises),
-    )
+        except ParseError:
+            continue
+        for entry in parsed.params:
+            description = " ".join((entry.description or "").split())
+            for name in (word.lstrip("\\*") for word in entry.arg_name.replace(",", " ").split()):
+                parameters[name] = parameters.get(name) or description
+                if entry.type_name:
+                    types.setdefault(name, entry.type_name)
+        if parsed.returns:
+            returns = returns or parsed.returns.description or ""
+            return_type = return_type or parsed.returns.type_name or ""
+        raises += [error.type_name for error in parsed.raises if error.type_name]
+    styles = tuple(style.name.lower() for style in starts)
+    return Described(summary.strip(), parameters, types, returns, return_type, tuple(raises), styles)

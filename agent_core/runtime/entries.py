@@ -97,20 +97,19 @@ class ReceiptReader:
             case kind if kind == REACH:
                 self._running.get(str(payload.get("call")), []).append(str(payload.get("place")))
             case "result" | "inner_result" if payload.get("call_id") in self._running:
-                self._end(str(payload.get("name")), str(payload.get("outcome")), self._running.pop(payload["call_id"]))
+                places = self._running.pop(payload["call_id"])
+                name, outcome = str(payload.get("name")), str(payload.get("outcome"))
+                if outcome in _NOT_RUN:
+                    return
+                self.receipt.note("called", name)
+                if outcome == "unknown":
+                    self.receipt.note("unknown", name)
+                    for place in places:
+                        self.receipt.note("reached", place)
+                elif outcome != "returned":
+                    self.receipt.note("failed", name)
             case kind if kind == DID and isinstance(made := payload.get("made"), dict):
                 self.receipt.add(Receipt.from_json(made))
-
-    def _end(self, name: str, outcome: str, places: Sequence[str]) -> None:
-        if outcome in _NOT_RUN:
-            return
-        self.receipt.note("called", name)
-        if outcome == "unknown":
-            self.receipt.note("unknown", name)
-            for place in places:
-                self.receipt.note("reached", place)
-        elif outcome != "returned":
-            self.receipt.note("failed", name)
 
 
 def quoted(text: str) -> str:

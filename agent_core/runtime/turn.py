@@ -26,7 +26,6 @@ from agent_core.storage import (
     Inbound,
     SpendInThread,
     Store,
-    ThreadRow,
     TurnStore,
     Write,
 )
@@ -85,7 +84,22 @@ class Account:
         row = await self._store.thread(self.thread)
         if row is not None and row.state != "open":
             return f"The thread was stopped: {row.why}" if row.why else "The thread was stopped."
-        self._refresh(row)
+        if row is not None:
+            # What others spent in the thread meanwhile, and what this agent spent in it before this turn.
+            own = self._own_spent()
+            if self._before is None:
+                mine = row.spent.get(self._agent, {})
+                self._before = {name: mine.get(name, 0) - self._saved.get(name, 0) for name in _COUNTED}
+                for name in _COUNTED:
+                    self.allowance.spent[name] += self._before[name]
+            total = row.total()
+            for name in _COUNTED:
+                total[name] = total.get(name, 0) + own[name] - self._saved.get(name, 0)
+            total["seconds"] = max(self._clock.now() - row.started, 0)
+            self.allowance.parent = row.allowance(**total)
+        self.allowance.spent["seconds"] = self._clock.monotonic() - self._began
+        if self._alone is not None:
+            self._alone.spent["seconds"] = self.allowance.spent["seconds"]
         self.allowance.limits = self._own()
         return self.allowance.broken()
 
@@ -105,24 +119,6 @@ class Account:
     def _own_spent(self) -> Amounts:
         before = self._before or {}
         return {name: self.allowance.spent[name] - before.get(name, 0) for name in _COUNTED}
-
-    def _refresh(self, row: ThreadRow | None) -> None:
-        """Take over what others spent in the thread meanwhile, and what this agent spent in it before this turn."""
-        if row is not None:
-            own = self._own_spent()
-            if self._before is None:
-                mine = row.spent.get(self._agent, {})
-                self._before = {name: mine.get(name, 0) - self._saved.get(name, 0) for name in _COUNTED}
-                for name in _COUNTED:
-                    self.allowance.spent[name] += self._before[name]
-            total = row.total()
-            for name in _COUNTED:
-                total[name] = total.get(name, 0) + own[name] - self._saved.get(name, 0)
-            total["seconds"] = max(self._clock.now() - row.started, 0)
-            self.allowance.parent = row.allowance(**total)
-        self.allowance.spent["seconds"] = self._clock.monotonic() - self._began
-        if self._alone is not None:
-            self._alone.spent["seconds"] = self.allowance.spent["seconds"]
 
 
 class Interrupted(Exception):

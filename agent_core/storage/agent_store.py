@@ -259,7 +259,31 @@ class AgentStore(Tables):
     def read_agent(self, session: SqlSession, agent: str) -> WholeAgent | None:
         """Return all stored data of an agent, or None if there is none."""
         with session.snapshot():
-            return _read(session, agent) if _exists(session, agent) else None
+            if not _exists(session, agent):
+                return None
+            settings = session.one("select settings from agent where name = ?", agent)
+            turns = tuple(_turns(session, agent))
+            named = {name for turn in turns for entry in turn.entries for name in text_names(entry)}
+            texts = [(name, session.one("select text from text where hash = ?", name)) for name in sorted(named)]
+            pins = session.all("select function from pin where agent = ? order by function", agent)
+            return WholeAgent(
+                agent,
+                parse_row(settings[0], dict) if settings else None,
+                turns,
+                tuple(_events(session, "agent = ? and turn is null order by due, seq", agent)),
+                tuple(_blocks(session, agent)),
+                tuple(sections_of(session, agent)),
+                tuple(
+                    PassageRow(id, agent, text, words, at, tuple(parse_row(tags, [str])), *columns)
+                    for id, text, words, at, tags, *columns in session.all(_PASSAGES, agent)
+                ),
+                tuple(
+                    DocumentRow(hash, agent, name, kind, at, done, total, bool(complete))
+                    for hash, name, kind, at, done, total, complete in session.all(_DOCUMENTS, agent)
+                ),
+                tuple(name for (name,) in pins),
+                {name: row[0] for name, row in texts if row},
+            )
 
     @change
     def write_agent(self, session: SqlSession, whole: WholeAgent, *, share: bool = False, drop: bool = False) -> Moved:
@@ -335,31 +359,6 @@ def _drop_agent(drop: DropAgent, session: SqlSession) -> None:
                     agents.append(name)
     drop_texts(session, hashes)
     session.vectors.sweep(session)
-
-
-def _read(session: SqlSession, agent: str) -> WholeAgent:
-    settings = session.one("select settings from agent where name = ?", agent)
-    turns = tuple(_turns(session, agent))
-    named = {name for turn in turns for entry in turn.entries for name in text_names(entry)}
-    texts = [(name, session.one("select text from text where hash = ?", name)) for name in sorted(named)]
-    return WholeAgent(
-        agent,
-        parse_row(settings[0], dict) if settings else None,
-        turns,
-        tuple(_events(session, "agent = ? and turn is null order by due, seq", agent)),
-        tuple(_blocks(session, agent)),
-        tuple(sections_of(session, agent)),
-        tuple(
-            PassageRow(id, agent, text, words, at, tuple(parse_row(tags, [str])), *columns)
-            for id, text, words, at, tags, *columns in session.all(_PASSAGES, agent)
-        ),
-        tuple(
-            DocumentRow(hash, agent, name, kind, at, done, total, bool(complete))
-            for hash, name, kind, at, done, total, complete in session.all(_DOCUMENTS, agent)
-        ),
-        tuple(row[0] for row in session.all("select function from pin where agent = ? order by function", agent)),
-        {name: row[0] for name, row in texts if row},
-    )
 
 
 def _turns(session: SqlSession, agent: str) -> Iterator[WholeTurn]:

@@ -98,8 +98,8 @@ async def choose(floor: Floor, policy: Policy, advisers: Advisers) -> SpeakerCho
             return search.choice(allowed[0], "only", f"nobody but {allowed[0]} may speak now")
         if choice := await _by(rule, floor, policy, advisers, search):
             return choice
-    name = floor.least_recent
-    return search.choice(name, LEAST_RECENT, f"{name} has been silent longest")
+    name, reason = _least_recent(floor)
+    return search.choice(name, LEAST_RECENT, reason)
 
 
 def question_of(floor: Floor, policy: Policy) -> SpeakerQuestion:
