@@ -179,16 +179,16 @@ def _place(
     return applied(module_text.lines, [*import_edits(module_text, added), edit, *exported])
 
 
-def remove_function(module_text: str, name: str, *, path: str = "module") -> str | Problem:
+def remove_function(module_text: str, name: str) -> str | Problem:
     """Return the module's text without one function; its imports and helpers stay, because others may use them."""
-    module = _read(module_text, path)
+    module = _read(module_text)
     if isinstance(module, Problem):
         return module
-    old = _definition(module, name, path)
+    old = _definition(module, name)
     if isinstance(old, Problem):
         return old
     if old is None:
-        return Problem("name-missing", f"`{name}` is not defined in this module", Place(path))
+        return Problem("name-missing", f"`{name}` is not defined in this module", Place("module"))
     start, end = module.span(old)
     start -= 1
     while end < len(module.lines) and is_blank(module.lines[end]):
@@ -196,13 +196,13 @@ def remove_function(module_text: str, name: str, *, path: str = "module") -> str
     while end == len(module.lines) and start and is_blank(module.lines[start - 1]):
         start -= 1
     text = applied(module.lines, [LineEdit(start, end, ()), *dropping(module, name)])
-    result = _read(text, path)  # a comment that moves to the top may declare an encoding
+    result = _read(text)  # a comment that moves to the top may declare an encoding
     return result if isinstance(result, Problem) else text
 
 
-def withhold(module_text: str, names: Set[str], *, path: str = "module") -> str | Problem:
+def withhold(module_text: str, names: Set[str]) -> str | Problem:
     """Return the module's text in which some functions are no longer offered: its `__all__` does not name them."""
-    module = _read(module_text, path)
+    module = _read(module_text)
     if isinstance(module, Problem):
         return module
     offered = [node.name for node in survey(syntax.parse(module_text)).public() if node.name not in names]
@@ -230,12 +230,12 @@ def remove_from_all(module_text: str, names: Set[str]) -> str:
     return module_text
 
 
-def _read(text: str, path: str) -> ParsedText | Problem:
+def _read(text: str, path: str = "module") -> ParsedText | Problem:
     tree = parse(ModuleSource(path, path, text, ""))
     return tree if isinstance(tree, Problem) else ParsedText.of(text, tree)
 
 
-def _definition(text: ParsedText, name: str, path: str) -> Definition | Problem | None:
+def _definition(text: ParsedText, name: str, path: str = "module") -> Definition | Problem | None:
     """Return the only definition of a function, None if the name is free, or why it cannot be edited."""
     holders = [node for node in text.body if name in bound_names(node)]
     if not holders:

@@ -15,7 +15,6 @@ Standing: TypeAlias = Literal["foreign", "draft", "trial", "trusted", "quarantin
 STANDINGS: tuple[Standing, ...] = ("draft", "trial", "trusted", "quarantined")
 
 _DAY = 86_400.0
-_DOUBTED = 2
 
 
 def standing(
@@ -25,7 +24,7 @@ def standing(
 
     A function that was admitted with open doubts needs twice as many calls, over twice as many days, to be trusted.
     """
-    times = _DOUBTED if is_doubted else 1
+    times = 2 if is_doubted else 1
     if stats is None:
         return current
     if is_quarantined(stats, standing_settings):

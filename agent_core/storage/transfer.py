@@ -5,7 +5,7 @@ copied row. Derived data (indexes, forms of functions, readings of files) is cre
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -99,13 +99,10 @@ _VECTORS: Final = (
 )
 
 
-async def copy_store(
-    source_store: Store, target_store: Store, *, resume: bool = False, hear: Callable[[str], None] = lambda _: None
-) -> dict[str, int]:
+async def copy_store(source_store: Store, target_store: Store, *, resume: bool = False) -> dict[str, int]:
     """Copy all of a store into an empty one, compare them, and return how many rows each table has.
 
-    `resume` continues an interrupted copy. `hear` receives the name of each table. No other process may write
-    meanwhile.
+    `resume` continues an interrupted copy. No other process may write meanwhile.
 
     Raises:
         StorageError: the target is not empty, or the two differ afterwards.
@@ -113,9 +110,7 @@ async def copy_store(
     if not resume and any((await row_counts(target_store)).values()):
         raise StorageError("The target is not empty.", fix="Name an empty one, or go on with a copy: --resume")
     for table in _TABLES:
-        hear(table.name)
         await _copy_table(source_store, target_store, table)
-    hear("vectors")
     taken = await source_store._read(lambda session: session.all(_TAKEN))
     for start in range(0, len(taken), BATCH):
         part = taken[start : start + BATCH]
@@ -126,7 +121,6 @@ async def copy_store(
             await target_store._write(lambda session: session.vectors.save(session, Key(*lane), rows))  # noqa: B023 as above
             last = rows[-1][0]
     await target_store._write(lambda session: session.postings.rebuild(session))
-    hear("comparison")
     return await _compare(source_store, target_store)
 
 

@@ -138,10 +138,10 @@ class HelperLibrary:
     def _is_read(self) -> bool:
         return self._judged_with is not None
 
-    async def refresh(self, author: Author | None = None, reason: str = "", *, is_told: bool = True) -> None:
+    async def refresh(self, *, is_told: bool = True) -> None:
         """Reload changed files. With `is_told`, notify listeners of the changes."""
         async with self._one_at_a_time:
-            await self._refresh(author, reason, is_told=is_told)
+            await self._refresh(None, "", is_told=is_told)
 
     async def _refresh(self, author: Author | None, reason: str, *, is_told: bool) -> None:
         functions, is_first = self._functions.registry.snapshot().functions, not self._is_read

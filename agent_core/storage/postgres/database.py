@@ -343,13 +343,13 @@ def check_server(db: Db, place: str) -> None:
         raise StorageError(f"The database {place} keeps texts as {encoding}.", fix=fix)
 
 
-def migrate(db: Db, place: str, folder: Path = FOLDER) -> None:
+def migrate(db: Db, place: str) -> None:
     """Upgrade the schema to the version that this program knows.
 
     Raises:
         StorageError: a newer program created it.
     """
-    files = {int(file.name[:4]): file for file in folder.glob("[0-9][0-9][0-9][0-9]_*.sql")}
+    files = {int(file.name[:4]): file for file in FOLDER.glob("[0-9][0-9][0-9][0-9]_*.sql")}
     latest = max(files, default=0)
     if schema(db) == latest:
         return

@@ -539,14 +539,12 @@ def _block(block: BlockPart) -> WholeBlock:
 
 
 def _turn(turn: TurnPart) -> WholeTurn:
-    entries = tuple(_entry(entry) for entry in turn.entries)
+    entries: list[Entry] = []
+    for part in turn.entries:
+        payload = part.payload if isinstance(part.payload, dict) else part.payload.model_dump(exclude_unset=True)
+        entries.append(Entry(part.kind, payload, at=part.at))
     events = tuple(_event(event) for event in turn.events)
-    return WholeTurn(**(_values(turn) | {"events": events, "entries": entries}))
-
-
-def _entry(entry: AnyEntry) -> Entry:
-    payload = entry.payload if isinstance(entry.payload, dict) else entry.payload.model_dump(exclude_unset=True)
-    return Entry(entry.kind, payload, at=entry.at)
+    return WholeTurn(**(_values(turn) | {"events": events, "entries": tuple(entries)}))
 
 
 def _event(event: EventPart) -> WholeEvent:
