@@ -148,7 +148,12 @@ class _Reader:
                 schema = texts(argument.annotation, default, self.scope)
             properties[argument.arg] = {**self.described(name, argument, schema, described), **settled.shown}
         properties = self.variadic(node, properties, described, converter, unresolved)
-        self.check_documented(name, properties, described, arguments)
+        known = {"self", *properties, *(argument.arg for argument, _ in arguments)}
+        for documented in described.parameters:
+            if documented not in known:
+                message = f"the docstring of `{name}` describes `{documented}`, which is not a parameter"
+                at = arguments[0][0] if arguments else self.scope.definitions[name]
+                self.warn("unknown-parameter", message, at, "rename the entry, or remove it")
         parameters: Schema = {
             "type": "object",
             "properties": properties,
@@ -225,16 +230,6 @@ class _Reader:
         fix = f'add `{argument.arg}: …` under `Args:`, or write `{argument.arg}: Annotated[…, "…"]`'
         self.warn("undescribed-parameter", message, argument, fix)
         return schema
-
-    def check_documented(
-        self, name: str, properties: Schema, described: "Described", arguments: list[tuple[ast.arg, ast.expr | None]]
-    ) -> None:
-        known = {"self", *properties, *(argument.arg for argument, _ in arguments)}
-        for documented in described.parameters:
-            if documented not in known:
-                message = f"the docstring of `{name}` describes `{documented}`, which is not a parameter"
-                at = arguments[0][0] if arguments else self.scope.definitions[name]
-                self.warn("unknown-parameter", message, at, "rename the entry, or remove it")
 
     def place(self, node: ast.arg | ast.expr | Definition) -> Place:
         line = self.lines[node.lineno - 1] if node.lineno <= len(self.lines) else ""

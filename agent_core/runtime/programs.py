@@ -482,19 +482,16 @@ def _job(
 
 def _sound(outcome: Outcome) -> Outcome:
     """Return the outcome of a program; a failure if its reply, which the program may have forged, is malformed."""
-    if isinstance(outcome, Returned) and not _is_reply(outcome.value):
-        reason = "its reply is none that a program gives"
-        return Killed(reason, outcome.output, outcome.seconds, outcome.memory, outcome.cpu_s)
-    return outcome
-
-
-def _is_reply(value: object) -> bool:
-    match value:
+    if not isinstance(outcome, Returned):
+        return outcome
+    match outcome.value:
         case {"value": _, "is_shown": bool(), "kept": dict(kept), "dropped": list(dropped), "seen": dict()}:
             texts = [*kept.values()]
             are_texts = all(isinstance(text, str) for text in (*kept, *texts, *dropped))
-            return are_texts and sum(map(len, texts)) <= MOST_KEPT_ALL and all(map(_is_json, texts))
-    return False
+            if are_texts and sum(map(len, texts)) <= MOST_KEPT_ALL and all(map(_is_json, texts)):
+                return outcome
+    reason = "its reply is none that a program gives"
+    return Killed(reason, outcome.output, outcome.seconds, outcome.memory, outcome.cpu_s)
 
 
 def _is_json(text: str) -> bool:

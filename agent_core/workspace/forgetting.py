@@ -241,11 +241,10 @@ class Forgetting:
             is_old = order.before is not None and path.lstat().st_mtime < order.before
             if is_old or is_gone(_read(path, _MOST_BYTES)):
                 yield path, "", "crash logs", 1
-        path = self._folder / _DEBUG
-        if text := _read(path, _MOST_BYTES):
-            target = order.erasure.target
-            if target.within(text) if isinstance(target, Mention) else True:
-                yield path, "", "debug log", 1
+        path, target = self._folder / _DEBUG, order.erasure.target
+        text = _read(path, _MOST_BYTES)
+        if text and (not isinstance(target, Mention) or target.within(text)):
+            yield path, "", "debug log", 1
 
     def _rewrite(self, order: ForgetOrder) -> dict[str, int]:
         changes = [*self._files(order)]
