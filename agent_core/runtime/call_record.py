@@ -179,13 +179,16 @@ class CallRecord:
         did = Receipt()
         did.add(self.did)
         did.add(plan.did)
-        # Of a long answer, the entry has the beginning, and the whole is stored for `read_on`.
-        payload, texts = first_page(plan.text, self._answer_chars)
-        answer = result(self.call, plan.text, plan.outcome, self.seconds(), _detail_of(plan))
-        answer = replace(answer, payload={**answer.payload, **payload})
+        answer, texts = await self._answer_entry(plan.text, plan.outcome, _detail_of(plan))
         before = [facts_entry(did.to_json())] if did else []
         await self.turn.append([*before, answer, *plan.entries], writes=(*plan.writes, *texts))
         return did
+
+    async def _answer_entry(self, text: str, word: str, detail: dict[str, Any]) -> tuple[Entry, Sequence[Write]]:
+        """Return the entry of an answer; of a long one, it has the beginning, and the whole is stored for `read_on`."""
+        payload, whole = first_page(text, self._answer_chars)
+        entry = result(self.call, text, word, self.seconds(), detail)
+        return replace(entry, payload={**entry.payload, **payload}), whole
 
     async def note_reach(self, place: str) -> None:
         """Record that the call is about to reach an address, in case its end is never seen."""
