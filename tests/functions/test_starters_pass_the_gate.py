@@ -12,6 +12,7 @@ from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
+from tests.kit.drawing import sampled
 from tests.kit.levels import start
 
 DOUBTS = {"weak-examples", "fails-on"}  # warnings that an agent may ignore
@@ -40,7 +41,8 @@ async def test_every_starter_passes_the_gate_under_the_agents_policy(gate: Gate,
 
 
 @with_gate
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
+@pytest.mark.sampled
+@pytest.mark.parametrize("function", sampled(FUNCTIONS, 3), ids=lambda function: function.name)
 async def test_a_starter_that_is_sent_again_changes_nothing(gate: Gate, function: Function) -> None:
     source = STARTERS[function.module]
     snapshot = Snapshot.empty().with_module(read_module(source))

@@ -111,7 +111,8 @@ WRONG = GENERAL.replace("* price", "* price + (days > 80)")
 MORE = WRONG.replace(
     "    >>> late_fee(3, 14, 3)\n", "    >>> late_fee(90, 14, 3)\n    229\n    >>> late_fee(3, 14, 3)\n"
 )
-BY_NAME = '''def vowels_by(self, way: str, text: str) -> int:
+BY_NAME = '''\
+def vowels_by(self, way: str, text: str) -> int:
     """Count vowels in a way that is named.
 
     Args:
@@ -120,6 +121,12 @@ BY_NAME = '''def vowels_by(self, way: str, text: str) -> int:
     """
     return self.call(way, text=text)
 '''
+ROUTE = """\
+def _route(self, way: str, text: str) -> int:
+    return self.call(way, text=text)
+
+
+""" + BY_NAME.replace("self.call(way, text=text)", "_route(self, way, text)")
 SOURCES = {"count_vowels": VOWELS, "vowel_count": COPY, "vowels_twice": TWICE, "share": SHARE}
 
 
@@ -225,7 +232,11 @@ async def test_nothing_is_deleted_that_a_function_may_call_by_a_name_that_it_is_
     report = await shop.tending.run(TendingBudget(), applies=True)
     merges = [step for step in report.steps if step.kind == "merge"]
     assert ["`vowels_by` calls functions by names" in step.why_not for step in merges] == [True]
-    assert "vowel_count" in shop.names()
+    desk.put("mine.py", ROUTE)
+    await shop.reload()
+    (step,) = [step for step in await tended(desk) if step["kind"] == "merge"]
+    assert (step["done"], "`_route` calls functions by names" in step["why_not"]) == (False, True)
+    assert (await shop.call("vowels_by", {"way": "vowel_count", "text": "queue"})).value == 4
 
 
 async def test_functions_that_keep_a_value_or_reach_outside_are_not_merged(at_desk: OpenDesk) -> None:

@@ -27,20 +27,6 @@ from tests.functions.test_tending import (
 from tests.kit import Say, ScriptedModel
 from tests.kit.desk import VOWELS, answers
 
-ROUTE = '''\
-def _route(self, way: str, text: str) -> int:
-    return self.call(way, text=text)
-
-
-def vowels_by(self, way: str, text: str) -> int:
-    """Count vowels in a way that is named.
-
-    Args:
-        way: The name of a function.
-        text: The text.
-    """
-    return _route(self, way, text)
-'''
 PLURAL = '''\
 def plural(word: str) -> str:
     """Give the plural of a word.
@@ -101,16 +87,6 @@ def merges(steps: list[dict[str, Any]]) -> list[tuple[bool, str]]:
     return [(step["done"], step["why_not"]) for step in steps if step["kind"] == "merge"]
 
 
-async def test_a_private_helper_that_calls_by_a_given_name_keeps_every_function(at_desk: OpenDesk) -> None:
-    desk = await with_copies(at_desk)
-    desk.put("mine.py", ROUTE)
-    await desk.workspace.functions.reload()
-    ((done, why),) = merges(await tended(desk))
-    assert not done
-    assert "`_route` calls functions by names" in why
-    assert (await desk.workspace.functions.call("vowels_by", {"way": "vowel_count", "text": "queue"})).value == 4
-
-
 @pytest.mark.parametrize(
     ("calls", "why"),
     [
@@ -157,17 +133,16 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("path", FILES)
-async def test_what_a_file_of_a_helper_agent_or_group_names_stays(at_desk: OpenDesk, path: str) -> None:
+async def test_what_a_file_of_a_helper_agent_or_group_names_stays_and_what_has_a_grant_keeps_it(
+    at_desk: OpenDesk,
+) -> None:
     desk = await with_copies(at_desk)
-    file = desk.workspace.root / path
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(FILES[path])
-    assert merges(await tended(desk)) == [(False, f"{path} names `count_vowels`")]
-
-
-async def test_what_a_person_granted_something_stays_and_keeps_its_grant(at_desk: OpenDesk) -> None:
-    desk = await with_copies(at_desk)
+    for path, text in FILES.items():
+        file = desk.workspace.root / path
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+        assert merges(await tended(desk)) == [(False, f"{path} names `count_vowels`")]
+        file.unlink()
     shop = desk.workspace.functions
     await shop.grants.grant("vowel_count", Grants(seconds=120))
     file = desk.functions / "grants.toml"
