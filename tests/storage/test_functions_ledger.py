@@ -128,44 +128,32 @@ async def test_an_ended_write_goes_and_leaves_another_one_of_the_same_file(store
     assert await store.open_writes() == []
 
 
-def calls(*outcomes: str, version: str = V1) -> list[RecordCall]:
-    return [RecordCall("f", version, outcome, 0.5) for outcome in outcomes]
+def calls(*outcomes: str, version: str = V1, name: str = "f") -> list[RecordCall]:
+    return [RecordCall(name, version, outcome, 0.5) for outcome in outcomes]
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "sums", "runs", "since", "worst"),
-    [
-        pytest.param(["returned", "returned"], (2, 0), (0, 2), 0, 0, id="holds from the first"),
-        pytest.param(["raised", "timed_out", "killed"], (0, 3), (3, 0), None, 3, id="failures in a row"),
-        pytest.param(["raised", "returned", "returned"], (2, 1), (0, 2), 1, 1, id="a failure made good"),
-        pytest.param(["returned", "returned", "raised"], (2, 1), (1, 0), None, 1, id="a run that broke"),
-        pytest.param(
-            ["raised", "refused", "interrupted", "skipped", "unknown"], (0, 1), (1, 0), None, 1, id="no fault of it"
-        ),
-        pytest.param(["returned", "refused", "returned"], (2, 0), (0, 2), 0, 0, id="a refusal breaks nothing"),
-        pytest.param(["returned", "documented", "returned"], (2, 0), (0, 2), 0, 0, id="nor what the docstring names"),
-        pytest.param(
-            ["raised"] * 3 + ["returned"] + ["killed"] * 2, (1, 5), (2, 0), None, 3, id="the longest row counts"
-        ),
-    ],
-)
-async def test_calls_add_up_to_the_statistics_of_a_function(
-    store: Store,
-    clock: ManualClock,
-    outcomes: list[str],
-    sums: tuple[int, int],
-    runs: tuple[int, int],
-    since: int | None,
-    worst: int,
-) -> None:
-    start = clock.time
-    for call in calls(*outcomes):
-        await store.apply([call])
-        clock.time += 1
-    (stats,) = await store.call_stats("f")
-    assert (stats.calls, stats.returned, stats.failed) == (len(outcomes), *sums)
-    assert (stats.failing, stats.holding) == runs
-    assert (stats.since, stats.worst) == (None if since is None else start + since, worst)
+STATISTICS: dict[str, tuple[list[str], tuple[int, int], tuple[int, int], int | None, int]] = {
+    "holds from the first": (["returned", "returned"], (2, 0), (0, 2), 0, 0),
+    "failures in a row": (["raised", "timed_out", "killed"], (0, 3), (3, 0), None, 3),
+    "a failure made good": (["raised", "returned", "returned"], (2, 1), (0, 2), 1, 1),
+    "a run that broke": (["returned", "returned", "raised"], (2, 1), (1, 0), None, 1),
+    "no fault of it": (["raised", "refused", "interrupted", "skipped", "unknown"], (0, 1), (1, 0), None, 1),
+    "a refusal breaks nothing": (["returned", "refused", "returned"], (2, 0), (0, 2), 0, 0),
+    "nor what the docstring names": (["returned", "documented", "returned"], (2, 0), (0, 2), 0, 0),
+    "the longest row counts": (["raised"] * 3 + ["returned"] + ["killed"] * 2, (1, 5), (2, 0), None, 3),
+}
+
+
+async def test_calls_add_up_to_the_statistics_of_a_function(store: Store, clock: ManualClock) -> None:
+    for name, (outcomes, sums, runs, since, worst) in STATISTICS.items():
+        start = clock.time
+        for call in calls(*outcomes, name=name):
+            await store.apply([call])
+            clock.time += 1
+        (stats,) = await store.call_stats(name)
+        assert (stats.calls, stats.returned, stats.failed) == (len(outcomes), *sums), name
+        assert (stats.failing, stats.holding) == runs, name
+        assert (stats.since, stats.worst) == (None if since is None else start + since, worst), name
 
 
 async def test_processor_time_adds_up_over_the_calls_where_it_was_measured(store: Store) -> None:
