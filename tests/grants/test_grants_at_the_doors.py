@@ -11,7 +11,6 @@ from tests.conftest import OpenDesk
 from tests.functions.support import Room
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import answers
-from tests.kit.drawing import crossed
 from tests.kit.program import knapper
 
 from .support import AGENT, FETCHES, PLAIN, human
@@ -123,40 +122,30 @@ def fetches(self) -> str:
 
 '''
 GENERAL = "Fix the arguments or the function"
-REFUSED = {
-    "a file": Wanted("opens", {"path": "data/a.csv"}),
-    "a file, hidden": Wanted("opens", {"path": "data/a.csv", "hides": True}),
-    "a file of a callee": Wanted("has_opened", {"path": "data/a.csv"}),
-    "a secret of a callee": Wanted("signs", {}),
-    "a host of a callee": Wanted("fetches", {}),
-}
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("wanted", "is_asked"),
-    crossed(
-        [pytest.param(wanted, id=name) for name, wanted in REFUSED.items()],
-        [pytest.param(True, id="a no"), pytest.param(False, id="nobody asked")],
-    ),
+REFUSED = (
+    Wanted("opens", {"path": "data/a.csv"}),
+    Wanted("opens", {"path": "data/a.csv", "hides": True}),
+    Wanted("has_opened", {"path": "data/a.csv"}),
+    Wanted("signs", {}),
+    Wanted("fetches", {}),
 )
-async def test_after_a_refusal_the_model_reads_what_to_do_instead(
-    at_desk: OpenDesk, host: str, wanted: Wanted, *, is_asked: bool
+FAILS = 'def fails() -> str:\n    """Fail."""\n    return "a"["b"]\n\n\n'
+
+
+async def test_after_a_refusal_the_model_reads_what_to_do_instead_and_after_another_failure_to_fix_it(
+    at_desk: OpenDesk, host: str
 ) -> None:
-    desk = await at_desk([Ask(wanted), Say("I may not.")])
-    desk.put("sky.py", OPENS + FETCHES.replace("{HOST}", host))
+    asked = [*REFUSED * 2, Wanted("fails", {})]
+    desk = await at_desk([step for wanted in asked for step in (Ask(wanted), Say("I may not."))])
+    desk.put("sky.py", FAILS + OPENS + FETCHES.replace("{HOST}", host))
     await desk.workspace.functions.reload()
-    desk.workspace.functions.granting.approver = human("no") if is_asked else None
-    (told,) = answers(await desk.say("Reach."))
-    assert told.startswith("The function raised"), told
-    assert GENERAL not in told
-    assert "in a way that needs less, or tell the user" in told
-
-
-async def test_after_another_failure_the_model_reads_to_fix_it(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Ask(Wanted("fails", {})), Say("It fails.")])
-    desk.put("sky.py", 'def fails() -> str:\n    """Fail."""\n    return "a"["b"]\n')
-    await desk.workspace.functions.reload()
+    for who in (human("no"), None):
+        desk.workspace.functions.granting.approver = who
+        for wanted in REFUSED:
+            (told,) = answers(await desk.say("Reach."))
+            assert told.startswith("The function raised"), (wanted, told)
+            assert GENERAL not in told, wanted
+            assert "in a way that needs less, or tell the user" in told, wanted
     assert GENERAL in answers(await desk.say("Fail."))[0]
 
 
