@@ -8,7 +8,9 @@ import pytest_asyncio
 
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import FunctionService
-from tests.functions.support import Room, a_cage, room
+from tests.functions.support import Room, a_cage, lent, room
+
+__all__ = ["lent"]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -3,8 +3,11 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from agent_core.access.grants import ApprovalQueue
 from agent_core.base.clock import Clock
@@ -13,6 +16,8 @@ from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import FunctionService
 from agent_core.storage import Store, open_store, prepare_state_dir
 from agent_core.workspace.function_factory import function_service
+from agent_core.workspace.workspace import Workspace
+from sandbox import Sandbox
 from tests.kit.desk import VOWELS, another
 from tests.kit.sources import function_text
 
@@ -77,6 +82,12 @@ class Room:
     def leftovers(self) -> Sequence[str]:
         """Return the files of the folder."""
         return sorted(path.name for path in (self.root / "functions").rglob("*") if path.is_file())
+
+
+@pytest.fixture
+def lent(one_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lend the session's sandbox to the workspaces of a test that are opened without one."""
+    monkeypatch.setattr(Workspace, "open", staticmethod(partial(Workspace.open, sandbox=one_sandbox)))
 
 
 @asynccontextmanager

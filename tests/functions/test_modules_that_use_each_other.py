@@ -8,6 +8,7 @@ import pytest
 from agent_core import Workspace
 from tests.kit.sources import function_text
 
+pytestmark = pytest.mark.usefixtures("lent")
 DOUBLE = 'def double(n: int) -> int:\n    """Double a number.\n\n    >>> double(2)\n    4\n    """\n    return 2 * n\n'
 USER = (
     "from functions.parts import double\n\n\ndef quadruple(n: int) -> int:\n"
