@@ -7,10 +7,12 @@ import pytest
 import pytest_asyncio
 
 from agent_core.functions.sandbox_client import SandboxClient
-from tests.functions.support import Room, a_cage, room
+from tests.functions.support import Room, a_cage, lent, room
 from tests.kit.levels import lend
 
 from .support import FETCHES, weather_service
+
+__all__ = ["lent"]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

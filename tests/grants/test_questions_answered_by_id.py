@@ -19,6 +19,8 @@ from tests.kit.desk import ended, of
 
 from .support import READS, human
 
+pytestmark = pytest.mark.usefixtures("lent")
+
 
 @asynccontextmanager
 async def opened(root: Path, script: Script, approver: Approver | None) -> AsyncIterator[Workspace]:
