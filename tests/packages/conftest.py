@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from agent_core.access.packages import Environment
+from tests.functions.support import lent
 from tests.kit.levels import lend
 from tests.packages.support import ABACUS, BEADS, opened, placed, wheel
+
+__all__ = ["lent"]
 
 
 @pytest.fixture

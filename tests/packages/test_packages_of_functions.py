@@ -17,6 +17,7 @@ from tests.kit.levels import require_imports_ahead
 from tests.kit.program import knapper
 from tests.packages.support import placed, wheel
 
+pytestmark = pytest.mark.usefixtures("lent")
 COUNTS = '''\
 import abacus
 

@@ -14,6 +14,7 @@ from tests.grants.support import Human, human
 from tests.kit.levels import require_imports_ahead, require_namespaces
 from tests.packages.support import placed, wheel
 
+pytestmark = pytest.mark.usefixtures("lent")
 LOOKS = '''
 import glob
 import io

@@ -3,12 +3,15 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from agent_core import Workspace
 from agent_core.access.grants import Grants
 from tests.grants.support import Human, human
 from tests.kit.program import knapper
 from tests.packages.support import placed, wheel
 
+pytestmark = pytest.mark.usefixtures("lent")
 SHOUT = '''\
 {top}
 

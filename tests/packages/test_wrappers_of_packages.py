@@ -16,6 +16,7 @@ from tests.kit.levels import IS_PORTABLE
 from tests.kit.program import knapper
 from tests.packages.support import placed, wheel
 
+pytestmark = pytest.mark.usefixtures("lent")
 WORDS = '''"""Words."""
 
 import collections

@@ -12,14 +12,15 @@ import pytest_asyncio
 from agent_core.access.grants import Grants
 from agent_core.access.secrets import Secrets
 from agent_core.workspace.workspace import Workspace
+from sandbox import Sandbox
 from tests.broker.servers import serving
 from tests.grants.support import human
 from tests.secrets.support import KEY, MARK, files_with, put
 
 
 @pytest_asyncio.fixture
-async def here(tmp_path: Path, key: str) -> AsyncIterator[Workspace]:
-    async with Workspace.open(tmp_path) as opened:
+async def here(tmp_path: Path, key: str, one_sandbox: Sandbox) -> AsyncIterator[Workspace]:
+    async with Workspace.open(tmp_path, sandbox=one_sandbox) as opened:
         yield opened
 
 
