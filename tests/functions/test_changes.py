@@ -535,14 +535,6 @@ async def test_processes_that_create_at_once_on_one_module_all_succeed(tmp_path:
         assert await after.store.open_writes() == []
 
 
-async def test_a_change_waits_for_whoever_is_writing_and_is_then_made(here: Room) -> None:
-    async with change_executor.only_writer(here.root / STATE):
-        making = asyncio.create_task(here.shop.create("count_vowels", VOWELS, "letters"))
-        await asyncio.wait([making], timeout=1)
-        assert (making.done(), here.leftovers()) == (False, [])
-    assert (await making).admitted
-
-
 async def test_a_change_that_waited_too_long_is_refused_and_nothing_is_written(
     here: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
