@@ -16,6 +16,15 @@ from tests.kit.desk import Desk, of
 from .support import LOOP, SUMMING, Typist, arm, room_of
 
 
+async def test_a_local_that_is_set_at_a_conditional_breakpoint_changes_the_result(workspace: Workspace) -> None:
+    arm(workspace, condition="number == 3")
+    room_of(workspace).slot.debugger = typist = Typist("p result", "set result 100", "n", "c")
+    found = await workspace.functions.call("sum_up", {"numbers": [1, 2, 3, 4]})
+    assert found.value == 107
+    assert typist.said == ["3", "done"]
+    assert [stop.at.line for stop in typist.stops] == [LOOP, LOOP, LOOP, LOOP - 1]
+
+
 async def test_each_command_at_a_stop_answers_from_the_worker(workspace: Workspace) -> None:
     says = {
         "p [one for one in numbers if one > number]": "[4]",
@@ -109,6 +118,12 @@ async def test_a_step_in_a_generator_says_that_it_yields_and_what(workspace: Wor
     assert [stop.value for stop in typist.stops if stop.why == "yields"] == ["0", "1"]
 
 
+async def test_breakpoint_in_source_stops_where_it_stands(workspace: Workspace) -> None:
+    room_of(workspace).slot.debugger = typist = Typist("n", "set doubled 1", "c")
+    assert (await workspace.functions.call("halting", {"number": 4})).value == 1
+    assert typist.stops[0].why == "breakpoint()"
+
+
 async def test_counted_breakpoints_and_those_that_count_once(workspace: Workspace) -> None:
     arm(workspace, after=2, every=3)
     room_of(workspace).slot.debugger = typist = Typist(*("c",) * 9)
@@ -127,6 +142,13 @@ async def test_a_breakpoint_that_is_set_at_a_stop_is_hit_in_the_same_call(worksp
     await workspace.functions.call("sum_up", {"numbers": [1, 2, 2]})
     assert [stop.at.line for stop in typist.stops] == [13, 13, LOOP, LOOP]
     assert typist.said[-1] == "2"
+
+
+async def test_quit_ends_the_call_and_says_why(workspace: Workspace) -> None:
+    arm(workspace)
+    room_of(workspace).slot.debugger = Typist("q")
+    found = await workspace.functions.call("sum_up", {"numbers": [1]})
+    assert (found.outcome, "told to end it" in str(found.error)) == ("killed", True)
 
 
 async def test_the_clock_stands_while_a_human_looks_and_goes_on_after(workspace: Workspace) -> None:
@@ -156,6 +178,21 @@ async def test_a_human_who_is_gone_for_long_ends_the_call(workspace: Workspace) 
     assert "nobody said anything" in str(found.error)
     room.slot.debugger = Typist()
     assert (await workspace.functions.call("sum_up", {"numbers": [1]})).value == 1
+
+
+async def test_break_now_stops_a_call_that_runs(workspace: Workspace) -> None:
+    room = room_of(workspace)
+    room.slot.debugger = typist = Typist("set left 3", "c")
+    call = asyncio.create_task(workspace.functions.call("busy", {"turns": 10**10}))
+    async with asyncio.timeout(20):
+        while not room.break_now():  # noqa: ASYNC110 - a running call sends no notification
+            await asyncio.sleep(0.05)
+        while not typist.stops:
+            await asyncio.sleep(0.05)
+            room.break_now()
+        assert (await call).value == 0
+    assert typist.stops[0].why == "break now"
+    assert typist.stops[0].at.function == "busy"
 
 
 async def test_an_expression_without_end_is_stopped_alone(workspace: Workspace) -> None:
@@ -229,6 +266,15 @@ async def test_of_several_calls_that_stop_the_header_says_which_it_is(at_desk: O
     await desk.say("Call it twice.")
     heads = ["".join(text for _, text in head_line(stop)) for stop in typist.stops]
     assert {head.partition("  ")[0] for head in heads} == {"■ sum_up(numbers=[1])", "■ sum_up(numbers=[2])"}
+
+
+async def test_of_one_call_the_header_is_short(at_desk: OpenDesk) -> None:
+    desk = await at_sums(at_desk, Wanted("outer", {"numbers": [1]}))
+    room_of(desk.workspace).slot.debugger = typist = Typist()
+    await desk.say("Call it.")
+    assert "".join(text for _, text in head_line(typist.stops[0])).startswith(
+        "■ sum_up  functions/sums.py:15, in a call of"
+    )
 
 
 async def test_a_turn_stops_at_its_own_debugger_instead_of_the_workspaces(at_desk: OpenDesk) -> None:
