@@ -3,8 +3,6 @@
 import re
 from typing import Any
 
-import pytest
-
 from tests.conftest import OpenDesk
 from tests.context.long_talk import in_json
 from tests.kit import Ask, Repeat, Say, Seen, Wanted
@@ -111,8 +109,11 @@ async def test_under_a_schema_what_stays_keeps_its_place_and_what_comes_is_appen
     assert any(name.startswith("split_river") for name in chosen(desk))
 
 
-@pytest.mark.parametrize("count", [5, 20])
-async def test_a_small_library_is_shown_whole(at_desk: OpenDesk, count: int) -> None:
-    desk = await opened(at_desk, count)
-    await desk.say("Hello.")
-    assert sum(name[-4:].isdigit() for name in desk.model.requests[-1].functions) == count
+async def test_a_small_library_is_shown_whole(at_desk: OpenDesk) -> None:
+    desk = await opened(at_desk, 5)
+    for count in (5, 20):
+        write(desk, count)
+        await desk.workspace.functions.reload()
+        await desk.agent.begin_anew()
+        await desk.say("Hello.")
+        assert sum(name[-4:].isdigit() for name in desk.model.requests[-1].functions) == count

@@ -60,13 +60,15 @@ def test_a_path_below_the_home_of_nobody_is_told(made: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
-@pytest.mark.parametrize("name", ["data", "config", "cache"])
-def test_a_user_that_the_system_does_not_know_is_told_which_variable_helps(tmp_path: Path, name: str) -> None:
-    become = "import os, agent_core.base.user_folders as folders; os.setuid(4243)"
-    code = f"{become}\ntry: folders.{name}_folder()\nexcept folders.NoHome as error: print(error)"
+def test_a_user_that_the_system_does_not_know_is_told_which_variable_helps() -> None:
+    names = ("data", "config", "cache")
+    code = "import os, agent_core.base.user_folders as folders; os.setuid(4243)"
+    for name in names:
+        code += f"\ntry: folders.{name}_folder()\nexcept folders.NoHome as error: print(error)"
     done = subprocess.run([sys.executable, "-c", code], env={}, capture_output=True, text=True, check=True)
-    assert "user 4243 has no home folder. Set HOME" in done.stdout
-    assert f"XDG_{name.upper()}_HOME" in done.stdout
+    for name, told in zip(names, done.stdout.splitlines(), strict=True):
+        assert "user 4243 has no home folder. Set HOME" in told
+        assert f"XDG_{name.upper()}_HOME" in told
 
 
 def test_the_variables_alone_are_enough(tmp_path: Path) -> None:
