@@ -109,9 +109,12 @@ def test_what_is_sent_in_place_of_a_list_of_tools_is_bounded(tmp_path: Path, wha
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("what", "where"),
-    crossed(
-        ["blanks", "blanks-in-events", "a-packed-bomb", "headers", "tiny-tools", "redirects"],
-        ["initialize", "everything"],
+    sampled(
+        crossed(
+            ["blanks", "redirects", "headers", "blanks-in-events", "a-packed-bomb", "tiny-tools"],
+            ["initialize", "everything"],
+        ),
+        3,
     ),
 )
 def test_a_greeting_without_end_is_bounded(tmp_path: Path, what: str, where: str) -> None:
