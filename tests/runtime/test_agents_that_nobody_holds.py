@@ -9,14 +9,15 @@ from agent_core.base.errors import AgentBusy
 from tests.kit import Say, scripted
 
 
-@pytest.mark.parametrize("name", ["main", "other"])
-async def test_the_end_of_its_block_closes_an_agent(tmp_path: Path, name: str) -> None:
+async def test_the_end_of_its_block_closes_an_agent(tmp_path: Path) -> None:
     async with Workspace.open(tmp_path) as workspace, Workspace.open(tmp_path) as elsewhere:
-        async with await workspace.agent(name):
-            with pytest.raises(AgentBusy):
-                await elsewhere.agent(name)
-        async with await elsewhere.agent(name) as agent:
-            assert agent.name == name
+        for name in ("main", "other"):
+            async with await workspace.agent(name):
+                with pytest.raises(AgentBusy, match="in use by this process, which has opened it before") as busy:
+                    await elsewhere.agent(name)
+                assert "close it first" in busy.value.fix
+            async with await elsewhere.agent(name) as agent:
+                assert agent.name == name
 
 
 async def test_an_agent_that_nobody_holds_any_more_is_closed(tmp_path: Path) -> None:

@@ -1,16 +1,12 @@
 """A damaged or full workspace: a clear message, and nothing lost."""
 
-import asyncio
-import os
 import resource
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from agent_core.base.clock import Clock
-from agent_core.base.errors import KnapperError, WorkspaceError
+from agent_core.base.errors import KnapperError
 from agent_core.base.messages import User
 from agent_core.storage import SUMMARY, open_store
 from agent_core.workspace.workspace import Workspace
@@ -19,28 +15,6 @@ from tests.kit import Ask, Expect, Say, Seen, Wanted, contains
 from tests.kit import scripted as running
 from tests.kit.desk import VOWELS, answers, desk, ended
 from tests.kit.postgres import Server, name_of
-
-
-async def test_a_second_process_on_the_same_agent_is_told_who_has_it(tmp_path: Path) -> None:
-    async with Workspace.open(tmp_path) as workspace:
-        agent = await workspace.agent()
-        other = "import asyncio, sys; from agent_core.workspace.workspace import Workspace\n"
-        other += "async def main():\n  async with Workspace.open(sys.argv[1]) as w:\n    await w.agent()\n"
-        command = [sys.executable, "-c", other + "asyncio.run(main())", str(tmp_path)]
-        done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True)
-        assert "AgentBusy" in done.stderr
-        assert str(os.getpid()) in done.stderr
-        assert agent.name == "main"
-
-
-async def test_two_agents_of_one_workspace_keep_their_conversations_apart(tmp_path: Path) -> None:
-    with running([Say("One."), Say("Two.")]) as model:
-        flags = {"model.base_url": model.base_url, "model.name": "scripted", "model.stream": False}
-        async with Workspace.open(tmp_path, flags=flags) as workspace:
-            first, second = await workspace.agent("first"), await workspace.agent("second")
-            assert [event async for event in first.turn("To the first")]
-            assert [event async for event in second.turn("To the second")]
-            assert [each.text for each in await second.history() if isinstance(each, User)] == ["To the second"]
 
 
 async def test_a_corrupt_state_file_is_put_aside_and_functions_still_load(tmp_path: Path) -> None:
@@ -53,12 +27,6 @@ async def test_a_corrupt_state_file_is_put_aside_and_functions_still_load(tmp_pa
         assert "state.db" in workspace.recovered[0]
         assert workspace.functions.names() == ["count_vowels"]
     assert list(state.parent.glob("state.db.corrupt-*"))
-
-
-async def test_a_folder_that_is_not_there_is_named_with_the_command_that_makes_it(tmp_path: Path) -> None:
-    with pytest.raises(WorkspaceError, match="knapper init"):
-        async with Workspace.open(tmp_path / "none"):
-            raise AssertionError
 
 
 async def test_a_file_that_cannot_be_written_leaves_everything_as_it_was(at_desk: OpenDesk) -> None:
@@ -77,14 +45,6 @@ async def test_a_module_whose_import_never_returns_is_rejected_and_the_others_wo
     found = await at.workspace.functions.reload()
     assert [problem.where.path for problem in found.rejected] == ["functions/endless.py"]
     assert at.workspace.functions.names() == ["count_vowels"]
-
-
-async def test_a_pending_candidate_survives_a_restart(tmp_path: Path) -> None:
-    flawed = VOWELS.replace("    5\n", "    4\n")
-    async with Workspace.open(tmp_path) as workspace:
-        assert not (await workspace.functions.create("count_vowels", flawed)).admitted
-    async with Workspace.open(tmp_path) as workspace:
-        assert (await workspace.functions.confirm("count_vowels")).admitted
 
 
 async def test_what_a_request_showed_can_be_told_from_storage(tmp_path: Path) -> None:

@@ -59,15 +59,6 @@ async def test_a_function_saved_by_a_human_is_told_to_the_model_with_its_new_sch
     assert of(FunctionsChanged, await desk.say("And now?"))[0].changed == ("count_vowels",)
 
 
-async def test_a_broken_save_leaves_the_last_good_version_running_and_says_so(at_desk: OpenDesk) -> None:
-    call = Ask(Wanted("count_vowels", {"text": "queueing"}))
-    desk = await at_desk([create(VOWELS), Say("Made."), Expect(call, contains("was rejected")), Say("5")])
-    await desk.say("Make it.")
-    desk.put("grown.py", "def count_vowels(text: str) -> int:\n    return (\n")
-    await desk.workspace.functions.reload()
-    assert answers(await desk.say("Count again."))[-1] == "5"
-
-
 async def test_what_is_said_next_to_a_call_is_shown_before_the_call_also_after_a_rejection(at_desk: OpenDesk) -> None:
     again = Ask(*create(VOWELS).calls, text="I mend its example.")
     desk = await at_desk([create(FLAWED), again, Say("I made `count_vowels`.")])

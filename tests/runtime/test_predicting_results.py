@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Script, Wanted
 from tests.kit.desk import SHIPPING, Desk, answers, right
-from tests.kit.steps import Choose, Seen, Step
+from tests.kit.steps import Choose, Seen
 
 WRONG = SHIPPING.replace("weight <= 10", "weight < 10").replace("price + 4", "price - 4")
 ASKED = re.compile(r"^- (shipping\(.*\))$", re.MULTILINE)
@@ -50,32 +50,22 @@ async def made(desk: Desk) -> tuple[list[str], str]:
 
 
 @pytest.mark.parametrize("mode", ["native", "constrained"])
-async def test_right_predictions_let_it_join_and_are_not_written_into_its_docstring(
+async def test_right_predictions_let_it_join_unwritten_and_are_not_asked_for_again_at_the_next_edit(
     at_desk: OpenDesk, mode: str
 ) -> None:
-    script: Script = [create(SHIPPING, mode), predict(right, mode), reply("Made.", mode)]
-    desk = await at_desk(script, model__mode=mode)
-    (question, joined), text = await made(desk)
+    edit = {"function_name": "shipping", "old_text": "else 20;", "new_text": "else 20 (heavy);"}
+    script: Script = [create(SHIPPING, mode), predict(right, mode), step(mode, "edit_function", **edit)]
+    desk = await at_desk([*script, reply("Made.", mode)], model__mode=mode)
+    (question, joined, changed), text = await made(desk)
     calls = ASKED.findall(question)
     assert 1 <= len(calls) <= 3
     assert not any(call in text for call in calls)
     assert "joined" in joined
     assert "as they came back" not in joined
-
-
-async def test_under_a_schema_no_other_number_of_results_can_be_written(at_desk: OpenDesk) -> None:
-    sizes: list[bool] = []
-
-    def answer(seen: Seen) -> Step:
-        calls = asked(seen)
-        sizes.append(f'"minItems": {len(calls)}, "maxItems": {len(calls)}' in json.dumps(seen.body["response_format"]))
-        return predict(right, "constrained")(seen)
-
-    desk = await at_desk(
-        [create(SHIPPING, "constrained"), answer, reply("Made.", "constrained")], model__mode="constrained"
-    )
-    await made(desk)
-    assert sizes == [True]
+    assert "was changed" in changed
+    if mode == "constrained":  # no other number of results can be written
+        schema = json.dumps(desk.model.requests[1].body["response_format"])
+        assert f'"minItems": {len(calls)}, "maxItems": {len(calls)}' in schema
 
 
 async def test_the_question_does_not_show_what_came_back(at_desk: OpenDesk) -> None:
@@ -123,13 +113,6 @@ async def test_examples_of_the_asked_calls_in_the_docstring_are_an_answer_too(at
     desk = await at_desk([create(SHIPPING), resend, Say("Made.")])
     (_question, joined), _text = await made(desk)
     assert "joined" in joined
-
-
-async def test_who_has_answered_once_is_not_asked_again_at_the_next_edit(at_desk: OpenDesk) -> None:
-    edit = {"function_name": "shipping", "old_text": "else 20;", "new_text": "else 20 (heavy);"}
-    desk = await at_desk([create(SHIPPING), predict(right), Ask(Wanted("edit_function", edit)), Say("Made.")])
-    (_question, _joined, changed), _text = await made(desk)
-    assert "was changed" in changed
 
 
 async def test_a_function_with_strong_examples_joins_without_a_question(at_desk: OpenDesk) -> None:

@@ -66,6 +66,7 @@ async def test_what_fails_advises_other_words_and_the_function_joins(
     assert f"By its description, you would call {says}. Say better what it is for, if it is true: " in told
     assert f"edit_function(function_name='{NAME}', old_text='{FIRST}', new_text='{BETTER}')" in told
     assert "was changed" in edited
+    assert len(desk.model.requests) == 4, "only a new function is tested"
     text = (desk.functions / "grown.py").read_text("utf-8")
     assert text.count(">>>") == VOWELS.count(">>>")
     assert text.replace(BETTER, FIRST).strip() == VOWELS.strip()
@@ -82,13 +83,6 @@ async def test_an_answer_of_no_use_leaves_the_function_as_it_is(at_desk: OpenDes
     desk, (told,), _ = await made(at_desk, choice, Say("Made."))
     assert says in told
     assert NAME in desk.workspace.functions.names()
-
-
-async def test_only_a_new_function_is_tested(at_desk: OpenDesk) -> None:
-    edit = Wanted("edit_function", {"function_name": NAME, "old_text": FIRST, "new_text": BETTER})
-    desk, told, _ = await made(at_desk, chosen(), Ask(edit), Say("Made."))
-    assert "was changed" in told[1]
-    assert len(desk.model.requests) == 4
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Values of any depth that a worker sends on its own: an answer, and the turn continues."""
 
+from itertools import product
+
 import pytest
 
 from tests.conftest import OpenDesk
@@ -28,14 +30,18 @@ def nested(kind: str, depth: int) -> str:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("depth", sampled([100, 99, 150, 101, 202, 300], 3))  # in the suite on both sides of the limit
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_value_of_any_depth_is_returned_or_rejected(at_desk: OpenDesk, kind: str, depth: int) -> None:
-    desk = await at_desk([Ask(Wanted("send", {})), Say("Done."), Say("Still here.")])
-    body = f'"kind": "returned", "shown": "", "value": {nested(kind, depth)}'
-    desk.put("sending.py", SENDING.replace("BODY", body))
+async def test_a_value_of_any_depth_is_returned_or_rejected(at_desk: OpenDesk) -> None:
+    depths = sampled([100, 99, 150, 101, 202, 300], 3)  # in the suite on both sides of the limit
+    cases = [(f"send_{kind}_{depth}", kind, depth) for kind, depth in product(KINDS, depths)]
+    script = [(Ask(Wanted(name, {})), Say("Done."), Say("Still here.")) for name, _, _ in cases]
+    desk = await at_desk([step for steps in script for step in steps])
+    for name, kind, depth in cases:
+        body = f'"kind": "returned", "shown": "", "value": {nested(kind, depth)}'
+        desk.put(f"{name}.py", SENDING.replace("BODY", body).replace("def send", f"def {name}"))
     await desk.workspace.functions.reload()
-    (answer,) = answers(events := await desk.say("Go."))
-    assert ("ended without an answer" in answer) == (depth > 100)
-    assert ended(events).reply == "Done."
-    assert ended(await desk.say("And now?")).reply == "Still here."
+    for name, _, depth in cases:
+        (answer,) = answers(events := await desk.say("Go."))
+        assert ("ended without an answer" in answer) == (depth > 100), name
+        assert ended(events).reply == "Done."
+        assert ended(await desk.say("And now?")).reply == "Still here."
+        await desk.agent.begin_anew()

@@ -4,7 +4,6 @@ import json
 import re
 from pathlib import Path
 
-from agent_core.functions.service import Author
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import VOWELS, answers
@@ -58,12 +57,6 @@ async def test_a_change_of_a_helper_changes_what_is_said_of_those_that_use_it(at
     await desk.say("Go.")
     ends = [re.findall(r"^rate_of\(.*\[(.*)\]$", seen.text, re.MULTILINE) for seen in desk.model.requests]
     assert ends == [["fetches rates.example.org"], ["fetches other.example.org"]]
-
-
-async def test_a_verdict_says_what_joined_and_its_json_has_it(at_desk: OpenDesk) -> None:
-    desk = await at_desk([])
-    made = await desk.workspace.functions.create("count_vowels", VOWELS, "text", author=Author("agent"))
-    assert (made.admitted, made.reach, made.to_json()["reach"]) == (True, (), [])
 
 
 def test_commands_show_it_in_the_list_and_of_one_function(tmp_path: Path) -> None:
