@@ -3,14 +3,16 @@
 import json
 import os
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import jsonschema
 
 from agent_core.storage import lock_agent, prepare_state_dir
 from tests.cli.support import run
+from tests.interfaces.support import HERE
 from tests.kit.program import knapper
-from tests.kit.terminal import terminal
+from tests.kit.terminal import CTRL_C, KNAPPER, Terminal, terminal
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "agent-file.schema.json"
 
@@ -35,6 +37,19 @@ def test_agents_are_listed_laid_open_and_deleted_with_a_yes(kept: Path) -> None:
         assert [row.strip() for row in screen.screen() if "not sent" in row] == ["not sent: y", "not sent: and half a"]
         screen.do("n", "Nothing was deleted.")
         assert screen.exit_code() == 1
+    with terminal("agents", "delete", "main", cwd=kept) as screen:
+        screen.wait_for("Delete main with all that it remembers?")
+        screen.type(CTRL_C)
+        screen.wait(lambda: screen.process.poll() is not None, "its end", 10)
+    delete = " ".join([*KNAPPER, "agents", "delete", "main"])
+    shell = ["bash", "-c", f"{delete} --json > answer"]
+    with closing(Terminal(shell, cwd=kept, environment={"PYTHONPATH": HERE})) as declined:
+        declined.wait_for("then Enter.")  # what is typed before that is set aside
+        declined.line("n")
+        assert declined.exit_code() == 1
+    error = json.loads((kept / "answer").read_text())["error"]
+    assert (error["code"], error["message"]) == ("declined", "Nothing was deleted.")
+    assert [row["name"] for row in run(kept, "agents", "list")["agents"]] == ["main"]
     assert run(kept, "agents", "delete", "main", "-y") == {"deleted": "main"}
     assert run(kept, "agents", "list") == {"agents": []}
     done = knapper("agents", "list", cwd=kept)

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from agent_core import Approver, Decision, Question, Workspace
-from agent_core.base.events import CallAnswered, Event, GrantAnswered, GrantAsked
+from agent_core.base.events import CallAnswered, GrantAnswered, GrantAsked
 from agent_core.base.json_form import to_json
+from agent_core.runtime.agent import Agent
+from sandbox import Sandbox
 from tests.grants.support import human
 from tests.grants.test_files_asked_for_at_a_call import SALES, SUMS
 from tests.interfaces.asking import CALL, DONE, home, made
@@ -25,25 +27,16 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def turn(script: Script, root: Path, approver: Approver | None) -> AsyncIterator[list[Event]]:
+async def agent_with(script: Script, root: Path, sandbox: Sandbox, approver: Approver) -> AsyncIterator[Agent]:
     with scripted(script) as model:
         flags = {"model.base_url": model.base_url, "model.name": "scripted"}
-        async with Workspace.open(root, flags=flags, approver=approver) as workspace:
-            agent = await workspace.agent()
-            yield [event async for event in agent.turn("what is the weather?")]
+        async with Workspace.open(root, flags=flags, approver=approver, sandbox=sandbox) as workspace:
+            yield await workspace.agent()
 
 
-async def test_each_question_is_told_with_its_answer_under_one_name(tmp_path: Path, place: str) -> None:
-    asked = human("yes")
-    script: Script = [made(place), Ask(CALL), Expect(DONE, contains("rain in Oslo"))]
-    async with turn(script, tmp_path, asked) as events:
-        [question], [answer] = of(GrantAsked, events), of(GrantAnswered, events)
-    assert question.question == answer.question == asked.asked[0].id
-    assert events.index(question) < events.index(answer)
-    assert (answer.answer, answer.by, answer.word, answer.command) == ("yes", "human", "", "")
-
-
-async def test_the_time_of_a_call_leaves_out_how_long_a_human_thought_about_a_question(tmp_path: Path) -> None:
+async def test_the_time_of_a_call_leaves_out_how_long_a_human_thought_about_a_question(
+    one_sandbox: Sandbox, tmp_path: Path
+) -> None:
     thought_s = 3.0
 
     async def slow(question: Question) -> Decision:
@@ -52,22 +45,23 @@ async def test_the_time_of_a_call_leaves_out_how_long_a_human_thought_about_a_qu
 
     (tmp_path / "sales.csv").write_text(SALES)
     script: Script = [Ask(create(SUMS, "csv_sum")), Ask(Wanted("csv_sum", {"path": "sales.csv"})), DONE]
-    async with turn(script, tmp_path, slow) as events:
-        [question] = of(GrantAsked, events)
-        _, called = of(CallAnswered, events)
+    async with agent_with(script, tmp_path, one_sandbox, slow) as agent:
+        events = [event async for event in agent.turn("what is the weather?")]
+    [question] = of(GrantAsked, events)
+    _, called = of(CallAnswered, events)
     assert (question.moment, called.outcome) == ("run", "returned")
     assert called.seconds < thought_s
 
 
-async def test_a_client_is_shown_the_question_and_asked_again_only_for_other_code(tmp_path: Path, place: str) -> None:
+async def test_a_client_is_shown_the_question_and_asked_again_only_for_other_code(
+    one_sandbox: Sandbox, tmp_path: Path, place: str
+) -> None:
     asked = human("no: not now", "no", "no: in capitals", "yes")
     again = made(place.replace("localhost", "LOCALHOST"))
-    script: Script = [made(place), DONE, DONE, made(place), made(place), DONE, DONE, made(place), again, DONE]
-    with scripted(script) as model:
-        flags = {"model.base_url": model.base_url, "model.name": "scripted"}
-        async with Workspace.open(tmp_path, flags=flags, approver=asked) as workspace:
-            agent = await workspace.agent()
-            first, second, third = [[event async for event in agent.turn("weather?")] for _ in range(3)]
+    script: Script = [made(place), DONE, DONE, made(place), made(place), DONE, DONE, made(place), again, Ask(CALL)]
+    script = [*script, Expect(DONE, contains("rain in Oslo"))]
+    async with agent_with(script, tmp_path, one_sandbox, asked) as agent:
+        first, second, third = [[event async for event in agent.turn("weather?")] for _ in range(3)]
     shape, answer = to_json(of(GrantAsked, first)[0]), to_json(of(GrantAnswered, first)[0])
     assert (shape["missing"], shape["says"]) == ({"network": [place]}, [f"fetch from {place}"])
     assert (shape["moment"], shape["why"], shape["is_again"]) == ("join", "asked", False)
@@ -77,17 +71,18 @@ async def test_a_client_is_shown_the_question_and_asked_again_only_for_other_cod
     assert [each.by for each in of(GrantAnswered, second)] == ["human", "earlier"]  # the same code in one turn
     assert [(each.answer, each.by) for each in of(GrantAnswered, third)] == [("no", "human"), ("yes", "human")]
     assert len(asked.asked) == 4
+    question, last = of(GrantAsked, third)[-1], of(GrantAnswered, third)[-1]
+    assert question.question == last.question == asked.asked[-1].id
+    assert third.index(question) < third.index(last)
+    assert (last.word, last.command) == ("", "")
 
 
-async def test_an_interrupted_turn_leaves_no_question_open(tmp_path: Path, place: str) -> None:
+async def test_an_interrupted_turn_leaves_no_question_open(one_sandbox: Sandbox, tmp_path: Path, place: str) -> None:
     left: list[str] = []
-    with scripted([made(place)]) as model:
-        flags = {"model.base_url": model.base_url, "model.name": "scripted"}
-        async with Workspace.open(tmp_path, flags=flags, approver=waiting(left)) as workspace:
-            agent = await workspace.agent()
-            async for event in agent.turn("go"):
-                if isinstance(event, GrantAsked):
-                    await agent.interrupt()
+    async with agent_with([made(place)], tmp_path, one_sandbox, waiting(left)) as agent:
+        async for event in agent.turn("go"):
+            if isinstance(event, GrantAsked):
+                await agent.interrupt()
     assert left == ["left"]
 
 

@@ -10,7 +10,7 @@ from tests.interfaces.support import flags, prompt
 from tests.kit import Ask, Expect, Repeat, Say, Script, Wanted, contains, scripted
 from tests.kit.levels import level_here
 from tests.kit.program import knapper
-from tests.kit.terminal import CTRL_C, ENTER, KNAPPER, TAB, Terminal, terminal
+from tests.kit.terminal import ENTER, KNAPPER, TAB, Terminal, terminal
 
 SLUG = '''def slugify(text: str, sep: str = "-") -> str:
     """Return a text as a slug."""
@@ -163,16 +163,6 @@ def test_a_command_typed_at_a_question_is_a_no_and_then_runs(folder: Path) -> No
         screen.do("/switch second", "It was not created.", "There is no agent second.")
         agree(screen)
         screen.wait_count("/help lists", 2)
-
-
-def test_one_ctrl_c_ends_a_command_that_asks(tmp_path: Path) -> None:
-    with scripted([Say("Hi.")]) as model:
-        assert knapper("run", *flags(model), "--message", "hi", cwd=tmp_path).returncode == 0
-    with terminal("agents", "delete", "main", cwd=tmp_path) as screen:
-        screen.wait_for("Delete main with all that it remembers?")
-        screen.type(CTRL_C)
-        screen.wait(lambda: screen.process.poll() is not None, "its end", 10)
-    assert "main" in knapper("agents", "list", cwd=tmp_path).stdout
 
 
 def test_a_new_agent_of_the_memgpt_style_speaks_first_unless_the_user_does(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def many(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_many_paths_are_judged_in_order_and_counted(many: Path) -> None:
+def test_many_paths_are_judged_in_order_and_what_is_found_has_its_line_in_every_form(many: Path) -> None:
     done = knapper("functions", "check", "lib", "many.jsonl", "--json", cwd=many)
     rows = [json.loads(text) for text in done.stdout.splitlines()]
     assert [row["path"] for row in rows] == [
@@ -40,6 +40,14 @@ def test_many_paths_are_judged_in_order_and_counted(many: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "")
     assert {"name", "module", "standing", "version", "fixes", "problems", "stages", "source"} <= set(rows[0])
     assert json.loads(knapper("functions", "list", "--json", cwd=many).stdout)["functions"] == []
+    found = {(one["path"], one["code"], one["line"], one["severity"]) for row in rows for one in row["problems"]}
+    table = knapper("functions", "check", "lib/two.py", cwd=many).stdout
+    placed, levels = the_sarif_log_is_what_code_scanning_takes(many)
+    for code, line, severity in (("weak-examples", 1, "warns"), ("copy", 16, "refuses")):
+        assert f"lib/two.py:{line} {code}: " in table
+        assert ("lib/two.py", code, line, severity) in found
+        assert ("lib/two.py", code, line) in placed
+        assert (levels[code] == "error") == (severity == "refuses")
 
 
 def test_a_strict_check_refuses_what_a_human_is_only_warned_of_as_does_the_switch_of_a_team(many: Path) -> None:
@@ -91,7 +99,8 @@ def test_a_bar_on_a_terminal_tells_how_far_it_is_and_goes(many: Path) -> None:
     assert "░" not in text
 
 
-def test_the_sarif_log_is_what_code_scanning_takes(many: Path) -> None:
+def the_sarif_log_is_what_code_scanning_takes(many: Path) -> tuple[set[tuple[str, str, int]], dict[str, str]]:
+    """Check a log; return the places of its results, and the level of each rule."""
     (many / "lib" / "fixable.py").write_text(COUNT_VOWELS.replace("text: str", "text").replace("vowels", "all"))
     (many / "few.jsonl").write_text("\n" + json.dumps({"name": "count_vowels", "code": FLAWED}))
     done = knapper("functions", "check", "lib", "few.jsonl", "--sarif", cwd=many)
@@ -110,6 +119,9 @@ def test_the_sarif_log_is_what_code_scanning_takes(many: Path) -> None:
     assert refused[0]["locations"][0]["physicalLocation"] == {
         "artifactLocation": {"uri": "few.jsonl", "uriBaseId": "SRCROOT"}, "region": {"startLine": 2},
     }  # fmt: skip
+    at = [(one["ruleId"], one["locations"][0]["physicalLocation"]) for one in run["results"]]
+    placed = {(place["artifactLocation"]["uri"], rule, place["region"]["startLine"]) for rule, place in at}
+    return placed, {one["ruleId"]: one["level"] for one in run["results"]}
 
 
 def check_result(result: dict[str, Any], rules: list[dict[str, Any]]) -> None:
@@ -129,21 +141,6 @@ def check_result(result: dict[str, Any], rules: list[dict[str, Any]]) -> None:
     assert result["partialFingerprints"]["primaryLocationLineHash"]
     for fix in result.get("fixes", ()):
         assert fix["artifactChanges"][0]["replacements"][0]["deletedRegion"]["startLine"] >= 1
-
-
-def test_what_examples_miss_and_what_is_repeated_has_its_line_in_every_form(many: Path) -> None:
-    table = knapper("functions", "check", "lib/two.py", cwd=many).stdout
-    rows = knapper("functions", "check", "lib/two.py", "--json", cwd=many).stdout.splitlines()
-    log = json.loads(knapper("functions", "check", "lib/two.py", "--sarif", cwd=many).stdout)
-    found = {(one["code"], one["line"], one["severity"]) for row in rows for one in json.loads(row)["problems"]}
-    results = log["runs"][0]["results"]
-    placed = {(one["ruleId"], one["locations"][0]["physicalLocation"]["region"]["startLine"]) for one in results}
-    levels = {one["ruleId"]: one["level"] for one in results}
-    for code, line, severity in (("weak-examples", 1, "warns"), ("copy", 16, "refuses")):
-        assert f"lib/two.py:{line} {code}: " in table
-        assert (code, line, severity) in found
-        assert (code, line) in placed
-        assert (levels[code] == "error") == (severity == "refuses")
 
 
 def test_the_fix_of_a_fix_gives_the_text_that_the_gate_judged(tmp_path: Path) -> None:

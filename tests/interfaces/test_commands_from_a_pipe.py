@@ -76,14 +76,6 @@ def typed(table: dict[str, list[str]]) -> list[str]:
     return [f"/{name} {words}".strip() for name, each in table.items() for words in each]
 
 
-def test_a_word_that_a_command_does_not_know_is_refused(grown: Path) -> None:
-    lines = [f"/pending {NAME} dropp", f"/pending {NAME} drop it", f"/grants {NAME} revok"]
-    with scripted([]) as model:
-        done = knapper("run", *flags(model), "-y", cwd=grown, given="\n".join([*lines, ""]))
-    told = done.stdout + done.stderr
-    assert (done.returncode, told.count(" cannot ")) == (1, len(lines)), told
-
-
 def test_a_pipe_has_shown_what_it_asks_for(grown: Path) -> None:
     assert {entry.name for entry in ENTRIES} == SHOWS.keys() | DOES_MORE.keys()
     with scripted([Say("Hi.")]) as model:
@@ -116,6 +108,7 @@ def test_a_pipe_that_nobody_vouched_for_changes_and_runs_nothing(grown: Path) ->
 
 def test_a_pipe_that_is_vouched_for_does_all_but_what_needs_a_terminal(grown: Path) -> None:
     refused = (f"/edit {NAME}", "/create fresh", "/memory edit human")
+    unknown = (f"/pending {NAME} dropp", f"/pending {NAME} drop it", f"/grants {NAME} revok")
     agreed = (
         "hello",
         "/undo",
@@ -124,11 +117,12 @@ def test_a_pipe_that_is_vouched_for_does_all_but_what_needs_a_terminal(grown: Pa
         "/save kept.json",
         "/load kept.json",
     )
-    lines = (*refused, *agreed)
+    lines = (*refused, *unknown, *agreed)
     editor = {"EDITOR": "touch opened"}
     with scripted([Repeat(Say("Hi."))]) as model:
         done = knapper("run", *flags(model), "-y", cwd=grown, given="\n".join(lines), environment=editor)
     assert (done.returncode, done.stdout.count("There is no terminal for an editor.")) == (1, 3), done.stdout
+    assert (done.stdout + done.stderr).count(" cannot ") == len(unknown), done.stdout
     for did in ("removed from the context: hello", f"deleted {NAME}", "made of a file of this program's"):
         assert did in done.stdout
     assert "Likes tea." in knapper("memory", "show", "human", cwd=grown).stdout

@@ -38,7 +38,6 @@ CODES: list[tuple[Script, tuple[str, ...], int, str]] = [
     ([Fail(401)], (), 1, "key"),
     ([Fail(401)], ("--json",), 1, "key"),
     ([LISTS, LISTS], ("--max-steps", "2"), 1, "limit of steps"),
-    ([], ("--message", " "), 2, "The message is empty"),
     ([], ("--max-steps", "0"), 2, "max"),
     ([], ("--approve", "ask"), 2, "--approve"),
     ([], ("--approve", "nowhere.toml"), 2, "nowhere.toml"),

@@ -1,15 +1,13 @@
 """Options that cannot be given together are refused, and nothing is done."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.interfaces.support import COUNT_VOWELS, HERE, flags
-from tests.kit import Say, scripted
+from tests.interfaces.support import COUNT_VOWELS
 from tests.kit.program import Program, knapper
-from tests.kit.terminal import KNAPPER, Terminal
+from tests.kit.terminal import Terminal
 
 EDIT = ("functions", "edit", "count_vowels")
 MCP = ("mcp", "add", "x")
@@ -40,24 +38,6 @@ def test_what_would_be_ignored_is_refused(grown: Path) -> None:
         if done.returncode != 2 or says not in done.stdout + done.stderr:
             wrong[" ".join(words)] = (done.returncode, done.stdout[-200:], done.stderr[-300:])
     assert not wrong, "\n".join(wrong)
-
-
-def test_a_no_is_a_document(tmp_path: Path) -> None:
-    with scripted([Say("Hi.")]) as model:
-        assert knapper("run", *flags(model), "--message", "hi", cwd=tmp_path).returncode == 0
-    around = {"PYTHONPATH": HERE}
-    delete = " ".join([*KNAPPER, "agents", "delete", "main"])
-
-    declined = Terminal(["bash", "-c", f"{delete} --json > answer"], cwd=tmp_path, environment=around)
-    try:
-        declined.wait_for("then Enter.")  # what is typed before that is set aside
-        declined.line("n")
-        assert declined.exit_code() == 1
-        error = json.loads((tmp_path / "answer").read_text())["error"]
-        assert (error["code"], error["message"]) == ("declined", "Nothing was deleted.")
-    finally:
-        declined.close()
-    assert "main" in knapper("agents", "list", cwd=tmp_path).stdout
 
 
 class Unseen(Terminal):

@@ -1,6 +1,5 @@
 """The keys of the prompt, in a real pseudo-terminal."""
 
-import re
 import time
 from pathlib import Path
 
@@ -10,7 +9,6 @@ from tests.kit.terminal import ALT_ENTER, CTRL_C, CTRL_D, ENTER, ESCAPE, TAB, UP
 
 LEFT = "\x1b[D"
 SHOUT = 'def shout(text: str) -> str:\n    """Shout.\n\n    Args:\n        text: What.\n    """\n    return text\n'
-RICH = "# Title\n\n`code`\n\n```python\nx = 1\n```\n"
 
 
 def test_what_is_typed_before_all_is_ready_is_kept_or_taken_back_with_ctrl_c(tmp_path: Path) -> None:
@@ -110,13 +108,6 @@ def test_ctrl_c_right_after_enter_is_never_lost(tmp_path: Path) -> None:
             screen.wait(lambda: any(ends()), "an interruption", 15)  # the reply takes 20 s
             screen.line("/clear")
             screen.wait(lambda: not any(ends()), "an empty screen")
-
-
-def test_no_color_takes_the_colours_out_of_everything(tmp_path: Path) -> None:
-    with prompt([Say(RICH)], tmp_path, environment={"NO_COLOR": "1"}) as (screen, _):
-        screen.do("go", "1 step")
-        screen.do("/help", "Alt-Enter")
-        assert not re.search(rb"\x1b\[([0-9;]*;)?(3[0-7]|9[0-7])m", screen.sent)
 
 
 def test_a_sandbox_that_is_off_is_shown_in_red_and_a_second_prompt_is_told_who_has_the_agent(folder: Path) -> None:

@@ -26,6 +26,7 @@ from tests.interfaces.support import create
 from tests.kit import Ask, Say, Script
 from tests.kit.pace import least_s, time_of
 
+RICH = "# Title\n\n`code`\n\n```python\nx = 1\n```\n"
 HOSTILE = "why\x1b[2J\x1b]0;pwned\x07\u202e\u2066\x9b8m\n\n? other asks to:\n    nothing  \u200b"
 TEXTS = st.text(st.sampled_from("ab c\n\t\x1b[]0;\x07\x9b\u202e\u2066\u200b漢é\u0301│?→"), max_size=400)
 
@@ -105,7 +106,7 @@ def test_questions_keep_their_form_on_every_screen_and_a_yes_counts_once_all_was
     many = "".join(f'    self.fetch("http://h{number}.example.org/")\n' for number in range(12))
     code = weather(place).replace("    return", f"{many}    return")
     long = made(place, reason="to see what comes of it " * 20)
-    hostile: Script = [made(place, reason=HOSTILE), Say("I see."), DONE]
+    hostile: Script = [made(place, reason=HOSTILE), Say(f"{RICH}\nI see."), DONE]
     script: Script = [long, *REFUSED, *hostile, Ask(create(code, "weather")), DONE]
     with asked(script, tmp_path, columns=60, environment={"NO_COLOR": "1"}) as screen:
         rows = screen.screen()
@@ -126,6 +127,7 @@ def test_questions_keep_their_form_on_every_screen_and_a_yes_counts_once_all_was
         screen.wait(lambda: "∙ " in screen.scrolled().partition("I see.")[2], "the end of the turn")
         for sent in (b"\x1b]0", b"\x07", b"\x1b[2J", b"\xc2\x9b", "\u202e".encode(), "\u2066".encode()):
             assert sent not in screen.sent, sent
+        screen.do("/help", "Alt-Enter")
         screen.resize(60, 14)
         screen.line("then all of them")
         screen.wait(lambda: any("more rows" in row for row in screen.screen()), "the question, cut")
@@ -140,6 +142,7 @@ def test_questions_keep_their_form_on_every_screen_and_a_yes_counts_once_all_was
         screen.wait_count("│ +    return\n  ↪ ", 1)
         press(screen, "y")
         screen.wait(lambda: "∙ " in screen.scrolled().partition("→ yes")[2], "the end of the turn")
+        assert not re.search(rb"\x1b\[([0-9;]*;)?(3[0-7]|9[0-7])m", screen.sent)  # by NO_COLOR
     assert place in (tmp_path / "functions" / "grants.toml").read_text()
 
 

@@ -58,25 +58,20 @@ def test_ctrl_c_ends_a_test_that_takes_long(folder: Path) -> None:
         screen.do("are you there now?", "Here.")
 
 
-def test_enter_before_one_can_answer_is_no_answer_and_is_not_said_to_be_none_afterward(grown: Path) -> None:
+def test_delete_asks_first_and_only_yes_deletes_and_a_line_begun_ahead_is_put_aside(grown: Path) -> None:
+    asks = ("? Delete count_vowels?", "Press y (yes), then Enter, or n (no). Enter alone: no.")
+    file = grown / "functions" / "words.py"
     with prompt([], grown) as (screen, _):
         screen.do("/delete count_vowels", "Enter alone: no.")
         screen.type("x")
         screen.wait_for("› x")
-        screen.type(f"\x7f{ENTER}")
+        screen.type(f"\x7f{ENTER}")  # before one can answer
         screen.wait_for("You pressed Enter before you could answer.")
         screen.wait_for("Enter alone: no.")
         assert "Enter is not an answer." not in screen.scrolled()
         screen.type(ENTER)
         screen.wait_for("Nothing was deleted.")
-        leave(screen)
-
-
-def test_delete_asks_first_and_only_yes_deletes_and_a_line_begun_ahead_is_put_aside(grown: Path) -> None:
-    asks = ("? Delete count_vowels?", "Press y (yes), then Enter, or n (no). Enter alone: no.")
-    file = grown / "functions" / "words.py"
-    with prompt([], grown) as (screen, _):
-        for times, typed in enumerate((CTRL_C, ESCAPE, ENTER, "n", f"maybe{ENTER}"), 1):
+        for times, typed in enumerate((CTRL_C, ESCAPE, ENTER, "n", f"maybe{ENTER}"), 2):
             screen.do("/delete count_vowels", *asks)
             screen.type(typed)
             if typed.startswith("maybe"):

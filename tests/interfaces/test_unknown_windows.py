@@ -45,6 +45,11 @@ def test_what_an_endpoint_tells_needs_no_word_and_counts_when_it_is_silent_later
     with scripted([Repeat(Say("Hello."))], models=[TELLING]) as model:
         said = knapper("run", "--message", "Hi", cwd=tmp_path, environment=model.environment)
         report = json.loads(knapper("doctor", "--json", cwd=tmp_path, environment=model.environment).stdout)
+        (other := tmp_path / "other").mkdir()
+        (other / "knapper.toml").touch()
+        done = knapper("configure", "--yes", "--json", "--base-url", model.base_url, cwd=other)
+    tested = json.loads(done.stdout)["tested"]
+    assert (tested["context_tokens"], tested["window_warning"]) == (50_000, "")
     assert "window" not in said.stderr
     expected = {"tokens": 50_000, "source": "told by the endpoint", "assumed": False, "warning": None}
     assert report["model"]["window"] == expected
@@ -63,13 +68,6 @@ def test_the_command_sets_it_and_nothing_is_assumed_from_then_on(tmp_path: Path)
         shown = knapper("doctor", cwd=tmp_path, environment=model.environment).stdout
     assert (said.returncode, UNKNOWN in said.stderr) == (0, False)
     assert "window: 131,072 tokens, set in model.context_tokens" in shown
-
-
-def test_configure_asks_nothing_where_the_endpoint_tells(tmp_path: Path) -> None:
-    with scripted([Say("ready")], models=[TELLING]) as model:
-        done = knapper("configure", "--yes", "--json", "--base-url", model.base_url, cwd=tmp_path)
-    tested = json.loads(done.stdout)["tested"]
-    assert (tested["context_tokens"], tested["window_warning"]) == (50_000, "")
 
 
 MODELS = ("small-coder", "large-coder")

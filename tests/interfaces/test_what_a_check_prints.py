@@ -55,20 +55,20 @@ def test_details_come_with_a_switch_and_count_what_is_listed(library: Path) -> N
     assert "`text: …`" in done.stdout
 
 
-def test_lines_are_those_of_the_file_though_the_text_was_fixed(library: Path) -> None:
+def test_lines_are_those_of_the_file_and_what_reads_a_file_needs_no_examples_in_a_file_of_several_either(
+    library: Path,
+) -> None:
     text = '"""Things."""\n\n\n' + COUNT_VOWELS.replace("text: str", "text").replace("-> int", "")
     (library / "lib" / "fixed.py").write_text("\n\n\n" + text + "\n\nLIMIT = unknown_name\n")
-    done = knapper("functions", "check", "lib/fixed.py", cwd=library)
+    (library / "lib" / "alone.py").write_text(READS)
+    (library / "lib" / "mixed.py").write_text(f"{READS}\n\n{COUNT_VOWELS}")
+    done = knapper("functions", "check", "lib/fixed.py", "lib/alone.py", "lib/mixed.py", cwd=library)
     at = (library / "lib" / "fixed.py").read_text().splitlines().index("LIMIT = unknown_name") + 1
     assert f"lib/fixed.py:{at} undefined-name: " in done.stdout, done.stdout
-
-
-def test_a_function_that_reads_a_file_needs_no_examples_in_a_file_of_several_either(library: Path) -> None:
-    for beside in ("", COUNT_VOWELS):
-        (library / "lib" / "mixed.py").write_text(f"{READS}\n\n{beside}")
-        done = knapper("functions", "check", "lib/mixed.py", cwd=library)
-        assert "✓ line_count would be added to mixed, as a draft  lib/mixed.py:1 · warns: unproven" in done.stdout
-        assert "too-few-examples" not in done.stdout
+    for name in ("alone", "mixed"):
+        added = f"✓ line_count would be added to {name}, as a draft  lib/{name}.py:1 · warns: unproven"
+        assert added in done.stdout, done.stdout
+    assert "too-few-examples" not in done.stdout
 
 
 THEM = COUNT_VOWELS.replace("_vowels", "_them")
