@@ -5,8 +5,6 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
-import pytest
-
 from tests.interfaces.support import flags
 from tests.kit import Repeat, Say, ScriptedModel, scripted
 from tests.kit.program import knapper
@@ -128,21 +126,16 @@ def test_an_agent_whose_file_says_nothing_usable_is_not_opened(tmp_path: Path) -
     assert "agents/main.toml:2: limits: the limit `steps` cannot be -1" in done.stderr
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "agents pause editor",
-        "agents export editor",
-        "agents delete editor",
-        "log --agent editor",
-        "memory show --agent editor",
-        "sources list --agent editor",
-        "run --message Go. --agent editor --model tour",
-    ],
+NAMING_ONE = (
+    *("agents pause editor", "agents export editor", "agents delete editor", "log --agent editor"),
+    *("memory show --agent editor", "sources list --agent editor", "run --message Go. --agent editor --model tour"),
 )
-def test_a_command_that_names_an_agent_with_a_broken_file_says_what_is_wrong_in_it(tmp_path: Path, words: str) -> None:
+
+
+def test_a_command_that_names_an_agent_with_a_broken_file_says_what_is_wrong_in_it(tmp_path: Path) -> None:
     workspace(tmp_path)
     (tmp_path / "agents" / "editor.toml").write_text('purpose = "Edits."\nmodle = "x"\n')
-    done = knapper(*words.split(), cwd=tmp_path)
-    assert "agents/editor.toml:2: `modle` is not a key.\n  Did you mean `model`?" in done.stderr
-    assert done.returncode == 2
+    for words in NAMING_ONE:
+        done = knapper(*words.split(), cwd=tmp_path)
+        assert "agents/editor.toml:2: `modle` is not a key.\n  Did you mean `model`?" in done.stderr, words
+        assert done.returncode == 2, words

@@ -3,9 +3,11 @@
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -15,12 +17,14 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import StorageError
 from agent_core.registry.source import hash_of
 from agent_core.storage import open_store
+from sandbox import Sandbox
 from tests.agents.workers import cluster, until
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted, scripted
 from tests.kit.desk import VOWELS, another
 from tests.kit.program import knapper
 
 VOWELS_TOO = another("count_more")
+Opening: TypeAlias = Callable[[Path], AbstractAsyncContextManager[Workspace]]
 
 
 def folder(root: Path) -> Path:
@@ -39,18 +43,19 @@ def joined(root: Path, database: str) -> Path:
     return root
 
 
-def opened(root: Path, database: str) -> AbstractAsyncContextManager[Workspace]:
+@pytest.fixture
+def opened(database: str, one_sandbox: Sandbox) -> Opening:
     """Open the workspace of a folder."""
     flags = {"storage.url": database, "memory.embedding": "none", "model.base_url": "http://127.0.0.1:9/v1"}
-    return Workspace.open(root, flags=flags)
+    return partial(Workspace.open, flags=flags, sandbox=one_sandbox)
 
 
 @pytest.fixture
-async def both(database: str, tmp_path: Path) -> AsyncIterator[tuple[Workspace, Workspace]]:
+async def both(opened: Opening, database: str, tmp_path: Path) -> AsyncIterator[tuple[Workspace, Workspace]]:
     """Two workspaces in separate folders; the second has joined the first."""
     async with AsyncExitStack() as stack:
-        one = await stack.enter_async_context(opened(folder(tmp_path / "one"), database))
-        yield one, await stack.enter_async_context(opened(joined(tmp_path / "two", database), database))
+        one = await stack.enter_async_context(opened(folder(tmp_path / "one")))
+        yield one, await stack.enter_async_context(opened(joined(tmp_path / "two", database)))
 
 
 def file(workspace: Workspace, name: str = "grown.py") -> Path:
@@ -119,13 +124,15 @@ async def test_a_folder_that_vanishes_deletes_nothing_in_the_other(both: tuple[W
     assert [*one.functions.names()] == ["count_vowels"]
 
 
-async def test_a_name_that_is_taken_is_kept_by_the_same_file_in_all_folders(database: str, tmp_path: Path) -> None:
-    async with opened(folder(tmp_path / "one"), database) as one:
+async def test_a_name_that_is_taken_is_kept_by_the_same_file_in_all_folders(
+    opened: Opening, database: str, tmp_path: Path
+) -> None:
+    async with opened(folder(tmp_path / "one")) as one:
         file(one, "letters.py").write_text(VOWELS)
         await knows(one, "count_vowels")
         file(one, "a.py").write_text("def count_vowels(text: str) -> int:\n    return 0\n")
         await until(lambda: rejected(one), bool)
-        async with opened(joined(tmp_path / "two", database), database) as two:
+        async with opened(joined(tmp_path / "two", database)) as two:
             for workspace in (one, two):
                 assert workspace.functions.registry.snapshot().functions["count_vowels"].module == "letters"
                 assert codes(workspace) == ["name-clash"]
@@ -139,22 +146,22 @@ async def test_a_name_that_is_taken_is_kept_by_the_same_file_in_all_folders(data
 
 
 async def test_what_changed_while_a_folder_was_closed_is_there_at_its_next_start_and_no_save_is_lost(
-    database: str, tmp_path: Path
+    opened: Opening, database: str, tmp_path: Path
 ) -> None:
-    async with opened(folder(tmp_path / "one"), database) as one:
+    async with opened(folder(tmp_path / "one")) as one:
         await makes(one, "count_vowels", VOWELS)
-    async with opened(joined(tmp_path / "two", database), database) as two:
+    async with opened(joined(tmp_path / "two", database)) as two:
         assert [*two.functions.names()] == ["count_vowels"]
         await two.functions.delete("count_vowels")
         await makes(two, "count_more", VOWELS_TOO, "twice")
-    async with opened(tmp_path / "one", database) as one:
+    async with opened(tmp_path / "one") as one:
         assert [*one.functions.names()] == ["count_more"]
         assert not file(one).exists()
-    async with opened(tmp_path / "two", database) as two:
+    async with opened(tmp_path / "two") as two:
         await makes(two, "count_most", "", "twice")
         mine = file(one, "twice.py").read_text() + "\n# mine\n"
         file(one, "twice.py").write_text(mine)
-        async with opened(tmp_path / "one", database) as one:
+        async with opened(tmp_path / "one") as one:
             assert [*one.functions.names()] == ["count_more", "count_most"]
             assert codes(one) == ["changed-elsewhere"]
             assert file(one, "twice.py").read_text() == mine
@@ -173,23 +180,25 @@ async def text(workspace: Workspace, name: str = "grown.py") -> str:
     return file(workspace, name).read_text()
 
 
-async def test_a_folder_that_has_not_joined_is_refused(database: str, tmp_path: Path) -> None:
+async def test_a_folder_that_has_not_joined_is_refused(opened: Opening, database: str, tmp_path: Path) -> None:
     async with open_store(database, clock=Clock(), workspace="another"):
         pass
     with pytest.raises(StorageError, match="another folder") as refusal:
-        async with opened(folder(tmp_path / "one"), database):
+        async with opened(folder(tmp_path / "one")):
             pass
     assert "knapper storage join" in refusal.value.fix
 
 
-async def test_a_function_made_here_is_called_by_an_agent_on_a_worker_elsewhere(database: str, tmp_path: Path) -> None:
+async def test_a_function_made_here_is_called_by_an_agent_on_a_worker_elsewhere(
+    opened: Opening, database: str, tmp_path: Path
+) -> None:
     def play(seen: Seen) -> Step:
         if seen.answers:
             return Say(f"It is {seen.answers[0]}.")
         return Ask(Wanted("count_vowels", {"text": "queueing"}))
 
     with scripted([Repeat(play)]) as model:
-        async with opened(folder(tmp_path / "here"), database) as here, cluster(database, model) as made:
+        async with opened(folder(tmp_path / "here")) as here, cluster(database, model) as made:
             made.start(joined(tmp_path / "there", database))
             await made.at_work(1)
             await makes(here, "count_vowels", VOWELS)
@@ -198,7 +207,7 @@ async def test_a_function_made_here_is_called_by_an_agent_on_a_worker_elsewhere(
 
 
 async def test_a_yes_holds_on_another_machine_in_the_same_place_with_its_entry_and_nowhere_else(
-    both: tuple[Workspace, Workspace], database: str, tmp_path: Path
+    opened: Opening, both: tuple[Workspace, Workspace], database: str, tmp_path: Path
 ) -> None:
     one, two = both
     await makes(one, "count_vowels", VOWELS)
@@ -209,7 +218,7 @@ async def test_a_yes_holds_on_another_machine_in_the_same_place_with_its_entry_a
     one.root.rename(tmp_path / "the other machine")  # a machine without any of it takes its place
     folder(one.root)
     shutil.copy(file(two, "grants.toml"), file(one, "grants.toml"))
-    async with opened(joined(one.root, database), database) as again:
+    async with opened(joined(one.root, database)) as again:
         await knows(again, "count_vowels")
         assert await granted(again) == Grants(read=("data/",))
 
@@ -221,7 +230,7 @@ async def granted(workspace: Workspace) -> Grants:
 
 
 async def test_a_folder_that_joins_or_was_emptied_and_joins_again_gets_packages_and_functions(
-    both: tuple[Workspace, Workspace], database: str, tmp_path: Path
+    opened: Opening, both: tuple[Workspace, Workspace], database: str, tmp_path: Path
 ) -> None:
     one, _two = both
     file(one, "web").mkdir()
@@ -230,7 +239,7 @@ async def test_a_folder_that_joins_or_was_emptied_and_joins_again_gets_packages_
     await one.functions.reload()
     await makes(one, "count_more")
     for _ in range(2):
-        async with opened(joined(tmp_path / "three", database), database) as three:
+        async with opened(joined(tmp_path / "three", database)) as three:
             await knows(three, *one.functions.names())
             assert file(three, "web/__init__.py").read_text() == file(one, "web/__init__.py").read_text()
             await one.functions.reload()
@@ -241,7 +250,7 @@ async def test_a_folder_that_joins_or_was_emptied_and_joins_again_gets_packages_
 
 @pytest.mark.parametrize(("saved", "is_kept"), [pytest.param(0, True, id="older"), pytest.param(2, False, id="newer")])
 async def test_an_older_text_that_is_saved_again_is_a_change_and_a_newer_one_is_only_behind(
-    both: tuple[Workspace, Workspace], database: str, tmp_path: Path, saved: int, is_kept: bool
+    opened: Opening, both: tuple[Workspace, Workspace], database: str, tmp_path: Path, saved: int, is_kept: bool
 ) -> None:
     one, _two = both
     root, names, texts = tmp_path / "three", ["count_a", "count_b", "count_c", "count_d"], list[str]()
@@ -250,20 +259,20 @@ async def test_an_older_text_that_is_saved_again_is_a_change_and_a_newer_one_is_
         await makes(one, name)
         texts.append(file(one).read_text())
         if place < 2:  # it receives the first two versions, then closes
-            async with opened(root, database) as three:
+            async with opened(root) as three:
                 assert file(three).read_text() == texts[place]
     (root / "functions" / "grown.py").write_text(texts[saved])
-    async with opened(root, database) as three:
+    async with opened(root) as three:
         assert [*three.functions.names()] == names
         assert codes(three) == ["changed-elsewhere"] * is_kept
         assert file(three).read_text() == texts[saved if is_kept else -1]
 
 
 async def test_two_programs_in_a_folder_that_has_joined_see_what_each_and_the_others_make(
-    both: tuple[Workspace, Workspace], database: str
+    opened: Opening, both: tuple[Workspace, Workspace]
 ) -> None:
     one, two = both
-    async with opened(two.root, database) as beside:
+    async with opened(two.root) as beside:
         names = ("count_a", "count_b", "count_c")
         for made, (maker, name) in enumerate(zip((one, two, beside), names, strict=True)):
             await makes(maker, name)
@@ -278,16 +287,16 @@ async def test_two_programs_in_a_folder_that_has_joined_see_what_each_and_the_ot
 
 
 async def test_two_programs_in_a_folder_with_a_save_that_is_not_taken_have_what_is_made_elsewhere(
-    both: tuple[Workspace, Workspace], database: str, tmp_path: Path
+    opened: Opening, both: tuple[Workspace, Workspace], database: str, tmp_path: Path
 ) -> None:
     one, _two = both
     root = joined(tmp_path / "three", database)
     await makes(one, "count_vowels", VOWELS)
-    async with opened(root, database):
+    async with opened(root):
         pass
     await makes(one, "count_more")
     (root / "functions" / "grown.py").write_text(f"{VOWELS}\n# mine\n")
-    async with opened(root, database) as first, opened(root, database) as second:
+    async with opened(root) as first, opened(root) as second:
         await makes(one, "count_most")
         for workspace in (first, second):
             await knows(workspace, "count_more", "count_most", "count_vowels")
@@ -296,14 +305,14 @@ async def test_two_programs_in_a_folder_with_a_save_that_is_not_taken_have_what_
 
 
 async def test_a_module_that_is_a_folder_here_and_a_file_there_stays_in_both(
-    both: tuple[Workspace, Workspace], database: str
+    opened: Opening, both: tuple[Workspace, Workspace]
 ) -> None:
     one, two = both
     file(one, "words").mkdir()
     file(one, "words/__init__.py").write_text(VOWELS)
     await knows(two, "count_vowels")
     assert file(two, "words.py").read_text() == VOWELS
-    async with opened(two.root, database) as beside, opened(one.root, database) as last:
+    async with opened(two.root) as beside, opened(one.root) as last:
         for workspace in (beside, last, two, one):
             await workspace.functions.reload()
             assert [*workspace.functions.names()] == ["count_vowels"]

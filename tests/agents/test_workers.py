@@ -167,19 +167,18 @@ async def test_who_asked_hears_of_a_turn_that_the_user_ended_before_its_worker_w
             assert [of_whom(seen) for seen in model.requests].count("a0") == 1, "it is not begun again"
 
 
-@pytest.mark.parametrize("remove", [Agent.pop, Agent.begin_anew])
-async def test_a_turn_that_was_handed_back_and_removed_is_not_begun_again(
-    database: str, tmp_path: Path, remove: Callable[[Agent], Awaitable[object]]
-) -> None:
+async def test_a_turn_that_was_handed_back_and_removed_is_not_begun_again(database: str, tmp_path: Path) -> None:
+    removes: tuple[Callable[[Agent], Awaitable[object]], ...] = (Agent.pop, Agent.begin_anew)
     with scripted([]) as model:
         async with Workspace.open(tmp_path, flags=settings(database, model)) as workspace:
             agent = await workspace.agent("a0", answers=True)
-            async for event in agent.turn("wait"):
-                if isinstance(event, TurnStarted):
-                    await agent.interrupt(resumes=True)
-            assert [due.agent for due in await workspace.store.due()] == ["a0"]
-            assert await remove(agent)
-            assert await workspace.store.due() == []
+            for remove in removes:
+                async for event in agent.turn("wait"):
+                    if isinstance(event, TurnStarted):
+                        await agent.interrupt(resumes=True)
+                assert [due.agent for due in await workspace.store.due()] == ["a0"]
+                assert await remove(agent)
+                assert await workspace.store.due() == []
 
 
 async def test_a_summary_in_the_middle_of_which_a_conversation_was_killed_is_given_up(
@@ -285,23 +284,7 @@ async def test_a_server_whose_database_fails_says_so_and_goes_on_when_it_is_well
                 assert await client.ask("are you there?", "main") == "here"
 
 
-async def test_an_agent_that_a_person_talks_to_is_left_to_them(database: str, tmp_path: Path) -> None:
-    with scripted([Repeat(lambda _: Say("here"))]) as model:
-        async with cluster(database, model) as made, open_store(database, clock=Clock()) as other:
-            made.start(tmp_path)
-            await made.at_work(1)
-            async with other.hold(tmp_path, "a0"):
-                await made.say("a0", "hello")
-                await made.say("a1", "hello")
-                await made.replied("a1", "here")
-                with pytest.raises(AgentBusy, match=r"in use by process \d+ on .* \(since"):
-                    async with made.store.hold(tmp_path, "a0"):
-                        pass
-                assert await made.replies("a0") == []
-            await made.replied("a0", "here")
-
-
-async def test_a_worker_that_keeps_an_agent_sees_what_another_process_said_with_it(
+async def test_a_worker_leaves_an_agent_to_who_has_it_sees_what_was_said_with_it_and_answers_every_client(
     database: str, tmp_path: Path
 ) -> None:
     def play(seen: Seen) -> Step:
@@ -322,6 +305,19 @@ async def test_a_worker_that_keeps_an_agent_sees_what_another_process_said_with_
                 await agent.aclose()
             await made.say("a0", "four")
             await made.replied("a0", "one two four")
+            async with open_store(database, clock=Clock()) as other, other.hold(tmp_path, "a1"):
+                await made.say("a1", "hello")
+                await made.say("a2", "hello, too")
+                await made.replied("a2", "hello, too")
+                with pytest.raises(AgentBusy, match=r"in use by process \d+ on .* \(since"):
+                    async with made.store.hold(tmp_path, "a1"):
+                        pass
+                assert await made.replies("a1") == []
+            await made.replied("a1", "hello")
+            async with await connect(tmp_path, flags=settings(database, model)) as client:
+                for _ in range(2):
+                    replies = await asyncio.gather(*(client.ask(f"message {number}", "main") for number in range(3)))
+                    assert [f"message {number}" in reply for number, reply in enumerate(replies)] == [True] * 3
 
 
 async def test_a_turn_that_a_worker_runs_is_ended_from_another_process(database: str, tmp_path: Path) -> None:
@@ -339,20 +335,6 @@ async def test_a_turn_that_a_worker_runs_is_ended_from_another_process(database:
             await until(made.store.due, lambda due: not due)
             notices = await made.store.history("a0", kinds=("notice",))
             assert [entry.payload["text"] for entry in notices] == ["The user ended the turn here."]
-
-
-async def test_replies_reach_a_client_whichever_process_runs_the_turn(database: str, tmp_path: Path) -> None:
-    def play(seen: Seen) -> Step:
-        return Say(f"heard {seen.messages[-1]['content']}")
-
-    with scripted([Repeat(play)]) as model:
-        async with cluster(database, model) as made:
-            made.start(tmp_path)
-            await made.at_work(1)
-            async with await connect(tmp_path, flags=settings(database, model)) as client:
-                for _ in range(2):
-                    replies = await asyncio.gather(*(client.ask(f"message {number}", "main") for number in range(3)))
-                    assert all("heard message" in reply for reply in replies)
 
 
 @pytest.mark.parametrize(
