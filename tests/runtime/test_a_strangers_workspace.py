@@ -2,29 +2,38 @@
 
 import os
 import sqlite3
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
 from agent_core.base.errors import SettingsError, WorkspaceError
 from agent_core.registry.module_file import save
 from agent_core.workspace.workspace import Workspace
+from sandbox import Sandbox
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import VOWELS, answers
 
+Opened: TypeAlias = Callable[[Path], Awaitable[tuple[list[str], list[str]]]]
 FIRST, SECOND = VOWELS, VOWELS.replace("count_vowels", "count_others")
 
 
-async def opened(root: Path) -> tuple[list[str], list[str]]:
+@pytest.fixture
+def opened(one_sandbox: Sandbox) -> Opened:
     """Return the functions and the codes of the rejections, after opening the workspace and an agent."""
-    async with Workspace.open(root) as workspace:
-        await workspace.agent()
-        return list(workspace.functions.names()), [each.code for each in workspace.functions.rejected()]
+
+    async def open_it(root: Path) -> tuple[list[str], list[str]]:
+        async with Workspace.open(root, sandbox=one_sandbox) as workspace:
+            await workspace.agent()
+            return list(workspace.functions.names()), [each.code for each in workspace.functions.rejected()]
+
+    return open_it
 
 
 @pytest.mark.parametrize("name", [".knapper", ".knapper/agents", ".knapper/.gitignore", ".knapper/history"])
-async def test_state_is_not_written_through_a_link(tmp_path: Path, name: str) -> None:
+async def test_state_is_not_written_through_a_link(opened: Opened, tmp_path: Path, name: str) -> None:
     outside = tmp_path / "outside"
     outside.mkdir(mode=0o755)
     link = tmp_path / "workspace" / name
@@ -36,7 +45,7 @@ async def test_state_is_not_written_through_a_link(tmp_path: Path, name: str) ->
     assert outside.stat().st_mode & 0o777 == 0o755
 
 
-async def test_a_lock_that_is_a_link_leaves_the_file_behind_it_as_it_was(tmp_path: Path) -> None:
+async def test_a_lock_that_is_a_link_leaves_the_file_behind_it_as_it_was(opened: Opened, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("mine")
     (tmp_path / ".knapper/agents").mkdir(parents=True)
@@ -46,7 +55,7 @@ async def test_a_lock_that_is_a_link_leaves_the_file_behind_it_as_it_was(tmp_pat
     assert precious.read_text() == "mine"
 
 
-async def test_a_state_file_that_is_a_link_leaves_the_other_database_alone(tmp_path: Path) -> None:
+async def test_a_state_file_that_is_a_link_leaves_the_other_database_alone(opened: Opened, tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other.db") as other:
         other.execute("create table precious (it)")
     (tmp_path / ".knapper").mkdir()
@@ -57,7 +66,7 @@ async def test_a_state_file_that_is_a_link_leaves_the_other_database_alone(tmp_p
     other.close()
 
 
-async def test_a_folder_of_functions_that_leaves_the_workspace_is_refused(tmp_path: Path) -> None:
+async def test_a_folder_of_functions_that_leaves_the_workspace_is_refused(opened: Opened, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace/functions").symlink_to(tmp_path / "outside")
@@ -73,14 +82,14 @@ async def test_a_folder_of_functions_that_leaves_the_workspace_is_refused(tmp_pa
         pytest.param("[sandbox]\nmemory_mib = 99999999999999999999", id="huge"),
     ],
 )
-async def test_settings_of_a_wrong_shape_are_a_settings_error(tmp_path: Path, text: str) -> None:
+async def test_settings_of_a_wrong_shape_are_a_settings_error(opened: Opened, tmp_path: Path, text: str) -> None:
     (tmp_path / "knapper.toml").write_text(text)
     with pytest.raises(SettingsError):
         await opened(tmp_path)
 
 
 async def test_folders_deeper_than_the_stack_do_not_keep_it_shut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions/letters.py").write_text(VOWELS)
@@ -94,7 +103,7 @@ async def test_folders_deeper_than_the_stack_do_not_keep_it_shut(
         os.rmdir("a")  # noqa: PTH106
 
 
-async def test_a_module_and_a_package_of_one_name_do_not_keep_it_shut(tmp_path: Path) -> None:
+async def test_a_module_and_a_package_of_one_name_do_not_keep_it_shut(opened: Opened, tmp_path: Path) -> None:
     (tmp_path / "functions/web").mkdir(parents=True)
     (tmp_path / "functions/web.py").write_text(FIRST)
     (tmp_path / "functions/web/__init__.py").write_text(SECOND)
@@ -102,7 +111,7 @@ async def test_a_module_and_a_package_of_one_name_do_not_keep_it_shut(tmp_path: 
         assert await opened(tmp_path) == (["count_vowels"], ["module-clash"])
 
 
-async def test_the_file_that_held_a_module_holds_it_after_a_restart(tmp_path: Path) -> None:
+async def test_the_file_that_held_a_module_holds_it_after_a_restart(opened: Opened, tmp_path: Path) -> None:
     (tmp_path / "functions/web").mkdir(parents=True)
     (tmp_path / "functions/web/__init__.py").write_text(SECOND)
     await opened(tmp_path)
@@ -111,7 +120,7 @@ async def test_the_file_that_held_a_module_holds_it_after_a_restart(tmp_path: Pa
 
 
 @pytest.mark.parametrize("names", [("web.py", "web/__init__.py"), ("web/__init__.py", "web.py")])
-async def test_a_module_that_became_a_package_goes_on(tmp_path: Path, names: tuple[str, str]) -> None:
+async def test_a_module_that_became_a_package_goes_on(opened: Opened, tmp_path: Path, names: tuple[str, str]) -> None:
     before, after = (tmp_path / "functions" / name for name in names)
     (tmp_path / "functions/web").mkdir(parents=True)
     before.write_text(FIRST)
