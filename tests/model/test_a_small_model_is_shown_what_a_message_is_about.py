@@ -12,19 +12,19 @@ from benchmarks.growth_requests import DOMAINS, Domain, requests
 _ROWS = "Work out one value for each of these orders: total, count, largest and smallest.\n\n"
 
 
-@pytest.mark.parametrize("place", range(5))
-async def test_the_function_with_the_rule_of_the_request_comes_first(place: int) -> None:
+async def test_the_function_with_the_rule_of_the_request_comes_first() -> None:
     domain = DOMAINS["shop"]
     given = [FunctionShown(name, f"Return {one.words}.", {}) for name, one in domain.functions.items()]
     made = [FunctionShown(family.name, _ROWS + family.rule(), {}) for family in domain.families(1)]
-    asked = [one for one in requests(domain, 1, 2) if one.number % 5 == place]
+    asked = [*requests(domain, 1, 2)]
     program = [FunctionShown(name, host.function.description, {}, is_host=True) for name, host in standard().items()]
     default, functions = embedder("wordllama"), (*program, *given, *made)
     assert default is not None
     texts = compared(Request(tuple(User(one.text) for one in asked), functions))
     vectors = dict(zip(texts, await default.embed(texts), strict=True))
-    first = [find(one.text, functions, vectors)[0].name for one in asked]
-    assert first.count(domain.families(1)[place].name) >= len(asked) - 1, first
+    for place in range(5):
+        first = [find(one.text, functions, vectors)[0].name for one in asked if one.number % 5 == place]
+        assert first.count(domain.families(1)[place].name) >= len(first) - 1, first
 
 
 @pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)

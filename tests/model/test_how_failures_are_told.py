@@ -158,11 +158,6 @@ async def test_an_answer_that_broke_off_is_never_asked_for_again(scripted: Scrip
         assert len(server.requests) == 1, step
 
 
-async def test_silence_before_the_answer_ends_after_the_time_limit(scripted: Scripted) -> None:
-    with pytest.raises(ModelError, match=r"said nothing for 0\.1 s"):
-        await ask(scripted([Stall(5)]), timeout_s=0.1)
-
-
 async def test_a_parameter_refused_by_name_is_gone_round(scripted: Scripted) -> None:
     rows: list[tuple[str, str, dict[str, object]]] = [
         (

@@ -68,23 +68,22 @@ async def test_what_is_no_call_ends_the_turn_as_it_is(at_desk: OpenDesk) -> None
     assert ended(await place.say("Go on.")).reply == text
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        pytest.param(f"So sieht ein Aufruf aus:\n```json\n{KNOWN}\n```", "list_functions", id="of-a-known-one"),
-        pytest.param(f"For example, a call looks like this:\n```json\n{UNKNOWN}\n```", "get_weather", id="of-another"),
-        pytest.param(f"I'll look it up:\n\n```json\n{UNKNOWN}\n```\nDone.", "get_weather", id="with-text-around"),
-    ],
-)
-async def test_a_call_in_a_fence_after_words_is_asked_about_and_may_be_an_example(
-    at_desk: OpenDesk, text: str, name: str
-) -> None:
-    place = await at_desk([Say(text), Say(text)], model__context_tokens=32_000)
-    happened = await place.say("Zeig mir einen Aufruf.")
-    assert ended(happened).reply == text
-    assert not of(CallStarted, happened)
-    assert not any(map(is_constrained, place.model.requests))
-    assert f"the text of a call of `{name}`" in place.model.requests[-1].text
+FENCED = {
+    f"So sieht ein Aufruf aus:\n```json\n{KNOWN}\n```": "list_functions",
+    f"For example, a call looks like this:\n```json\n{UNKNOWN}\n```": "get_weather",
+    f"I'll look it up:\n\n```json\n{UNKNOWN}\n```\nDone.": "get_weather",
+}
+
+
+async def test_a_call_in_a_fence_after_words_is_asked_about_and_may_be_an_example(at_desk: OpenDesk) -> None:
+    place = await at_desk([Say(text) for text in FENCED for _ in range(2)], model__context_tokens=32_000)
+    for text, name in FENCED.items():
+        happened = await place.say("Zeig mir einen Aufruf.")
+        assert ended(happened).reply == text
+        assert not of(CallStarted, happened)
+        assert not any(map(is_constrained, place.model.requests))
+        assert f"the text of a call of `{name}`" in place.model.requests[-1].text
+        await place.agent.begin_anew()
 
 
 async def test_a_call_in_a_fence_after_words_that_is_meant_is_sent_alone(at_desk: OpenDesk) -> None:

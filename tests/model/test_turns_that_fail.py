@@ -87,8 +87,3 @@ async def test_a_refusal_is_shown_and_says_what_to_do(at_desk: OpenDesk) -> None
     events = await desk.say("Hello.")
     assert ended(events).reply == "I will not."
     assert "refused to answer: rephrase the request" in warned(events)
-
-
-async def test_a_model_that_is_not_there_is_answered_with_those_that_are(at_desk: OpenDesk) -> None:
-    desk = await at_desk([], model__name="other")
-    assert "It has `scripted`." in warned(await desk.say("Hello."))
