@@ -19,7 +19,6 @@ from .test_the_api import READS
 Json = dict[str, Any]
 SLOW = Say("It takes so very long. " * 400, pause_s=0.05)
 V1, V03 = ("SendMessage", "GetTask", "CancelTask"), ("message/send", "tasks/get", "tasks/cancel")
-BOTH = pytest.mark.parametrize("methods", [pytest.param(V1, id="1.0"), pytest.param(V03, id="0.3")])
 
 
 def sent(text: str, **besides: Any) -> Json:
@@ -74,16 +73,16 @@ async def test_a_card_says_where_an_agent_is_and_needs_a_token(served: Serve) ->
     assert (await bob.get("/a2a/main/.well-known/agent-card.json")).status_code == 404
 
 
-@BOTH
-async def test_a_message_is_a_task_and_its_context_goes_on(served: Serve, methods: tuple[str, str, str]) -> None:
-    server = await served([Say("One."), Say("Two.")])
-    id, state, first = await task(server.client, methods[0], sent("first"))
-    assert (state, first["artifacts"][0]["parts"][0]["text"]) == ("completed", "One.")
-    _, _, second = await task(server.client, methods[0], sent("second", contextId=first["contextId"]))
-    assert second["contextId"] == first["contextId"]
-    assert "One." in server.model.requests[1].text
-    assert await task(server.client, methods[1], {"id": id}) == (id, "completed", first)
-    assert (await rpc(server.client, methods[2], {"id": id}))["error"]["code"] == -32002
+async def test_a_message_is_a_task_and_its_context_goes_on(served: Serve) -> None:
+    server = await served([Say("One."), Say("Two.")] * 2)
+    for methods in (V1, V03):
+        id, state, first = await task(server.client, methods[0], sent(f"first by {methods[0]}"))
+        assert (state, first["artifacts"][0]["parts"][0]["text"]) == ("completed", "One.")
+        _, _, second = await task(server.client, methods[0], sent("second", contextId=first["contextId"]))
+        assert second["contextId"] == first["contextId"]
+        assert "One." in server.model.requests[-1].text
+        assert await task(server.client, methods[1], {"id": id}) == (id, "completed", first)
+        assert (await rpc(server.client, methods[2], {"id": id}))["error"]["code"] == -32002
 
 
 async def test_of_contexts_that_clients_do_not_name_the_oldest_go_and_of_those_they_name_no_more_are_begun(
@@ -102,15 +101,15 @@ async def test_of_contexts_that_clients_do_not_name_the_oldest_go_and_of_those_t
     assert "main has 1 named conversations, which is the most." in refused["error"]["message"]
 
 
-@pytest.mark.parametrize("method", ["SendStreamingMessage", "message/stream"])
-async def test_a_reply_streams_in_pieces_between_the_states(served: Serve, method: str) -> None:
-    server = await served([Say("It stands in Brindle.", pause_s=0.01)])
-    results = await streamed(server.client, method, sent("Where?"))
-    first, *middle, last = map(bare, results)
-    assert first["id"]
-    text = "".join(one["artifact"]["parts"][0]["text"] for one in middle if "artifact" in one)
-    assert text == "It stands in Brindle."
-    assert last["status"]["state"] in ("TASK_STATE_COMPLETED", "completed")
+async def test_a_reply_streams_in_pieces_between_the_states(served: Serve) -> None:
+    server = await served([Say("It stands in Brindle.", pause_s=0.01)] * 2)
+    for method in ("SendStreamingMessage", "message/stream"):
+        results = await streamed(server.client, method, sent(f"Where, by {method}?"))
+        first, *middle, last = map(bare, results)
+        assert first["id"]
+        text = "".join(one["artifact"]["parts"][0]["text"] for one in middle if "artifact" in one)
+        assert text == "It stands in Brindle."
+        assert last["status"]["state"] in ("TASK_STATE_COMPLETED", "completed")
 
 
 async def test_a_reply_that_a_slow_client_lost_comes_whole_though_its_words_were_in_an_earlier_text(
@@ -150,18 +149,19 @@ async def test_a_turn_that_waits_for_a_human_is_a_task_that_needs_input(served: 
     assert (await rpc(server.client, "SendMessage", sent("more", taskId=id)))["error"]["code"] == -32004
 
 
-@BOTH
-async def test_a_task_at_work_is_canceled_and_its_stream_ends(served: Serve, methods: tuple[str, str, str]) -> None:
-    server = await served([SLOW])
+async def test_a_task_at_work_is_canceled_and_its_stream_ends(served: Serve) -> None:
+    server = await served([SLOW] * 2)
     now = {"configuration": {"returnImmediately": True, "blocking": False}}
-    id, state, _ = await task(server.client, methods[0], {**sent("wait"), **now})
-    assert state in ("submitted", "working")
-    follow = "SubscribeToTask" if methods is V1 else "tasks/resubscribe"
-    following = asyncio.create_task(streamed(server.client, follow, {"id": id}))
-    while (await task(server.client, methods[1], {"id": id}))[1] != "working" or not server.model.requests:  # noqa: ASYNC110 - as a client would
-        await asyncio.sleep(0.02)
-    assert (await task(server.client, methods[2], {"id": id}))[1] == "canceled"
-    assert "cancel" in bare((await following)[-1])["status"]["state"].lower()
+    for number, (methods, follow) in enumerate(((V1, "SubscribeToTask"), (V03, "tasks/resubscribe")), 1):
+        id, state, _ = await task(server.client, methods[0], {**sent(f"wait {number}"), **now})
+        assert state in ("submitted", "working")
+        following = asyncio.create_task(streamed(server.client, follow, {"id": id}))
+        state = ""
+        while state != "working" or len(server.model.requests) < number:
+            await asyncio.sleep(0.02)
+            _, state, _ = await task(server.client, methods[1], {"id": id})
+        assert (await task(server.client, methods[2], {"id": id}))[1] == "canceled"
+        assert "cancel" in bare((await following)[-1])["status"]["state"].lower()
 
 
 NO_REQUESTS = {

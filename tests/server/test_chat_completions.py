@@ -163,33 +163,25 @@ async def test_a_conversation_with_a_message_that_waits_outlives_a_hundred_young
     assert await conversations(server) == 2
 
 
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
-        ("/v1/chat/completions", {"model": "main@desk", "messages": [user("Hello")]}),
-        (
-            "/a2a/main",
-            {
-                "id": 1,
-                "method": "SendMessage",
-                "params": {"message": {"contextId": "desk", "parts": [{"text": "Hello"}]}},
-            },
-        ),
-    ],
-)
 async def test_who_waits_in_a_conversation_that_is_deleted_is_told(
-    served: Serve, monkeypatch: pytest.MonkeyPatch, path: str, body: Any
+    served: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    sent = {"message": {"contextId": "desk", "parts": [{"text": "Hello"}]}}
+    asked: dict[str, Any] = {
+        "/v1/chat/completions": {"model": "main@desk", "messages": [user("Hello")]},
+        "/a2a/main": {"id": 1, "method": "SendMessage", "params": sent},
+    }
     for module in (chat_threads, a2a_door):
         monkeypatch.setattr(module, "_WAIT_S", 0.2)
     server = await served([])
-    desk = (await server.client.post("/api/v1/agents/main/conversations", json={"name": "desk"})).json()["agent"]
-    await server.client.post(f"/api/v1/agents/{desk}/pause")
-    asking = asyncio.create_task(server.client.post(path, json=body))
-    while not await server.workspace.store.waiting(desk):  # noqa: ASYNC110 - it is on disk
-        await asyncio.sleep(0.01)
-    assert (await server.client.delete(f"/api/v1/agents/{desk}")).status_code == 200
-    assert "the conversation was deleted" in (await asyncio.wait_for(asking, 10)).text
+    for path, body in asked.items():
+        desk = (await server.client.post("/api/v1/agents/main/conversations", json={"name": "desk"})).json()["agent"]
+        await server.client.post(f"/api/v1/agents/{desk}/pause")
+        asking = asyncio.create_task(server.client.post(path, json=body))
+        while not await server.workspace.store.waiting(desk):  # noqa: ASYNC110 - it is on disk
+            await asyncio.sleep(0.01)
+        assert (await server.client.delete(f"/api/v1/agents/{desk}")).status_code == 200
+        assert "the conversation was deleted" in (await asyncio.wait_for(asking, 10)).text, path
 
 
 async def test_agents_that_are_idle_are_closed_the_oldest_first_and_opened_when_they_are_needed(
@@ -267,29 +259,22 @@ async def test_a_group_is_a_model_with_one_conversation(served: Serve) -> None:
     assert cast.spoken == ["coder", "critic"]
 
 
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
-        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "What does notes.txt say first?"}]}),
-        ("/v1/responses", {"input": "What does notes.txt say first?"}),
-    ],
-)
-async def test_a_turn_that_waits_for_a_yes_says_so_in_the_stream_and_goes_on_with_it(
-    served: Serve, path: str, body: Any
-) -> None:
-    server = await served([Ask(Wanted("first_line", {"path": "notes.txt"})), Say("Hello.")])
+async def test_a_turn_that_waits_for_a_yes_says_so_in_the_stream_and_goes_on_with_it(served: Serve) -> None:
+    server = await served([Ask(Wanted("first_line", {"path": "notes.txt"})), Say("Hello.")] * 2)
     (server.workspace.root / "notes.txt").write_text("hello\nworld\n")
     (server.workspace.root / "functions" / "files.py").write_text(READS)
     await server.workspace.functions.reload()
     program = await server.as_("program", "chat", agents=("main",))
     owner = await server.as_("owner", "approve", agents=("main",))
-    heard = []
-    async with asyncio.timeout(60), program.stream("POST", path, json={"model": "main", **body, "stream": True}) as got:
-        async for line in got.aiter_lines():
-            heard.append(line)
-            if '"grant_asked"' in line:
-                (question,) = (await owner.get("/api/v1/approvals")).json()["approvals"]
-                answer = await owner.post(f"/api/v1/approvals/{question['id']}", json={"answer": "once"})
-                assert answer.status_code == 200
-    assert [sum(f'"{kind}"' in line for line in heard) for kind in ("grant_asked", "grant_answered")] == [1, 1]
-    assert "Hello." in " ".join(heard)
+    asks = "What does notes.txt say first?"
+    for path, asked in (("chat/completions", {"messages": [user(asks)]}), ("responses", {"input": asks})):
+        body, heard = {"model": "main", **asked, "stream": True}, list[str]()
+        async with asyncio.timeout(60), program.stream("POST", f"/v1/{path}", json=body) as got:
+            async for line in got.aiter_lines():
+                heard.append(line)
+                if '"grant_asked"' in line:
+                    (question,) = (await owner.get("/api/v1/approvals")).json()["approvals"]
+                    answer = await owner.post(f"/api/v1/approvals/{question['id']}", json={"answer": "once"})
+                    assert answer.status_code == 200
+        assert [sum(f'"{kind}"' in line for line in heard) for kind in ("grant_asked", "grant_answered")] == [1, 1]
+        assert "Hello." in " ".join(heard), path

@@ -62,7 +62,7 @@ async def elsewhere(served: Serve, tmp_path_factory: pytest.TempPathFactory) -> 
     return start
 
 
-async def test_commands_do_their_work_where_the_workspace_is(elsewhere: OpenElsewhere) -> None:
+async def test_commands_do_their_work_where_the_workspace_is_or_say_why_they_cannot(elsewhere: OpenElsewhere) -> None:
     shell = await elsewhere([Say("Hello.")])
     await shell.runs("run", "--message", "Hi")
     (shell.folder / "mine.txt").write_text(VOWELS)
@@ -75,15 +75,9 @@ async def test_commands_do_their_work_where_the_workspace_is(elsewhere: OpenElse
     assert "reads now" in await shell.runs("memory", "edit", "human", "--value", "Likes blue.")
     assert "Likes blue." in await shell.runs("memory", "show", "human")
     assert "main" in await shell.runs("agents", "list")
-
-
-async def test_what_cannot_be_done_there_is_told_in_a_sentence(elsewhere: OpenElsewhere) -> None:
-    shell = await elsewhere([Say("Hello.")])
-    await shell.runs("run", "--message", "Hi")
     assert "does not work over a server" in await shell.runs("doctor", code=2)
     assert "does not work over a server" in await shell.runs("functions", "packages", code=2)
     assert "does not work over a server" in await shell.runs("tokens", "list", code=2)
-    assert "There is no function" in await shell.runs("functions", "show", "nothing", code=2)
     assert "the editor is where" in await shell.runs("memory", "edit", "human", code=2)
     assert "--model does not work" in await shell.runs("run", "--model", "x", "--message", "hi", code=2)
     missing = await shell.runs("functions", "create", "f", "--file=missing.py", code=2)

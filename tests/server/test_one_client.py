@@ -127,13 +127,18 @@ class TestClient:
         assert (await client.calls.show(recorded["call"]))["function"] == "count_vowels"
         assert (await client.calls.replay(recorded["call"]))["same"]
         assert len((await functions.test("count_vowels"))["examples"]) == 2
-        assert (await functions.trace("count_vowels", {"text": "a"}))["outcome"]["outcome"] == "returned"
+        traced = await functions.trace("count_vowels", {"text": "a"})
+        outcome = traced["outcome"]
+        assert (outcome["outcome"], outcome["value"], traced["lines"] != []) == ("returned", 1, True)
         assert [row["name"] for row in (await functions.list("vowel"))["functions"]] == ["count_vowels"]
         assert (await functions.search("count vowels"))["results"][0]["name"] == "count_vowels"
         assert (await functions.edit("count_vowels", "Count the vowels", "Count all vowels"))["admitted"]
-        assert "+" in (await functions.diff("count_vowels"))["diff"]
+        difference = (await functions.diff("count_vowels", "1"))["diff"].splitlines()
+        sentences = [f'{sign}    """Count {word} vowels in a text.' for sign, word in (("-", "the"), ("+", "all"))]
+        assert [sentence in difference for sentence in sentences] == [True, True]
         assert "Count all vowels" in (await functions.show("count_vowels"))["source"]
-        assert [row["current"] for row in (await functions.history("count_vowels"))["versions"]] == [False, True]
+        versions = (await functions.history("count_vowels"))["versions"]
+        assert [(row["number"], row["current"]) for row in versions] == [(1, False), (2, True)]
         assert (await functions.rollback("count_vowels"))["admitted"]
         assert "Count the vowels" in (await functions.show("count_vowels"))["source"]
         await functions.delete("count_vowels")

@@ -210,17 +210,17 @@ async def test_who_says_something_stands_before_it_and_nobody_else_is_the_agent(
     assert len([name for name in await server.workspace.agent_names() if "--chat-" in name]) == 1
 
 
-@pytest.mark.parametrize("path", DOORS)
-async def test_a_strict_function_gets_arguments_that_fit(served: Serve, path: str) -> None:
+async def test_a_strict_function_gets_arguments_that_fit(served: Serve) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     described = {"name": "count", "parameters": schema, "strict": True}
-    is_chat = path.endswith("completions")
-    tools = [{"type": "function", "function": described} if is_chat else {"type": "function", **described}]
-    server = await served([Ask(Wanted("count", {"n": "many"})), Ask(Wanted("count", {"n": 3}))])
-    answer = (await server.client.post(path, json={**DOORS[path][1], "tools": tools})).json()
-    called = answer["choices"][0]["message"]["tool_calls"][0]["function"] if is_chat else answer["output"][-1]
-    assert json.loads(called["arguments"]) == {"n": 3}
-    assert "do not fit the schema" in server.model.requests[1].text
+    server = await served([Ask(Wanted("count", {"n": "many"})), Ask(Wanted("count", {"n": 3}))] * 2)
+    for path, (_, body) in DOORS.items():
+        is_chat = path.endswith("completions")
+        tools = [{"type": "function", "function": described} if is_chat else {"type": "function", **described}]
+        answer = (await server.client.post(path, json={**body, "tools": tools})).json()
+        called = answer["choices"][0]["message"]["tool_calls"][0]["function"] if is_chat else answer["output"][-1]
+        assert json.loads(called["arguments"]) == {"n": 3}, path
+        assert "do not fit the schema" in server.model.requests[-1].text, path
 
 
 @pytest.mark.parametrize("path", DOORS)
@@ -313,22 +313,16 @@ SAMPLES: Mapping[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("path", DOORS)
-async def test_what_is_sent_on_reaches_the_model_and_what_asks_for_nothing_is_taken(served: Serve, path: str) -> None:
-    effects, body = DOORS[path]
-    sent = {name: SAMPLES[name] for name, effect in effects.items() if isinstance(effect, SentOn)}
-    usual = {
-        name: effect.usual[0] for name, effect in effects.items() if isinstance(effect, NotOffered) and effect.usual
-    }
-    nulls = {name: None for name, effect in effects.items() if isinstance(effect, NotOffered) and not effect.usual}
-
-    def has_them(seen: Seen) -> str | None:
-        found = {name: seen.body.get(name) for name in sent}
-        return None if found == sent else f"the model was sent {found}"
-
-    server = await served([Expect(Say("Hello."), has_them), Say("Hello.")])
-    for given in ({**body, **sent, **usual, **nulls}, {**dict.fromkeys(effects), **body, "model": "main@null"}):
-        answer = await server.client.post(path, json=given)
+async def test_what_is_sent_on_reaches_the_model_and_what_asks_for_nothing_is_taken(served: Serve) -> None:
+    server = await served([Say("Hello.")] * 4)
+    for path, (effects, body) in DOORS.items():
+        sent = {name: SAMPLES[name] for name, effect in effects.items() if isinstance(effect, SentOn)}
+        unoffered = {name: effect.usual for name, effect in effects.items() if isinstance(effect, NotOffered)}
+        plain = {name: usual[0] if usual else None for name, usual in unoffered.items()}
+        answer = await server.client.post(path, json={**body, **sent, **plain})
+        assert answer.status_code == 200, answer.text
+        assert {name: server.model.requests[-1].body.get(name) for name in sent} == sent
+        answer = await server.client.post(path, json={**dict.fromkeys(effects), **body, "model": "main@null"})
         assert answer.status_code == 200, answer.text
 
 

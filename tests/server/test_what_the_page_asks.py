@@ -54,6 +54,7 @@ async def test_how_a_function_came_to_be_can_be_followed_from_the_wish_to_its_us
     assert grown["stages"][0]["text"] == "Double 21."
     assert "returned `7`" in grown["stages"][2]["text"]
     assert (grown["function"], grown["agent"], grown["used"]) == ("double", "main", 1)
+    assert (await get(server, "functions/verdicts"))["verdicts"]["double"]["admitted"]
 
     listed = (await get(server, "agents/main/steps"))["steps"]
     assert [step["calls"] for step in listed] == [["create_function"], ["create_function"], ["double"], []]
@@ -102,21 +103,6 @@ async def test_cost_is_that_of_all_turns_also_of_those_before_a_restart_and_thos
     assert [(turn["message"], turn["steps"]) for turn in cost["turns"]] == [("one", 1), ("fails", 0), ("two", 1)]
     assert (cost["total"]["prompt"], cost["total"]["completion"], cost["total"]["cost"]) == (3000, 1000, 5.0)
     assert (cost["total"]["is_estimated"], cost["unpriced"]) == (False, [])
-
-
-async def test_versions_of_a_function_are_compared_and_its_lines_are_followed(served: Serve) -> None:
-    server = await served([])
-    for source in (DOUBLE, DOUBLE.replace("n * 2", "n + n")):
-        assert (await server.client.put("/api/v1/functions/double", json={"source": source})).status_code == 200
-    assert [row["number"] for row in (await get(server, "functions/double/history"))["versions"]] == [1, 2]
-    difference = (await get(server, "functions/double/diff", version="1"))["diff"].splitlines()
-    assert "-    return n * 2" in difference
-    assert "+    return n + n" in difference
-    assert (await get(server, "functions/verdicts"))["verdicts"]["double"]["admitted"]
-    traced = await server.client.post("/api/v1/functions/double/trace", json={"arguments": {"n": 4}})
-    assert traced.json()["outcome"]["value"] == 8
-    assert traced.json()["lines"]
-    assert (await server.client.get("/api/v1/functions/nothing/history")).status_code in (400, 404, 422)
 
 
 async def test_a_document_comes_in_parts_and_is_found_afterwards(served: Serve) -> None:
