@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from .agent_files import AgentFiles
     from .model_opener import IdleModels
 
-"""The preset of a group; each member has its own."""
 _BEHIND: Final = "behind"
 """The key of the idle models of background agents. It cannot clash with a helper's key, which has a version."""
 _ALIASES: Final[Mapping[str, Alias]] = {**ALIASES, **OLD_NAMES}
@@ -205,7 +204,7 @@ async def build_agent(
     # What the agent is created with is stored and stays in force.
     stored = await deps.store.agent_settings(name) or {}
     settings = {
-        "preset": "direct" if in_group else defaults.preset,
+        "preset": "direct" if in_group else defaults.preset,  # each member of a group has its own
         "memory_class": "" if memory or in_group else defaults.class_name,
     } | stored
     if settings != stored:
