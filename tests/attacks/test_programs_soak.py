@@ -50,7 +50,7 @@ async def soak(root: Path, count: int, *, files: int) -> None:
     (folder / "programs.py").write_text(RUN)
     for seed in range(files):
         (folder / f"made_{seed}.py").write_bytes(module(seed))
-    outside = (_descriptors(), zygotes_of(os.getpid()))
+    descriptors, zygotes = _descriptors(), zygotes_of(os.getpid())
     async with Workspace.open(root, flags=FLAGS) as workspace:
         await _all(workspace, range(-WARM, 0))
         await _all_files(workspace, files)
@@ -64,7 +64,8 @@ async def soak(root: Path, count: int, *, files: int) -> None:
         assert after < before * 1.1
         assert await _settled() <= standing + 2
         assert (await workspace.functions.call("run", {"program": "result = 42"})).value == 42
-    assert (_descriptors(), zygotes_of(os.getpid())) == outside
+    assert _descriptors() <= descriptors  # what an earlier test left may close meanwhile
+    assert zygotes_of(os.getpid()) <= zygotes
     assert set(os.listdir(root)) <= {"functions", ".knapper"}  # noqa: PTH208
 
 
