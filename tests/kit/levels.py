@@ -81,7 +81,7 @@ async def start(**options: Any) -> Sandbox:  # what Sandbox.start takes
 
 def lend(folder: Path, *, always: bool = False) -> None:
     """Link the built components into a user data folder that a test has to itself, where the level needs them."""
-    if (always or IS_PORTABLE) and STORE.is_dir():
+    if (always or IS_PORTABLE) and STORE.is_dir() and folder.is_absolute():  # a program takes no other for a home
         place = folder / "knapper" / "portable"
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         for file in (*STORE.glob("*.compiled"), *STORE.glob("*.note")):
