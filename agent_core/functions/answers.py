@@ -15,8 +15,7 @@ from agent_core.base.json_form import IF_SET, fields_to_json
 from agent_core.base.offload import bulk
 from agent_core.base.untrusted import block, fence, shorten, visible
 from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
-from sandbox.wire.claimed_collections import Pairs
-from sandbox.wire.values import encode
+from sandbox.wire.values import Pairs, encode
 
 if TYPE_CHECKING:
     from agent_core.base.events import Quarantined

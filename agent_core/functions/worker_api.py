@@ -39,8 +39,8 @@ from agent_core.storage.subject import parse_row
 from sandbox import FunctionCall, Job, Killed, Outcome, Raised, RequestRefused, Returned
 from sandbox.processes.debugging import PLAIN
 from sandbox.wire.caps import MOST_STATE
-from sandbox.wire.claimed_collections import Members, Pairs
 from sandbox.wire.requests import without_handler
+from sandbox.wire.values import Members, Pairs
 
 from .answers import answer, bad_arguments
 from .mcp.library import ForeignFunction, ForeignLibrary, reached_by

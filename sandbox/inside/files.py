@@ -4,7 +4,9 @@ The host asks the user and sends the bytes of exactly that file, never a descrip
 what the kernel shows. `open`, `Path`, `csv` and the like get a stream; `os.open` and `sqlite3.connect` get a copy in
 scratch to read. The host can create a folder; removing, renaming and linking require a grant of the folder beforehand,
 which the error names. A function appears to run in the workspace, although its worker runs in scratch:
-`os.path.abspath("data/a.csv")` and `Path.cwd()` refer to the user's files, `~/` to the user's home.
+`os.path.abspath("data/a.csv")` and `Path.cwd()` refer to the user's files, `~/` to the user's home. A file that the
+host has opened is an `io.RawIOBase`, a folder that it has listed has entries as of `os.scandir`; each access to a file
+is a request.
 """
 
 import builtins
@@ -15,15 +17,17 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Final, Literal, TypeAlias
+from types import ModuleType, TracebackType
+from typing import Any, Final, Literal, Self, TypeAlias
 
 from . import finder
 from .channel import Channel
-from .host_files import CREATES, PIECE, WRITTEN, HostEntry, HostFile, HostListing, NotGranted, request, value_of
 
+_PIECE: Final = 512 << 10  # bytes per read request
+_WRITTEN: Final = 32 << 10  # bytes per write request, which fits into any frame
+_CREATES: Final = frozenset("wax")  # the modes that may create a file
 _SHUT: Final = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EROFS})
 """The kernel's errors that may mean that a file was not granted."""
 _Kind: TypeAlias = Literal["folder", "names", "marks"]
@@ -40,6 +44,168 @@ _CHANGES: Final = os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _OWN: Final = f"{Path(__file__).parents[1]}/"
 """The folder of the sandbox's sources, which tracebacks look for."""
 _CALLS_TO_OPEN: Final = 6  # frames from `linecache` through `tokenize.open` to `named`, and a few more
+
+_dropped: list[int] = []  # streams to close; a destructor may run in the middle of a request, so it makes none
+
+
+class NotGranted(PermissionError):
+    """A file that the user did not grant. The function sees it as a PermissionError."""
+
+
+NotGranted.__name__ = NotGranted.__qualname__ = PermissionError.__name__
+NotGranted.__module__ = PermissionError.__module__
+
+
+class HostFile(io.RawIOBase):
+    """One file that the host has opened for this call."""
+
+    def __init__(self, channel: Channel, path: str, mode: str, stream: int) -> None:
+        self._channel = channel
+        self._stream = stream
+        self._at = 0
+        self._reads, self._writes = "r" in mode or "+" in mode, bool(_CREATES & {*mode}) or "+" in mode
+        self._appends = "a" in mode
+        self.name, self.mode = path, mode
+
+    def readable(self) -> bool:
+        """Return whether it was opened for reading."""
+        return self._reads
+
+    def writable(self) -> bool:
+        """Return whether it was opened for writing."""
+        return self._writes
+
+    def seekable(self) -> bool:
+        """Return True, because it is a regular file."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # anything that holds bytes
+        """Read into a buffer."""
+        if not self._reads:
+            raise io.UnsupportedOperation("not readable")
+        view = memoryview(buffer).cast("B")
+        data: bytes = self._ask("file_read", at=self._at, size=min(len(view), _PIECE))
+        view[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def write(self, data: Any) -> int:  # anything that holds bytes
+        """Write the first piece of the data, and return its size."""
+        if not self._writes:
+            raise io.UnsupportedOperation("not writable")
+        piece = bytes(memoryview(data).cast("B")[:_WRITTEN])
+        self._at = self._ask("file_write", at=None if self._appends else self._at, data=piece)
+        return len(piece)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move the position."""
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at}.get(whence)
+        at = offset + (self._ask("file_size") if start is None else start)
+        if at < 0:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        self._at = at
+        return at
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._at
+
+    def truncate(self, size: int | None = None) -> int:
+        """Truncate or extend the file."""
+        wanted = self._at if size is None else size
+        self._ask("file_truncate", size=wanted)
+        return wanted
+
+    def close(self) -> None:
+        """Close the file. The host is notified with the next request, because a destructor may call this."""
+        if not self.closed:
+            super().close()
+            _dropped.append(self._stream)
+
+    def _ask(self, name: str, **arguments: Any) -> Any:  # values that cross
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
+        return _value_of(_request(self._channel, name, {"stream": self._stream, **arguments}), self.name)
+
+
+def _request(channel: Channel, name: str, arguments: dict[str, Any]) -> Any:  # values that can be sent
+    """Return the host's answer. Raise NotGranted with the host's message if it refuses."""
+    dropped, _dropped[:] = _dropped[:64], _dropped[64:]
+    try:
+        return channel.request(name, {**arguments, "dropped": dropped})
+    except PermissionError as refusal:
+        raise NotGranted(str(refusal)) from None
+
+
+def _value_of(answer: Any, path: str) -> Any:  # values that cross
+    """Return the value of the host's answer, or raise the OSError that the host got."""
+    if "errno" in answer:
+        number = getattr(errno, answer["errno"], errno.EIO)  # sent by name: the host may have other numbers
+        raise OSError(number, os.strerror(number), path)
+    return answer["value"]
+
+
+class HostEntry:
+    """One name in a folder that the host listed, with the interface of `os.DirEntry`."""
+
+    def __init__(self, folder: Any, name: Any, mode: int) -> None:  # both text, or both bytes
+        self.name = name
+        self.path = os.path.join(folder, name)
+        self._mode = mode
+
+    def __fspath__(self) -> Any:
+        return self.path
+
+    def __repr__(self) -> str:
+        return f"<DirEntry {self.name!r}>"
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+        """Return whether it is a folder."""
+        return stat.S_ISDIR(self._mode)
+
+    def is_file(self, *, follow_symlinks: bool = True) -> bool:
+        """Return whether it is a regular file."""
+        return stat.S_ISREG(self._mode)
+
+    def is_symlink(self) -> bool:
+        """Return whether it is a link."""
+        return stat.S_ISLNK(self._mode)
+
+    def is_junction(self) -> bool:
+        """Return False: only Windows has them."""
+        return False
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        """Return its `os.stat` result."""
+        return os.stat(self.path, follow_symlinks=follow_symlinks)
+
+    def inode(self) -> int:
+        """Return its inode."""
+        return self.stat().st_ino
+
+
+class HostListing:
+    """The entries of a folder, with the interface of `os.scandir`'s result."""
+
+    def __init__(self, entries: list[HostEntry]) -> None:
+        self._entries = iter(entries)
+
+    def __iter__(self) -> Iterator[HostEntry]:
+        return self
+
+    def __next__(self) -> HostEntry:
+        return next(self._entries)
+
+    def close(self) -> None:
+        """Do nothing: all entries are already loaded."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        return None
 
 
 class Opener:
@@ -66,7 +232,7 @@ class Opener:
         """Return the folder of the workspace and the user's home folder; "" if the host does not reveal them."""
         if self._places is None:
             try:
-                root, home = request(self._channel, "file_places", {}).get("value", ("", ""))
+                root, home = _request(self._channel, "file_places", {}).get("value", ("", ""))
             except NotGranted:  # a replay
                 root = home = ""
             self._places = root, home
@@ -124,7 +290,7 @@ class Opener:
         """Return the host's answer. If the host refers to the real file, raise the kernel's error or return None."""
         is_try = finder.is_package(sys._getframe(1))
         try:
-            answer = request(self._channel, name, {"path": path, "is_try": is_try, **arguments})
+            answer = _request(self._channel, name, {"path": path, "is_try": is_try, **arguments})
         except UnicodeEncodeError:
             answer = {"real": True}
         except NotGranted:
@@ -135,7 +301,7 @@ class Opener:
             if error is not None:
                 raise error
             return None
-        return value_of(answer, path)
+        return _value_of(answer, path)
 
     def stream(self, path: str, mode: str, error: OSError | None) -> HostFile | None:
         """Open a file at the host; return None if the real file is to be used."""
@@ -150,7 +316,7 @@ class Opener:
         self._copies += 1
         place = f"{self._scratch}/.copy-{self._copies}-{os.path.basename(path)}"
         with source, self.open(place, "xb") as target:
-            while piece := source.read(PIECE):
+            while piece := source.read(_PIECE):
                 target.write(piece)
         return place
 
@@ -229,7 +395,7 @@ def _open(opener: Opener) -> Callable[..., Any]:
         if path is None:
             return real(file, mode, buffering, *texts, **more)
         error: OSError | None = None
-        if not (CREATES & {*mode} and opener.starts_elsewhere(path)):
+        if not (_CREATES & {*mode} and opener.starts_elsewhere(path)):
             try:
                 return real(file, mode, buffering, *texts, **more)
             except OSError as failure:
@@ -260,11 +426,11 @@ def _add_layers(  # noqa: PLR0913, PLR0917 - the parameters of `open`
         if is_text:
             raise ValueError("can't have unbuffered text I/O")
         return file
-    size = buffering if buffering > 1 else PIECE
+    size = buffering if buffering > 1 else _PIECE
     if "+" in mode:
-        buffered: Any = io.BufferedRandom(file, min(size, WRITTEN))
+        buffered: Any = io.BufferedRandom(file, min(size, _WRITTEN))
     elif file.writable():
-        buffered = io.BufferedWriter(file, min(size, WRITTEN))
+        buffered = io.BufferedWriter(file, min(size, _WRITTEN))
     else:
         buffered = io.BufferedReader(file, size)
     if file.writable() and "a" in mode:

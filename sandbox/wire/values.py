@@ -1,21 +1,25 @@
 """The values that are sent between host and worker, as tagged JSON, never pickle.
 
 JSON types are sent unchanged; all others are `{"$": tag, "v": text or list}`. The host accepts only values of built-in
-and standard-library types, keeps sets and mappings unhashed, and rejects unknown tags.
+and standard-library types, and rejects unknown tags. It keeps sets and mappings in order and never in a hash table: an
+attacker who chooses values also chooses their hashes, and colliding values are compared pairwise, so a set of 30,000
+numbers can take a minute to build. Comparisons use a canonical text, whose hash no one can choose.
 """
 
 import datetime
 import decimal
+import hashlib
+import json
 import math
 import pathlib
 import uuid
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any, Final, Literal, TypeAlias
 
 from ..errors import ProtocolError
-from .claimed_collections import Members, Pairs
 
 Encoded: TypeAlias = Any  # None, bool, int, float, str, list of Encoded, dict of str to Encoded
 Value: TypeAlias = Any  # of a type in `_ENCODERS`
@@ -29,6 +33,102 @@ _MANY: Final = 2_000
 _AS_THEY_ARE: Final = frozenset({type(None), bool, int})
 MAX_DIGITS = 4300  # Python's own limit for integers as text
 _MAX_BITS = 14_000
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Members:
+    """A set or frozenset in its original order. `digest` is computed from the hashes of its items."""
+
+    kind: Literal["set", "frozenset"]
+    items: tuple[Value, ...]
+    digest: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Members | set | frozenset):
+            return NotImplemented
+        return canonical(self) == canonical(other)
+
+    def __hash__(self) -> int:
+        if self.kind == "set":
+            raise TypeError("unhashable type: 'set'")
+        return self.digest
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __repr__(self) -> str:
+        inside = f"{{{', '.join(map(repr, self.items))}}}" if self.items else ""
+        return f"frozenset({inside})" if self.kind == "frozenset" else inside or "set()"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Pairs:
+    """A dictionary in its original order, with some keys that are not text."""
+
+    items: tuple[tuple[Value, Value], ...]
+
+    def __eq__(self, other: object) -> bool:
+        return canonical(self) == canonical(other) if isinstance(other, Pairs | dict) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment] # like a dictionary
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __repr__(self) -> str:
+        return f"{{{', '.join(f'{key!r}: {value!r}' for key, value in self.items)}}}"
+
+    def as_object(self) -> dict[str, Value]:
+        """Return the JSON object of the dictionary.
+
+        Raises:
+            TypeError: JSON cannot write the type of a key as text.
+        """
+        return {_as_key(key): value for key, value in self.items}
+
+
+def _as_key(key: Value) -> str:
+    if isinstance(key, str):
+        return key
+    if key is None or isinstance(key, bool | int | float):
+        return json.dumps(key)
+    raise TypeError(f"keys must be str, int, float, bool or None, not {type(key).__name__}")
+
+
+def canonical(value: Value) -> str:
+    """Return the same text for values that are equal in Python, in any order; 2 equals 2.0."""
+    return json.dumps(_form(value), separators=(",", ":"))
+
+
+def by_text(mapping: dict[Value, Value] | Pairs) -> dict[str, Value]:
+    """Return the values of a mapping by the canonical texts of their keys."""
+    return {canonical(key): value for key, value in _items(mapping)}
+
+
+def _form(value: Value) -> Any:  # Any: JSON
+    match value:
+        case None | str():
+            return value
+        case int() | float():
+            is_whole = isinstance(value, int) or value.is_integer()
+            return ["number", str(int(value)) if is_whole else repr(value)]
+        case list() | tuple():
+            return [type(value).__name__, *map(_form, value)]
+        case set() | frozenset() | Members():
+            items = value.items if isinstance(value, Members) else value
+            return ["members", *sorted(set(map(_digest, items)))]
+        case dict() | Pairs():
+            return ["mapping", *sorted({_digest(key): _digest(entry) for key, entry in _items(value)}.items())]
+        case _:
+            return [type(value).__name__, str(value)]
+
+
+def _items(mapping: dict[Value, Value] | Pairs) -> Iterable[tuple[Value, Value]]:
+    return mapping.items if isinstance(mapping, Pairs) else mapping.items()
+
+
+def _digest(value: Value) -> str:
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
 class Unsendable(TypeError):

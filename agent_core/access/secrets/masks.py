@@ -22,8 +22,7 @@ from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import quote
 from uuid import UUID
 
-from sandbox.wire.claimed_collections import Members, Pairs
-from sandbox.wire.values import BODY, encode
+from sandbox.wire.values import BODY, Members, Pairs, encode
 
 SHORTEST = 8  # characters, in the shortest normal form
 _FEWEST = 4  # minimum number of different characters

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.source import first_line
 from sandbox.outcome import Outcome, Raised, Returned
-from sandbox.wire.claimed_collections import Members, Pairs, by_text
 from sandbox.wire.lines import bare_lines, lines_of
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
+from sandbox.wire.values import Members, Pairs, by_text
 
 from .capability import EFFECTS, uses_context
 from .draft import Candidate, Finding, GivenExample, TrialSubject
