@@ -2,28 +2,635 @@
 
 With a human, a stop is a request, and the answers are commands until one resumes the function. Without a human, a stop
 is only recorded: the first records are sent at once, the last one with the number of hits at the end.
+
+A function with a breakpoint is recompiled from its text with a call before each armed statement, so other lines cost
+nothing. If that is impossible (the function is wrapped beyond recognition, or is on one line), the line is watched by
+tracing instead. Queries on a frame run inside the confinement, where values become short texts; a representation that
+fails, loops or is huge affects only this call.
+
+A trace has each line once, with its count and the first and last changes of locals, so its size depends on the number
+of lines, not on how often they ran. For coverage only the lines count. Stepping, with the standard library's `bdb`,
+stops only in function code; tracing for it starts at the first stop and ends at `continue`, unless lines are watched or
+the call is traced. A traced call gets its events through the stepper: a thread can have only one trace function.
 """
 
+import ast
+import bdb
 import builtins
+import dis
 import importlib.machinery
 import importlib.util
+import inspect
+import pprint
+import reprlib
 import signal
 import sys
 import threading
-from collections.abc import Iterable
-from dataclasses import fields
-from types import CodeType, FrameType, ModuleType, TracebackType
-from typing import Any, ClassVar, Final
+import time
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from ..wire import caps
 from ..wire.protocol import Frame
 from .channel import Channel
-from .debug_stop import EVALUATING, HIT, ArmedPoint, StackStop, by_function, plain_function, woven
-from .debug_trace import RESUMING, Stepper, Tracer, Why, lines_of_code
-from .edge import attempt
-from .failure import clean, shown
+from .context import Context
+from .failure import Result, attempt, clean, message_of, short, shown
 
-FIRST: Final = 8  # records of a breakpoint that are sent at once
+_HAS_PROXY = sys.version_info >= (3, 13)  # changes of `f_locals` take effect in the frame
+
+_shortener = reprlib.Repr()
+_shortener.maxstring = _shortener.maxother = _shortener.maxlong = 200
+_shortener.maxlevel = 4
+_shortener.maxlist = _shortener.maxdict = _shortener.maxtuple = _shortener.maxset = 12
+
+_ARGUMENT: Final = 40  # characters of one argument in the stack
+
+
+class _Interruptible:
+    """A runner of actions like `attempt`, which a signal handler can interrupt."""
+
+    def __init__(self) -> None:
+        self._by: int | None = None  # the thread that runs an action
+
+    def attempt(self, action: Callable[[], Result]) -> Result | BaseException:
+        """Return the result of the action, or the exception that it raised, such as KeyboardInterrupt."""
+
+        def act() -> Result:
+            outer, self._by = self._by, threading.get_ident()
+            try:
+                return action()
+            finally:
+                self._by = outer
+
+        return attempt(act)
+
+    def interrupt(self, frame: FrameType | None) -> bool:
+        """Raise KeyboardInterrupt in the action, from a signal handler. Return False if no action is running.
+
+        Nothing is raised while a function of the channel is running, because that would break its state.
+        """
+        if self._by != threading.get_ident():
+            return False
+        while frame is not None:
+            if frame.f_code.co_filename == Channel.ask.__code__.co_filename:
+                return True
+            frame = frame.f_back
+        self._by = None
+        raise KeyboardInterrupt("it was stopped at the prompt")
+
+
+_EVALUATING = _Interruptible()  # evaluations that the user can interrupt with Ctrl-C
+
+
+class StackStop:
+    """A stack at one moment: only frames of function code, outermost first. The last one is the stopped frame."""
+
+    def __init__(self, frames: list[tuple[FrameType, int]], *, is_live: bool = True) -> None:
+        self._frames = frames[-caps.MOST_STACK :]
+        self._is_live = is_live
+        self._locals = {id(frame): frame.f_locals for frame, _ in self._frames}  # once: reading again undoes `set`
+
+    @classmethod
+    def at(cls, frame: FrameType, own_paths: Container[str]) -> "StackStop":
+        """Return the stack at a frame."""
+        frames: list[tuple[FrameType, int]] = []
+        current: FrameType | None = frame
+        while current is not None:
+            if current.f_code.co_filename in own_paths:
+                frames.append((current, current.f_lineno))
+            current = current.f_back
+        return cls(frames[::-1])
+
+    def frames(self) -> list[list[Any]]:
+        """Return path, line, function and a short text of the arguments for each frame."""
+        return [
+            [
+                frame.f_code.co_filename,
+                line or 0,
+                clean(frame.f_code.co_qualname)[: caps.MOST_NAME],
+                self._arguments_text(number),
+            ]
+            for number, (frame, line) in enumerate(self._frames)
+        ]
+
+    def _arguments_text(self, number: int) -> str:
+        """Return the arguments of a frame on one line; they distinguish the frames of a recursion."""
+        pairs = self.locals(number)[: self.arguments(number)]
+        return ", ".join(f"{name}={text[:_ARGUMENT]}" for name, text in pairs)[: caps.MOST_SEEN_NAME]
+
+    def locals(self, number: int) -> list[list[str]]:
+        """Return the names of a frame with short texts of their values, arguments first."""
+        frame = self._frame(number)
+        items = self._locals[id(frame)].items()
+        pairs = [(name, value) for name, value in items if not name.startswith("__") and not isinstance(value, Context)]
+        return [[_name(name), _text_of(name, value)] for name, value in pairs[: caps.MOST_SEEN]]
+
+    def arguments(self, number: int) -> int:
+        """Return the number of locals that are arguments."""
+        frame = self._frame(number)
+        code, receiver = frame.f_code, self._locals[id(frame)].get("self")
+        starred = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+        return code.co_argcount + code.co_kwonlyargcount + starred - isinstance(receiver, Context)
+
+    def names(self, number: int) -> list[str]:
+        """Return the visible names, for completion."""
+        frame = self._frame(number)
+        names = {*self._locals[id(frame)], *frame.f_globals}
+        return sorted(_name(name) for name in names if name.isidentifier())[: caps.MOST_NAMES]
+
+    def value(self, number: int, expression: str, *, pretty: bool = False) -> str:
+        """Return the text of an expression's value in a frame, or of its error."""
+        result = _EVALUATING.attempt(lambda: self._evaluate(number, expression))
+        if isinstance(result, BaseException):
+            return _error(result)
+        text = _EVALUATING.attempt(lambda: pprint.pformat(result[0], width=100) if pretty else repr(result[0]))
+        return _cut(text) if isinstance(text, str) else f"<{type(result[0]).__name__}, whose repr failed>"
+
+    def shown(self, expressions: list[str], number: int = -1) -> list[list[str]]:
+        """Return expressions with short texts of their values."""
+        return [
+            [expression, self.value(number, expression)[: caps.MOST_SEEN_TEXT]]
+            for expression in expressions[: caps.MOST_SEEN]
+        ]
+
+    def set(self, number: int, name: str, expression: str) -> str:
+        """Assign a value to a local. Return "", or the reason for a failure."""
+        frame = self._frame(number)
+        if not self._is_live:
+            return "the call has ended: nothing can be set any more"
+        if frame is not self._frames[-1][0] and not _HAS_PROXY:
+            return "only the locals of the innermost frame can be set with this version of Python"
+        if not name.isidentifier() or (name not in frame.f_code.co_varnames + frame.f_code.co_cellvars):
+            where = clean(frame.f_code.co_name)
+            return (
+                f"{clean(name)} is no local name of {where}: no line there would read it. `locals` lists those that are"
+            )
+        result = _EVALUATING.attempt(lambda: self._evaluate(number, expression))
+        if isinstance(result, BaseException):
+            return _error(result)
+        self._locals[id(frame)][name] = result[0]
+        return ""
+
+    def act(self, number: int, statement: str) -> str:
+        """Run a statement that changes or deletes an item or attribute. Return "", or the reason for a failure."""
+        if not self._is_live:
+            return "the call has ended: nothing can be set any more"
+        frame = self._frame(number)
+        names = {**frame.f_globals, **self._locals[id(frame)]}
+        code = attempt(lambda: compile(statement, "<debug>", "exec", dont_inherit=True))
+        result = (
+            _EVALUATING.attempt(lambda: exec(code, names)) if isinstance(code, CodeType) else code
+        )  # in the confined worker
+        return _error(result) if isinstance(result, BaseException) else ""
+
+    def _evaluate(self, number: int, expression: str) -> tuple[Any]:  # Any: any value of function code
+        frame = self._frame(number)
+        own = self._locals[id(frame)]
+        names = {**frame.f_globals, **own}  # as globals, so that comprehensions see locals, too
+        for name, listing in {"locals": lambda: {**own}, "vars": _or(vars, own), "dir": _or(dir, own)}.items():
+            names.setdefault(name, listing)  # for the function's names, not those of this evaluation
+        return (eval(compile(expression.strip(), "<debug>", "eval", dont_inherit=True), names),)  # noqa: S307 - in the confined worker
+
+    def _frame(self, number: int) -> FrameType:
+        return self._frames[number if -len(self._frames) <= number < len(self._frames) else -1][0]
+
+
+def _text_of(name: str, value: object) -> str:
+    """Return a short text of a local. The value of a name that sounds secret is masked."""
+    return short(name, value, _shortener, caps.MOST_SEEN_TEXT)
+
+
+def _name(text: str) -> str:
+    return clean(text)[: caps.MOST_SEEN_NAME]
+
+
+def _error(error: BaseException) -> str:
+    typed = isinstance(error, SyntaxError) and error.filename == "<debug>"
+    return _cut(f"*** {type(error).__name__}: {getattr(error, 'msg', '') if typed else message_of(error)}")
+
+
+def _cut(text: str) -> str:
+    cleaned = clean(text[: caps.MOST_ANSWER + 1])
+    return cleaned if len(cleaned) <= caps.MOST_ANSWER else f"{cleaned[: caps.MOST_ANSWER - 1]}…"
+
+
+def _or(function: Callable[..., Any], own: Mapping[str, Any]) -> Callable[..., Any]:  # Any: values of function code
+    """Return `vars` or `dir` that uses these names when called without an argument."""
+    return lambda *values: function(*values) if values else ({**own} if function is vars else sorted(own))
+
+
+_HIT: Final = "__knapper_hit__"
+_FUTURE: Final = 0x1FF0000  # the flags of `from __future__ import …`
+_DEPTH: Final = 50
+
+
+@dataclass(slots=True)
+class ArmedPoint:
+    """One breakpoint from the host. `text` is its function's text, which begins at line `first`."""
+
+    id: int
+    module: str
+    function: str
+    text: str
+    first: int
+    line: int
+    condition: str = ""
+    expressions: list[str] = field(default_factory=list)
+    after: int = 0  # hits to skip first
+    every: int = 1
+    once: bool = False
+    hits: int = 0
+    off: bool = False
+
+    def counts(self) -> bool:
+        """Count a hit. Return whether the breakpoint stops at it."""
+        self.hits += 1
+        is_due = not self.off and self.hits > self.after and not (self.hits - self.after - 1) % self.every
+        self.off |= is_due and self.once
+        return is_due
+
+
+def plain_function(value: object) -> FunctionType | None:
+    """Return the function inside of decorators, or None if there is none."""
+    for _ in range(_DEPTH):
+        inner = getattr(value, "__wrapped__", None)
+        if inner is None:
+            break
+        value = inner
+    return value if isinstance(value, FunctionType) else None
+
+
+def _woven_code(function: FunctionType, points: Sequence[ArmedPoint]) -> CodeType | None:
+    """Return the function's code with inserted breakpoints, or None if that is impossible."""
+    code, text, first = function.__code__, points[0].text, points[0].first
+    try:
+        tree = ast.parse(text)
+        (top,) = tree.body
+        ast.increment_lineno(tree, first - 1)
+        if code.co_freevars or not isinstance(top, ast.FunctionDef | ast.AsyncFunctionDef):
+            return None
+        places = {point.line: [candidate for candidate in points if candidate.line == point.line] for point in points}
+        lines = set(places) - {code.co_firstlineno, top.lineno}
+        done: set[int] = set()
+        if len(lines) == len(places):
+            _weave(top, places, code.co_firstlineno, done)
+        module_code = compile(tree, code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    codes = [
+        constant
+        for constant in module_code.co_consts
+        if isinstance(constant, CodeType) and constant.co_name == function.__name__
+    ]
+    fits = len(codes) == 1 and not codes[0].co_freevars and done == set(places)
+    return codes[0] if fits else None
+
+
+def _weave(node: ast.AST, places: dict[int, list[ArmedPoint]], fake: int, done: set[int]) -> None:
+    """Insert the calls below a node. The lines found are added to `done`."""
+    for name, value in ast.iter_fields(node):
+        if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+            setattr(
+                node,
+                name,
+                [replacement for statement in value for replacement in _with_calls(statement, places, fake, done)],
+            )
+    for child in ast.iter_child_nodes(node):
+        _weave(child, places, fake, done)
+
+
+def _with_calls(statement: ast.stmt, places: dict[int, list[ArmedPoint]], fake: int, done: set[int]) -> list[ast.stmt]:
+    points = places.get(statement.lineno, []) if statement.lineno not in done else []
+    done |= {statement.lineno} if points else set()
+    if isinstance(statement, ast.While):  # stop at each iteration, as debuggers do
+        calls: list[ast.expr] = [_at(_call(point), fake) for point in points]
+        statement.test = (
+            ast.copy_location(ast.BoolOp(ast.Or(), [*calls, statement.test]), statement.test)
+            if calls
+            else statement.test
+        )
+        return [statement]
+    return [*(_at(_conditional_call(point), fake) for point in points), statement]
+
+
+def _call(point: ArmedPoint, *, failed: bool = False) -> ast.Call:
+    return ast.Call(ast.Name(_HIT, ast.Load()), [ast.Constant(point.id), ast.Constant(failed)], [])
+
+
+def _conditional_call(point: ArmedPoint) -> ast.stmt:
+    """Return the call, inside an `if` when the breakpoint has a condition."""
+    if not point.condition:
+        return ast.Expr(_call(point))
+    test = ast.parse(point.condition, mode="eval").body
+    conditional = ast.If(test, [ast.Expr(_call(point))], [])
+    name = ast.Name("Exception", ast.Load())
+    handler = ast.ExceptHandler(name, None, [ast.Expr(_call(point, failed=True))])
+    return ast.Try([conditional], [handler], [], [])
+
+
+def _at(node: Any, line: int) -> Any:  # Any: the same kind of node
+    """Move a node and everything below it to a line outside the body, by which the tracer recognizes it."""
+    for descendant in ast.walk(node):
+        if isinstance(descendant, ast.stmt | ast.expr | ast.excepthandler):
+            descendant.lineno = descendant.end_lineno = line
+            descendant.col_offset = descendant.end_col_offset = 0
+    return node
+
+
+_NO_LINES: Final = frozenset({"<module>", "__annotate__"})  # the second evaluates annotations since Python 3.14
+_MOST_TOLD: Final = caps.MOST_CLAIM * 4 // 5  # characters of all rows; the rest is for the executable lines
+_CAREFUL: Final = 200  # runs of a line with checked changes; after that, only the frame's end is checked
+_TELL_EVERY_S: Final = 0.5  # interval of reports, because a call may never end
+_LOOK_EVERY: Final = 512  # lines between two looks at the clock
+_SUSPENDS: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_SIMPLE = (int, float, str, bool, bytes, complex, type(None))
+
+
+class TraceRow:
+    """One line of one function."""
+
+    __slots__ = ("count", "first", "function", "last", "line", "names", "path")
+
+    def __init__(self, path: str, line: int, function: str) -> None:
+        self.path, self.line, self.function = path, line, function
+        self.count = 0
+        self.first: list[list[str]] = []
+        self.last: list[list[str]] = []
+        self.names: set[str] = set()  # locals that it changes
+
+    def size(self) -> int:
+        """Return the approximate number of characters of its JSON."""
+        pairs = sum(
+            len(name) + len(text) + 3 * caps.ITEM for values in (self.first, self.last) for name, text in values
+        )
+        return len(self.path) + len(self.function) + 7 * caps.ITEM + pairs
+
+
+class FrameState:
+    """The state of a frame: the running line, and the locals before it."""
+
+    __slots__ = ("is_behind", "row", "texts", "values")
+
+    def __init__(self) -> None:
+        self.row = TraceRow("", 0, "")
+        self.values: dict[str, Any] = {}  # Any: any value of function code
+        self.texts: dict[str, str] = {}
+        self.is_behind = False
+
+    def changes(self, frame: FrameType) -> list[list[str]]:
+        """Return the changed locals with short texts of their values."""
+        changed = []
+        for name, value in list(frame.f_locals.items())[: caps.MOST_CHANGES]:
+            is_unchanged = name in self.values and self.values[name] is value and type(value) in _SIMPLE
+            if is_unchanged or name.startswith(("__", ".")):
+                continue
+            text = _text_of(name, value)
+            if self.texts.get(name) != text:
+                changed.append([name, text])
+            self.values[name], self.texts[name] = value, text
+        return changed
+
+
+class Tracer:
+    """A tracer of function code in the thread that starts it, and in threads that start later."""
+
+    def __init__(
+        self,
+        own_paths: Container[str],
+        woven: Container[tuple[str, int]],
+        mode: str,
+        tell: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self._own_paths = own_paths
+        self._woven = woven  # inserted lines, which are not in the source
+        self._covers = mode == "cover"
+        self._tell = tell
+        self._rows: dict[tuple[CodeType, int], TraceRow] = {}
+        self._states: dict[FrameType, FrameState] = {}
+        self._seen = 0
+        self._told_at = time.monotonic()
+        self._dropped = False
+
+    def start(self) -> None:
+        """Start tracing."""
+        threading.settrace(self._call)
+        sys.settrace(self._call)
+
+    def stop(self) -> None:
+        """Stop tracing."""
+        sys.settrace(None)
+        threading.settrace(None)
+        self._states.clear()
+
+    def sees(self, frame: FrameType, event: str, value: object) -> bool:
+        """Process an event from another trace function. Return whether more events of this frame are wanted."""
+        follow = self._call(frame, event, value)
+        if follow is not None and event != "call":
+            follow(frame, event, value)
+        return follow is not None
+
+    def told(self) -> dict[str, Any]:  # Any: JSON
+        """Return the rows as JSON, cut to the size limit."""
+        rows: list[list[Any]] = []
+        budget = _MOST_TOLD
+        for row in self._rows.values():
+            budget -= row.size()
+            if budget < 0:
+                return {"rows": rows, "cut": True}
+            rows.append([row.path, row.line, row.function, row.count, row.first, row.last])
+        return {"rows": rows, "cut": self._dropped}
+
+    def _call(self, frame: FrameType, event: str, _value: object) -> Any:  # Any: a trace function
+        if frame.f_code.co_filename not in self._own_paths or frame.f_code.co_name in _NO_LINES:
+            return None
+        return self._cover if self._covers else self._line
+
+    def _cover(self, frame: FrameType, event: str, _value: object) -> Any:
+        if event == "line":
+            self._row(frame).count += 1
+        return self._cover
+
+    def _line(self, frame: FrameType, event: str, _value: object) -> Any:
+        if event == "line" and (frame.f_code.co_filename, frame.f_lineno) in self._woven:
+            return self._line
+        if event == "line":
+            state = self._note(frame)
+            state.row = self._row(frame)
+            state.row.count += 1
+            self._seen += 1
+            if self._seen % _LOOK_EVERY == 0 and time.monotonic() - self._told_at >= _TELL_EVERY_S:
+                self._told_at = time.monotonic()
+                self._tell(self.told())
+        elif event == "return":
+            state = self._note(frame, at_end=True)
+            # For lines that ran too often to be checked each time, use the values at the end of the frame.
+            for (code, _), row in self._rows.items():
+                if code is frame.f_code and row.count > _CAREFUL and row.names:
+                    named = sorted(row.names & state.texts.keys())[: caps.MOST_CHANGES]
+                    row.last = [[name, state.texts[name]] for name in named]
+            if not frame.f_code.co_flags & _SUSPENDS:
+                self._states.pop(frame, None)
+        return self._line
+
+    def _row(self, frame: FrameType) -> TraceRow:
+        key = frame.f_code, frame.f_lineno
+        row = self._rows.get(key)
+        if row is None:
+            row = TraceRow(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname[: caps.MOST_NAME])
+            if len(self._rows) < caps.MOST_ROWS:
+                self._rows[key] = row
+            else:
+                self._dropped = True
+        return row
+
+    def _note(self, frame: FrameType, *, at_end: bool = False) -> "FrameState":
+        """Record the changes made by the previous line."""
+        state = self._states.setdefault(frame, FrameState())
+        row = state.row
+        if row.count > _CAREFUL and not at_end:
+            state.is_behind = True
+            return state
+        changed = state.changes(frame)
+        if changed and row.line and not state.is_behind:
+            row.first = row.first or changed
+            row.last = changed
+            row.names |= {name for name, _ in changed}
+        state.is_behind = False  # unobserved changes belong to no line
+        return state
+
+
+_RESUMING = frozenset({"next", "step", "return", "until", "continue"})
+
+
+_WAITS: Final = "waits"
+_PAUSES: Final = frozenset(
+    {dis.opmap["YIELD_VALUE"], dis.opmap["RESUME"]}
+)  # last instruction of a paused frame; the second in 3.13
+
+
+class Why(NamedTuple):
+    """The reason for a stop. `id` is that of the breakpoint, or 0."""
+
+    text: str
+    id: int = 0
+
+
+class StepListener(Protocol):
+    """A listener that is notified of a stopped frame and decides how it continues."""
+
+    def stopped(self, frame: FrameType, why: Why, **more: Any) -> dict[str, Any]:  # Any: JSON
+        """Handle a stop and return the command with which the frame continues."""
+
+    def watched(self, frame: FrameType) -> Why | None:
+        """Return the reason to stop at a watched line, or None."""
+
+
+class Stepper(bdb.Bdb):
+    """The stepper of one thread."""
+
+    def __init__(
+        self,
+        listener: StepListener,
+        own_paths: Container[str],
+        woven: Container[tuple[str, int]],
+        tracer: Tracer | None = None,
+    ) -> None:
+        super().__init__()
+        self._listener = listener
+        self._own_paths = own_paths
+        self._woven = woven  # inserted lines, which are not in the source
+        self._tracer = tracer
+        self._why = Why("breakpoint")
+        self.slow: set[CodeType] = set()  # code with watched lines
+
+    def stop_in(self, frame: FrameType, why: Why) -> None:
+        """Stop at the next line that runs in this frame or in a function that it calls."""
+        self._why = why
+        self.set_trace(frame)
+
+    def watch(self, *codes: CodeType) -> None:
+        """Start tracing for the lines of these code objects."""
+        is_new = not self.slow
+        self.slow.update(codes)
+        if is_new:
+            self.reset()
+            self.botframe = sys._getframe()
+            self._set_stopinfo(self.botframe, None, -1)  # type: ignore[attr-defined] # private, but in every version
+            sys.settrace(self.trace_dispatch)
+
+    def trace_dispatch(self, frame: FrameType, event: str, arg: Any) -> Any:  # Any: as `bdb` types it
+        """Dispatch an event as `bdb` does, after the tracer has processed it."""
+        follows = self._tracer is not None and self._tracer.sees(frame, event, arg)
+        next_trace: Any = super().trace_dispatch(frame, event, arg)
+        return self.trace_dispatch if next_trace is None and follows else next_trace
+
+    def stop_here(self, frame: FrameType) -> bool:
+        """Return whether to stop here, as `bdb` decides, but only in function code."""
+        return frame.f_code.co_filename in self._own_paths and super().stop_here(frame)
+
+    def break_anywhere(self, frame: FrameType) -> bool:
+        """Return whether any line of the frame is watched."""
+        return frame.f_code in self.slow
+
+    def break_here(self, frame: FrameType) -> bool:
+        """Return whether this line is watched and stops now."""
+        why = self._listener.watched(frame) if frame.f_code in self.slow else None
+        self._why = why or self._why
+        return why is not None
+
+    def user_line(self, frame: FrameType) -> None:
+        """Handle a line that is about to run."""
+        if (frame.f_code.co_filename, frame.f_lineno) not in self._woven:
+            self._stop(frame, self._why)
+
+    def user_return(self, frame: FrameType, value: object) -> None:
+        """Handle a function that is about to return a value."""
+        pause = _pause(frame, value)
+        self._stop(frame, Why(pause or "return"), **({} if pause == _WAITS else {"value": value}))
+
+    def user_exception(self, frame: FrameType, info: Any) -> None:  # Any: as `bdb` types it
+        """Handle an exception in a frame that is stepped through."""
+        if not isinstance(info[1], StopIteration | GeneratorExit | StopAsyncIteration):
+            self._stop(frame, Why("exception"), error=info[1])
+
+    def _stop(self, frame: FrameType, why: Why, **more: Any) -> None:
+        self._why = Why("step")
+        command = self._listener.stopped(frame, why, **more)
+        match command["do"]:
+            case "next":
+                self.set_next(frame)
+            case "step":
+                self.set_step()
+            case "return":
+                self.set_return(frame)
+            case "until":
+                self.set_until(frame, command.get("line") or None)
+            case _:
+                self._why = Why("breakpoint")
+                self.set_continue()
+
+    def set_continue(self) -> None:
+        """Stop only at watched lines from now on."""
+        if self.slow or self._tracer is not None:
+            self._set_stopinfo(self.botframe, None, -1)  # type: ignore[attr-defined] # as above
+        else:
+            super().set_continue()
+
+
+def _pause(frame: FrameType, value: object) -> str:
+    """Return how a frame is suspended, `waits` or `yields`, or "" if it returns."""
+    flags, code = frame.f_code.co_flags, frame.f_code.co_code
+    if not flags & _SUSPENDS:
+        return ""
+    if frame.f_lasti < 0 or code[frame.f_lasti] not in _PAUSES:
+        return ""
+    yields = flags & inspect.CO_GENERATOR or type(value).__name__ == "async_generator_wrapped_value"
+    return "yields" if yields else _WAITS
+
+
+_FIRST: Final = 8  # records of a breakpoint that are sent at once
 _FIELDS: Final = {field.name for field in fields(ArmedPoint)} - {"hits", "off"}
 
 
@@ -41,7 +648,7 @@ def _now(_number: int, frame: FrameType | None) -> None:
 
 def stop_at(frame: FrameType | None) -> None:
     """Interrupt an evaluation, or stop function code at a frame, for `break now`."""
-    if EVALUATING.interrupt(frame, Channel.ask.__code__.co_filename):
+    if _EVALUATING.interrupt(frame):
         return
     if WorkerDebugger.present is not None and frame is not None:
         WorkerDebugger.present.stop_now(frame)
@@ -100,8 +707,11 @@ class WorkerDebugger:
             self._tracer.start()
         points = [ArmedPoint(**{name: data[name] for name in _FIELDS & data.keys()}) for data in spec.get("points", ())]
         if points:
-            setattr(builtins, HIT, self.hit)
-        for (module, _), group in by_function(points).items():
+            setattr(builtins, _HIT, self.hit)
+        groups: dict[tuple[str, str], list[ArmedPoint]] = {}
+        for point in points:
+            groups.setdefault((point.module, point.function), []).append(point)
+        for (module, _), group in groups.items():
             self._points |= {point.id: point for point in group}
             self._waiting.setdefault(module, []).append(group)
         for module in list(self._waiting):
@@ -116,7 +726,7 @@ class WorkerDebugger:
             function: Any = plain_function(getattr(module, group[0].function, None))
             if function is None:
                 continue
-            code = woven(function, group)
+            code = _woven_code(function, group)
             if code is None:
                 self._watch(function.__code__, group)
                 continue
@@ -126,7 +736,7 @@ class WorkerDebugger:
 
     def _watch(self, code: CodeType, group: Iterable[ArmedPoint]) -> None:
         for point in group:
-            for watched_code in (code, *_inner(code)):
+            for watched_code in _all_codes(code):
                 self._slow.setdefault((watched_code, point.line), []).append(point)
                 self._stepper().watch(watched_code)
 
@@ -155,8 +765,10 @@ class WorkerDebugger:
             # The lines of the function for which coverage is requested.
             module, name = self._covered or ("", "")
             function = plain_function(getattr(sys.modules.get(f"functions.{module}"), name, None))
-            lines = lines_of_code(function.__code__)[: caps.MOST_LINES] if function else []
-            self._tell({"event": "traced", **self._tracer.told(), "lines": lines})
+            codes = _all_codes(function.__code__) if function else []
+            places = ((code, line) for code in codes for *_, line in code.co_lines())
+            lines = sorted({line for code, line in places if line is not None and line != code.co_firstlineno})
+            self._tell({"event": "traced", **self._tracer.told(), "lines": lines[: caps.MOST_LINES]})
         for record in self._last.values():
             point = self._points.get(record["id"])
             self._tell({**record, "hits": point.hits if point else record["hits"]})
@@ -230,7 +842,7 @@ class WorkerDebugger:
         path, where, function, _ = stop.frames()[0]
         record: Frame = {"event": "record", "id": id, "hits": hits, "path": path, "line": where, "function": function}
         record |= {"locals": stop.locals(-1), "shown": stop.shown(expressions)}
-        if hits <= FIRST:
+        if hits <= _FIRST:
             self._tell(record)
             if self._is_refused and not id:
                 self._pass_over(frame)
@@ -261,7 +873,7 @@ class WorkerDebugger:
             event |= {"value": shown(frame["value"], caps.MOST_SEEN_RESULT)} if "value" in frame else {}
             event |= {"error": _told_error(frame["error"])} if "error" in frame else {}
             command = self._ask(event)
-            while command["do"] not in RESUMING:
+            while command["do"] not in _RESUMING:
                 command = self._ask({"event": "answered", **self._carry_out(stop, command)})
             self._displayed = command.get("shown", self._displayed)
             return command
@@ -336,7 +948,6 @@ def _told_error(error: BaseException) -> str:
     return f"{clean(type(error).__name__)}: {shown(error, caps.MOST_SEEN_RESULT)}"[: caps.MOST_SEEN_RESULT]
 
 
-def _inner(code: CodeType) -> list[CodeType]:
-    """Return the code objects of everything that is defined inside a function."""
-    codes = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return [*codes, *(deeper for nested in codes for deeper in _inner(nested))]
+def _all_codes(code: CodeType) -> list[CodeType]:
+    """Return a code object and those of everything that is defined inside it."""
+    return [code, *(deeper for each in code.co_consts if isinstance(each, CodeType) for deeper in _all_codes(each))]

@@ -1,22 +1,33 @@
-"""An exception as data: the frames of function code with short representations of their locals."""
+"""The worker's edge, the one place where everything that function code raises is caught, and an exception as data.
+
+The data are the frames of function code with short representations of their locals.
+"""
 
 import re
 import reprlib
 import traceback
-from collections.abc import Container
+from collections.abc import Callable, Container
 from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
+from typing import TypeVar
 
 from ..wire import caps
 from ..wire.protocol import Frame as Message
-from .edge import attempt
 
+Result = TypeVar("Result")
 _SECRET = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
-
 _CONTEXT = "sandbox.inside.context"
 
 _shortener = reprlib.Repr()
 _shortener.maxstring = _shortener.maxother = _shortener.maxlong = caps.MOST_TEXT
 _shortener.maxlevel = 3
+
+
+def attempt(action: Callable[[], Result]) -> Result | BaseException:
+    """Return the result of the action, or the exception it raised, SystemExit and KeyboardInterrupt included."""
+    try:
+        return action()
+    except BaseException as error:  # noqa: BLE001 - the edge; reported to the host as a failure
+        return error
 
 
 def describe(error: BaseException, own_paths: Container[str]) -> Message:

@@ -45,7 +45,7 @@ from .build import Unfit
 from .channel import Channel
 from .context import Context
 from .debugger import WorkerDebugger
-from .edge import attempt
+from .failure import attempt
 from .finder import ROOT, Finder
 from .hints import (
     NOTHING_TO_CHECK,

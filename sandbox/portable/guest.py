@@ -27,7 +27,7 @@ from typing import Any, Final, NoReturn
 
 from ..inside import attempts, debugger, finder
 from ..inside.channel import Channel
-from ..inside.edge import attempt
+from ..inside.failure import attempt
 from ..inside.jobs import perform, serve_calls
 from ..inside.rehearsal import rehearse
 from ..wire.protocol import HEADER, Frame, unpack

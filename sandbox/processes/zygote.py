@@ -37,7 +37,7 @@ from ..confine.seccomp import Filter
 from ..inside import attempts, finder
 from ..inside.channel import Channel
 from ..inside.debugger import stand_by
-from ..inside.edge import attempt
+from ..inside.failure import attempt
 from ..inside.jobs import perform, serve_calls
 from ..inside.rehearsal import TIMES, rehearse
 
