@@ -1,147 +1,175 @@
-"""The jobs of a worker: call a function, evaluate an example, import, describe types, compile.
+"""The jobs of a worker: call a function, evaluate an example, import, describe types, compile, make many attempts.
 
 Each takes the host's frame and returns the reply. An error in function code is a reply of kind `raised`; a job that
 does not match the code is `refused`. A compile-only worker runs no line of the module, so its reply can be cached.
-The schemas of the types that `build` converts are written here; pydantic makes those of all other types.
+
+Attempts run one after another, each reported as soon as it has ended. An attempt with its own text gets a separate
+module; the others share the imported module, so an attempt can break it for the next ones. Files below `self.scratch`
+are removed before the next attempt.
+
+A rehearsal call warms up memory pages and caches before the first real call. Measured: a forked worker spends most of
+its first call copying some 400 shared pages. A spare worker does this before anyone waits for it. Every page that the
+rehearsal touches is copied, so it does not walk the table of all modules.
 """
 
 import ast
 import builtins
-import collections
-import collections.abc
-import dataclasses
-import datetime
-import decimal
-import enum
 import functools
 import importlib
-import inspect
 import io
 import marshal
 import os
-import pathlib
 import random
-import re
+import shutil
 import sys
 import time
 import types
-import typing
-import uuid
 from binascii import b2a_base64
-from collections.abc import Callable, Set
-from contextlib import redirect_stdout
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final, NoReturn
 
-from ..wire.caps import MOST_IMPORTS, MOST_MESSAGE, MOST_SHOWN
-from ..wire.definitions import with_definitions
-from ..wire.protocol import Frame
+from ..wire.caps import MOST_IMPORTS, MOST_ITEMS, MOST_MESSAGE, MOST_SHOWN, MOST_TRIED
+from ..wire.protocol import HEADER, Frame, pack, unpack
 from ..wire.values import decode, encode
 
 # `canaries` too, although only the self-test needs it: a confined worker can read no file of ours to import it from.
 from . import canaries, failure, files, programs, web
-from .build import Unfit
-from .channel import Channel
+from .annotations import Hint, Unfit, build, check, defaults, function_hints, origin_of, peel, schemas_of
+from .channel import Channel, bounded, first_items, listed, simplify
 from .context import Context
-from .debugger import WorkerDebugger
+from .debugger import WorkerDebugger, plain_function
 from .failure import attempt
 from .finder import ROOT, Finder
-from .hints import (
-    NOTHING_TO_CHECK,
-    Hint,
-    alternatives,
-    init_fields,
-    of_class,
-    of_function,
-    origin_of,
-    peel,
-    required_keys,
-    words,
-)
-from .invocation import call, defaults, is_bare, run
-from .simplification import bounded, is_iterator, simplify
 
-Schema = dict[str, Any]
-_UNREADABLE = (NameError, TypeError, AttributeError, ValueError, RecursionError)  # what an odd annotation raises
+_HAS_REST, _HAS_KEYWORDS = 0x04, 0x08  # the code flags of *rest and **keywords
 
 
-def install() -> None:
-    """Replace `input` by a function that raises EOFError."""
-    builtins.input = _no_input
+def is_bare(value: object) -> bool:
+    """Return whether this is a function with the context as its first parameter."""
+    return isinstance(value, FunctionType) and value.__code__.co_varnames[: value.__code__.co_argcount][:1] == ("self",)
+
+
+def call(function: Callable[..., Any], arguments: Mapping[str, Any], context: Context) -> Any:
+    """Return the result of the function for these JSON-like arguments."""
+    plain = plain_function(function)
+    if plain is None:
+        return run(lambda: function(**arguments))
+    hints = _hints(plain)
+    leading: list[Any] = [context] if is_bare(plain) else []
+    named = _build_arguments(plain, arguments, hints, leading)
+    rest, named = _spread(plain, named)
+    names = plain.__code__.co_varnames
+    for name in names[len(leading) : plain.__code__.co_argcount if rest else plain.__code__.co_posonlyargcount]:
+        if name not in named and not rest:
+            break
+        leading.append(named.pop(name) if name in named else defaults(plain)[name])
+    value = function(*leading, *rest, **named)
+    if isinstance(value, types.AsyncGeneratorType):
+        return run(lambda: value)
+    value = run(lambda: value)
+    if "return" in hints:
+        if origin_of(peel(hints["return"])) is list:
+            value = listed(value)
+        check(value, hints["return"])
+    return value
+
+
+def _variadic(function: FunctionType) -> tuple[str, str]:
+    """Return the names of `*args` and `**kwargs`, each empty if there is none."""
+    code = function.__code__
+    at = code.co_argcount + code.co_kwonlyargcount
+    rest = code.co_varnames[at] if code.co_flags & _HAS_REST else ""
+    return rest, code.co_varnames[at + bool(rest)] if code.co_flags & _HAS_KEYWORDS else ""
+
+
+def _spread(function: FunctionType, named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Return the items for `*args`, and all arguments by name, including those for `**kwargs`."""
+    rest, keywords = _variadic(function)
+    items = named.pop(rest, ()) if rest else ()
+    more = named.pop(keywords, {}) if keywords else {}
+    code = function.__code__
+    own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if taken := [name for name in more if name in named or name in own]:
+        raise Unfit(f"{keywords}: {taken[0]} is {'given twice' if taken[0] in named else 'a parameter of its own'}")
+    return list(items), {**named, **more}
+
+
+def _hints(function: FunctionType) -> dict[str, Hint]:
+    try:
+        return function_hints(function)
+    except (NameError, TypeError, AttributeError, SyntaxError) as error:
+        raise Unfit(f"the types in the signature of {function.__name__} cannot be resolved: {error}") from error
+
+
+def _build_arguments(
+    function: FunctionType, arguments: Mapping[str, Any], hints: dict[str, Hint], leading: list[Any]
+) -> dict[str, Any]:
+    code = function.__code__
+    positional = code.co_varnames[len(leading) : code.co_argcount]
+    names = (*positional, *code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount])
+    rest, keywords = _variadic(function)
+    known = {*names, rest, keywords}
+    if not keywords and (unknown := [name for name in arguments if name not in known]):
+        raise Unfit(f"{unknown[0]}: {function.__name__} has no such parameter; it has {', '.join(names) or 'none'}")
+    optional = {*positional[len(positional) - len(function.__defaults__ or ()) :], *(function.__kwdefaults__ or {})}
+    declared = _declared_defaults(function, names, arguments, hints) if "pydantic.fields" in sys.modules else {}
+    if missing := [name for name in names if name not in arguments and name not in optional | declared.keys()]:
+        raise Unfit(f"{missing[0]}: {function.__name__} needs this argument")
+    kinds: dict[str, Hint] = {name: hints.get(name, Any) for name in arguments}
+    kinds |= {rest: list[hints.get(rest, Any)], keywords: dict[str, hints.get(keywords, Any)]}  # type: ignore[misc]
+    return declared | {name: build(value, kinds[name], name) for name, value in arguments.items()}
+
+
+def _declared_defaults(
+    function: FunctionType, names: tuple[str, ...], arguments: Mapping[str, Any], hints: dict[str, Hint]
+) -> dict[str, Any]:
+    """Return the defaults that `Field(…)` declares for omitted parameters."""
+    info = sys.modules["pydantic.fields"].FieldInfo
+    given = defaults(function)
+    declared = {}
+    for name in names:
+        if name in arguments:
+            continue
+        own = given.get(name, Ellipsis)
+        if own is not Ellipsis and not isinstance(own, info):
+            continue  # Python applies a plain default
+        fields = [own, *reversed(getattr(hints.get(name), "__metadata__", ()))]
+        field = next((part for part in fields if isinstance(part, info) and not part.is_required()), None)
+        if field is not None:
+            declared[name] = field.get_default(call_default_factory=True)
+        elif own is not Ellipsis:
+            raise Unfit(f"{name}: {function.__name__} needs this argument")
+    return declared
+
+
+def run(act: Callable[[], Any]) -> Any:
+    """Return the result of an action, awaited if it is awaitable, or the items if it is an async generator."""
+    value = act()
+    if isinstance(value, types.AsyncGeneratorType):
+        return importlib.import_module("asyncio").run(_gather(value))
+    if not isinstance(value, Awaitable):
+        return value
+    return importlib.import_module("asyncio").run(_wait(value))
+
+
+async def _gather(items: types.AsyncGeneratorType[Any, None]) -> list[Any]:
+    gathered: list[Any] = []
+    async for item in items:
+        gathered.append(item)
+        if len(gathered) > MOST_ITEMS:
+            break
+    return first_items(iter(gathered))
+
+
+async def _wait(value: Awaitable[Any]) -> Any:
+    return await value
 
 
 def _no_input(prompt: object = "") -> NoReturn:
     raise EOFError("input() has nobody to ask: take the value as a parameter of the function")
-
-
-def with_context(function: Callable[..., Any], context: Context) -> Callable[..., Any]:  # any function
-    """Return the function with its `self` bound."""
-    return functools.wraps(function)(functools.partial(function, context))
-
-
-def of(function: object, name: str) -> dict[str, Any]:
-    """Return parameter → JSON Schema, or the reason why it has none. Raise Unfit if the types cannot be resolved."""
-    if not isinstance(function, types.FunctionType):
-        raise Unfit(f"{name}: there is no such function")
-    try:
-        hints = of_function(function)
-    except (NameError, TypeError, AttributeError, SyntaxError, RecursionError) as error:
-        raise Unfit(f"{name}: its types cannot be resolved: {error}") from error
-    hints.pop("return", None)
-    given = defaults(function)
-    return {parameter: _claim(hint, given.get(parameter, Ellipsis)) for parameter, hint in hints.items()}
-
-
-def _claim(hint: Hint, default: Any) -> Schema | str:
-    """Return the schema of a parameter with this default, or the reason why there is none."""
-    if _is_pydantic(default):  # a `Field(…)`, which may limit and describe it
-        return _schema(typing.Annotated[hint, default])
-    schema = _schema(hint)
-    return schema | _default_keyword(default) if isinstance(schema, dict) else schema
-
-
-def _schema(hint: Hint) -> Schema | str:
-    """Return the schema of a hint (for a union, of the members that have one), or the reason why there is none."""
-    try:
-        return _inline(schema_of(hint))
-    except (Unfit, *_UNREADABLE) as error:
-        reason = str(error).partition("\n")[0]
-    try:
-        pydantic = importlib.import_module("pydantic")
-        maker = importlib.import_module("pydantic.json_schema").GenerateJsonSchema
-        maker = type("Schemas", (maker,), {"field_title_should_be_set": _no_title})
-        return _inline(_finite(pydantic.TypeAdapter(hint).json_schema(schema_generator=maker)))
-    except ImportError:
-        return reason
-    except (pydantic.errors.PydanticUserError, *_UNREADABLE) as error:
-        definitions: Schema = {}
-        members = [_schema(member) for member in alternatives(hint)]
-        written = [with_definitions(member, definitions) for member in members if isinstance(member, dict)]
-        is_narrower = isinstance(error, NameError | ValueError | RecursionError) and len(written) < len(members)
-        any_of = {"anyOf": written, **({"$defs": definitions} if definitions else {})}
-        return any_of if written and not is_narrower else str(error).partition("\n")[0]
-
-
-def _finite(node: Any) -> Any:
-    """Return a schema without the numbers that JSON does not have, such as a default or a limit that is infinite."""
-    if isinstance(node, list):
-        return [_finite(part) for part in node]
-    if not isinstance(node, dict):
-        return node
-    return {key: _finite(part) for key, part in node.items() if not isinstance(part, int | float) or _is_finite(part)}
-
-
-def _is_finite(number: int | float) -> bool:
-    return abs(number) <= sys.float_info.max
-
-
-def _no_title(_maker: object, _schema: object) -> bool:
-    return False  # it would repeat the name of the field
-
-
-def _is_pydantic(value: object) -> bool:
-    return type(value).__module__.partition(".")[0] == "pydantic"
 
 
 def compile_module(text: str, path: str, module: str) -> Frame:
@@ -224,7 +252,7 @@ class WorkerJobs:
 
     def load(self, frame: Frame) -> ModuleType:
         """Import the job's module and return it."""
-        install()
+        builtins.input = _no_input
         if frame["kind"] in _ASKING or frame.get("asks"):
             files.install(self._channel, self._scratch, self.own_paths)
         web.install(self._channel)
@@ -248,7 +276,7 @@ class WorkerJobs:
 
 
 def _return_frame(value: Any, most: int = MOST_SHOWN) -> Frame:  # any value from function code
-    value = bounded(value) if is_iterator(value) else value
+    value = listed(value)
     encoded = encode(value, simplify)
     return {"kind": "returned", "value": encoded, "shown": failure.shown(value, most)}
 
@@ -272,7 +300,7 @@ def evaluate_in(module: ModuleType, jobs: WorkerJobs, frame: Frame, most: int = 
     namespace = {"self": jobs.context} | vars(module)  # `self.scratch` holds the files of an example
     for name, value in vars(module).items():
         if is_bare(value):
-            namespace[name] = with_context(value, jobs.context)
+            namespace[name] = functools.wraps(value)(functools.partial(value, jobs.context))  # its `self`
     with redirect_stdout(io.StringIO()):  # the output of the setup is not part of the result
         for number, text in enumerate(frame["setup"], start=1):
             exec(jobs.compile(text, f"<setup {number}>", "exec"), namespace)
@@ -296,16 +324,13 @@ def _load(jobs: WorkerJobs, frame: Frame) -> Frame:
 
 
 def _describe(jobs: WorkerJobs, frame: Frame) -> Frame:
-    module = jobs.load(frame)
-    return _return_frame({name: _claim_schemas(getattr(module, name, None), name) for name in frame["functions"]})
-
-
-def _claim_schemas(function: object, name: str) -> dict[str, Any] | str:
-    """Return the schemas of a function's types, or the reason why there are none."""
-    try:
-        return of(function, name)
-    except Unfit as error:
-        return str(error)
+    module, claims = jobs.load(frame), {}
+    for name in frame["functions"]:
+        try:
+            claims[name] = schemas_of(getattr(module, name, None), name)
+        except Unfit as error:  # the reason why there are none
+            claims[name] = str(error)
+    return _return_frame(claims)
 
 
 _ASKING = frozenset({"call", "kept"})  # the jobs in which the user can be asked for a file
@@ -350,217 +375,110 @@ class _StatefulModule:
         return call_in(self._module, self._jobs, frame)
 
 
-_SCALARS: Final[dict[Any, Schema]] = {
-    bool: {"type": "boolean"},
-    int: {"type": "integer"},
-    float: {"type": "number"},
-    str: {"type": "string"},
-    complex: {"type": "string"},
-    bytes: {"type": "string", "contentEncoding": "base64"},
-    decimal.Decimal: {"type": ["string", "number"], "format": "decimal"},
-    type(None): {"type": "null"},
-    datetime.datetime: {"type": "string", "format": "date-time"},
-    datetime.date: {"type": "string", "format": "date"},
-    datetime.time: {"type": "string", "format": "time"},
-    datetime.timedelta: {"type": "string", "format": "duration"},
-    uuid.UUID: {"type": "string", "format": "uuid"},
-    **{
-        kind: {"type": "string", "format": "path"}
-        for kind in (pathlib.Path, pathlib.PurePath, pathlib.PosixPath, pathlib.PurePosixPath)
-    },
-}
-_SETS: Final = frozenset({set, frozenset, collections.abc.Set, collections.abc.MutableSet})
-_LISTS: Final = frozenset({
-    list, collections.deque, collections.abc.Sequence, collections.abc.MutableSequence, collections.abc.Iterable,
-    collections.abc.Iterator, collections.abc.Container, collections.abc.Collection,
-})  # fmt: skip
-_OBJECTS: Final = frozenset({
-    dict, collections.abc.Mapping, collections.abc.MutableMapping, collections.defaultdict, collections.OrderedDict,
-    collections.Counter,
-})  # fmt: skip
-_BOUNDS: Final = {
-    "gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum", "multiple_of": "multipleOf",
-}  # fmt: skip
-_MOST_PARTS, _MOST_TEXT, _LARGEST = 1_000, 4_000, 10**40  # parts of an inlined schema; size of a shown default
+_CUT = f"\n[output cut after {MOST_TRIED} characters]"
 
 
-def schema_of(hint: Hint) -> Schema:
-    """Return the schema of a hint. Raise Unfit if it has a type that `build` leaves to pydantic."""
-    writer = _Writer()
-    written = writer.of(hint)
-    return written | ({"$defs": writer.definitions} if writer.definitions else {})
+def serve_attempts(frame: Frame, channel: Channel, scratch: Path) -> None:
+    """Import the module, report that, then run attempts and report each until there are no more."""
+    series = _ModuleAttempts(frame, WorkerJobs(channel, scratch))
+    channel.say({"kind": "loaded"})
+    more: Frame | None = frame
+    while more is not None:
+        for each in more["attempts"]:
+            output = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", newline="\n", write_through=True)
+            sys.stdout = sys.stderr = output
+            _empty(scratch)
+            reply = bounded(series.reply(frame | each), frame["result"])
+            channel.say({"kind": "tried", "reply": reply, "output": _printed_text(output)})
+        more = channel.hear()
+        series.texts += more["texts"] if more else []
 
 
-class _Inexpressible(Unfit):
-    """A type without a JSON form, which a union can do without."""
-
-
-class _Writer:
-    def __init__(self) -> None:
-        self.definitions: dict[str, Schema] = {}
-        self._names: dict[type, str] = {}
-
-    def of(self, hint: Hint) -> Schema:
-        """Return the schema of one annotation."""
-        if origin_of(hint) is typing.Annotated:
-            annotated, *marks = typing.get_args(hint)
-            return _add_marks(self.of(annotated), marks)
-        if origin_of(hint) in (typing.Required, typing.NotRequired):
-            return self.of(typing.get_args(hint)[0])
-        if members := alternatives(hint):
-            return self._union(members)
-        hint = peel(hint)
-        if hint in NOTHING_TO_CHECK or isinstance(hint, str | typing.ForwardRef):  # within a recursive alias
-            return {}
-        origin, inner = origin_of(hint), typing.get_args(hint)
-        if origin is typing.Literal:
-            values = [each.value if isinstance(each, enum.Enum) and _default_keyword(each) else each for each in inner]
-            return _enum_schema([each.name if isinstance(each, enum.Enum) else each for each in values])
-        if origin in (collections.abc.Callable, type):
-            raise _Inexpressible(f"{words(hint)} cannot be written as JSON")
-        try:
-            return dict(_SCALARS[hint]) if hint in _SCALARS else self._container(origin, inner, hint)
-        except TypeError as error:  # not hashable
-            raise Unfit(f"{words(hint)} has no schema") from error
-
-    def _union(self, members: tuple[Hint, ...]) -> Schema:
-        written: list[Schema] = []
-        for member in members:
-            try:
-                written.append(self.of(member))
-            except _Inexpressible:
-                continue
-        if not written or all(schema == {"type": "null"} for schema in written):
-            raise _Inexpressible(f"none of {', '.join(map(words, members))} can be written as JSON")
-        return {"anyOf": written} if len(written) > 1 else written[0]
-
-    def _container(self, origin: Any, inner: tuple[Hint, ...], hint: Hint) -> Schema:
-        if origin in _SETS:
-            return {"type": "array", "items": self.of(inner[0] if inner else Any), "uniqueItems": True}
-        if origin in _LISTS:
-            return {"type": "array", "items": self.of(inner[0] if inner else Any)}
-        if origin is tuple:
-            if not inner or inner[-1] is Ellipsis:
-                return {"type": "array", "items": self.of(inner[0] if inner else Any)}
-            items = [self.of(member) for member in inner]
-            return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
-        if origin in _OBJECTS:
-            inner = (*inner, int) if origin is collections.Counter and inner else inner or (str, Any)
-            if len(inner) != 2:
-                raise Unfit(f"{words(hint)} has not two types")
-            key, value = inner
-            names, values = self.of(key), self.of(value)
-            rule: Schema = {"pattern": "^-?[0-9]+$"} if names.get("type") == "integer" else {}
-            if listed := names.get("enum", [names["const"]] if "const" in names else []):
-                rule = {"enum": [str(name) for name in listed]}
-            return {"type": "object", **({"propertyNames": rule} if rule else {}), "additionalProperties": values}
-        if isinstance(origin, type):
-            return self._class(origin)
-        raise Unfit(f"{words(hint)} has no schema")
-
-    def _class(self, kind: type) -> Schema:
-        if issubclass(kind, enum.Flag):
-            parts = ", ".join(f"{member.value} ({member.name})" for member in kind)
-            return {
-                "type": "integer",
-                "description": " ".join([*_summary(kind).values(), f"The sum of any of {parts}."]),
-            }
-        if issubclass(kind, enum.Enum):
-            values = [member.value if _default_keyword(member) else member.name for member in kind]
-            return _enum_schema(values) | _summary(kind)
-        if dataclasses.is_dataclass(kind) and not hasattr(kind, "__pydantic_validator__"):
-            absent = dataclasses.MISSING
-            fields = init_fields(kind)
-            needed = {field.name for field in fields if field.default is absent and field.default_factory is absent}
-            return self._define(kind, {field.name: field.default for field in fields}, needed)
-        if typing.is_typeddict(kind):
-            return self._define(kind, dict.fromkeys(of_class(kind), Ellipsis), {*required_keys(kind)})
-        if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-            given: dict[str, Any] = getattr(kind, "_field_defaults", {})
-            return self._define(kind, dict.fromkeys(kind._fields, Ellipsis) | given, {*kind._fields} - given.keys())
-        raise Unfit(f"{kind.__qualname__} has no schema without pydantic, which functions cannot import here")
-
-    def _define(self, kind: type, fields: dict[str, Any], needed: Set[str]) -> Schema:
-        """Return a reference to the schema of a class with these fields and defaults; it may be recursive."""
-        name = self._names.get(kind, "")
-        if not name:
-            name = re.sub(r"\W", "_", kind.__name__)
-            name = self._names[kind] = f"{name}_{len(self._names)}" if name in self._names.values() else name
-            hints = of_class(kind)
-            properties = {field: self.of(hints.get(field, Any)) | _default_keyword(fields[field]) for field in fields}
-            required = [field for field in fields if field in needed]
-            closed = {"properties": properties, "required": required, "additionalProperties": False}
-            self.definitions[name] = {"type": "object", **_summary(kind), **closed}
-        return {"$ref": f"#/$defs/{name}"}
-
-
-def _summary(kind: type) -> Schema:
-    """Return the docstring of a class as its description, unless Python made it."""
-    text = kind.__dict__.get("__doc__") or ""
-    return {} if not text or text.startswith(f"{kind.__name__}(") else {"description": inspect.cleandoc(text)}
-
-
-def _default_keyword(default: object) -> Schema:
-    """Return a default in the form of a schema, if it is a short scalar of JSON or a member with such a value."""
-    value = default.value if isinstance(default, enum.Enum) else default
-    is_short = isinstance(value, str) and len(value) <= _MOST_TEXT
-    is_number = isinstance(value, int | float) and abs(value) < _LARGEST  # neither infinite nor too long to be written
-    return {"default": value} if value is None or is_short or is_number else {}
-
-
-def _inline(schema: Schema) -> Schema:
-    """Return a schema with its definitions in place of the references, unless one is recursive or it grows too large.
-
-    Models and programs that show it read it more easily.
-    """
-    definitions = schema.get("$defs", {})
-    parts = 0
-
-    def put(node: Any, around: tuple[str, ...]) -> Any:
-        nonlocal parts
-        if isinstance(node, list):
-            return [put(part, around) for part in node]
-        if not isinstance(node, dict):
-            return node
-        parts += 1
-        name = str(node.get("$ref")).removeprefix("#/$defs/")
-        if name in around or parts > _MOST_PARTS:
-            raise RecursionError
-        is_union = "oneOf" in node  # whose `discriminator` names definitions
-        own = {key: put(part, around) for key, part in node.items() if not (is_union and key == "discriminator")}
-        if name not in definitions:
-            return own
-        own.pop("$ref")
-        return {**put(definitions[name], (*around, name)), **own}
-
+def _empty(folder: Path) -> None:
+    """Remove the files that an attempt left in the folder, as far as possible."""
     try:
-        inlined: Schema = put({key: part for key, part in schema.items() if key != "$defs"}, ())
-    except RecursionError:
-        return schema
-    return inlined
+        with os.scandir(folder) as entries:
+            left = [*entries]
+        for entry in left:
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                Path(entry.path).unlink()
+    except OSError:
+        return
 
 
-def _enum_schema(values: list[Any]) -> Schema:
-    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
-    found = {kinds.get(next((kind for kind in kinds if isinstance(value, kind)), object)) for value in values}
-    only = found.pop() if len(found) == 1 else None
-    listed: Schema = {"const": values[0]} if len(values) == 1 else {"enum": values}
-    return ({"type": only} if only else {}) | listed
+def _printed_text(output: io.TextIOWrapper) -> str:
+    buffer = output.buffer
+    data = buffer.getvalue() if isinstance(buffer, io.BytesIO) and not buffer.closed else b""
+    text = data[: 4 * MOST_TRIED].decode("utf-8", "replace")
+    return text if len(text) <= MOST_TRIED else text[: MOST_TRIED - len(_CUT)] + _CUT
 
 
-def _add_marks(schema: Schema, marks: list[Any]) -> Schema:
-    """Return a schema with a type's metadata: a description, or limits as in `annotated_types`.
+class _ModuleAttempts:
+    """The imported module, and the texts that replace its source in some attempts."""
 
-    Raise Unfit for the metadata of pydantic.
-    """
-    sizes = {"array": "Items", "object": "Properties"}.get(str(schema.get("type")), "Length")
-    for mark in marks:
-        if _is_pydantic(mark):
-            raise Unfit("pydantic's limits have no schema without pydantic, which functions cannot import here")
-        text = mark if isinstance(mark, str) else getattr(mark, "documentation", None)
-        if isinstance(text, str):
-            schema = {"description": text.strip(), **schema}
-        for name, key in {**_BOUNDS, "min_length": f"min{sizes}", "max_length": f"max{sizes}"}.items():
-            if isinstance(value := getattr(mark, name, None), int | float) and _is_finite(value):
-                schema[key] = value
-    return schema
+    def __init__(self, frame: Frame, jobs: WorkerJobs) -> None:
+        self._jobs = jobs
+        jobs.is_trial = True
+        self.texts: list[str] = frame["texts"]
+        self._codes: dict[int, CodeType] = {}
+        self._path: str = frame["modules"][frame["module"]]["path"]
+        self._loaded: ModuleType | None = None
+        self._unloaded = reply_of(lambda: self._load(frame), jobs)
+
+    def _load(self, frame: Frame) -> Frame:
+        self._loaded = self._jobs.load(frame)
+        return {}
+
+    def reply(self, frame: Frame) -> Frame:
+        """Return the reply to one attempt."""
+        return reply_of(lambda: self._try(frame), self._jobs)
+
+    def _try(self, frame: Frame) -> Frame:
+        work = call_in if "arguments" in frame else evaluate_in
+        if "text" not in frame:
+            return work(self._loaded, self._jobs, frame, MOST_TRIED) if self._loaded else self._unloaded
+        with self._module_of(f"{ROOT}.{frame['module']}") as module:
+            number = frame["text"]
+            if number not in self._codes:
+                self._codes[number] = compile(self.texts[number], self._path, "exec", dont_inherit=True)
+            exec(self._codes[number], vars(module))
+            return work(module, self._jobs, frame, MOST_TRIED)
+
+    @contextmanager
+    def _module_of(self, name: str) -> Iterator[ModuleType]:
+        """Replace the module with that name with an empty one while the block runs."""
+        module = ModuleType(name)
+        module.__file__, module.__package__ = self._path, name.rpartition(".")[0]
+        sys.modules[name] = module
+        try:
+            yield module
+        finally:
+            if self._loaded:
+                sys.modules[name] = self._loaded
+
+
+TIMES: Final = 10  # rehearsals in the zygote, after which the interpreter has specialized this code
+_REHEARSED = compile("def add(a: int, b: int = 2) -> int:\n    return a + b\n", "functions/rehearsal.py", "exec")
+_REHEARSAL: Final = pack({
+    "kind": "call",
+    "module": "rehearsal",
+    "function": "add",
+    "arguments": {"a": 1},
+    "modules": {
+        "rehearsal": {
+            "kind": "code", "path": "functions/rehearsal.py", "code": b2a_base64(marshal.dumps(_REHEARSED)).decode(),
+        },
+    },
+})[HEADER:]  # fmt: skip
+
+
+def rehearse(channel: Channel) -> None:
+    """Run the rehearsal job and remove all its traces."""
+    finders = list(sys.meta_path)
+    perform(unpack(_REHEARSAL), channel, Path())
+    sys.meta_path[:] = finders
+    files.rest()
+    for name in (f"{ROOT}.rehearsal", ROOT):
+        del sys.modules[name]

@@ -19,8 +19,7 @@ from ..wire.caps import MOST_SHOWN
 from ..wire.protocol import Frame
 from ..wire.values import Unsendable, decode, encode
 from . import failure
-from .channel import Channel
-from .simplification import bounded, is_iterator, simplify
+from .channel import Channel, listed, simplify
 
 PATH = "program.py"
 MOST_KEPT, MOST_KEPT_ALL = 64 << 10, 256 << 10  # bytes of JSON: of one variable, of all
@@ -172,7 +171,7 @@ def _noting(seen: dict[str, list[list[str]]], function: Callable[..., Any]) -> C
 
 
 def _sendable(value: Any) -> Frame:
-    value = bounded(value) if is_iterator(value) else value
+    value = listed(value)
     try:
         return {"value": decode(encode(value, simplify)), "is_shown": False}
     except (Unsendable, RecursionError):

@@ -25,11 +25,10 @@ from importlib.machinery import FileFinder, ModuleSpec, SourceFileLoader, Source
 from types import CodeType, FrameType, ModuleType
 from typing import Any, Final, NoReturn
 
-from ..inside import attempts, debugger, finder
+from ..inside import debugger, finder
 from ..inside.channel import Channel
 from ..inside.failure import attempt
-from ..inside.jobs import perform, serve_calls
-from ..inside.rehearsal import rehearse
+from ..inside.jobs import perform, rehearse, serve_attempts, serve_calls
 from ..wire.protocol import HEADER, Frame, unpack
 from . import memory_files
 
@@ -247,7 +246,7 @@ def serve(plan: dict[str, Any]) -> None:
     if job is None:
         return
     if job["kind"] == "attempts":
-        attempts.serve(job, channel, scratch)
+        serve_attempts(job, channel, scratch)
     elif job["kind"] == "kept":
         serve_calls(job, channel, scratch)
     else:

@@ -34,12 +34,11 @@ from ..access import AccessRefused
 from ..confine import landlock, limits, namespaces, opened_grants, seccomp
 from ..confine.plan import Rlimits, ZygotePlan
 from ..confine.seccomp import Filter
-from ..inside import attempts, finder
+from ..inside import finder
 from ..inside.channel import Channel
 from ..inside.debugger import stand_by
 from ..inside.failure import attempt
-from ..inside.jobs import perform, serve_calls
-from ..inside.rehearsal import TIMES, rehearse
+from ..inside.jobs import TIMES, perform, rehearse, serve_attempts, serve_calls
 
 
 def wipe(folder: Path) -> None:
@@ -417,7 +416,7 @@ def _serve(scratch: Path, *, ahead: bool) -> None:
     if job is None:
         return
     if job["kind"] == "attempts":
-        attempts.serve(job, channel, scratch)
+        serve_attempts(job, channel, scratch)
         return
     if job["kind"] == "kept":
         serve_calls(job, channel, scratch)

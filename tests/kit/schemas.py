@@ -11,7 +11,7 @@ from agent_core.functions.gate.trial import with_schemas
 from agent_core.registry.function import Function
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
-from sandbox.inside import jobs
+from sandbox.inside.annotations import schemas_of
 
 
 def described(text: str, around: Mapping[str, str] = MappingProxyType({})) -> Function:
@@ -26,7 +26,7 @@ def described(text: str, around: Mapping[str, str] = MappingProxyType({})) -> Fu
         for name, source in {"functions": "", **{f"functions.{name}": each for name, each in around.items()}}.items():
             _imported(name, source, patch)
         module = _imported("functions.probe", text, patch)
-        claimed = jobs.of(getattr(module, function.name), function.name)
+        claimed = schemas_of(getattr(module, function.name), function.name)
     resolved = with_schemas(function, claimed)
     assert not isinstance(resolved, Problem), resolved
     return resolved
