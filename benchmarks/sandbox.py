@@ -30,7 +30,7 @@ from sandbox.portable.component import find_or_build
 from sandbox.processes.ends import WorkerPool
 from sandbox.processes.pool import Pool
 from sandbox.processes.startup import plan_at, plan_for
-from sandbox.processes.worker_session import WorkerReply, run
+from sandbox.processes.sessions import WorkerReply, run
 from sandbox.wire.protocol import Frame
 
 _TEXT = "def add(a: int, b: int) -> int:\n    return a + b\n"

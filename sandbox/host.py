@@ -24,15 +24,23 @@ from .portable.component import Tell
 from .portable.level import PortableLevel, start_portable, with_enough_walls
 from .processes.calls import CallServer
 from .processes.compilation import Compiled, CompiledCache, UncompilableModule, parents
-from .processes.conversation import Late, Serve, WorkerConversation, judge
-from .processes.ends import PoolChoice, WorkerPool
+from .processes.ends import PoolChoice, ProcessorWait, WorkerPool
 from .processes.launch import LayerFailed, NoPlace, ZygoteEnded
-from .processes.pool import SPARES, Places, kernel_limits
-from .processes.pools import Pools
+from .processes.pool import SPARES, Places, Pools, kernel_limits
+from .processes.sessions import (
+    KeptCall,
+    Late,
+    Serve,
+    StatefulWorkers,
+    StreamListeners,
+    WorkerConversation,
+    WorkerReply,
+    WorkerSession,
+    judge,
+    judged,
+    run,
+)
 from .processes.startup import Level, LevelChoice, StartedLevel, find_ground
-from .processes.stateful_workers import KeptCall, StatefulWorkers
-from .processes.usage import ProcessorWait
-from .processes.worker_session import StreamListeners, WorkerReply, WorkerSession, judged, run
 from .wire.caps import MOST_TRIED
 from .wire.claims import within
 from .wire.protocol import Frame as Message

@@ -12,8 +12,8 @@ from .access import NOTHING, Access
 from .code import Modules
 from .outcome import Outcome
 from .policy import Limits
-from .processes.conversation import OnOutput
 from .processes.debugging import PLAIN, CallHooks
+from .processes.ends import OnOutput
 from .wire.protocol import Frame as Message
 from .wire.requests import RequestHandler
 from .wire.values import encode

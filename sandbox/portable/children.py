@@ -21,10 +21,9 @@ from ..access import NOTHING, Access
 from ..confine.plan import Rlimits
 from ..policy import Limits
 from ..processes.compilation import Compiled
-from ..processes.ends import Death
+from ..processes.ends import Death, Used, WorkerUsage
 from ..processes.launch import LayerFailed, NoPlace
 from ..processes.pool import SPARES, kernel_limits
-from ..processes.usage import Used, WorkerUsage
 from ..wire.strict_json import MESSAGE, Malformed, read_json
 from .component import NoComponent, StoredCode, engine
 

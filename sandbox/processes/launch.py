@@ -29,7 +29,7 @@ from ..errors import SandboxError
 from ..policy import Limits
 from ..wire.strict_json import MESSAGE, Malformed, read_json
 from . import cgroup
-from .usage import NOT_SEEN, WorkerUsage, descends, number_of, pid_of, threads_of
+from .ends import NOT_SEEN, WorkerUsage, descends, number_of, pid_of, threads_of
 
 # The host's control of a zygote that imports packages: it forks only when ordered to, and is stopped between calls.
 # The zygote's seccomp filter asks here about each fork. Each order permits one fork; any other fork fails as it does

@@ -22,10 +22,10 @@ from ..errors import ProtocolError, SandboxError, SandboxUnavailable
 from ..policy import Limits
 from ..wire.protocol import Frame as Message
 from ..wire.protocol import pack
-from .conversation import WorkerConversation
 from .ends import WorkerPool
 from .launch import LayerFailed, ZygoteEnded
 from .pool import Pool, kernel_limits
+from .sessions import WorkerConversation
 
 _LIMITS = Limits(wall_s=10.0)
 _CONTENT = "canary"

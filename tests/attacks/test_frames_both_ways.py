@@ -19,9 +19,9 @@ from sandbox.errors import ProtocolError
 from sandbox.inside.channel import Channel
 from sandbox.processes.calls import CallServer
 from sandbox.processes.compilation import CompiledCache
-from sandbox.processes.conversation import WorkerConversation, judge
 from sandbox.processes.launch import Worker
 from sandbox.processes.pool import Places
+from sandbox.processes.sessions import WorkerConversation, judge
 from sandbox.wire.protocol import FrameBuffer, pack, read_frame
 from sandbox.wire.requests import without_handler
 

@@ -9,7 +9,7 @@ import pytest
 from agent_core.interfaces.render.verdicts import outcome_lines
 from agent_core.workspace.workspace import Workspace
 from sandbox.outcome import Raised
-from sandbox.processes.conversation import judge
+from sandbox.processes.sessions import judge
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import answers

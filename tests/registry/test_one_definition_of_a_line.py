@@ -34,7 +34,7 @@ NO_SOURCES = {
     "functions/": "the user's own texts and tables",
     "sandbox/processes/cgroup.py": "files of /proc",
     "sandbox/inside/web.py": "HTTP",
-    "sandbox/processes/usage.py": "files of /proc",
+    "sandbox/processes/ends.py": "files of /proc",
     "sandbox/confine/opened_grants.py": "files of /proc",
     "sandbox/processes/startup.py": "files of /proc",
 }

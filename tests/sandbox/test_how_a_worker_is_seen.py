@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.processes import usage
-from sandbox.processes.usage import WorkerUsage, number_of, pid_of
+from sandbox.processes import ends
+from sandbox.processes.ends import WorkerUsage, number_of, pid_of
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_both_ways_to_ask_for_a_processs_number_agree_until_it_is_reaped(
     try:
         assert number_of(descriptor) == pid_of(descriptor) == child.pid
         with monkeypatch.context() as patch:
-            patch.setattr(usage, "_ASK", 0xC040FFFE)  # a kernel that is too old to be asked: its text is read
+            patch.setattr(ends, "_ASK", 0xC040FFFE)  # a kernel that is too old to be asked: its text is read
             assert number_of(descriptor) == child.pid
         child.kill()
         child.wait()
@@ -44,7 +44,7 @@ def test_a_sight_tells_the_peak_of_the_process_that_it_was_opened_for(child: "su
     assert (sight.used().memory or 0) > 1 << 16
     child.kill()
     child.wait()
-    assert sight.used() == usage.Used()
+    assert sight.used() == ends.Used()
     sight.close()
 
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from sandbox.errors import ProtocolError
-from sandbox.processes.conversation import judge
+from sandbox.processes.sessions import judge
 from sandbox.wire.protocol import FrameBuffer, pack, read_frame, unpack
 from sandbox.wire.values import MAX_DEPTH, Unsendable, decode, encode
 from tests.kit.drawing import drawn

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from sandbox import Access, FunctionCall, Job, Limits, Outcome, Returned, Sandbox
-from sandbox.processes import pools
-from sandbox.processes import stateful_workers as keeping
+from sandbox.processes import pool, sessions
 from tests.attacks.outside import descendants
 from tests.kit.levels import start
 from tests.sandbox.support import modules
@@ -188,7 +187,7 @@ async def test_a_stateful_function_that_calls_itself_is_told_so(sandbox: Sandbox
 async def test_more_keys_than_may_rest_end_the_one_that_rested_longest(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "MOST", 2)
+    monkeypatch.setattr(sessions, "MOST", 2)
     found = [await value(sandbox, keep=key) for key in ("x", "y", "x", "z", "x", "y")]
     assert found == [1, 1, 2, 1, 3, 1]
 
@@ -200,8 +199,8 @@ async def test_a_worker_and_a_zygote_that_nobody_calls_end_and_closing_ends_the_
     async with await start(packages=()) as own:
         reach = Access(readable=(str(tmp_path),))
         with monkeypatch.context() as patch:
-            patch.setattr(keeping, "REST_S", 0.1)
-            patch.setattr(pools, "REST_S", 0.1)
+            patch.setattr(sessions, "REST_S", 0.1)
+            patch.setattr(pool, "REST_S", 0.1)
             assert [await value(own), await value(own, keep="", access=reach)] == [1, 1]
             for _time in range(400):
                 await asyncio.sleep(0.05 if own.zygotes > 1 else 0)

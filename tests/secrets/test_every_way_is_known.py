@@ -23,7 +23,7 @@ from agent_core.functions.worker_api import WorkerApi
 from agent_core.memory.function_api import FunctionMemoryApi
 from sandbox import Failure, Frame, Outcome, Sandbox
 from sandbox.host import AttemptSeries
-from sandbox.processes import conversation as talking
+from sandbox.processes import sessions as talking
 from sandbox.processes.calls import CallServer
 from tests.secrets.support import KEY
 from tests.secrets.ways import NUMBER, WAYS

@@ -1,0 +1,563 @@
+"""Running jobs in workers: the conversation with one worker, the clock, the output, and every way to end.
+
+Everything that arrives is a claim of untrusted code. Frames are capped before they are read and checked for shape; a
+worker that violates the protocol is reported as killed. However a session ends (a reply, a timeout, a protocol
+violation, cancellation), the worker is killed.
+
+A stateful worker is the exception: the calls of one key run in the same worker, one after another. The state that a
+call leaves behind is available only to the next call of the same key. Between two calls, the worker and its threads are
+paused. It ends after any outcome but a return, when its code, access or limits change, after many calls, after a long
+rest, and if it sends something after its reply.
+"""
+
+import asyncio
+import codecs
+import contextlib
+import signal
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from ..errors import ProtocolError
+from ..outcome import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
+from ..policy import Limits
+from ..wire import caps
+from ..wire.claims import within
+from ..wire.protocol import Frame as Message
+from ..wire.protocol import FrameBuffer, pack
+from ..wire.requests import PausableClock
+from ..wire.values import is_large, read
+from .calls import CallServer
+from .debugging import DebugControl
+from .ends import Death, OnOutput, Sight, Used, WorkerEnd, WorkerPool
+from .launch import ZygoteEnded
+from .pool import Places, kernel_limits
+
+Serve = Callable[[Message], Awaitable[Message]]
+
+_SLACK = 64 * 1024  # bytes for a reply's shown text and frames, in addition to its value
+_FLOOD = 64  # a worker that prints more than this many times the output limit is stopped
+
+
+class Late:
+    """The marker of a timeout."""
+
+
+class Output:
+    """The output of a worker, up to the cap. The rest is read and dropped, so that printing never blocks."""
+
+    def __init__(self, worker: WorkerEnd, limit: int, tell: OnOutput | None = None) -> None:
+        self._worker = worker
+        self._limit = limit
+        self._tell = tell
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._kept = bytearray()
+        self._seen = 0
+
+    def read(self) -> bool:
+        """Read available output. Return False at its end."""
+        data = self._worker.read_output()
+        if data is None:
+            return True
+        self._seen += len(data)
+        chunk = data[: max(0, self._limit - len(self._kept))]
+        self._kept += chunk
+        if chunk and self._tell is not None:
+            self._tell(self._decoder.decode(chunk))
+        return bool(data)
+
+    def drain(self) -> None:
+        """Read the remaining output of an ended worker."""
+        while self._seen <= self._limit:
+            seen = self._seen
+            if not self.read() or self._seen == seen:
+                return
+
+    def empty(self) -> None:
+        """Read all output so far of a worker that stays alive."""
+        seen = -1
+        while seen != self._seen and not self.is_flood:
+            seen = self._seen
+            self.read()
+
+    @property
+    def is_flood(self) -> bool:
+        """True if there is so much output that it must be an attack on the reader."""
+        return self._seen > _FLOOD * self._limit
+
+    @property
+    def text(self) -> str:
+        """The output up to the cap, with a note if some was dropped."""
+        text = self._kept.decode("utf-8", "replace")
+        return text if self._seen <= self._limit else f"{text}\n[output cut after {self._limit} bytes]"
+
+
+class WorkerConversation:
+    """The host side of a conversation with one worker."""
+
+    def __init__(self, worker: WorkerEnd, limits: Limits, on_output: OnOutput | None = None) -> None:
+        self._worker = worker
+        self._limits = limits
+        self._frames = FrameBuffer(limits.result + _SLACK)
+        self._requests = 0
+        self._held: Message | None = None
+        self.heard = 0  # received bytes
+        self.was_confined = False
+        self.output = Output(worker, limits.output, on_output)
+
+    def listen(self) -> None:
+        """Read the worker's output; a callback for when there is some."""
+        if not self.output.read():
+            self._worker.listen(None)
+        if self.output.is_flood:
+            self._worker.kill()
+
+    @property
+    def has_frame(self) -> bool:
+        """True if a complete frame has arrived."""
+        return self._frames.has_frame
+
+    async def ready(self) -> bool:
+        """Wait until the worker reports that it is confined. Return False if it died instead."""
+        frame = await self._hear()
+        self.was_confined = frame is not None and frame["kind"] == "ready"
+        return self.was_confined
+
+    async def hold(self, job: bytes, serve: Serve) -> Message | None:
+        """Send the job and serve requests until the only reply. Return None if the worker died without a reply."""
+        frame = await self.go_on(job, serve)
+        if frame is not None:
+            await self.end()
+        return frame
+
+    async def go_on(self, job: bytes, serve: Serve) -> Message | None:
+        """Return the reply to a job, or None if the worker died. The worker may get another job afterwards."""
+        await self.say(job)
+        return await self.reply(serve)
+
+    @property
+    def is_well(self) -> bool:
+        """True if no frame is left unread and the worker has not flooded its output."""
+        return self._frames.is_empty and not self.output.is_flood
+
+    async def reply(self, serve: Serve) -> Message | None:
+        """Serve requests until a reply. Return None if the worker died without a reply."""
+        while (frame := await self._hear()) is not None and frame["kind"] in _REQUESTS:
+            self._requests += 1
+            if self._requests > self._limits.requests:
+                raise ProtocolError(f"it made more than {self._limits.requests} requests")
+            await self.say(pack(await serve(frame)))
+            await asyncio.sleep(0)  # arrived frames never wait: without this, timeouts and Ctrl-C would starve
+        return frame
+
+    async def reply_within(self, seconds: float, serve: Serve) -> Message | Late | None:
+        """Return the next reply, or `Late` after the timeout. A reply that has already arrived is never late."""
+        frame = self._frames.next()
+        if frame is not None and frame["kind"] not in _REQUESTS:
+            return frame
+        self._held = frame
+        task = asyncio.ensure_future(self.reply(serve))
+        try:
+            done, _late = await asyncio.wait({task}, timeout=seconds)
+            return task.result() if done else Late()
+        finally:
+            task.cancel()
+
+    async def say(self, data: bytes) -> None:
+        """Send bytes to the worker; ignore it if the worker has died."""
+        with contextlib.suppress(ConnectionError):  # the next receive notices a dead worker
+            await self._worker.send(data)
+
+    async def end(self) -> None:
+        """Wait until the worker has closed its end. Raise ProtocolError if it sends anything else."""
+        if await self._hear() is not None or not self._frames.is_empty:
+            raise ProtocolError("it sent something after its reply")
+
+    async def _hear(self) -> Message | None:
+        if self._held is not None:
+            message, self._held = self._held, None
+            return message
+        while (frame := self._frames.next()) is None:
+            data = await self._worker.receive()
+            if not data:
+                return None
+            self.heard += len(data)
+            self._frames.feed(data)
+            if not self._frames.has_frame:
+                await asyncio.sleep(0)  # as above, for a frame that arrives byte by byte
+        return frame
+
+
+_REQUESTS = frozenset({"module", "source", "request"})
+
+
+def judge(message: Message, output: str, seconds: float, most_shown: int = caps.MOST_SHOWN) -> Outcome:
+    """Return the outcome that a reply claims. Raise ProtocolError if its shape is unknown or it claims too much."""
+    match message:
+        case {"kind": "returned", "value": value, "shown": str(shown)}:
+            within("characters of a representation", len(shown), most_shown)
+            return Returned(read(value), shown, output, seconds)
+        case {"kind": "raised"}:
+            return Raised(_failure(message), output, seconds)
+        case {"kind": "refused", "reason": str(reason)}:
+            within("characters of a reason", len(reason), caps.MOST_MESSAGE)
+            return Refused(reason)
+        case _:
+            raise ProtocolError("its reply has no known shape")
+
+
+def _failure(claim_message: Message, depth: int = 0) -> Failure:
+    match claim_message:
+        case {"type": str(kind), "message": str(message), "frames": list(frames)}:
+            within("characters of a type", len(kind), caps.MOST_NAME)
+            within("characters of a message", len(message), caps.MOST_CAUSE_MESSAGE if depth else caps.MOST_MESSAGE)
+            within("frames", len(frames), caps.MOST_CAUSE_FRAMES if depth else caps.MOST_FRAMES)
+            cause = _cause(claim_message.get("cause"), depth + 1)
+            was_handling = cause is not None and claim_message.get("was_handling") is True
+            return Failure(kind, message, tuple(_frame(frame) for frame in frames), cause, was_handling)
+        case _:
+            raise ProtocolError("its failure has no known shape")
+
+
+def _cause(claim: object, depth: int) -> Failure | None:
+    if claim is None or depth > caps.MOST_CAUSES:
+        return None
+    if not isinstance(claim, dict):
+        raise ProtocolError("the cause of its failure has no known shape")
+    return _failure(claim, depth)
+
+
+def _frame(frame: object) -> Frame:
+    match frame:
+        case [str(path), int(line), str(function), list(names)] if all(_is_pair(pair) for pair in names):
+            within("characters of a path", len(path), caps.MOST_PATH)
+            within("lines", line, caps.MOST_LINE)
+            within("locals of a frame", len(names), caps.MOST_LOCALS)
+            within("characters of a name", max(map(len, (function, *(name for name, _ in names)))), caps.MOST_NAME)
+            within("characters of a local", max((len(text) for _, text in names), default=0), caps.MOST_TEXT)
+            return Frame(path, line, function, "", tuple((name, text) for name, text in names))
+        case _:
+            raise ProtocolError("a frame of its failure has no known shape")
+
+
+def _is_pair(pair: object) -> bool:
+    return isinstance(pair, list) and len(pair) == 2 and all(isinstance(text, str) for text in pair)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReply:
+    """The reply of a worker, not yet validated, with its output, duration and resource usage."""
+
+    reply: Message
+    output: str
+    seconds: float
+    used: Used
+
+
+@dataclass(frozen=True, slots=True)
+class StreamListeners:
+    """The observers of a running call: the debugger and the output listener."""
+
+    reins: DebugControl | None = None
+    on_output: OnOutput | None = None
+
+
+NOBODY: Final = StreamListeners()
+_SOON_S: Final = 0.001  # a measurement of this age is recent enough
+
+
+class WorkerSession:
+    """An async context manager that takes a worker, and kills it at the end. `conversation` talks to it.
+
+    If `stays_alive` is set, the worker stays alive for the next session.
+    """
+
+    def __init__(
+        self,
+        pool: WorkerPool,
+        limits: Limits,
+        worker: WorkerEnd | None = None,
+        *,
+        was_used: bool = False,
+        listeners: StreamListeners = NOBODY,
+    ) -> None:
+        self._reins = listeners.reins
+        self._on_output = listeners.on_output
+        self._pool = pool
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._given = worker
+        self._was_used = was_used
+        self.stays_alive = False
+        self._is_stopped = False
+        self.used = Used()
+        self._looked = 0.0
+
+    async def __aenter__(self) -> "WorkerSession":
+        self._worker = self._given or await self._pool.take(kernel_limits(self._limits))
+        self.conversation = WorkerConversation(self._worker, self._limits, self._on_output)
+        if self._reins is not None:
+            self._reins.take(self._worker)
+        self._worker.listen(self.conversation.listen)
+        self._began = self._loop.time()
+        self.conversation.was_confined = self._was_used
+        self._used_before = self._worker.sight.processor_time() if self._was_used else 0.0
+        self._clock = PausableClock(self._limits.wall_s)  # waiting for a worker is not charged to the call
+        return self
+
+    @property
+    def sight(self) -> Sight:
+        """The resource usage of the worker."""
+        return self._worker.sight
+
+    async def __aexit__(self, *_error: object) -> None:
+        if self._reins is not None:
+            self._reins.take(None)
+        self._worker.listen(None)
+        self.conversation.output.drain()
+        if self._loop.time() - self._looked > _SOON_S:
+            self._look()  # measure before the worker is killed
+        if self._is_stopped:
+            self._worker.kill()  # given back alone, an instance could end by itself, and its child would serve again
+        if not self.stays_alive:
+            self._reaped = self._pool.give_back(self._worker)
+        self.seconds = self._loop.time() - self._began - self._clock.stood
+
+    async def reply(self, act: Callable[[], Awaitable[Message | None]]) -> Message | Late | str | None:
+        """Return the reply, `Late` after a timeout, the reason if the worker was stopped, or None if it died."""
+        try:
+            async with self._clock:
+                return await act() if self._was_used or await self._ready() else None
+        except TimeoutError:
+            if not self._clock.expired:
+                raise
+            return Late()
+        except ProtocolError as error:
+            return self.stop_for(error)
+
+    def stop_for(self, error: ProtocolError) -> str:
+        """Have the worker killed at the end for a violation of the protocol, and return the reason."""
+        self._is_stopped = True
+        return f"the worker was stopped, because {error}"
+
+    async def hold(self, job: bytes, serve: Serve) -> Message | None:
+        """Return the only reply to a job. Resource usage is measured while the worker closes its end."""
+        frame = await self.conversation.go_on(job, serve)
+        if frame is not None:
+            self._look()
+            await self.conversation.end()
+        return frame
+
+    def _look(self) -> None:
+        self.used, self._looked = self._worker.sight.used(self._used_before), self._loop.time()
+
+    async def _ready(self) -> bool:
+        is_ready = await self.conversation.ready()
+        self._used_before = self._worker.sight.processor_time()  # its warm-up is not charged to the call
+        return is_ready
+
+    async def ended(self, end: Late | str | None) -> Killed | TimedOut:
+        """Return the outcome without a reply. `end` is `Late`, the reason if it was stopped, or None if it died."""
+        output, seconds, used = self.conversation.output.text, self.seconds, self.used
+        if self.conversation.output.is_flood:
+            reason = f"the worker was stopped, because it printed far more than {self._limits.output} bytes"
+            return Killed(reason, output, seconds, used.memory, used.cpu_s)
+        match end:
+            case None if not self.conversation.was_confined:
+                return Killed(f"the worker could not be confined, so it was given nothing: {output}", "", seconds)
+            case Late():
+                return TimedOut(self._limits.wall_s, output, seconds, used.memory, used.cpu_s)
+            case str():
+                return Killed(end, output, seconds, used.memory, used.cpu_s)
+            case None:
+                cause, spent = await _death(self._reaped, self._limits)
+                return Killed(cause, output, seconds, spent.memory, used.cpu_s)
+
+
+async def run(
+    pool: WorkerPool, message: Message, limits: Limits, serve: Serve, listeners: StreamListeners = NOBODY
+) -> WorkerReply | Killed | TimedOut:
+    """Run a job in a new worker."""
+    data = pack(message)
+    async with WorkerSession(pool, limits, listeners=listeners) as session:
+        reply = await session.reply(lambda: session.hold(data, serve))
+    return await session_result(session, reply)
+
+
+async def session_result(session: WorkerSession, reply: Message | Late | str | None) -> WorkerReply | Killed | TimedOut:
+    """Return the result of an ended session."""
+    if isinstance(reply, dict) and not session.conversation.output.is_flood:
+        return WorkerReply(reply, session.conversation.output.text, session.seconds, session.used)
+    return await session.ended(None if isinstance(reply, dict) else reply)
+
+
+async def judged(result: WorkerReply | Killed | TimedOut) -> Outcome:
+    """Return the outcome that a reply claims, or Killed if its shape is invalid.
+
+    Large replies are read in a thread: half a million values take a second, which would block the event loop.
+    """
+    if not isinstance(result, WorkerReply):
+        return result
+    return await asyncio.to_thread(_judge_reply, result) if is_large(result.reply) else _judge_reply(result)
+
+
+def _judge_reply(reply: WorkerReply) -> Outcome:
+    try:
+        outcome = judge(reply.reply, reply.output, reply.seconds)
+    except ProtocolError as error:
+        reason = f"the worker's answer was not taken, because {error}"
+        return Killed(reason, reply.output, reply.seconds, reply.used.memory, reply.used.cpu_s)
+    if isinstance(outcome, Returned | Raised):
+        return replace(outcome, memory=reply.used.memory, cpu_s=reply.used.cpu_s)
+    return outcome
+
+
+async def _death(reaped: Death, limits: Limits) -> tuple[str, Used]:
+    try:
+        answer, _none = await asyncio.shield(reaped)
+    except ZygoteEnded:
+        return "the worker ended without an answer, because the sandbox's parent process ended", Used()
+    return answer.get("cause") or _cause_of_exit(answer["status"], limits), Used(answer["cpu_s"], answer["memory"])
+
+
+def _cause_of_exit(status: int, limits: Limits) -> str:
+    if status >= 0:
+        return f"the worker ended without an answer (exit status {status})"
+    match signal.Signals(-status).name:  # by name, because Windows does not define most of them
+        case "SIGXCPU":
+            return f"the worker used more than {limits.cpu_s} s of processor time"
+        case "SIGSEGV" | "SIGBUS":
+            return "the worker crashed (segmentation fault): recursion that is too deep for C, or broken native code"
+        case "SIGKILL":
+            return "the worker ended without an answer (killed: out of a limit, or it closed its channel)"
+        case name:
+            return f"the worker ended without an answer ({name})"
+
+
+MOST: Final = 8  # resting workers
+REST_S: Final = 600.0  # time without a call after which a worker ends
+_HELD: ContextVar[frozenset[str]] = ContextVar("held", default=frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCall:
+    """One call, ready to run. `seal` returns a key that must be unchanged to reuse a worker."""
+
+    pool: Callable[[], Awaitable[WorkerPool]]
+    seal: Callable[[frozenset[str]], Hashable]  # given the modules that earlier calls asked for
+    job: Message
+    limits: Limits
+    call: CallServer
+    onlookers: StreamListeners = NOBODY
+
+
+@dataclass(slots=True)
+class StatefulWorker:
+    """The state of one key: the lock for its calls, and the worker while it rests."""
+
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    pool: WorkerPool | None = None
+    worker: WorkerEnd | None = None
+    seal: Hashable = None
+    requested_modules: frozenset[str] = frozenset()
+    calls: int = 0
+    rest_timer: asyncio.TimerHandle | None = None
+
+    def end(self) -> None:
+        """End the resting worker, if there is one."""
+        worker = self.take()
+        if worker is not None and self.pool is not None:
+            self.pool.give_back(worker)
+
+    def take(self) -> WorkerEnd | None:
+        """Wake the resting worker and return it, or None if there is none."""
+        if self.rest_timer is not None:
+            self.rest_timer.cancel()
+        worker, self.worker, self.rest_timer = self.worker, None, None
+        if worker is not None:
+            worker.go_on()
+        return worker
+
+    def lay_down(self, worker: WorkerEnd) -> None:
+        """Pause the worker until it is taken, and end it after `REST_S`."""
+        worker.stop()
+        self.worker = worker
+        self.rest_timer = asyncio.get_running_loop().call_later(REST_S, self.end)
+
+
+class StatefulWorkers:
+    """The stateful workers of one sandbox."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._kept: OrderedDict[str, StatefulWorker] = OrderedDict()
+        self._is_closed = False
+
+    async def call(self, key: str, kept: KeptCall) -> Outcome:
+        """Run the call in the key's worker, after the earlier calls of the same key."""
+        if key in _HELD.get():
+            return Refused("a stateful function has one worker, which is busy: it cannot be called by its own call")
+        slot = self._kept.setdefault(key, StatefulWorker())
+        async with slot.turn, self._places:
+            self._kept[key] = slot
+            self._kept.move_to_end(key)
+            token = _HELD.set(_HELD.get() | {key})
+            try:
+                return await self._call(slot, kept)
+            finally:
+                _HELD.reset(token)
+
+    async def _call(self, stateful_worker: StatefulWorker, kept: KeptCall) -> Outcome:
+        if (
+            stateful_worker.seal != kept.seal(stateful_worker.requested_modules)
+            or stateful_worker.calls >= kept.limits.calls
+            or not (stateful_worker.worker is not None and stateful_worker.worker.is_silent())
+        ):
+            stateful_worker.end()
+        worker = stateful_worker.take()
+        is_new = worker is None
+        if worker is None:
+            for key in [key for key, slot in self._kept.items() if slot.worker is None and not slot.turn.locked()]:
+                del self._kept[key]
+            resting = [slot for slot in self._kept.values() if slot.worker is not None]
+            for resting_slot in resting[: max(0, len(resting) - MOST + 1)]:
+                resting_slot.end()
+            stateful_worker.pool = await kept.pool()
+            cpu_s = kept.limits.cpu_s * kept.limits.calls  # the kernel's limit is for the process, with all its calls
+            worker = await stateful_worker.pool.take(kernel_limits(replace(kept.limits, cpu_s=cpu_s)))
+            stateful_worker.calls, stateful_worker.requested_modules = 0, frozenset()
+        assert stateful_worker.pool is not None
+        kept.call.know(stateful_worker.requested_modules)
+        async with WorkerSession(
+            stateful_worker.pool, kept.limits, worker, was_used=not is_new, listeners=kept.onlookers
+        ) as session:
+            reply = await session.reply(lambda: session.conversation.go_on(pack(kept.job), kept.call.serve))
+            session.conversation.output.empty()
+            session.stays_alive = (
+                isinstance(reply, dict) and reply.get("kind") == "returned" and session.conversation.is_well
+            )
+        outcome: Outcome | None = None
+        try:
+            outcome = await judged(await session_result(session, reply))
+        finally:
+            if session.stays_alive:
+                self._let_rest(stateful_worker, worker, kept, stays=isinstance(outcome, Returned))
+        return outcome
+
+    def _let_rest(self, stateful_worker: StatefulWorker, worker: WorkerEnd, kept: KeptCall, *, stays: bool) -> None:
+        stateful_worker.calls, stateful_worker.requested_modules = (
+            stateful_worker.calls + 1,
+            stateful_worker.requested_modules | kept.call.asked,
+        )
+        stateful_worker.seal = kept.seal(stateful_worker.requested_modules)
+        stateful_worker.lay_down(worker)
+        if not stays or self._is_closed:
+            stateful_worker.end()
+
+    def close(self) -> None:
+        """End all resting workers."""
+        self._is_closed = True
+        for slot in self._kept.values():
+            slot.end()
