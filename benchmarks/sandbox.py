@@ -25,12 +25,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from agent_core.base.user_folders import data_folder
 from sandbox import Access, Code, FunctionCall, Job, Limits, Returned, Sandbox
-from sandbox.portable.children import ChildPlan, ChildPool, PoolPortion
 from sandbox.portable.component import find_or_build
+from sandbox.portable.level import ChildPlan, ChildPool, PoolPortion
 from sandbox.processes.ends import WorkerPool
 from sandbox.processes.pool import Pool
-from sandbox.processes.startup import plan_at, plan_for
 from sandbox.processes.sessions import WorkerReply, run
+from sandbox.processes.startup import plan_at, plan_for
 from sandbox.wire.protocol import Frame
 
 _TEXT = "def add(a: int, b: int) -> int:\n    return a + b\n"

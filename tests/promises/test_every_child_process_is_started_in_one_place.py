@@ -19,7 +19,7 @@ EXCEPTIONS = {
     "agent_core/functions/mcp/connection.py": {"sys.executable"},  # a folder that the started program may read
     "agent_core/functions/mcp/confined.py": {"os.execvp"},  # becomes the server that the user approved
     "sandbox/processes/zygote.py": {"os.fork"},
-    "sandbox/portable/children.py": {
+    "sandbox/portable/level.py": {
         "sys.executable",
         "?.subprocess_exec",
     },  # like `launch`, in both respects
