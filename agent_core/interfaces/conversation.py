@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_core.access.grants import Approver, Decision, Grants, Question
-from agent_core.access.grants.file import checked
+from agent_core.access.grants.book import checked
 from agent_core.base.errors import KnapperError, LostLease, ModelError, UsageError, WorkspaceError
 from agent_core.base.events import CallAnswered, Event, FunctionsChanged, TurnEnded, TurnStarted, Usage
 from agent_core.base.messages import SEND, Answer, Message, Notice, User

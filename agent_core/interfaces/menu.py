@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import agent_core
-from agent_core.access.grants.addresses import UnconfirmedAddress, confirm, shown
+from agent_core.access.grants.record import UnconfirmedAddress, confirm, shown
 from agent_core.base.clock import Clock
 from agent_core.base.errors import ForeignState, KnapperError, ModelError, NoModel, NoWorkspace, UsageError
 from agent_core.base.own_installation import add_extra

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from agent_core.access.grants.addresses import UnconfirmedAddress, confirm
+from agent_core.access.grants.record import UnconfirmedAddress, confirm
 from agent_core.base import machine, matching, programs, syntax
 from agent_core.base.errors import KnapperError, ModelError, UsageError
 from agent_core.base.matching import MARK

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent_core import __version__
-from agent_core.access.grants.addresses import UnconfirmedAddress, unconfirmed
+from agent_core.access.grants.record import UnconfirmedAddress, unconfirmed
 from agent_core.base.errors import KnapperError
 from agent_core.base.own_installation import add_extra
 from agent_core.base.settings import ModelSettings, Settings

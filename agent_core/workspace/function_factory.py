@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agent_core.access import grants as access_grants
     from agent_core.access import packages as environments
     from agent_core.access.grants import GrantStore
-    from agent_core.access.grants.desk import ApprovalQueue
+    from agent_core.access.grants.approval import ApprovalQueue
     from agent_core.access.secrets import session, source
     from agent_core.base.settings import Settings
     from agent_core.functions import gate as gates

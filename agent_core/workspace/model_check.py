@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from agent_core.access.grants.addresses import confirm, is_confirmed
+from agent_core.access.grants.record import confirm, is_confirmed
 from agent_core.base.errors import ModelError, UsageError
 from agent_core.base.messages import System, User
 from agent_core.base.own_environment import environment

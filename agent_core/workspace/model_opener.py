@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agent_core.access.grants.addresses import is_confirmed
+from agent_core.access.grants.record import is_confirmed
 from agent_core.base.errors import ModelError
 from agent_core.base.own_environment import environment as own_environment
 from agent_core.functions.gate.reader import DescriptionReader

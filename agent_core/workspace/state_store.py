@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from agent_core.access.grants.addresses import is_confirmed, shown
+from agent_core.access.grants.record import is_confirmed, shown
 from agent_core.base import machine
 from agent_core.base.clock import Clock
 from agent_core.base.errors import StorageError

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from agent_core.access.grants.desk import ApprovalQueue
+from agent_core.access.grants.approval import ApprovalQueue
 from agent_core.base import old_name
 from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy, KnapperError, StorageError, UsageError, WorkspaceError

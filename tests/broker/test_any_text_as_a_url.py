@@ -12,9 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_core.access.broker import Broker, FetchCaps
-from agent_core.access.broker.exchange import kind_of, take
-from agent_core.access.broker.target import Host, Hosts, Target, as_address, host, read
-from agent_core.access.grants.items import UNSAID, written
+from agent_core.access.broker.exchange import Host, Hosts, Target, as_address, host, kind_of, read, take
+from agent_core.access.grants.value import UNSAID, written
 from sandbox import RequestRefused
 from tests.broker.reach import Names
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.access.grants import NOTHING, Grants
-from agent_core.access.grants.file import GrantEntry, GrantsFile, checked, text_of
-from agent_core.access.grants.items import KINDS, written
+from agent_core.access.grants.book import GrantEntry, GrantsFile, checked, text_of
+from agent_core.access.grants.value import KINDS, written
 from agent_core.base.errors import WorkspaceError
 
 ITEMS = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.access.grants.addresses import confirm, is_confirmed
+from agent_core.access.grants.record import confirm, is_confirmed
 from agent_core.base import machine
 from agent_core.base.settings import ModelSettings
 from agent_core.model.dialect import ServerKind

@@ -14,7 +14,7 @@ PLACE = "agent_core/base/programs.py"
 # A fork of the warm process, which is no program; and a check that must fail.
 EXCEPTIONS = {
     "sandbox/processes/launch.py": {"subprocess.Popen", "sys.executable"},  # stand-alone, and follows the same rule
-    "agent_core/access/packages/failures.py": {"sys.executable"},  # a command for the user to type
+    "agent_core/access/packages/resolution.py": {"sys.executable"},  # a command for the user to type
     "agent_core/base/own_installation.py": {"sys.executable"},  # the same
     "agent_core/functions/mcp/connection.py": {"sys.executable"},  # a folder that the started program may read
     "agent_core/functions/mcp/confined.py": {"os.execvp"},  # becomes the server that the user approved

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.access.grants.file import GrantsFile
+from agent_core.access.grants.book import GrantsFile
 from agent_core.base.errors import ConfigError
 from agent_core.workspace.agent_files import MOST_FILES, MOST_PROBLEMS, stamps_of
 from agent_core.workspace.helper_file import read_helper

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.access.grants.file import GrantsFile
+from agent_core.access.grants.book import GrantsFile
 from agent_core.base.errors import SettingsError, UsageError
 from agent_core.base.plain_files import NotPlainError, read_end, read_plain
 from agent_core.base.settings import load

@@ -17,6 +17,7 @@ from .exchange import (
     Exchange,
     FetchFailed,
     FetchRequest,
+    Hosts,
     ResponseHead,
     checked,
     resolve,
@@ -24,7 +25,6 @@ from .exchange import (
     tls,
     tls_context,
 )
-from .target import Hosts
 
 _MOST_ASKED = 3  # hosts that one call may ask a human for
 

@@ -5,9 +5,9 @@ from agent_core.base.late import late_names
 __getattr__ = late_names(
     __name__,
     {
-        "approval": "Answer Approver Decision PendingQuestion Question says_what_to_do",
+        "approval": "Answer Answered ApprovalQueue Approvals Approver Decision PendingQuestion Question"
+        " says_what_to_do",
         "book": "NewGrant GrantStore",
-        "desk": "Answered ApprovalQueue Approvals",
         "files": "FileRequests WantPath",
         "permit": "AccessResolver Denied Permit",
         "value": "Grants NOTHING",

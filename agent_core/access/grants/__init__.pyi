@@ -1,4 +1,7 @@
 from .approval import Answer as Answer
+from .approval import Answered as Answered
+from .approval import ApprovalQueue as ApprovalQueue
+from .approval import Approvals as Approvals
 from .approval import Approver as Approver
 from .approval import Decision as Decision
 from .approval import PendingQuestion as PendingQuestion
@@ -6,9 +9,6 @@ from .approval import Question as Question
 from .approval import says_what_to_do as says_what_to_do
 from .book import GrantStore as GrantStore
 from .book import NewGrant as NewGrant
-from .desk import Answered as Answered
-from .desk import ApprovalQueue as ApprovalQueue
-from .desk import Approvals as Approvals
 from .files import FileRequests as FileRequests
 from .files import WantPath as WantPath
 from .permit import AccessResolver as AccessResolver

@@ -26,9 +26,8 @@ from sandbox import Access, RequestRefused
 from sandbox.access import AccessRefused
 from sandbox.confine.opened_grants import OpenedGrant, opened
 
-from .items import UNSAID, oddity, written
 from .permit import UNWRITTEN, AccessResolver, Permit, make_path
-from .value import NOTHING, Grants
+from .value import NOTHING, UNSAID, Grants, oddity, written
 
 MOST_ASKED: Final = 5  # files and folders that one call may ask a human for
 _MOST_OPEN: Final = 32

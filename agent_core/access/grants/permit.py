@@ -24,7 +24,6 @@ from sandbox import Access, Killed, Limits, Outcome, Refused
 from sandbox.access import NOTHING as NO_ACCESS
 
 from ..secrets import CallSecrets, Secrets
-from .items import UNSAID
 from .record import GrantRecord
 from .repositories import (
     FAR,
@@ -40,7 +39,7 @@ from .repositories import (
     repository_in,
     state_in,
 )
-from .value import NOTHING, Grants
+from .value import NOTHING, UNSAID, Grants
 
 if TYPE_CHECKING:
     from sandbox.code import Modules

@@ -1,7 +1,12 @@
-"""Revocations and confirmed addresses of one workspace, stored with the key of the seals, outside the workspace.
+"""What this user said of one workspace: revocations and confirmed addresses, stored with the key of the seals, outside.
 
 An older state of the folder may be restored, but not these statements: how often a function's approvals were revoked,
 which addresses were confirmed, and which folders could be checked when they were approved.
+
+Before an address that only the workspace's settings file names is confirmed, nothing is sent to it: the file travels
+with the folder, perhaps from someone else, who could then read the messages. An address from the user's own environment
+or from a flag needs no confirmation. A confirmation is for the address as written: a different path is a different
+address.
 """
 
 import hashlib
@@ -11,11 +16,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from agent_core.base import machine
-from agent_core.base.errors import WorkspaceError
+from agent_core.base.errors import ModelError, WorkspaceError
+from agent_core.base.own_environment import environment
 from agent_core.base.plain_files import replace_text
-from agent_core.base.seal import is_private
+from agent_core.base.seal import Sealer, is_private
+from agent_core.base.settings import FILE_NAME, Settings, address_of_file
 from agent_core.base.user_folders import data_folder
 from sandbox.wire.strict_json import read_json
 
@@ -108,3 +116,60 @@ class GrantRecord:
                 replace_text(self._file(), different(statements).to_text(), 0o600)
         except (OSError, RuntimeError) as error:
             raise WorkspaceError(f"What you said here cannot be stored: {error}.", fix=_FIX) from error
+
+
+CONFIRM = "knapper configure --confirm-address"
+_PURPOSE = "address"
+
+
+class UnconfirmedAddress(ModelError):
+    """Raised if only the workspace's file names the address, so nothing is sent there."""
+
+    code = "unconfirmed-address"
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        message = (
+            f"{FILE_NAME} names {shown(url)}, which you did not confirm here, so no key and no message is sent to it."
+        )
+        why = "If you say yes, the conversation and a key in your environment are sent there."
+        super().__init__(f"{message} {why}", fix=f"If you trust it: {CONFIRM} (or export KNAPPER_MODEL_BASE_URL={url})")
+
+
+def unconfirmed(settings: Settings, around: Mapping[str, str] | None = None) -> str | None:
+    """Return the address that only the file names, unless this user has confirmed it in this workspace."""
+    named = address_of_file(settings, environment() if around is None else around)
+    return named[1] if named and not is_confirmed(*named) else None
+
+
+def is_confirmed(root: Path, url: str) -> bool:
+    """Return whether this user confirmed the address in this workspace."""
+    statements, sealer = GrantRecord(root).read(), Sealer(root)
+    return statements.is_trusted and any(sealer.holds(seal, _PURPOSE, _plain(url)) for seal in statements.confirmed)
+
+
+def confirm(root: Path, url: str) -> None:
+    """Allow requests to this address from this workspace from now on.
+
+    Raises:
+        WorkspaceError: that cannot be stored.
+    """
+    if not is_confirmed(root, url):
+        GrantRecord(root).confirm(Sealer(root).seal(_PURPOSE, _plain(url)))
+
+
+def shown(url: str) -> str:
+    """Return an address with all but printable ASCII escaped, and with its host if it contains an `@`."""
+    text = url.encode("ascii", "backslashreplace").decode()
+    text = "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+    if "@" not in url:
+        return text
+    try:
+        host = (urlsplit(url).hostname or "none").encode("ascii", "backslashreplace").decode()
+    except ValueError:
+        host = "none"
+    return f"{text} (the host is {host})"
+
+
+def _plain(url: str) -> str:
+    return url.rstrip("/")

@@ -6,7 +6,6 @@ __getattr__ = late_names(
     __name__,
     {
         "environment": "Environment",
-        "failures": "PackagesError",
-        "resolution": "Pin Resolution",
+        "resolution": "PackagesError Pin Resolution",
     },
 )

@@ -31,9 +31,8 @@ from agent_core.base.workspace_folder import STATE
 from sandbox.confine import mounts
 from sandbox.wire.strict_json import read_json
 
-from ..grants.items import project
-from .failures import PackagesError, meaning
-from .resolution import LOCK_PATH, Lock, Pin, Resolution, digest_of, read_report, required
+from ..grants.value import project
+from .resolution import LOCK_PATH, Lock, PackagesError, Pin, Resolution, digest_of, meaning, read_report, required
 
 # The installation of pins into a folder: downloaded by hash, checked before unpacking, unpacked by pip, tidied, tried.
 # This interpreter's pip runs as a process: without keys in its environment, in its own process group, with a time limit

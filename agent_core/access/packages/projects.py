@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from ..grants.items import project
+from ..grants.value import project
 
 PROJECTS: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from agent_core.access.grants import NOTHING, Grants
-from agent_core.access.grants.items import KINDS, UNSAID, spelled
+from agent_core.access.grants.value import KINDS, UNSAID, spelled
 from agent_core.base.problem import Problem
 from agent_core.registry.depends import Part, callees, is_program, parts_of, running_with
 from agent_core.registry.source import FOLDER, first_line

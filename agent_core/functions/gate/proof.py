@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from agent_core.access.grants import NOTHING, FileRequests, Grants, Question
-from agent_core.access.grants.items import written as grant_item
+from agent_core.access.grants.value import written as grant_item
 from agent_core.base.problem import Evidence, Problem
 from agent_core.base.untrusted import fence
 from agent_core.registry.arguments import read as read_arguments

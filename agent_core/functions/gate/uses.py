@@ -14,8 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from agent_core.access.grants import NOTHING, Grants
-from agent_core.access.grants.items import UNSAID, written
-from agent_core.access.grants.value import LATER, joined
+from agent_core.access.grants.value import LATER, UNSAID, joined, written
 from agent_core.access.packages.projects import project_of
 from agent_core.registry.depends import is_program
 from agent_core.registry.tree import Scope, survey

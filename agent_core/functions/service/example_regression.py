@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from agent_core.access.grants import Grants
-from agent_core.access.grants.items import KINDS, UNSAID, covered
+from agent_core.access.grants.value import KINDS, UNSAID, covered
 from agent_core.base import syntax
 from agent_core.base.problem import Evidence, Place, Problem, Severity
 from agent_core.base.untrusted import fence

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from agent_core.access.grants import NOTHING, Grants, NewGrant, Question
-from agent_core.access.grants.book import who
+from agent_core.access.grants.book import checked, who
 from agent_core.access.grants.content import content_of, misleading, unshowable
-from agent_core.access.grants.file import checked
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.json_form import IF_SET
 

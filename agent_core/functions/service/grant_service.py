@@ -44,7 +44,7 @@ from ..gate.trial import Granted
 from ..gate.uses import modules_of_workspace, needs_of, uses
 
 if TYPE_CHECKING:
-    from agent_core.access.grants.file import GrantEntry
+    from agent_core.access.grants.book import GrantEntry
     from agent_core.base.settings import GrantSettings
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core.access.grants import NOTHING, Grants, GrantStore, Question
 from agent_core.access.grants.value import joined
-from agent_core.access.packages.failures import NO_PIP
 from agent_core.access.packages.projects import project_of
+from agent_core.access.packages.resolution import NO_PIP
 from agent_core.registry.source import ModuleSource
 from sandbox import Access, Job, Limits, ModuleImport, Returned
 from sandbox.access import NOTHING as NO_ACCESS

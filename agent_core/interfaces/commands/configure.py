@@ -86,7 +86,7 @@ def configure(context: CliContext, model: str | None, base_url: str | None, **op
 
 def _confirm(context: CliContext, root: Path, values: dict[str, Any], *, yes: bool) -> int:
     """Confirm the addresses that only the file names, or that of a server that may belong to another user."""
-    from agent_core.access.grants.addresses import confirm, unconfirmed
+    from agent_core.access.grants.record import confirm, unconfirmed
 
     from ..menu import address_lines, ask_to_confirm
 
@@ -109,7 +109,7 @@ def _confirm(context: CliContext, root: Path, values: dict[str, Any], *, yes: bo
 
 def _take(context: CliContext, root: Path, values: dict[str, Any], *, yes: bool) -> int:
     """Test the chosen values, write them if they work or the user insists, and show the remaining steps."""
-    from agent_core.access.grants.addresses import UnconfirmedAddress
+    from agent_core.access.grants.record import UnconfirmedAddress
     from agent_core.workspace.doctor import check_address
 
     from ..menu import ask_to_confirm, tested_lines

@@ -278,7 +278,7 @@ async def _settle(context: CliContext, *, joins: bool) -> None:
 @workspace_command
 def confirm(context: CliContext) -> None:
     """Allow the database that knapper.toml names: conversations and memory are kept there from now on."""
-    from agent_core.access.grants.addresses import confirm as keep
+    from agent_core.access.grants.record import confirm as keep
     from agent_core.base.settings import load, storage_of_file
 
     named = storage_of_file(load(context.root))

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
-from agent_core.access.grants.desk import asking
+from agent_core.access.grants.approval import asking
 from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError, UsageError

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from agent_core.access.broker import Broker, FetchCaps
-from agent_core.access.broker.exchange import kind_of, resolve
-from agent_core.access.broker.target import Target, as_address, read
+from agent_core.access.broker.exchange import Target, as_address, kind_of, read, resolve
 from agent_core.base.untrusted import fence, one_line
 from sandbox import RequestRefused
 
