@@ -11,7 +11,7 @@ import random
 import sys
 from collections.abc import Sequence
 
-from agent_core.functions.service.effects import effects
+from agent_core.functions.service.function_facts import effects
 from agent_core.storage import ExposedTurn
 
 from .measure import Row, show

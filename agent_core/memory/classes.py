@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agent_core.base.errors import SettingsError, UsageError
-from agent_core.registry.methods import read_methods
+from agent_core.registry.schema import read_methods
 
 from . import edits
 from .block import Block, too_large

@@ -1,23 +1,48 @@
-"""Converts a module's text to the functions it offers and every problem that excludes others. Nothing runs."""
+"""Converts a module's text to the functions it offers and every problem that excludes others. Nothing runs.
+
+The public methods of a class, and signatures that are written as data, are read by the same code. The classes are
+trusted and already imported: only their text is needed here. A signature is of something with a schema but no source,
+such as a helper: an annotation must be a single expression, and a default a single literal.
+"""
 
 import ast
 import hashlib
+import inspect
+import keyword
 import re
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
+from agent_core.base import syntax
+from agent_core.base.errors import UsageError
 from agent_core.base.problem import Place, Problem
+from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import lines_of
 
 from . import docstring, examples
 from .annotation import Converter, TypeBudget, annotated_default, default_of, field_default, limit, texts
 from .function import Function, ModuleReading
 from .literals import json_literal
-from .source import FOLDER, MODULE_LIMIT, ModuleSource, caller_of, first_line, is_helper, parse
+from .source import (
+    FOLDER,
+    MODULE_LIMIT,
+    ModuleSource,
+    bound_names,
+    callee,
+    caller_of,
+    first_line,
+    is_helper,
+    is_literal,
+    parse,
+)
 from .tree import Definition, Scope, survey, workspace_imports
 from .typenames import Impossible, Schema, Unresolved
 
 if TYPE_CHECKING:
     from .docstring import Described
+
 
 _NAME = re.compile(r"^[a-zA-Z0-9_]{1,64}$")
 _WORD = re.compile(r"\w+")
@@ -25,6 +50,18 @@ _PLAIN = frozenset({"bool", "int", "float", "str"})
 _REST: Schema = {"type": "array", "description": "Further values, each of which becomes an argument of its own."}
 _UNPASSABLE: Schema = {}  # for a parameter with a default that cannot be offered
 _EXTRA: Schema = {"type": "object", "description": "Further arguments by their names."}
+_CLASS_LIMIT = 1 << 20
+_OTHER_KINDS = frozenset({"builtins.property", "builtins.staticmethod", "builtins.classmethod"})
+_SIGNATURE_IMPORTS: Final = (
+    "import datetime\nfrom collections.abc import Iterable, Mapping, Sequence\n"
+    "from datetime import date, timedelta\nfrom decimal import Decimal\nfrom pathlib import Path\n"
+    "from typing import Annotated, Any, Dict, List, Literal, Optional, Set, Tuple, Union\nfrom uuid import UUID\n"
+)
+_INPUT_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_LONGEST_INPUT: Final = 1_000
+_TYPE_FIX: Final = "write it as in a function: `str`, `list[str]`, `int = 5`, `Literal['a', 'b']`"
+PlaceOf = Callable[[str], Place]
+"""Returns the place of a name in the file that contains the signature."""
 
 
 def read_module(source: ModuleSource, limit: int = MODULE_LIMIT, *, tree: ast.Module | None = None) -> ModuleReading:
@@ -246,3 +283,135 @@ class _Reader:
 
 def _rest_parameter(argument: ast.arg | None, parameters: Schema) -> str:
     return argument.arg if argument and argument.arg in parameters["properties"] else ""
+
+
+def read_methods(of: type, beyond: type = object) -> tuple[tuple[Function, ...], tuple[Problem, ...]]:
+    """Return the functions for the public methods of a class, inherited ones first, and the problems found.
+
+    `beyond` and its base classes are left out.
+    """
+    functions_by_name: dict[str, Function] = {}
+    problems: list[Problem] = []
+    for cls in reversed([base for base in of.__mro__ if base not in beyond.__mro__]):
+        functions, wrong = _methods_of(cls)
+        functions_by_name |= {function.name: function for function in functions}
+        problems += wrong
+    methods = [
+        function
+        for function in functions_by_name.values()
+        if inspect.isfunction(inspect.getattr_static(of, function.name))
+    ]
+    return tuple(methods), tuple(problems)
+
+
+def _methods_of(of: type) -> tuple[tuple[Function, ...], tuple[Problem, ...]]:
+    try:
+        text = inspect.getsource(sys.modules[of.__module__])
+    except (OSError, TypeError, KeyError) as error:
+        raise UsageError(
+            f"The source of the class `{of.__qualname__}` is not at hand, so its methods cannot be described.",
+            fix="Put the class into a file that can be imported.",
+        ) from error
+    module = ".".join(part.strip("_") or "main" for part in of.__module__.split("."))
+    source = ModuleSource.of(module, text, inspect.getsourcefile(of) or module)
+    tree = parse(source, _CLASS_LIMIT)
+    if isinstance(tree, Problem):
+        return (), (tree,)
+    names = survey(tree)
+    methods = [  # that a model may call: without pydantic validators, properties and class methods
+        node
+        for node in survey(ast.Module(_definition(tree, of).body, [])).public()
+        if not any(
+            (origin := names.origin(callee(mark))).startswith("pydantic.") or origin in _OTHER_KINDS
+            for mark in node.decorator_list
+        )
+    ]
+    # The module with the methods in place of its functions, so that imports and types keep their meaning.
+    around = [node for node in tree.body if not isinstance(node, Definition) and bound_names(node) != {"__all__"}]
+    reading = read_module(source, _CLASS_LIMIT, tree=ast.Module([*around, *methods], []))
+    problems = [*reading.problems]
+    for function in reading.functions:
+        if function.rest or function.extra:  # without a worker, nothing spreads them in a method call
+            name = f"*{function.rest}" if function.rest else f"**{function.extra}"
+            message = f"the method `{function.name}` takes `{name}`, which a model cannot pass"
+            where = Place(function.path, function.line)
+            fix = "Name each parameter, or take one list or dictionary."
+            problems.append(Problem("star-parameter", message, where, fix))
+    return reading.functions, tuple(problems)
+
+
+def _definition(tree: ast.Module, of: type) -> ast.ClassDef:
+    """Return the class in its module's text, even if it is defined in a function."""
+    node: ast.AST = tree
+    for name in of.__qualname__.split("."):
+        if name != "<locals>":
+            inner = [part for part in ast.walk(node) if isinstance(part, ast.ClassDef | Definition)]
+            node = next((part for part in inner if part is not node and part.name == name), node)
+    if not isinstance(node, ast.ClassDef):
+        raise UsageError(f"The class `{of.__qualname__}` does not stand in the source of `{of.__module__}`.")
+    return node
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The name and description of a function, its parameters as `type` or `type = default`, and its result."""
+
+    name: str
+    description: str
+    inputs: Mapping[str, str]
+    result: str
+
+
+def read_signature(signature: Signature, module: str, path: str, place: PlaceOf) -> Function | tuple[Problem, ...]:
+    """Return the function that a signature describes, or every problem with it."""
+    parameters: list[str] = []
+    problems: list[Problem] = []
+    for name, written in signature.inputs.items():
+        parameter = _input(name, written, place(name))
+        (problems if isinstance(parameter, Problem) else parameters).append(parameter)  # type: ignore[arg-type]  # by kind
+    result = _input("result", signature.result, place("result"))
+    if isinstance(result, str) and "=" in signature.result:
+        (node,) = syntax.parse(f"_: {signature.result}").body
+        if isinstance(node, ast.AnnAssign) and node.value is not None:
+            message = "`result` has a default, which no result has"
+            result = Problem("inexpressible-type", message, place("result"), _TYPE_FIX)
+    if isinstance(result, Problem):
+        return (*problems, result)
+    if problems:
+        return tuple(problems)
+    returns = result.partition(": ")[2]
+    stars = "*, " if parameters else ""
+    text = f"{_SIGNATURE_IMPORTS}\n\ndef {signature.name}({stars}{', '.join(parameters)}) -> {returns}:\n    pass\n"
+    read = read_module(ModuleSource.of(module, text, path))
+    own = next((function for function in read.functions if function.name == signature.name), None)
+    refusing = [problem for problem in read.problems if problem.severity == "refuses"]
+    if own is None:
+        named = [[name for name in signature.inputs if f"`{name}`" in problem.message] for problem in refusing]
+        places = [place(names[0] if names else "purpose") for names in named]
+        return tuple(replace(problem, where=where) for problem, where in zip(refusing, places, strict=True))
+    if unread := own.unresolved:
+        return tuple(_unreadable(name, signature.inputs[name], place(name)) for name in unread)
+    return replace(own, description=signature.description, returns=returns, line=place("purpose").line)
+
+
+def _input(name: str, written: str, place: Place) -> str | Problem:
+    """Return a parameter as source, after checking that it is only one expression and one literal."""
+    shown = one_line(name, 80)
+    if not _INPUT_NAME.fullmatch(name) or keyword.iskeyword(name) or name == "self":
+        message = f"`{shown}` cannot be the name of an input"
+        return Problem("input-name", message, place, "use letters, digits and `_`, beginning with a letter")
+    try:
+        body = syntax.parse(f"_: {written}").body if len(written) <= _LONGEST_INPUT else []
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        body = []
+    match body:
+        case [ast.AnnAssign(annotation=annotation, value=None)]:
+            return f"{name}: {ast.unparse(annotation)}"
+        case [ast.AnnAssign(annotation=annotation, value=default)] if default is not None and is_literal(default):
+            return f"{name}: {ast.unparse(annotation)} = {ast.unparse(default)}"
+    return _unreadable(name, written, place)
+
+
+def _unreadable(name: str, written: str, place: Place) -> Problem:
+    message = f"`{one_line(written, 120)}` is not a type that `{one_line(name, 80)}` can have"
+    return Problem("inexpressible-type", message, place, _TYPE_FIX)

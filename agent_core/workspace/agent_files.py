@@ -18,7 +18,7 @@ from agent_core.base.matching.wildcard import Wildcard
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import one_line
-from agent_core.registry.module_file import save_text
+from agent_core.registry.module_edits import save_text
 from agent_core.runtime.colleagues import AgentProfile
 from agent_core.storage import AGENT
 from agent_core.storage.agent_store import HELPER_RUN, PASSING

@@ -13,7 +13,7 @@ from agent_core.base.matching import nearest
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import one_line
 from agent_core.registry.function import fits
-from agent_core.registry.signature import Signature, read_signature
+from agent_core.registry.schema import Signature, read_signature
 from agent_core.registry.source import caller_of, hash_of
 from agent_core.runtime.dispatch import GIVE
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, lines_of_keys, read_toml

@@ -21,7 +21,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.functions.service import Author, FunctionService
 from agent_core.functions.service.history import Version
 from agent_core.registry.folder_access import is_there
-from agent_core.registry.module_file import remove_text, save_text
+from agent_core.registry.module_edits import remove_text, save_text
 from agent_core.registry.source import OF_THE_PROGRAM, hash_of
 from agent_core.storage import SaveVersion, Store
 from agent_core.storage.agent_store import HELPER_RUN

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.errors import WorkspaceError
-from agent_core.registry.module_edits import save
-from agent_core.registry.module_file import remove
+from agent_core.registry.module_edits import remove, save
 from agent_core.registry.source import ModuleSource, hash_of, read_file
 
 SECRET = "x = 'outside'\n"

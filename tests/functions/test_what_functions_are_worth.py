@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.functions.service.effects import effects
+from agent_core.functions.service.function_facts import effects
 from agent_core.functions.service.tending import TendingBudget
 from agent_core.storage import ExposedTurn
 from benchmarks.masking import named_wrongly, planted

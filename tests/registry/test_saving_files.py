@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.errors import StaleFile, WorkspaceError
-from agent_core.registry import module_file
-from agent_core.registry.module_edits import save
+from agent_core.registry.module_edits import remove, save
 from agent_core.registry.source import hash_of
 
 
@@ -127,6 +126,6 @@ def test_a_disk_that_takes_no_more_leaves_the_old_file_as_it_was(tmp_path: Path)
 def test_a_module_is_removed_only_as_it_was_read(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
     with pytest.raises(StaleFile):
-        module_file.remove(tmp_path, "functions/a.py", hash_of("x = 2\n"))
-    module_file.remove(tmp_path, "functions/a.py", hash_of("x = 1\n"))
+        remove(tmp_path, "functions/a.py", hash_of("x = 2\n"))
+    remove(tmp_path, "functions/a.py", hash_of("x = 1\n"))
     assert leftovers(tmp_path) == []

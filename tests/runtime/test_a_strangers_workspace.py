@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pytest
 
 from agent_core.base.errors import SettingsError, WorkspaceError
-from agent_core.registry.module_file import save
+from agent_core.registry.module_edits import save
 from agent_core.workspace.workspace import Workspace
 from sandbox import Sandbox
 from tests.conftest import OpenDesk

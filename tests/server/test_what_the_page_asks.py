@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.functions.service.effects import FunctionEffect
+from agent_core.functions.service.function_facts import FunctionEffect
 from sandbox import Sandbox
 from tests.kit import Ask, Fail, Repeat, Say, ScriptedModel, Wanted
 

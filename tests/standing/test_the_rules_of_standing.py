@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from agent_core.base.settings import StandingSettings
-from agent_core.registry.standing import Standing, is_unused, standing, summed
+from agent_core.functions.service.call_records import summed
+from agent_core.functions.service.function_facts import Standing, is_unused, standing
 from agent_core.storage import Stats
 
 RULES = StandingSettings(trial_calls=2, trusted_calls=4, trusted_days=3, quarantine_failures=3, retire_days=10)

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from agent_core.base.settings import StandingSettings
-from agent_core.registry.standing import standing
+from agent_core.functions.service.function_facts import standing
 from agent_core.storage import Stats
 from tests.conftest import OpenDesk
 from tests.grants.support import human

@@ -20,7 +20,7 @@ from agent_core.base.misfit import sentence
 from agent_core.base.plain_files import read_plain
 from agent_core.base.seal import Sealer
 from agent_core.base.untrusted import one_line
-from agent_core.registry.module_file import save_text
+from agent_core.registry.module_edits import save_text
 from agent_core.registry.source import hash_of
 from agent_core.storage import prepare_state_dir
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_json, read_toml

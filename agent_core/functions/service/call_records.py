@@ -21,7 +21,6 @@ from agent_core.base.json_form import fields_to_json, to_json
 from agent_core.registry.docstring import read
 from agent_core.registry.function import Function, are_keys
 from agent_core.registry.registry import Snapshot
-from agent_core.registry.standing import summed
 from agent_core.storage import CallOwners, CallRow, CallStore, KindRow, RecordCall, SaveSeen, Stats, Write
 from sandbox import Killed, Raised, Returned
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
@@ -230,6 +229,34 @@ async def statistics(
         ),
         tuple(recent),
         tuple(await store.releases(function.name)),
+    )
+
+
+def summed(rows: list[Stats]) -> Stats | None:
+    """Return the calls of all versions of a function combined; consecutive counts are of the last called version."""
+    if not rows:
+        return None
+    last = max(rows, key=lambda row: row.last_called)
+    worked = [row.worked for row in rows if row.worked is not None]
+    memory = [row.memory for row in rows if row.memory is not None]
+    cpu = [row.cpu for row in rows if row.cpu is not None]
+    return Stats(
+        function=last.function,
+        version=last.version,
+        calls=sum(row.calls for row in rows),
+        returned=sum(row.returned for row in rows),
+        failed=sum(row.failed for row in rows),
+        failing=last.failing,
+        holding=last.holding,
+        first_called=min(row.first_called for row in rows),
+        last_called=last.last_called,
+        seconds=sum(row.seconds for row in rows),
+        worst=last.worst,
+        since=last.since,
+        worked=max(worked, default=None),
+        longest=max(row.longest for row in rows),
+        memory=max(memory, default=None),
+        cpu=sum(cpu) if cpu else None,
     )
 
 

@@ -21,7 +21,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError, LostLease, StaleFile, StorageError, WorkspaceError
 from agent_core.base.json_form import to_json
 from agent_core.base.problem import Place, Problem
-from agent_core.registry.module_file import remove, save
+from agent_core.registry.module_edits import remove, save
 from agent_core.registry.source import folder_problem
 from agent_core.storage import STATE, BeginWrite, EndWrite, FunctionStore, SaveTended, UndoTended, commit, open_lock
 

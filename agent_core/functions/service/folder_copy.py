@@ -20,7 +20,7 @@ from agent_core.base.errors import WorkspaceError
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.folder_access import is_there
-from agent_core.registry.module_file import remove, remove_text, save, save_text
+from agent_core.registry.module_edits import remove, remove_text, save, save_text
 from agent_core.registry.source import FOLDER, MODULE_LIMIT, ModuleSource, hash_of, path_of, read_file
 from agent_core.storage import STATE, FunctionStore
 from sandbox.wire.strict_json import read_json

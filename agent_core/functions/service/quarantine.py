@@ -19,11 +19,10 @@ from agent_core.base.settings import StandingSettings
 from agent_core.base.untrusted import fence, one_line
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
-from agent_core.registry.standing import Standing, is_quarantined
 from agent_core.storage import FAILURES, CallOwners, RateTurn, ReleaseFunction, SaveVerdict, Store
 
 from ..answers import DISPROVEN, UNPROVEN
-from .function_facts import standing_now
+from .function_facts import Standing, is_quarantined, standing_now
 from .history import SHORT
 from .judgment import Judgment, judgment_on
 

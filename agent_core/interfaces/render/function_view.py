@@ -21,8 +21,13 @@ if TYPE_CHECKING:
     from agent_core.functions.gate.verdict import Survivor
     from agent_core.functions.search import SearchReport
     from agent_core.functions.service.call_records import FunctionStatistics, VersionStatistics
-    from agent_core.functions.service.effects import FunctionEffect
-    from agent_core.functions.service.function_facts import Coverage, FunctionDetails, FunctionListing, FunctionSummary
+    from agent_core.functions.service.function_facts import (
+        Coverage,
+        FunctionDetails,
+        FunctionEffect,
+        FunctionListing,
+        FunctionSummary,
+    )
     from agent_core.functions.service.history import BlamedLine, FunctionHistory, HistoryEntry, Version, VersionDiff
     from agent_core.functions.service.judgment import PendingCandidate
     from agent_core.functions.service.quarantine import Released

@@ -27,8 +27,8 @@ from agent_core.functions.service.grant_service import GrantService
 from agent_core.functions.worker_api import OnProgress
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.function import Function, reach_words
-from agent_core.registry.methods import read_methods
 from agent_core.registry.registry import Snapshot
+from agent_core.registry.schema import read_methods
 from agent_core.registry.validation import validator_for
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.values import decode, read

@@ -20,7 +20,7 @@ from agent_core.base.plain_files import read_plain
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service.replay import Replays
 from agent_core.memory.source_catalog import Sources
-from agent_core.registry.module_file import remove_text, save_text
+from agent_core.registry.module_edits import remove_text, save_text
 from agent_core.registry.source import hash_of
 from agent_core.storage import AGENT, prepare_state_dir
 from agent_core.workspace.agent_files import first_problems
