@@ -30,7 +30,7 @@ from agent_core.base.messages import System, User
 from agent_core.base.settings import TurnSettings
 from agent_core.context import BYTES_PER_TOKEN, CALLER, Shown
 from agent_core.context.shown import EXPECTED, size_of
-from agent_core.functions.search.index import FunctionSearch
+from agent_core.functions.search import FunctionSearch
 from agent_core.memory.embedding import Embedder
 from agent_core.model.local.server import open_local
 from agent_core.model.reply import Reply

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from agent_core.functions.search.confusion import NEAR, confusions
-from agent_core.functions.search.index import FunctionIndex
+from agent_core.functions.search import NEAR, FunctionIndex, confusions
 from benchmarks.measure import ran_with
 from benchmarks.recall_data import model_named
 from benchmarks.tool_search import Pool, Query, pool_of, read

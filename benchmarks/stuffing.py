@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from agent_core.functions.search.index import FunctionSearch
+from agent_core.functions.search import FunctionSearch
 from agent_core.memory.embedding import Embedder
 
 from .choices import chosen, library_of, mixed, predicted, shown_set

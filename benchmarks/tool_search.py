@@ -20,8 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from agent_core.functions.search.index import FunctionSearch
-from agent_core.functions.search.word_index import WordIndex
+from agent_core.functions.search import FunctionSearch, WordIndex
 from agent_core.memory import words
 from agent_core.memory.embedding import Embedder
 from agent_core.registry.function import Function

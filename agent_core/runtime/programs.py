@@ -26,8 +26,7 @@ from agent_core.base.untrusted import one_line, visible
 from agent_core.context import RUN_PROGRAM, beginning
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Unknown
-from agent_core.functions.kept_program import SeenProgram, source_of_program
-from agent_core.functions.program_check import ProgramText, problems
+from agent_core.functions.program_text import ProgramText, SeenProgram, problems, source_of_program
 from agent_core.functions.worker_api import arguments_text
 from agent_core.storage import Entry, Plan, Store, TurnStore, Write
 from sandbox import (

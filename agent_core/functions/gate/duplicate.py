@@ -24,7 +24,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.function import first_sentence
 from sandbox import Outcome, Raised, Refused, Returned, TimedOut
 
-from ..search.confusion import describe_difference, mistaken
+from ..search import describe_difference, mistaken
 from .call_arguments import Arguments, edge_calls, read_calls, read_cases, recombine
 from .clones import sketch
 from .draft import Draft, Finding, TrialSubject

@@ -12,8 +12,7 @@ from agent_core.storage import KindRow, Stats
 
 from ..gate import Gate
 from ..gate.call_arguments import write_call
-from ..search import FunctionSearch
-from ..search.confusion import NEAR, Confusion, confusions, describe_difference
+from ..search import NEAR, Confusion, FunctionSearch, confusions, describe_difference
 from . import function_facts
 from .call_records import by_function
 from .function_facts import ViewContext

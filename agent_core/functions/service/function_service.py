@@ -35,9 +35,9 @@ if TYPE_CHECKING:  # imported late: operations that only read load no gate, no s
     from .. import worker_api
     from ..answers import CallReport
     from ..gate import Gate, capability, draft
-    from ..kept_program import SeenProgram
     from ..mcp import library
     from ..mcp.library import ForeignFunction
+    from ..program_text import SeenProgram
     from ..sandbox_client import SandboxClient
     from ..search import FunctionSearch, SearchReport
     from ..worker_api import FunctionStates, OnProgress

@@ -35,9 +35,8 @@ from ..gate import Candidate, Gate, GivenExample
 from ..gate.capability import reach_of_function
 from ..gate.clones import differing, special_ones
 from ..gate.examples import with_words
-from ..kept_program import SeenProgram
-from ..search import FunctionSearch
-from ..search.index import COUNT
+from ..program_text import SeenProgram
+from ..search import COUNT, FunctionSearch
 from .audit import Audit
 from .call_records import is_documented
 from .changes import ChangePlanner

@@ -175,7 +175,7 @@ _POLICY: Final = (
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _HOST: Final = re.compile(r"([\w.-]+|\[[\da-fA-F:.]+\])(:\d{1,5})?")
-_LATE: Final = ("agent_core.model.client", "agent_core.functions.search.index")  # needed by the first message
+_LATE: Final = ("agent_core.model.client", "agent_core.functions.search")  # needed by the first message
 _HEADERS: Final = 32 << 10  # bytes of a request's head
 _HEAD_S: Final = 15.0  # timeout for the head of a request
 _FREE_PIECES: Final = 512  # allowed pieces of a body

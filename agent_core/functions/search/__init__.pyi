@@ -1,2 +1,0 @@
-from .index import FunctionSearch as FunctionSearch
-from .index import SearchReport as SearchReport
