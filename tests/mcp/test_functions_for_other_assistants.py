@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 
 from agent_core import Workspace
 from agent_core.access.grants import Decision
-from agent_core.functions.mcp.line_wire import MOST_LINE
+from agent_core.functions.mcp.wire import MOST_LINE
 from agent_core.functions.service import Author
 from agent_core.interfaces.server.mcp_door import serve_streams
 from tests.conftest import OpenDesk

@@ -1,12 +1,12 @@
-from .breakpoints import Breakpoint as Breakpoint
-from .breakpoints import Breakpoints as Breakpoints
-from .breakpoints import Placed as Placed
-from .breakpoints import stopping_lines as stopping_lines
 from .debugging import DebuggerSlot as DebuggerSlot
 from .debugging import Debugging as Debugging
 from .debugging import Watch as Watch
 from .stop import COMMANDS as COMMANDS
+from .stop import Breakpoint as Breakpoint
+from .stop import Breakpoints as Breakpoints
 from .stop import Command as Command
 from .stop import Debugger as Debugger
 from .stop import DebugStop as DebugStop
+from .stop import Placed as Placed
+from .stop import stopping_lines as stopping_lines
 from .stop import typed_breakpoint as typed_breakpoint

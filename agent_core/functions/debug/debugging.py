@@ -17,19 +17,20 @@ from sandbox import CallEnded, CallHooks, Debug, DebugControl, Patient, RequestR
 from sandbox.wire import caps
 from sandbox.wire.lines import bare_lines
 
+from ..service.call_records import Recording, kept_call
 from . import stop
-from .breakpoints import Breakpoints
-from .recording import Recording, kept_call
 from .stop import (
     BY_NAME,
     COMMANDS,
     RESUMING,
     BreakpointRecord,
+    Breakpoints,
     Claim,
     Command,
     Debugger,
     DebugStop,
     Order,
+    Placed,
     Reader,
     TraceLine,
     expression_of,
@@ -38,12 +39,12 @@ from .stop import (
 )
 
 if TYPE_CHECKING:
-    from agent_core.functions.answers import CallReport
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
     from agent_core.storage import SaveRecorded
 
-    from .breakpoints import Placed
+    from ..answers import CallReport
+
 
 # One stop, until the command that ends it: the host answers some commands, the worker the others.
 
@@ -62,7 +63,7 @@ class Halt:
 
     stop: DebugStop
     debugger: Debugger
-    breakpoints: "Breakpoints"
+    breakpoints: Breakpoints
     snapshot: "Snapshot"
     displayed: list[str]
     waiting: Command = field(default_factory=lambda: Command(""))  # the command that the worker must answer
@@ -196,7 +197,7 @@ class Halt:
             spec = replace(spec, function=owner.name if owner else self.stop.at.function.split(".")[0])
         return self._arm_order(self.breakpoints.arm(spec, line, self.snapshot))
 
-    def _arm_order(self, placed: "Placed", **more: bool) -> Order | str:
+    def _arm_order(self, placed: Placed, **more: bool) -> Order | str:
         """Return the order to set the breakpoint in the worker, or the breakpoint as text if its line is gone."""
         points = {point.id: point for point in self.breakpoints.points(self.snapshot)}
         point = points.get(placed.breakpoint.id)
@@ -277,7 +278,7 @@ def _help(name: str) -> str:
     return f"{', '.join(dict.fromkeys((command.name, command.short)))}: {command.description}{example}"
 
 
-def _source(path: str, snapshot: "Snapshot", breakpoints: "Breakpoints") -> Mapping[str, Any]:  # Any: fields of a Stop
+def _source(path: str, snapshot: "Snapshot", breakpoints: Breakpoints) -> Mapping[str, Any]:  # Any: fields of a Stop
     text = next((visible(module.text) for module in snapshot.modules.values() if module.path == path), "")
     armed = frozenset(placement.line for placement in breakpoints.placed(snapshot) if placement.path == path)
     return {"source": text, "armed": armed}

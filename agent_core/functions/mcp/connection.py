@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mcp import Client
 
     from .entry import ServerEntry
-    from .line_wire import Intake
+    from .wire import Intake
 
 _WAIT_S: Final = 60.0  # for a program, which may have to be downloaded first
 _WAIT_FOR_ADDRESS_S: Final = 20.0
@@ -309,16 +309,16 @@ class ServerConnection:
                         self._relist.set()
 
     async def _transport(self, stack: AsyncExitStack) -> tuple[Any, asyncio.Task[Any]]:  # Any: the SDK's
-        from .line_wire import Intake, connect_pipes  # noqa: PLC0415 - it imports the package
+        from .wire import Intake, connect_pipes  # noqa: PLC0415 - it imports the package
 
         self._intake = intake = Intake()
         if self.entry.url:
             from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - loaded when it is needed
 
-            from .http_wire import client  # noqa: PLC0415 - the same
+            from .wire import http_client  # noqa: PLC0415 - the same
 
             secret = self._secrets.get(self.entry.bearer, "")
-            http = client(intake, _CALL_S, {"Authorization": f"Bearer {secret}"} if secret else {})
+            http = http_client(intake, _CALL_S, {"Authorization": f"Bearer {secret}"} if secret else {})
             stack.push_async_callback(http.aclose)
             transport = streamable_http_client(self.entry.url, http_client=http, max_sse_event_size=None)
             return transport, asyncio.create_task(asyncio.Event().wait())
@@ -485,7 +485,7 @@ async def _start_server(
     command: list[str], variables: Mapping[str, str], home: Path, ending: _Ending
 ) -> AsyncIterator[Process]:
     """Start a server. At the end of the block its input is closed, and if it does not end, it is killed."""
-    from .line_wire import MOST_LINE  # noqa: PLC0415 - it imports the package
+    from .wire import MOST_LINE  # noqa: PLC0415 - it imports the package
 
     await asyncio.to_thread(home.mkdir, mode=0o700, parents=True, exist_ok=True)
     streams = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE, "limit": MOST_LINE}

@@ -37,7 +37,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from agent_core import __version__
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.context import presentation
-from agent_core.functions.mcp.line_wire import MOST_LINE, connect_pipes
+from agent_core.functions.mcp.wire import MOST_LINE, connect_pipes
 from agent_core.registry.registry import Registry, RegistryChange
 from agent_core.workspace.workspace import Workspace
 
