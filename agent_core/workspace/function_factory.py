@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from agent_core.functions.mcp.library import ForeignFunction
     from agent_core.functions.sandbox_client import SandboxClient
     from agent_core.functions.search import FunctionSearch
-    from agent_core.functions.service import grant_service, package_grants
+    from agent_core.functions.service import grant_service
     from agent_core.functions.service.grant_service import GrantService
     from agent_core.runtime import host_functions, programs
     from sandbox import Sandbox
@@ -54,7 +54,6 @@ else:
     function_search = LateModule("agent_core.functions.search")
     foreign_library = LateModule("agent_core.functions.mcp.library")
     grant_service = LateModule("agent_core.functions.service.grant_service")
-    package_grants = LateModule("agent_core.functions.service.package_grants")
     host_functions = LateModule("agent_core.runtime.host_functions")
     programs = LateModule("agent_core.runtime.programs")
     agent_files = LateModule("agent_core.workspace.agent_files")
@@ -110,11 +109,11 @@ def function_service(
     @cache
     def grants() -> "GrantService":
         client, listed = sandbox(), settings.sandbox.packages
-        trials = package_grants.ImportTrials(client, client.limits)
+        trials = grant_service.ImportTrials(client, client.limits)
         environment = environments.Environment(
             root, alone, trials, listed, settings.grants.packages_mib, tell=on_status
         )
-        packages = package_grants.PackageGrants(environment, book())
+        packages = grant_service.PackageGrants(environment, book())
         reach = access_grants.AccessResolver(root, environment.folders, client.secrets)
         granting = grant_service.GrantService(packages, reach, settings.grants, client.limits, listed, queue)
         granting.foreign = lambda: frozenset(foreign())

@@ -12,9 +12,8 @@ from agent_core.base.errors import UsageError
 from agent_core.base.problem import Problem
 from agent_core.functions.gate import Policy
 from agent_core.functions.service import CheckRequest, FunctionService
-from agent_core.functions.service.file_checks import check, jobs
+from agent_core.functions.service.file_checks import check, jobs, judges
 from agent_core.functions.service.judgment import Judgment
-from agent_core.functions.service.review_pool import judges
 from tests.functions.support import CLAMP, COPY, CRASH, STRONG, Room
 from tests.kit.desk import VOWELS, another
 

@@ -1,32 +1,102 @@
-"""Judges files without admitting anything: modules, folders, or `.jsonl` files with a candidate per line.
+"""Judges files and candidates without admitting anything: a job becomes the published verdicts.
 
-Verdicts are reported in the order of the input, each as soon as it and all before it are known. Only a window of
-candidates is held in memory.
+Files are modules, folders, or `.jsonl` files with a candidate per line. Verdicts are reported in the order of the
+input, each as soon as it and all before it are known. Only a window of candidates is held in memory.
+
+Worker processes share a large number of jobs, each with its own sandbox, because the text stages occupy one core. A
+candidate never runs in these processes, only in their sandboxed workers. They have no keys and no terminal, and end
+with this process. They read and write JSON lines; the answer to a job has its number.
 """
 
 import asyncio
+import json
 import re
+import sys
+from asyncio.subprocess import PIPE, Process
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
 
-from agent_core.base.errors import UsageError
+from agent_core.base import machine, programs
+from agent_core.base.errors import UsageError, WorkspaceError
+from agent_core.base.json_form import to_json
 from agent_core.base.plain_files import read_named_text
 from agent_core.base.problem import Place, Problem
+from agent_core.base.settings import SandboxSettings
+from agent_core.registry.function import ModuleReading
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import FOLDER, ModuleSource, module_of, path_of, read_file
-from sandbox.wire.strict_json import read_json
+from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, read_json
 
-from ..gate import Candidate, GivenExample, Policy
+from ..gate import Candidate, Gate, GivenExample, Look, Policy, Rules
+from ..gate.trial import UNGRANTED, Granted
+from ..sandbox_client import SandboxClient
 from .judgment import Judgment
-from .review_pool import Judge, ReviewJob, unreadable
 
 _WINDOW = 64
 _LONGEST = 4 << 20  # bytes of a line in a `.jsonl` file
 _HIDDEN = re.compile(r"^[._]|^(?:node_modules|venv|build|dist)$")
+_LOOKS_AT_ONCE = 2  # functions of one file that are examined at once; files are judged in parallel
+AT_ONCE = 6  # jobs at once in one process: while one waits for its worker, others are parsed
+_FEW = 12  # with this many jobs or fewer, no process is started: that takes half a second
+_LONGEST_LINE = 64 << 20
+Judge = Callable[["ReviewJob"], Coroutine[Any, Any, list[Judgment]]]  # Any: nothing is sent to it
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewJob:
+    """A candidate, or a whole file, or (with neither) a problem that takes the place of its verdict.
+
+    `path` is its name in the verdict. `around` are modules next to it that are added or replace those of the workspace;
+    a module without text is removed. `is_installed` means that the text is a file of the workspace. `granted` are the
+    grants with which it is judged; `is_read` asks the reader about it.
+    """
+
+    path: str
+    policy: Policy = "agent"
+    candidate: Candidate | None = None
+    file: ModuleSource | None = None
+    around: tuple[ModuleSource, ...] = ()
+    problem: Problem | None = None
+    is_installed: bool = False
+    granted: Granted = UNGRANTED
+    is_read: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text to judge."""
+        return self.candidate.code if self.candidate else self.file.text if self.file else ""
+
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Return the JSON for another process, which has no grants and no reader."""
+        data = asdict(self)
+        del data["granted"], data["is_read"]
+        return data
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "ReviewJob":
+        """Return the job from its JSON."""
+        candidate_data, file = data["candidate"], data["file"]
+        candidate = None
+        if candidate_data is not None:
+            examples = tuple(GivenExample(**example) for example in candidate_data["examples"])
+            sequences = {"examples": examples, "helpers": tuple(candidate_data["helpers"])}
+            candidate = Candidate(**{**candidate_data, **sequences})
+        return cls(
+            data["path"],
+            data["policy"],
+            candidate,
+            ModuleSource(**file) if file else None,
+            tuple(ModuleSource(**source) for source in data["around"]),
+            is_installed=data["is_installed"],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,3 +292,251 @@ def _folder_sources(imports: Iterable[str], folder: Path) -> tuple[ModuleSource,
                 sources[module] = source
                 waiting += read_module(source).imports
     return tuple(sources.values())
+
+
+async def _judge_job(job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Judgment]:
+    """Return the verdict on a candidate, or one for each function of a file."""
+    if job.problem is not None:
+        return [refusal(job.problem, job.path)]
+    if job.is_installed:  # otherwise it is not in the workspace and has no grants
+        job = replace(job, granted=replace(job.granted, approval_mode="calling"))
+    for source in job.around:
+        existing = snapshot.modules.get(source.module)
+        if existing is not None and (existing.path != source.path or not source.text):
+            snapshot = snapshot.without_module(source.module)
+        snapshot = snapshot.with_module(_reading(source)) if source.text else snapshot
+    if job.file is not None:
+        return await _verdicts_of_file(job.file, job, gate, snapshot)
+    assert job.candidate is not None
+    verdict = await gate.judge(job.candidate, snapshot, job.policy, granted=job.granted, reading=job.is_read)
+    return [replace(Judgment.of(verdict), path=job.path)]
+
+
+def refusal(problem: Problem, path: str, name: str = "", module: str = "") -> Judgment:
+    """Return a negative verdict for a problem that needs no judging by the gate."""
+    nothing = {"standing": "", "version": "", "fixes": [], "problems": [problem.to_json()], "stages": [], "source": ""}
+    return Judgment.from_json({"name": name, "module": module, "admitted": False, **nothing, "path": path})
+
+
+_reading = lru_cache(maxsize=64)(read_module)  # many candidates share it
+
+
+async def _verdicts_of_file(source: ModuleSource, job: ReviewJob, gate: Gate, snapshot: Snapshot) -> list[Judgment]:
+    """Return a verdict for each function of a file, with its own problems, those of the file, and those found later."""
+    verdict = await gate.judge_module(source, snapshot, job.policy, granted=job.granted)
+    ground = snapshot.with_module(verdict.reading)
+    turn = asyncio.Semaphore(_LOOKS_AT_ONCE)
+
+    async def look_closer(name: str) -> Look:
+        async with turn:
+            return await gate.look_closer(name, verdict, ground, job.granted, reading=job.is_read)
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(look_closer(name)) for name, _ in verdict.standings]
+    looks, path, own = {task.result().name: task.result() for task in tasks}, job.path, verdict.reading.source
+    spans = {function.name: (function.line, function.end_line) for function in verdict.reading.functions}
+    refusals = [problem for problem in verdict.problems if problem.severity == "refuses"]
+    if not spans:
+        return [refusal(_at_given_path(problem, path, own.path), path, module=own.module) for problem in refusals]
+    standings = dict(verdict.standings)  # functions of a module that cannot be imported have none
+    covered = {line for first, last in spans.values() for line in range(first, last + 1)}
+    rows = []
+    for name, (first, last) in spans.items():
+        look, lines = looks.get(name, Look(name)), covered - {*range(first, last + 1)}
+        problems = [*(problem for problem in verdict.problems if problem.where.line not in lines), *look.problems]
+        refused_here = any(problem.severity == "refuses" for problem in problems)
+        if name not in standings and not refused_here:  # another function's problem rejects the file
+            problems, refused_here = [*problems, *refusals], True
+        document = {
+            "module": own.module,
+            "stages": to_json((*verdict.stages, *look.stages)),
+            "path": path,
+            "name": name,
+            "admitted": not refused_here,
+            "standing": "" if refused_here else standings[name],
+            "version": own.version,
+            "fixes": [],
+            "problems": [_at_given_path(problem, path, own.path).to_json() for problem in problems],
+            "source": own.text,
+            **({"reader": to_json(look.answer)} if look.answer else {}),
+        }
+        rows.append(Judgment.from_json(document))
+    return rows
+
+
+def _at_given_path(problem: Problem, path: str, own: str) -> Problem:
+    """Return a problem with the path of the file as it was given, not as in a workspace."""
+    return replace(problem, where=replace(problem.where, path=path)) if problem.where.path == own else problem
+
+
+def unreadable(path: str, reason: str) -> ReviewJob:
+    """Return the job of an unreadable file, which is its refusal."""
+    return ReviewJob(path, problem=Problem("unreadable", reason, Place(path), "check the file and its encoding, UTF-8"))
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewContext:
+    """Everything that a verdict depends on: the rules, the sandbox, the existing functions."""
+
+    rules: Rules
+    sandbox: SandboxSettings
+    snapshot: Snapshot
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON for another process."""
+        rules = {**asdict(self.rules), "off": sorted(self.rules.off), "reserved": sorted(self.rules.reserved)}
+        readings = [[asdict(reading.source), reading.to_json()] for reading in self.snapshot.readings.values()]
+        return {"rules": rules, "sandbox": self.sandbox.model_dump(), "readings": readings}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "ReviewContext":
+        """Return the context from its JSON."""
+        rules = data["rules"]
+        sets = {key: frozenset(rules[key]) for key in ("off", "reserved")}
+        new_rules = Rules(**{**rules, **sets, "packages": tuple(rules["packages"])})
+        snapshot = Snapshot.empty(new_rules.reserved)
+        for source, reading in data["readings"]:
+            own = ModuleSource(**source)
+            snapshot = snapshot.with_module(ModuleReading.from_json(reading, own) or read_module(own))
+        return cls(new_rules, SandboxSettings(**data["sandbox"]), snapshot)
+
+
+@asynccontextmanager
+async def judges(
+    context: ReviewContext, gate: Gate, jobs: int | None, *, processes: int | None = None
+) -> AsyncIterator[Judge]:
+    """Yield a judge of jobs: this process if there are few, otherwise one process per core."""
+    count = processes or (1 if jobs is not None and jobs <= _FEW else machine.cores())
+    if count <= 1 and processes is None:
+        slots = asyncio.Semaphore(AT_ONCE)
+
+        async def judge_locally(job: ReviewJob) -> list[Judgment]:
+            async with slots:
+                return await _judge_job(job, gate, context.snapshot)
+
+        yield judge_locally
+        return
+    helpers = [_Process() for _ in range(count)]
+    try:
+        async with asyncio.TaskGroup() as group:
+            started = json.dumps(context.to_json()).encode() + b"\n"
+            await asyncio.gather(*(helper.start(started) for helper in helpers))
+            readers = [group.create_task(helper.read()) for helper in helpers]
+            slots = asyncio.Semaphore(AT_ONCE * count)
+
+            async def judge_in_helper(job: ReviewJob) -> list[Judgment]:
+                if job.problem is not None or job.granted is not UNGRANTED:  # packages are installed here
+                    return await _judge_job(job, gate, context.snapshot)
+                async with slots:
+                    return await min(helpers, key=lambda one: one.load).ask(job)
+
+            yield judge_in_helper
+            for reader in readers:
+                reader.cancel()
+    finally:
+        await asyncio.gather(*(helper.end() for helper in helpers))
+
+
+class _Process:
+    """One judging process."""
+
+    def __init__(self) -> None:
+        self._answers: dict[int, asyncio.Future[list[Judgment]]] = {}
+        self._count = 0
+        self._process: Process | None = None
+        self._said = TemporaryFile()  # noqa: SIM115 - as long as the process
+
+    @property
+    def load(self) -> int:
+        """The number of jobs that are not answered yet."""
+        return len(self._answers)
+
+    async def start(self, ground: bytes) -> None:
+        self._process = await programs.start(
+            programs.python("-m", f"{__package__}.file_checks"),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=self._said,
+            env=programs.variables_for_python("HOME", "TMPDIR"),
+            cwd="/",
+            limit=_LONGEST_LINE,
+        )
+        await self._write(ground)
+
+    async def ask(self, job: ReviewJob) -> list[Judgment]:
+        self._count += 1
+        number = self._count
+        self._answers[number] = asyncio.get_running_loop().create_future()
+        try:
+            await self._write(json.dumps([number, job.to_json()]).encode() + b"\n")
+            return await self._answers[number]
+        finally:
+            del self._answers[number]
+
+    async def read(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        while line := await self._process.stdout.readline():
+            number, rows = _read(line)
+            if number in self._answers:
+                self._answers[number].set_result([Judgment.from_json(row) for row in rows])
+        code = await self._process.wait()
+        self._said.seek(0)
+        last = self._said.read().decode("utf-8", "replace").strip().rpartition("\n")[2]
+        message = f"A process that judges ended unexpectedly (exit code {code}): {last}"
+        raise WorkspaceError(message.removesuffix(": "), fix="Run it again, on fewer files.")
+
+    async def end(self) -> None:
+        self._said.close()
+        if self._process is None or self._process.stdin is None:
+            return
+        with suppress(OSError):
+            self._process.stdin.close()
+        try:
+            async with asyncio.timeout(5):
+                await self._process.wait()
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+
+    async def _write(self, line: bytes) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        with suppress(OSError):  # if the process has ended, its reader reports it
+            self._process.stdin.write(line)
+            await self._process.stdin.drain()
+
+
+def _read(line: bytes) -> Any:  # Any: JSON
+    return read_json(line, LOOSE, most=_LONGEST_LINE, deepest=DEEPEST_ROW)
+
+
+async def _serve() -> None:
+    """Serve review requests in a separate process until standard input ends."""
+    reader = asyncio.StreamReader(limit=_LONGEST_LINE)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    context = ReviewContext.from_json(_read(await reader.readline()))
+    sandbox = SandboxClient(context.sandbox, AT_ONCE)
+    gate = Gate(sandbox, limits=sandbox.limits, rules=context.rules)
+
+    async def answer(number: int, job: dict[str, Any]) -> None:  # Any: JSON
+        rows = await _judge_job(ReviewJob.from_json(job), gate, context.snapshot)
+        sys.stdout.buffer.write(json.dumps([number, to_json(rows)], default=str).encode() + b"\n")
+        sys.stdout.buffer.flush()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = deque[asyncio.Task[None]]()
+            while line := await reader.readline():
+                tasks.append(group.create_task(answer(*_read(line))))
+                while tasks and tasks[0].done():
+                    tasks.popleft()
+            for task in tasks:  # the remaining answers are not needed
+                task.cancel()
+    finally:
+        await sandbox.aclose()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve())

@@ -19,15 +19,14 @@ from agent_core.storage import FAILURES, RESTORED, CallOwners, DropState, SaveSt
 
 from . import change_texts, function_facts
 from .call_records import SeenResults
-from .change_executor import ChangeExecutor, Record
-from .folder_copy import FolderCopy
+from .change_executor import ChangeExecutor, FolderCopy, Record
 from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
 from .loader import BackgroundReview, LateProof, Loader
 from .plan import Author, Deletion, Detail, Dropped, PlannedChange
 from .quarantine import Quarantine, Rated, Ratings, Released
 
 if TYPE_CHECKING:  # imported late: operations that only read load no gate, no sandbox and no search
-    from agent_core.access.grants import GrantStore
+    from agent_core.access.grants import Grants, GrantStore
     from agent_core.base.problem import Problem
     from agent_core.base.settings import StandingSettings, TendSettings
     from agent_core.registry.registry import Registry, RegistryChange, Snapshot
@@ -35,7 +34,7 @@ if TYPE_CHECKING:  # imported late: operations that only read load no gate, no s
     from .. import worker_api
     from ..answers import CallReport
     from ..gate import Gate, capability, draft
-    from ..mcp import library
+    from ..mcp import library as foreign_library
     from ..mcp.library import ForeignFunction
     from ..program_text import SeenProgram
     from ..sandbox_client import SandboxClient
@@ -43,12 +42,11 @@ if TYPE_CHECKING:  # imported late: operations that only read load no gate, no s
     from ..worker_api import FunctionStates, OnProgress
     from . import (
         audit,
-        batch,
         call_service,
-        candidate_review,
         changes,
         file_sync,
-        grant_commands,
+        grant_service,
+        library,
         replay,
         tending,
         version_history,
@@ -58,16 +56,15 @@ if TYPE_CHECKING:  # imported late: operations that only read load no gate, no s
     from .tending import Tending
 else:
     audit = LateModule("agent_core.functions.service.audit")
-    batch = LateModule("agent_core.functions.service.batch")
     call_service = LateModule("agent_core.functions.service.call_service")
-    candidate_review = LateModule("agent_core.functions.service.candidate_review")
     changes = LateModule("agent_core.functions.service.changes")
     file_sync = LateModule("agent_core.functions.service.file_sync")
-    grant_commands = LateModule("agent_core.functions.service.grant_commands")
+    grant_service = LateModule("agent_core.functions.service.grant_service")
+    library = LateModule("agent_core.functions.service.library")
     replay = LateModule("agent_core.functions.service.replay")
     tending = LateModule("agent_core.functions.service.tending")
     version_history = LateModule("agent_core.functions.service.version_history")
-    library = LateModule("agent_core.functions.mcp.library")
+    foreign_library = LateModule("agent_core.functions.mcp.library")
     draft = LateModule("agent_core.functions.gate.draft")
     capability = LateModule("agent_core.functions.gate.capability")
     worker_api = LateModule("agent_core.functions.worker_api")
@@ -154,11 +151,11 @@ class FunctionService:
         return ChangeExecutor(self._root, self._store, self.registry, self._parts.book(), self._copy)
 
     @cached_property
-    def batch(self) -> "batch.BatchOperations":
+    def batch(self) -> "library.BatchOperations":
         """The operations on many functions at once."""
         gate, packages, hosted = self._parts.gate(), self.granting.packages, self._parts.hosted()
         sandbox, registry = self._parts.sandbox(), self.registry
-        return batch.BatchOperations(
+        return library.BatchOperations(
             self._root, self._store, registry, gate, sandbox, lambda plan: self.finish(plan, None), hosted, packages
         )
 
@@ -166,8 +163,8 @@ class FunctionService:
     def _files(self) -> "file_sync.FileSync":
         return file_sync.FileSync(self._root, self.registry, self._module_bytes, self._catch_up)
 
-    def _review(self) -> "candidate_review.CandidateReview":
-        return candidate_review.CandidateReview(self._store, self._parts.gate(), self.granting)
+    def _review(self) -> "changes.CandidateReview":
+        return changes.CandidateReview(self._store, self._parts.gate(), self.granting)
 
     @cached_property
     def plans(self) -> "changes.ChangePlanner":
@@ -180,9 +177,13 @@ class FunctionService:
         return version_history.VersionHistory(self._store, self._files, self._review)
 
     @cached_property
-    def grants(self) -> "grant_commands.GrantCommands":
+    def grants(self) -> "grant_service.GrantCommands":
         """The grants, as the user manages them."""
-        return grant_commands.GrantCommands(self._store, self.registry, lambda: self.plans, self.granting, self.finish)
+
+        def admit(name: str, grants: "Grants", version: str) -> Awaitable[PlannedChange]:
+            return self.plans.granted(name, grants, version)
+
+        return grant_service.GrantCommands(self._store, self.registry, admit, self.granting, self.finish)
 
     @cached_property
     def ratings(self) -> Ratings:
@@ -465,7 +466,7 @@ class FunctionService:
         Single calls are included only if they are of `owners`.
         """
         if (foreign := self.foreign().get(name)) is not None:
-            return function_facts.foreign_details(foreign.function, library.stub(foreign.function))
+            return function_facts.foreign_details(foreign.function, foreign_library.stub(foreign.function))
         function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
         details = await function_facts.introspection(self._view(), name, owners)
         case = await self.quarantine.case(function, owners) if details.standing == "quarantined" else None

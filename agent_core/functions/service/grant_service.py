@@ -1,15 +1,19 @@
-"""Grant checks before a function is admitted or run: its needs are compared with its grants, and the user is asked.
+"""Grants: asked for before a function is admitted or run, with packages to install, and as the user manages them.
 
-If no one can be asked, the answer is no, with the command by which a human can grant it. While a human is asked, the
-clock of a running call is stopped.
+Its needs are compared with its grants, and the user is asked. If no one can be asked, the answer is no, with the
+command by which a human can grant it. While a human is asked, the clock of a running call is stopped.
+
+The packages of a function are resolved for all of its grants together, so that they are compatible. Planned installs
+are shown in the question and made after approval; unused ones are removed.
 """
 
 import copy
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from agent_core.access.grants import (
     NOTHING,
@@ -21,6 +25,7 @@ from agent_core.access.grants import (
     Denied,
     FileRequests,
     Grants,
+    GrantStore,
     NewGrant,
     Permit,
     Question,
@@ -29,31 +34,45 @@ from agent_core.access.grants import (
 from agent_core.access.grants.approval import denial
 from agent_core.access.grants.book import who
 from agent_core.access.grants.content import content_of, misleading, unshowable
+from agent_core.access.grants.file import checked
 from agent_core.access.grants.permit import raised
 from agent_core.access.grants.value import joined
 from agent_core.access.packages import PackagesError
+from agent_core.access.packages.failures import NO_PIP
+from agent_core.access.packages.projects import project_of
 from agent_core.base import syntax
+from agent_core.base.errors import UsageError, WorkspaceError
+from agent_core.base.json_form import IF_SET
 from agent_core.base.problem import Problem
 from agent_core.registry.depends import ModuleParts, modules_of
+from agent_core.registry.source import ModuleSource
+from sandbox import Access, Job, Limits, ModuleImport, Returned
+from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.requests import standing_still
 
 from ..gate.capability import imported_at_the_top, lacking, needs_of_text, packages_used, uses_at_import
 from ..gate.draft import unified_diff
-from ..gate.trial import Granted
+from ..gate.trial import Granted, Workers
 from ..gate.uses import modules_of_workspace, needs_of, uses
+from ..gate.verdict import GRANTABLE
+from .file_sync import require_same
+from .function_facts import FunctionDetails, known_function
+from .judgment import Judgment, PendingCandidate, pending_candidate
+from .plan import Author, ChangeSummary, Given, PlannedChange
 
 if TYPE_CHECKING:
     from agent_core.access.grants.book import GrantEntry
+    from agent_core.access.grants.file import GrantEntry
+    from agent_core.access.packages import Environment, Resolution
     from agent_core.base.settings import GrantSettings
     from agent_core.registry.function import Function
-    from agent_core.registry.registry import Snapshot
-    from sandbox import Limits
+    from agent_core.registry.registry import Registry, Snapshot
+    from agent_core.storage import FunctionStore
 
     from ..gate import Verdict
     from ..gate.draft import Way
-    from .package_grants import PackageGrants
-    from .plan import ChangeSummary
+
 
 _BY_FILE = "It has its grants by functions/grants.toml alone: no human said yes to them here (`grants.unattended`)."
 
@@ -166,7 +185,7 @@ class GrantService:
             return NOTHING
         return entry.grants.serving(await self.needs(function, snapshot) | self._around(function, snapshot))
 
-    def asks(self, verdict: "Verdict", summary: "ChangeSummary") -> bool:
+    def asks(self, verdict: "Verdict", summary: ChangeSummary) -> bool:
         """Return whether the user must approve before this candidate is admitted."""
         wants_all = self._settings.ask == "always" and summary.author.by == "agent" and verdict.admitted
         return wants_all or verdict.lacks_only_grants
@@ -179,9 +198,7 @@ class GrantService:
             question, lines=_granting_lines(function, snapshot, self._known_packages(snapshot, None))
         )
 
-    async def for_candidate(
-        self, verdict: "Verdict", snapshot: "Snapshot", summary: "ChangeSummary"
-    ) -> CandidateGrants:
+    async def for_candidate(self, verdict: "Verdict", snapshot: "Snapshot", summary: ChangeSummary) -> CandidateGrants:
         """Ask for a judged candidate's missing grants, unless they were given already. It would join `snapshot`."""
         after = snapshot.with_module(verdict.reading) if verdict.reading else snapshot
         function = after.functions.get(verdict.name)
@@ -385,3 +402,368 @@ def _needs(text: str, name: str, packages: tuple[str, ...], guarded: frozenset[s
     if isinstance(parts, Problem):
         return NOTHING
     return needs_of_text(parts.part(parts.needed([name])), packages, guarded) | needs_of(uses_at_import(text, packages))
+
+
+_PATIENT_S = 60
+_TRIAL = "import sys\n\nassert '{name}' in sys.modules, 'it is not imported ahead'\n\nimport {name}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class PackageSet:
+    """Requirements that are installed together: their functions, pins, preloaded packages, and size in bytes."""
+
+    requirements: tuple[str, ...]
+    functions: tuple[str, ...]
+    installed: bool
+    pins: tuple[str, ...]
+    ahead: tuple[str, ...]
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PackageListing:
+    """The packages of a workspace, and the problem of the lock file, if any."""
+
+    packages: tuple[PackageSet, ...]
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """The folders of packages that were removed."""
+
+    removed: tuple[str, ...]
+
+
+class PackageGrants:
+    """The packages that the grants of one workspace need."""
+
+    def __init__(self, environment: "Environment", grant_store: GrantStore) -> None:
+        self.environment = environment
+        self.book = grant_store
+        self.by_file: Callable[[], bool] = lambda: False  # whether the file alone decides
+        self._said: dict[tuple[str, ...], Resolution] = {}
+
+    def needs_install(self, grants: Grants) -> bool:
+        """Return whether packages of these grants are not installed, as after a pull or with another Python."""
+        return bool(grants.packages) and self.environment.find(grants.packages) is None
+
+    async def explained(self, question: Question, grants: Grants) -> Question:
+        """Return the question with the planned installs for everything that the function would then have.
+
+        Raises:
+            PackagesError: the packages cannot be resolved.
+        """
+        if not grants.packages or (self.environment.find(grants.packages) and not question.missing.packages):
+            return question
+        return replace(question, installs=(await self._resolve_once(grants.packages)).sentences())
+
+    async def install(self, grants: Grants) -> None:
+        """Install the planned packages after an approval.
+
+        Raises:
+            PackagesError: they cannot be installed.
+        """
+        if self.needs_install(grants):
+            resolution = await self._resolve_once(grants.packages)
+            try:
+                await self.environment.install(resolution)
+            finally:
+                self._said.pop(grants.packages, None)
+
+    def named(self, grants: Grants, held_grants: Grants) -> Grants:
+        """Return needs with import names replaced by the granted projects that provide them."""
+        if not grants.packages or not held_grants.packages:
+            return grants
+        projects = {project_of(name): owner for name, owner in self.environment.projects(held_grants.packages)}
+        return replace(grants, packages=tuple(projects.get(package, package) for package in grants.packages))
+
+    def known(self, grants: Grants) -> Grants:
+        """Return grants with the import names of the granted projects added, by which a text may need them."""
+        names = tuple(project_of(name) for name, _ in self.environment.projects(grants.packages))
+        return replace(grants, packages=grants.packages + names)
+
+    async def of_text(self, text: str) -> Granted:
+        """Return the grants with which a saved file is judged: the proposed entries of the functions that it names.
+
+        Time and memory are limited to what a human has approved once: the file alone cannot make an example run longer,
+        unless the settings let the file decide.
+        """
+        entries = await self.book.entries()
+        agreed = {name: entry.grants for name, entry in entries.items()} if self.by_file() else await self.book.agreed()
+        named = {name: agreed.get(name, NOTHING) for name in entries if name in text}
+        return self.together(
+            replace(entries[name].grants, seconds=had.seconds, memory_mib=had.memory_mib) for name, had in named.items()
+        )
+
+    def together(self, entries: Iterable[Grants]) -> Granted:
+        """Return these entries combined, with access to those of their packages that are installed."""
+        all_grants = tuple(entries)
+        names, ahead = dict[str, str](), tuple[str, ...]()
+        for grants in all_grants:
+            seen, ahead = self.environment.folders(grants.packages) if grants.packages else ((), ahead)
+            names = {**dict(seen), **names}
+        access = replace(Access(), packages=tuple(names.items()), preload=ahead if set(ahead) <= set(names) else ())
+        return Granted(joined(map(self.known, all_grants)), access if names else NO_ACCESS)
+
+    async def crowded(self, name: str, projects: frozenset[str], module: Iterable[str]) -> str:
+        """Return why a function cannot share its module if it imports these projects at the top, or an empty text."""
+        entries = await self.book.entries()
+        grants_by_name = {
+            member: entries[member].grants if member in entries else NOTHING for member in module if member != name
+        }
+        others = [
+            member for member, grants in grants_by_name.items() if not grants.covers(Grants(packages=tuple(projects)))
+        ]
+        if not projects or not others:
+            return ""
+        reason = (
+            f"`{others[0]}` is in the same module and may not import {', '.join(sorted(projects))}: it would not run"
+        )
+        return f"{reason} any more. Give it another module_name, or import inside the function."
+
+    async def listing(self) -> PackageListing:
+        """Return the installed packages with the functions that use them."""
+        wanted = await self._wanted_packages()
+        sections, sets = self.environment.sections(), list[PackageSet]()
+        for requirements in sorted({*sections, *wanted}):
+            installation = self.environment.find(requirements)
+            pins = tuple(f"{pin.project} {pin.version}" for pin in sections.get(requirements, ()))
+            ahead, size = (tuple(installation.ahead), installation.size) if installation else ((), 0)
+            functions = tuple(sorted(wanted.get(requirements, ())))
+            sets.append(PackageSet(requirements, functions, installation is not None, pins, ahead, size))
+        return PackageListing(tuple(sets), self.environment.problem)
+
+    async def health(self) -> dict[str, Any]:  # Any: JSON
+        """Return the `doctor` report on packages: whether pip exists, what is installed, and any lock file problem."""
+        listing = await self.listing()
+        installed = [each.bytes for each in listing.packages if each.installed]
+        if listing.problem:
+            return {"ok": False, "problem": listing.problem}
+        if find_spec("pip") is None:
+            return {"ok": False, "problem": "pip is not there, so none can be installed.", "fix": NO_PIP}
+        size = f"{sum(installed) / 1e6:.1f} MB"
+        return {"ok": True, "why": f"{len(installed)} of {len(listing.packages)} sets are installed ({size})"}
+
+    async def clean(self) -> Cleaned:
+        """Remove packages that no function is granted.
+
+        Raises:
+            PackagesError: the lock file is invalid.
+        """
+        return Cleaned(tuple(await self.environment.clean(await self._wanted_packages())))
+
+    async def _resolve_once(self, requirements: tuple[str, ...]) -> "Resolution":
+        """Return the earlier resolution of these requirements, so that only what the user has seen is installed."""
+        if requirements not in self._said:
+            self._said[requirements] = await self.environment.resolve(requirements)
+        return self._said[requirements]
+
+    async def _wanted_packages(self) -> dict[tuple[str, ...], list[str]]:
+        functions: dict[tuple[str, ...], list[str]] = {}
+        for name, entry in (await self.book.entries()).items():
+            if entry.grants.packages:
+                functions.setdefault(entry.grants.packages, []).append(name)
+        return functions
+
+
+class ImportTrials:
+    """A test of whether a package can be preloaded: a process with a package that starts threads cannot fork."""
+
+    def __init__(self, workers: Workers, limits: Limits) -> None:
+        self._workers = workers
+        self._limits = replace(limits, wall_s=_PATIENT_S, cpu_s=_PATIENT_S)
+
+    async def __call__(self, names: tuple[tuple[str, str], ...], name: str) -> bool:
+        """Return whether the package `name` can be preloaded and then used by a worker."""
+        source = ModuleSource.of("trial", _TRIAL.format(name=name))
+        access = replace(Access(), packages=names, preload=(name,))
+        job = Job({source.module: source}, source.module, ModuleImport(), self._limits, access)
+        outcome = await self._workers.run(job)
+        return isinstance(outcome, Returned)
+
+
+Admit = Callable[[str, Grants, str], Awaitable[PlannedChange]]
+"""Plans the admission of the pending candidate with this name by these grants, if it still has this version."""
+CarryOut = Callable[[PlannedChange, Author | None], Awaitable[PlannedChange]]
+
+
+@dataclass(frozen=True, slots=True)
+class Revoked:
+    """The grants that a function lost, and those that it still has."""
+
+    name: str
+    revoked: Grants
+    grants: Grants
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedGrants:
+    """A function's entry in the file of grants, by whom and when, and the part that is in force."""
+
+    name: str
+    exists: bool
+    grants: Grants
+    in_force: Grants
+    by: str
+    at: str
+    changed: str = field(default="", metadata=IF_SET)  # why it is not in force
+
+
+@dataclass(frozen=True, slots=True)
+class GrantListing:
+    """The entries of the file of grants, and the problems of invalid parts."""
+
+    grants: tuple[ProposedGrants, ...]
+    problems: tuple["Problem", ...]
+
+
+class GrantCommands:
+    """The grants of one workspace, as the user manages them."""
+
+    def __init__(
+        self,
+        store: "FunctionStore",
+        registry: "Registry",
+        admit: Admit,
+        grants: GrantService,
+        carry_out: CarryOut,
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._admit = admit
+        self._grants = grants
+        self._carry_out = carry_out
+
+    def wanted(self, options: Mapping[str, object]) -> Grants:
+        """Return the grants that the user typed.
+
+        Raises:
+            WorkspaceError: one of them cannot be granted.
+        """
+        typed = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items() if value}
+        return self._grants.reach.inside(checked(typed))
+
+    async def question(self, name: str, grants: Grants = NOTHING) -> Question:
+        """Return the question for an approval: the typed grants, or all that the function or candidate still needs.
+
+        Raises:
+            UsageError: there is no such function, and no candidate of that name that only needs grants.
+            WorkspaceError: the typed time or memory is not more than every call has.
+        """
+        if little := self._grants.too_little(grants):
+            raise WorkspaceError(
+                little, fix="Give more. A limit for all functions is in knapper.toml, under [sandbox]."
+            )
+        pending = await self._pending(name)
+        if pending is not None:
+            needs, version = self._grants.reach.inside(pending.verdict.needs), pending.verdict.version
+            return await self._explain(Question(name, grants or needs, why=pending.reason, version=version))
+        snapshot = self._registry.snapshot()
+        function = known_function(name, snapshot)
+        _require_plain(function, snapshot)
+        state = await self._grants.book.held(function, snapshot)
+        question = await self._grants.question(function, snapshot)
+        if grants or not question:
+            lost = Grants(packages=state.now.packages) if self._grants.packages.needs_install(state.now) else NOTHING
+            missing = grants.without(state.now) | lost
+            question = Question(name, missing, state.now, version=function.version)
+        return await self._explain(question)
+
+    async def _explain(self, question: Question) -> Question:
+        if why := unshowable(question.diff):
+            raise WorkspaceError(why)
+        by_hand = replace(question, moment="grant")
+        return await self._grants.explained(by_hand, question.granted | question.missing)
+
+    async def grant(self, name: str, grants: Grants, *, version: str = "") -> Given | Judgment:
+        """Grant these to a function, or admit its pending candidate with them. Return the grants or the verdict.
+
+        `version` is that of the question that a human approved; another version is not granted anything.
+
+        Raises:
+            WorkspaceError: nothing was granted; the message says why.
+        """
+        plan = await self._plan(name, grants, version)
+        is_candidate = isinstance(plan.detail, Judgment)
+        plan = await self._carry_out(plan, None)
+        if plan.outcome == "refused" and not is_candidate:
+            raise WorkspaceError(plan.text)
+        assert isinstance(plan.detail, Given | Judgment)
+        snapshot = self._registry.snapshot()
+        if isinstance(plan.detail, Given) and name in snapshot.functions:
+            await self._grants.prove_after(snapshot.functions[name], snapshot, grants)
+        return plan.detail
+
+    async def _plan(self, name: str, grants: Grants, version: str) -> PlannedChange:
+        entry = (await self._grants.book.entries()).get(name)
+        if never := self._grants.reach.refusal(grants, name, entry.grants if entry else NOTHING):
+            raise WorkspaceError(never, fix="Grant the folder or the file itself that the function needs.")
+        if await self._pending(name) is not None:
+            return await self._admit(name, grants, version)
+        snapshot = self._registry.snapshot()
+        function = known_function(name, snapshot)
+        require_same(name, version, function.version)
+        _require_plain(function, snapshot)
+        now = await self._grants.book.allowed(function, snapshot)
+        await self._grants.packages.install(now | grants)
+        new_grant = NewGrant(name, grants, content_of(function, snapshot), who(), now)
+        detail = Given(name, grants, now | grants)
+        return PlannedChange(
+            f"`{name}` may: {'; '.join((now | grants).sentences())}.", detail=detail, new_grant=new_grant
+        )
+
+    async def revoke(self, name: str, grants: Grants | None) -> Revoked:
+        """Revoke these grants, or all, from a function.
+
+        Raises:
+            UsageError: it has none of them.
+        """
+        entry, once = (await self._grants.book.entries()).get(name), self._grants.book.take_back(name)
+        if entry is None and once:
+            return Revoked(name, once, NOTHING)
+        if entry is None and not await self._grants.book.problems():
+            known_function(name, self._registry.snapshot())
+            raise UsageError(f"`{name}` has no grants.", fix="See them: knapper functions grants")
+        had = entry.grants if entry else NOTHING
+        remaining = await self._grants.book.revoke(name, grants)
+        if grants is not None and remaining == had:
+            raise UsageError(f"`{name}` has none of these.", fix=f"It may: {'; '.join(had.sentences())}.")
+        return Revoked(name, had.without(remaining), remaining)
+
+    async def seen(self, snapshot: "Snapshot", details: FunctionDetails) -> FunctionDetails:
+        """Return the details of a function with its current grants and without resolved grant problems."""
+        function, verdict = details.function, details.verdict
+        lacking = await self._grants.lacking(function, snapshot)
+        if verdict is not None:
+            problems = (p for p in verdict.problems if p.code not in GRANTABLE or p.message in lacking)
+            verdict = replace(verdict, problems=tuple(problems))
+        return replace(details, verdict=verdict, grants=await self._grants.in_force(function, snapshot))
+
+    async def listing(self, name: str = "") -> GrantListing:
+        """Return the grants that the file proposes, those in force, and the parts of the file that are invalid."""
+        snapshot, rows = self._registry.snapshot(), list[ProposedGrants]()
+        for owner, entry in sorted((await self._grants.book.entries()).items()):
+            if name in ("", owner):
+                function = snapshot.functions.get(owner)
+                now = await self._grants.in_force(function, snapshot) if function else NOTHING
+                is_lapsed = function is not None and not now.covers(entry.grants)
+                changed = await self._grants.book.lapsed(function, snapshot) if function and is_lapsed else ""
+                row = ProposedGrants(owner, function is not None, entry.grants, now, entry.by, entry.at, changed)
+                rows.append(row)
+        return GrantListing(tuple(rows), tuple(await self._grants.book.problems()))
+
+    async def _pending(self, name: str) -> PendingCandidate | None:
+        """Return the candidate with this name if it only needs grants."""
+        pending = await pending_candidate(self._store, name)
+        return pending if pending and pending.needs_only_grants else None
+
+
+def _require_plain(function: "Function", snapshot: "Snapshot") -> None:
+    """Raise if the code does not run as it reads.
+
+    Raises:
+        WorkspaceError: it does not; the message says where and how to fix it.
+    """
+    if why := misleading(function, snapshot):
+        raise WorkspaceError(why)

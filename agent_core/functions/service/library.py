@@ -1,7 +1,8 @@
-"""Import of a library: its files are copied as a whole, each public function is judged, and admitted ones are offered.
+"""Operations on many functions at once: files are checked, a library is imported, functions are exported.
 
-The others stay in their files as private functions, with the reason in the report. Nothing is overwritten, and
-unchanged functions of an earlier import are skipped, so an import can be repeated. Each module is one transaction.
+A library's files are copied as a whole, each public function is judged, and admitted ones are offered. The others stay
+in their files as private functions, with the reason in the report. Nothing is overwritten, and unchanged functions of
+an earlier import are skipped, so an import can be repeated. Each module is one transaction.
 """
 
 import ast
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from agent_core.base.errors import UsageError
 from agent_core.base.json_form import fields_to_json
 from agent_core.base.matching import diff_lines
 from agent_core.base.offload import aside
@@ -19,7 +21,7 @@ from agent_core.base.problem import Place, Problem
 from agent_core.registry.depends import code_hash, is_program
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.module_edits import place_function, withhold
-from agent_core.registry.registry import Snapshot
+from agent_core.registry.registry import Registry, Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource, is_bare_value
 from agent_core.registry.tree import Definition
@@ -27,12 +29,17 @@ from agent_core.storage import DropPending, FunctionStore, SaveVerdict
 from sandbox.wire.lines import lines_of
 
 from ..gate import CONTEXT, Candidate, Gate, Policy
+from ..gate.trial import UNGRANTED
 from ..gate.verdict import Fix
+from ..sandbox_client import SandboxClient
+from . import file_checks
+from .export import ExportReport, ExportRequest, export
+from .file_checks import CheckRequest, Judge, ReviewContext, ReviewJob, judges
+from .grant_service import PackageGrants
 from .judgment import Judgment, judgment_on
 from .library_files import LibraryFile, left_behind, read_files, with_names
 from .memgpt_functions import here_already
 from .plan import Author, ChangeSummary, PlannedChange, planned
-from .review_pool import Judge, ReviewJob
 
 # Problems of functions without a real body; their callers are useless as well.
 _HOLLOW = frozenset({"placeholder", "not-implemented", "todo", "hard-coded"})
@@ -383,3 +390,76 @@ def _plan(reading: ModuleReading, verdicts: Mapping[str, Judgment], snapshot: Sn
             saved = SaveVerdict(function.body_hash, function.name, replace(row, by=author.by).to_json())
             result = replace(result, writes=(*result.writes, saved, DropPending(function.name)))
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOperations:
+    """Operations on many functions of one workspace. `hosted` are the agent's own functions with their parameters."""
+
+    root: Path
+    store: FunctionStore
+    registry: Registry
+    gate: Gate
+    sandbox: SandboxClient
+    carry: Callable[[PlannedChange], Awaitable[PlannedChange]]
+    hosted: Mapping[str, tuple[str, ...]]
+    packages: PackageGrants
+
+    async def check(
+        self, request: CheckRequest, tell: Callable[[Judgment], None], *, processes: int | None = None
+    ) -> None:
+        """Judge files without admitting anything, on all cores if that is faster. Report the verdicts in order.
+
+        Raises:
+            UsageError: a path does not exist, or the reader is requested and there is none.
+        """
+        snapshot = self.registry.snapshot()
+        total = self._count(file_checks.count(request), is_read=request.is_read)
+        jobs = file_checks.jobs(request, snapshot)
+        async with judges(self.context(), self.gate, total, processes=processes) as judge:
+
+            async def judge_granted(job: ReviewJob) -> list[Judgment]:
+                granted = await self.packages.of_text(job.text) if job.is_installed else UNGRANTED
+                job = replace(job, is_read=request.is_read)
+                verdicts = await judge(replace(job, granted=granted) if granted != UNGRANTED else job)
+                if not job.is_installed:
+                    return verdicts
+                return [file_checks.with_name_clash(verdict, snapshot) for verdict in verdicts]
+
+            await file_checks.check(jobs, judge_granted, tell)
+
+    async def import_library(
+        self, request: ImportRequest, tell: Callable[[ImportedFunction], None], begin: Callable[[int], None]
+    ) -> ImportReport:
+        """Import a library and return the report. `tell` is called with each function, `begin` with their number.
+
+        Raises:
+            UsageError: nothing can be read, or the reader is requested and there is none.
+        """
+        request = replace(request, maps=self.gate.rules.makes(CONTEXT), hosted=self.hosted)
+        work = await asyncio.to_thread(Importer.read, request, self.registry.snapshot(), tell)
+        await work.leave_out_packages(self.gate)
+        begin(work.count)
+        context = replace(self.context(), snapshot=work.ground)
+        async with judges(context, self.gate, self._count(work.count, is_read=request.is_read)) as judge:
+            await work.run(self.store, self.gate, judge, self.carry)
+        return work.report
+
+    async def export(self, request: ExportRequest) -> ExportReport:
+        """Export functions as a package that works without Knapper. Return the report.
+
+        Raises:
+            UsageError: the folder is not empty, or a name is unknown.
+        """
+        return await asyncio.to_thread(export, request, self.registry.snapshot())
+
+    def _count(self, jobs: int, *, is_read: bool) -> int:
+        """Return the number of jobs that other processes may share; 0 if a reader is asked, which only happens here."""
+        if is_read and not self.gate.has_reader:
+            fix = 'Set gate.reader to "same" or to a model, or leave out --reader.'
+            raise UsageError("No reader can be asked: gate.reader is off.", fix=fix)
+        return 0 if is_read else jobs
+
+    def context(self) -> ReviewContext:
+        """Return everything that verdicts currently depend on."""
+        return ReviewContext(self.gate.rules, self.sandbox.settings, self.registry.snapshot())

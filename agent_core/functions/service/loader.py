@@ -3,6 +3,9 @@
 A bad file never replaces a good function: the last good version stays in force, and the problems say why. Texts that
 were judged before are known by their hash and are neither judged nor parsed again.
 
+A function is kept out if another function has its name or it is built in; then no version or verdict is stored for it,
+and only its rejection is reported. The function that had a name keeps it, even after a restart or a move.
+
 The review after a save runs the stages that the save does not wait for, one function at a time. Saves take precedence,
 and a newer version of a function replaces an older one in the queue. Findings are stored and reported. Functions that
 wait for a package are judged again when the user grants it.
@@ -11,66 +14,377 @@ wait for a package are judged again when the user grants it.
 import ast
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.late import LateModule
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.registry.folder_access import is_below, is_there, scan
-from agent_core.registry.function import attempt_mark
-from agent_core.registry.registry import Registry, RegistryChange
+from agent_core.registry.function import Function, ModuleReading, attempt_mark
+from agent_core.registry.registry import Registry, RegistryChange, Snapshot, difference
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import (
     UNREADABLE_FOLDER,
     ModuleSource,
     folder_problem,
+    module_of,
     parse_accepted,
     read_file,
     shown_folder,
     shown_path,
 )
-from agent_core.storage import STATE, BeginState, EndWrite, FunctionStore, ManifestConflict, SaveVerdict, SetManifest
-
-from . import history
-from .change_executor import only_writer
-from .folder_copy import FolderCopy, Pulled
-from .judgment import judgment_on
-from .loaded_files import (
-    GoodVersions,
-    LoadedFile,
-    admission,
-    all_placed,
-    all_writes,
-    as_placed,
-    import_layers,
-    module_at,
-    modules_with_free_names,
-    removed_file,
-    said_of,
-    since,
-    stored,
-    unchanged,
-    verdict_on,
-    waiting,
+from agent_core.storage import (
+    STATE,
+    BeginState,
+    DropReading,
+    EndWrite,
+    FunctionStore,
+    ManifestConflict,
+    ReadingRow,
+    SaveVerdict,
+    SaveVersion,
+    SetManifest,
+    Write,
 )
-from .plan import saved_reading
+from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, read_json
+
+from . import change_texts, history
+from .change_executor import FolderCopy, Pulled, only_writer, with_kept_out
+from .history import REMOVED, SAVED
+from .judgment import judgment_on
+from .plan import Author, entered, saved_reading
 
 if TYPE_CHECKING:
-    from agent_core.registry.function import Function, ModuleReading
-    from agent_core.registry.registry import Snapshot
-
-    from ..gate import Gate, ModuleVerdict, capability
-    from . import candidate_review, example_regression
-    from .package_grants import PackageGrants
+    from ..gate import Disagreement, Gate, ModuleVerdict, capability
+    from . import changes, example_regression
+    from .grant_service import PackageGrants
 else:
     capability = LateModule("agent_core.functions.gate.capability")
-    candidate_review = LateModule("agent_core.functions.service.candidate_review")
+    changes = LateModule("agent_core.functions.service.changes")
     example_regression = LateModule("agent_core.functions.service.example_regression")
+
+
+_WHY_DRAFT = {
+    True: "draft: its examples need what is not granted yet; its first call asks for it",
+    False: "draft: it has no examples",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GoodVersions:
+    """The baseline of a refresh.
+
+    It has the good version of each module, the stored readings by path, and the functions of each module that are kept
+    out.
+    """
+
+    manifest: Mapping[str, str]
+    readings: Mapping[str, ReadingRow]
+    kept_out: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def in_force(self, reading: ModuleReading | None) -> ModuleReading | None:
+        """Return a reading without the functions that are kept out."""
+        out = self.kept_out.get(reading.source.module) if reading else None
+        return without(reading, out) if reading and out else reading
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFile:
+    """The result for one file: a good reading, the problems that reject its newest text, and the writes.
+
+    `verdict` is that on a text that was taken, `previous` the reading before it.
+    """
+
+    path: str
+    module: str | None = None
+    reading: ModuleReading | None = None
+    problems: tuple[Problem, ...] = ()
+    writes: tuple[Write, ...] = ()
+    is_removed: bool = False
+    verdict: "ModuleVerdict | None" = None
+    previous: ModuleReading | None = None
+    rejected_version: str = ""  # the version of a rejected text
+
+    @property
+    def lacks_import(self) -> bool:
+        """True if the file could not be imported. The missing module may still arrive."""
+        return _lacks_import(self.problems)
+
+
+def _lacks_import(problems: Iterable[Problem]) -> bool:
+    return any(problem.code == "import-fails" for problem in problems)
+
+
+def waiting(snapshot: Snapshot) -> set[str]:
+    """Return the files that were rejected because they could not be imported."""
+    return {path for path, problems in snapshot.rejections.items() if _lacks_import(problems)}
+
+
+def import_layers(sources: Mapping[str, object], snapshot: Snapshot) -> list[set[str]]:
+    """Return the paths in layers: a changed file comes after the changed files that it imports.
+
+    Files without changes do not affect the order.
+    """
+    changed = {
+        source.module: path
+        for path, source in sources.items()
+        if isinstance(source, ModuleSource) and snapshot.modules.get(source.module, source) != source
+    }
+    if len(changed) < 2:
+        return [set(sources)]
+    imports: dict[str, set[str]] = {path: set() for path in sources}
+    for path, source in sources.items():
+        if isinstance(source, ModuleSource) and source.module in changed:
+            imports[path] = {changed[module] for module in read_module(source).imports if module in changed} - {path}
+    layers = list[set[str]]()
+    while imports:
+        layer = {path for path, needed in imports.items() if not needed & imports.keys()}
+        layers.append(layer or set(imports))  # a cycle of imports is one layer
+        imports = {path: needed for path, needed in imports.items() if path not in layers[-1]}
+    return layers
+
+
+def unchanged(path: str, source: ModuleSource, good: GoodVersions, snapshot: Snapshot) -> ModuleReading | None:
+    """Return the reading of a text that was judged before, from the registry or the store; None if it is new."""
+    if source.version != good.manifest.get(source.module):
+        return None
+    reading = snapshot.readings.get(source.module)
+    if reading is not None and reading.source == source:
+        return reading
+    row = good.readings.get(path)
+    return stored(row, source) if row and row.version == source.version else None
+
+
+def stored(row: ReadingRow, source: ModuleSource) -> ModuleReading | None:
+    """Return the stored reading of this text; None if it is damaged."""
+    try:
+        return ModuleReading.from_json(read_json(row.reading, LOOSE, deepest=DEEPEST_ROW), source)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None  # not written by this program: the text is read again
+
+
+def removed_file(path: str, good: GoodVersions, snapshot: Snapshot) -> LoadedFile:
+    """Return the result for a deleted file."""
+    holders = [module for module, source in snapshot.modules.items() if source.path == path]
+    module = holders[0] if holders else module_at(path)
+    if module in snapshot.modules and not holders:
+        return LoadedFile(path, is_removed=True, writes=(DropReading(path),))  # the module is in another file now
+    version = good.manifest.get(module)
+    forget = (SetManifest(module, version, None, reason=REMOVED),) if version else ()
+    return LoadedFile(path, module, is_removed=True, writes=(*forget, DropReading(path)))
+
+
+def module_at(path: str) -> str:
+    """Return the module of a path as shown in sources, or an empty text if it is not a module."""
+    module = module_of(Path(path).relative_to("functions"))
+    return module if isinstance(module, str) else ""
+
+
+def admission(
+    loaded: LoadedFile, snapshot: Snapshot, good: GoodVersions, confirmed: Mapping[str, Sequence[str]]
+) -> tuple[Write, ...]:
+    """Return the writes that admit a good saved file, as it is placed, with the user as author.
+
+    `confirmed` are the confirmed calls, by function.
+    """
+    verdict, reading = loaded.verdict, loaded.reading
+    assert verdict is not None
+    assert reading is not None
+    source, expected = reading.source, good.manifest.get(reading.source.module)
+    writes: tuple[Write, ...] = (saved_reading(reading),)
+    if expected != source.version:
+        writes = entered(reading, expected, Author(), SAVED)
+    elif source.module in good.kept_out:
+        freed = SaveVersion(source.module, source.version, source.text, reason="its name became free")
+        writes = (freed, *writes)
+    functions = {function.name: function for function in verdict.reading.functions}
+    verdicts: list[SaveVerdict] = []
+    for name, standing in verdict.standings:
+        own = {"standing": standing, "confirmed": [*confirmed.get(name, ())]}
+        verdicts.append(SaveVerdict(functions[name].body_hash, name, verdict_on(functions[name], verdict) | own))
+    return (*(with_kept_out(write, reading, snapshot) for write in writes), *verdicts)
+
+
+def verdict_on(function: Function, verdict: "ModuleVerdict") -> dict[str, Any]:  # Any: JSON
+    """Return the part of a file's verdict for one of its functions. `line` is its line at that time."""
+    lines = (0, *range(function.line, function.end_line + 1))
+    problems = [problem.to_json() for problem in verdict.problems if problem.where.line in lines]
+    return {**verdict.to_json(), "by": "human", "name": function.name, "problems": problems, "line": function.line}
+
+
+def by_agent(write: Write) -> Write:
+    """Return the write with the agent as author, for a file that an agent had written before a crash."""
+    match write:
+        case SaveVersion() | SetManifest():
+            return replace(write, by="agent", reason="finished after an interruption")
+        case SaveVerdict():
+            return replace(write, verdict={**write.verdict, "by": "agent"})
+        case _:
+            return write
+
+
+def said_of(results: Iterable[LoadedFile]) -> RegistryChange:
+    """Return the news about the functions of saved files, apart from the fact that they changed.
+
+    These are their standings, differences from their examples, dropped examples, and functions that they break.
+    """
+    standings, disagreeing, noted = dict[str, str](), dict[str, str](), dict[str, str]()
+    for verdict in [result.verdict for result in results if result.verdict is not None]:
+        differing: dict[str, list[Disagreement]] = {}
+        for name, disagreement in verdict.disagreements:
+            differing.setdefault(name, []).append(disagreement)
+        disagreeing |= {name: change_texts.difference(rows) for name, rows in differing.items()}
+        having = {function.name for function in verdict.reading.functions if function.examples}
+        for name, standing in verdict.standings:
+            if name not in differing:
+                standings[name] = "trial: its examples agree" if standing == "trial" else _WHY_DRAFT[name in having]
+        dropped = [problem for problem in verdict.problems if problem.code == "example-dropped"]
+        notes = [
+            (function.name, problem.message)
+            for function in verdict.reading.functions
+            for problem in dropped
+            if function.line <= problem.where.line <= function.end_line
+        ]
+        sentences: dict[str, list[str]] = {}
+        for name, sentence in (*notes, *map(change_texts.breakage, verdict.breakages)):
+            sentences.setdefault(name or verdict.reading.source.module, []).append(sentence)
+        noted |= {name: "\n".join(dict.fromkeys(rows)) for name, rows in sentences.items()}
+    return RegistryChange(standings=standings, disagreeing=disagreeing, noted=noted)
+
+
+def since(
+    good: GoodVersions, results: Collection[LoadedFile], snapshot: Snapshot, finished: frozenset[str]
+) -> RegistryChange:
+    """Return what others changed in the files while no program ran; empty on the first load, when all is new."""
+    before = after = Snapshot.empty()
+    reported = [result for result in results if result.path not in finished] if good.manifest else []
+    for file_result in reported:
+        had = file_result.previous or (known_of(file_result.path, good) if file_result.is_removed else None)
+        before = before.with_module(had) if had else before
+        if file_result.problems:
+            after = after.with_rejection(file_result.path, file_result.problems)
+        elif file_result.verdict is not None:
+            after = after.with_module(file_result.verdict.reading)
+            after = after.with_rejection(file_result.path, snapshot.rejections.get(file_result.path, ()))
+    return difference(before, after, change=said_of(reported))
+
+
+def known_of(path: str, good: GoodVersions) -> ModuleReading | None:
+    """Return the stored functions that were in force in a file that is now deleted."""
+    row = good.readings.get(path)
+    return good.in_force(stored(row, ModuleSource(module_at(path), path, "", row.version))) if row else None
+
+
+def without(reading: ModuleReading, names: frozenset[str]) -> ModuleReading:
+    """Return a reading without these functions."""
+    return replace(reading, functions=tuple(function for function in reading.functions if function.name not in names))
+
+
+def all_placed(old_snapshot: Snapshot, results: Collection[LoadedFile], good: GoodVersions) -> Snapshot:
+    """Return the snapshot with the results of all files."""
+    snapshot = old_snapshot.draft()
+    for result in sorted(results, key=lambda result: precedence(result, good)):
+        snapshot = placed(snapshot, result)
+    if snapshot.waiting:  # a name that several files define belongs to the module that had it
+        removed = [known_of(result.path, good) for result in results if result.is_removed]
+        had = {function.name: function for reading in removed if reading for function in reading.functions}
+        for name in snapshot.waiting:
+            heir = _heir(name, had.get(name) or old_snapshot.functions.get(name), snapshot, good)
+            snapshot = snapshot.given_to(name, heir) if heir else snapshot
+    return snapshot.finished() if snapshot.number != old_snapshot.number else old_snapshot
+
+
+def all_writes(
+    results: Collection[LoadedFile], snapshot: Snapshot, good: GoodVersions, finished: frozenset[str]
+) -> list[Write]:
+    """Return the writes for the results of all files, as they were placed."""
+    writes = list[Write]()
+    moved = {result.module for result in results if result.reading is not None}
+    for result in sorted(results, key=lambda result: precedence(result, good)):
+        own: Iterable[Write] = result.writes
+        holder = snapshot.modules.get(result.module or "")
+        if result.is_removed and result.module in moved:
+            own = [write for write in own if not isinstance(write, SetManifest)]
+        elif holder is not None and holder.path != result.path:
+            own = ()  # the row of a module belongs to the file that holds it: `web.py` or a package
+        writes += map(by_agent, own) if result.path in finished else own
+    return writes
+
+
+def precedence(loaded: LoadedFile, good: GoodVersions) -> tuple[bool, bool, bool, str]:
+    """Return the sort key: deleted files first to make room, then those in the manifest, which win a clash of names."""
+    version = loaded.reading.source.version if loaded.reading else None
+    return (
+        not loaded.is_removed,
+        loaded.module not in good.manifest,
+        version != good.manifest.get(loaded.module or ""),
+        loaded.path,
+    )
+
+
+def placed(snapshot: Snapshot, loaded: LoadedFile) -> Snapshot:
+    """Return the snapshot with the result of one file."""
+    if loaded.is_removed:
+        return snapshot.without_module(loaded.module or "").with_rejection(loaded.path, ())
+    reading = loaded.reading
+    if reading is not None:
+        is_other = snapshot.readings.get(reading.source.module) is not reading
+        if is_other or loaded.path in snapshot.rejections:  # it may resolve the problems of its file
+            snapshot = snapshot.with_module(reading)
+    if loaded.problems:
+        return snapshot.with_rejection(loaded.path, loaded.problems)
+    return snapshot
+
+
+def _heir(name: str, was: Function | None, snapshot: Snapshot, good: GoodVersions) -> str:
+    """Return the module that should have a name instead of its holder; empty if the holder is right.
+
+    It is the module to which the function moved, or the one that had the name in the manifest.
+    """
+    holder, waiting = snapshot.functions[name], snapshot.waiting.get(name, ())
+    if was is not None and was.module not in (holder.module, *waiting) and holder.body_hash != was.body_hash:
+        for module in waiting:
+            offered = snapshot.readings[module].function(name)
+            if offered is not None and offered.body_hash == was.body_hash:
+                return module
+    if name not in good.kept_out.get(holder.module, ()):
+        return ""
+    known = (module for module in waiting if module in good.manifest)
+    return next((module for module in known if name not in good.kept_out.get(module, ())), "")
+
+
+def as_placed(loaded: LoadedFile, snapshot: Snapshot) -> LoadedFile:
+    """Return the result of a judged file with its verdict reduced to the functions that are not kept out."""
+    verdict, out = loaded.verdict, snapshot.kept_out(loaded.verdict.reading) if loaded.verdict else frozenset[str]()
+    if verdict is None or not out:
+        return loaded
+    verdict = replace(
+        verdict,
+        reading=without(verdict.reading, out),
+        standings=tuple(pair for pair in verdict.standings if pair[0] not in out),
+        disagreements=tuple(pair for pair in verdict.disagreements if pair[0] not in out),
+        breakages=tuple(replace(broken, name="") if broken.name in out else broken for broken in verdict.breakages),
+    )
+    return replace(loaded, verdict=verdict)
+
+
+def modules_with_free_names(
+    snapshot: Snapshot, good: GoodVersions, results: Iterable[LoadedFile]
+) -> list[ModuleSource]:
+    """Return the files, not judged yet, with functions that were kept out and are in force now."""
+    judged = {result.module for result in results if result.verdict is not None}
+    sources: list[ModuleSource] = []
+    for module, names in good.kept_out.items():
+        held = (snapshot.functions.get(name) for name in names)
+        is_in_force = any(function is not None and function.module == module for function in held)
+        if is_in_force and module in snapshot.modules and module not in judged:
+            sources.append(snapshot.modules[module])
+    return sources
 
 
 _TRIES = 3
@@ -245,9 +559,7 @@ class Loader:
                 self._then(file_result.verdict)
         return change
 
-    async def _last_known(
-        self, sources: Mapping[str, Found], good: GoodVersions, empty_snapshot: "Snapshot"
-    ) -> "Snapshot":
+    async def _last_known(self, sources: Mapping[str, Found], good: GoodVersions, empty_snapshot: Snapshot) -> Snapshot:
         """Return the last known functions, the baseline against which changes are judged."""
         known: list[LoadedFile] = []
         for path, source in sources.items():
@@ -258,7 +570,7 @@ class Loader:
                 known += [LoadedFile(path, source.module, reading)] if reading else []
         return all_placed(empty_snapshot, known, good)
 
-    async def _read_outdated(self, snapshot: "Snapshot") -> list[LoadedFile]:
+    async def _read_outdated(self, snapshot: Snapshot) -> list[LoadedFile]:
         """Return the modules whose schemas depend on types of other modules that have changed."""
         outdated = [reading for reading in snapshot.readings.values() if reading.is_outdated(snapshot.modules)]
         readings = await asyncio.gather(*(self._read_again(reading, snapshot) for reading in outdated))
@@ -269,7 +581,7 @@ class Loader:
             if reading is not None and (path := reading.source.path)
         ]
 
-    async def _read_again(self, reading: "ModuleReading", snapshot: "Snapshot") -> "ModuleReading | None":
+    async def _read_again(self, reading: ModuleReading, snapshot: Snapshot) -> "ModuleReading | None":
         """Return a module's reading with its current schemas; None if it still waits for packages."""
         granted = await self._packages().of_text(reading.source.text)
         mark = attempt_mark(reading.source.module, granted.access.folders)
@@ -279,7 +591,7 @@ class Loader:
         )
 
     def _rejected_again(
-        self, results: Iterable[LoadedFile], old_snapshot: "Snapshot", snapshot: "Snapshot"
+        self, results: Iterable[LoadedFile], old_snapshot: Snapshot, snapshot: Snapshot
     ) -> tuple[Problem, ...]:
         """Return the problems that remain in files that were saved again with another text."""
         again: list[Problem] = []
@@ -339,7 +651,7 @@ class Loader:
         could_be = all(problem.code != UNREADABLE_FOLDER for problem in rejected)
         return could_be and os.path.isdir(self._folder)  # noqa: PTH112 - false where it cannot be seen
 
-    async def _take(self, path: str, source: Found, good: GoodVersions, snapshot: "Snapshot") -> LoadedFile:
+    async def _take(self, path: str, source: Found, good: GoodVersions, snapshot: Snapshot) -> LoadedFile:
         if source is None:
             return removed_file(path, good, snapshot)
         if source == _OUT_OF_REACH:
@@ -351,7 +663,7 @@ class Loader:
             return LoadedFile(path, source.module, same)
         return await self._judge_file(source, good, snapshot)
 
-    async def _judge_file(self, source: ModuleSource, good: GoodVersions, snapshot: "Snapshot") -> LoadedFile:
+    async def _judge_file(self, source: ModuleSource, good: GoodVersions, snapshot: Snapshot) -> LoadedFile:
         path = source.path
         previous = good.in_force(snapshot.readings.get(source.module) or await self._last_good(path, good, snapshot))
         granted = replace(await self._packages().of_text(source.text), approval_mode="calling")
@@ -362,7 +674,7 @@ class Loader:
         verdict = replace(verdict, problems=(*verdict.problems, *example_regression.of_save(previous, verdict.reading)))
         return LoadedFile(path, source.module, verdict.reading, verdict=verdict, previous=previous)
 
-    async def _place_and_write(self, loaded: LoadedFile, snapshot: "Snapshot", good: GoodVersions) -> LoadedFile:
+    async def _place_and_write(self, loaded: LoadedFile, snapshot: Snapshot, good: GoodVersions) -> LoadedFile:
         """Return the result of a placed file, with its writes."""
         loaded = as_placed(loaded, snapshot)
         verdict = loaded.verdict
@@ -371,7 +683,7 @@ class Loader:
         had = {function.name: function for function in loaded.previous.functions} if loaded.previous else {}
         judged = [function for function in verdict.reading.functions if function.name in dict(verdict.standings)]
         confirmed = {  # the calls whose returned results were accepted before and still hold
-            function.name: await candidate_review.confirmed(self._store, (), had.get(function.name), function)
+            function.name: await changes.confirmed(self._store, (), had.get(function.name), function)
             for function in judged
         }
         writes = [*admission(loaded, snapshot, good, confirmed)]
@@ -384,7 +696,7 @@ class Loader:
                 writes.append(SaveVerdict(breakage.user.body_hash, name, marked))
         return replace(loaded, writes=tuple(writes))
 
-    async def _is_another(self, function: "Function") -> bool:
+    async def _is_another(self, function: Function) -> bool:
         """Return whether a function has the name of a deleted one that left a state, and none of its texts."""
         if not await self._store.states(function.name):
             return False
@@ -394,12 +706,12 @@ class Loader:
         return history.current(versions) is None and function.body_hash not in known
 
     async def _keep_last_good(
-        self, path: str, problems: tuple[Problem, ...], versions: GoodVersions, snapshot: "Snapshot"
+        self, path: str, problems: tuple[Problem, ...], versions: GoodVersions, snapshot: Snapshot
     ) -> LoadedFile:
         good = await self._last_good(path, versions, snapshot)
         return LoadedFile(path, good.source.module if good else None, good, problems)
 
-    async def _last_good(self, path: str, good: GoodVersions, snapshot: "Snapshot") -> "ModuleReading | None":
+    async def _last_good(self, path: str, good: GoodVersions, snapshot: Snapshot) -> "ModuleReading | None":
         module = module_at(path)
         reading = snapshot.readings.get(module)
         if reading is not None and reading.source.path == path:
@@ -565,7 +877,7 @@ def _finding(problem: Problem) -> tuple[str, str]:
     return problem.code, "" if problem.code == "weak-examples" else problem.message
 
 
-def _function(verdict: "ModuleVerdict", name: str) -> "Function":
+def _function(verdict: "ModuleVerdict", name: str) -> Function:
     return next(function for function in verdict.reading.functions if function.name == name)
 
 
@@ -587,7 +899,7 @@ class LateProof:
         self._packages = packages
         self._refresh = refresh
 
-    async def __call__(self, function: "Function", snapshot: "Snapshot") -> None:
+    async def __call__(self, function: Function, snapshot: Snapshot) -> None:
         """Run the examples of a function if it is a draft of a saved file, and store its standing."""
         if function.unresolved:
             await self._refresh()

@@ -26,8 +26,8 @@ from sandbox.wire.values import encode, read
 
 from ..answers import CallReport, answer, show_value, size_of
 from ..debug import Debugger, DebuggerSlot, Watch
-from ..debug.recording import RecordedOutcome, Row, first_few
 from . import history
+from .call_records import RecordedOutcome, Row, first_few
 
 if TYPE_CHECKING:
     from agent_core.registry.registry import Registry

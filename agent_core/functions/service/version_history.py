@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from agent_core.registry.function import Function
     from agent_core.storage import FunctionStore
 
-    from .candidate_review import CandidateReview
+    from .changes import CandidateReview
 
 
 def candidate_of(module_text: str, name: str, source: str) -> str:

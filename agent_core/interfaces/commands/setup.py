@@ -260,7 +260,7 @@ def join(context: CliContext) -> None:
 
 async def _settle(context: CliContext, *, joins: bool) -> None:
     from agent_core.base.settings import load
-    from agent_core.functions.service.folder_copy import FolderCopy
+    from agent_core.functions.service.change_executor import FolderCopy
     from agent_core.storage import open_store, prepare_state_dir, workspace_id
     from agent_core.workspace.workspace import Workspace
 

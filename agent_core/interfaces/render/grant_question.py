@@ -214,7 +214,7 @@ def denied_lines(denied: Iterable["GrantAnswered"]) -> list[Line]:
 
 
 if TYPE_CHECKING:  # for annotations: the commands start without the service
-    from agent_core.functions.service.grant_commands import GrantListing, Revoked
+    from agent_core.functions.service.grant_service import GrantListing, Revoked
     from agent_core.functions.service.plan import Given
 
 

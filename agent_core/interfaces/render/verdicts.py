@@ -23,9 +23,9 @@ from ..styled_lines import Line, Role, Span, columns, counted, duration, indente
 if TYPE_CHECKING:  # for annotations
     from agent_core.base.events import FunctionsChanged
     from agent_core.functions.answers import CallReport
-    from agent_core.functions.debug.recording import RecordedOutcome
     from agent_core.functions.gate.verdict import StageReport
     from agent_core.functions.service.audit import AuditReport
+    from agent_core.functions.service.call_records import RecordedOutcome
     from agent_core.functions.service.call_service import TraceReport
     from agent_core.functions.service.change_texts import ReloadReport
     from agent_core.functions.service.export import ExportReport
