@@ -22,7 +22,7 @@ from pathlib import Path
 
 from agent_core.access.grants import Decision, Grants, Question
 from agent_core.base.events import CallAnswered
-from agent_core.functions.mcp.entry import ServerEntry
+from agent_core.functions.mcp.servers import ServerEntry
 from agent_core.workspace.workspace import Workspace
 from tests.kit import Ask, Say, Seen, Step, Wanted, scripted
 

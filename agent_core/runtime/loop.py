@@ -18,7 +18,7 @@ from agent_core.base.errors import ModelError
 from agent_core.base.messages import Assistant
 from agent_core.base.untrusted import one_line
 from agent_core.context import EXPECTED
-from agent_core.functions.service import FunctionService, quarantine
+from agent_core.functions.service import FunctionService, function_facts
 from agent_core.model.reading import written_calls
 from agent_core.storage import FAILURES, Inbound, SaveExposures
 from sandbox.wire.strict_json import Malformed, read_json
@@ -576,7 +576,7 @@ class AgentLoop:
         failed = {call.call.name for call in done if call.outcome in FAILURES}
         for news in await self._functions.quarantine.entered(failed, (turn.agent,)) if failed else ():
             turn.tell(news)
-            await turn.append([notice(quarantine.told(news))])
+            await turn.append([notice(function_facts.quarantine_notice(news))])
         for call in done:
             self.model_session.shown.use(call.call.name)
         if turn.ending.interruption.requested:

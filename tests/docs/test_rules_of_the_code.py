@@ -23,7 +23,7 @@ _NO_PATHS = {"archive", "tarfile", "debug", "self", "cls", "_prompt"}  # their `
 ALLOWED = {
     "what differs between systems, for those who are listed here": "base/folders base/machine",
     "a file of this package, or of one that comes with it": """
-        base/language functions/mcp/tools
+        base/language functions/mcp/servers
         memory/embedding/models memory/search_query
         model/dialect model/reading storage/postgres/database
         storage/sqlite/migrate
@@ -32,7 +32,7 @@ ALLOWED = {
         functions/service/library_files functions/service/file_checks memory/sources/places workspace/portable/text
         workspace/local_models""",
     "a file that this program made for itself, in a folder of its own": """
-        access/packages/environment access/packages/resolution functions/mcp/entry functions/service/export
+        access/packages/environment access/packages/resolution functions/mcp/servers functions/service/export
         interfaces/manual_edits interfaces/plain
         interfaces/server/function_operations interfaces/server/source_operations
          model/local/fetch model/local/weights

@@ -11,7 +11,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from agent_core import KnapperError, Workspace
-from agent_core.functions.mcp.entry import ServerBook, ServerEntry
+from agent_core.functions.mcp.servers import ServerBook, ServerEntry
 from agent_core.interfaces.cli import main
 from agent_core.interfaces.server import app as server_app
 from tests.kit.desk import VOWELS

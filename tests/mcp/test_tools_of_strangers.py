@@ -16,8 +16,14 @@ import pytest
 from agent_core import Workspace
 from agent_core.access.grants import Decision, Question
 from agent_core.base.errors import UsageError
-from agent_core.functions.mcp.entry import ServerBook, ServerEntry
-from agent_core.functions.mcp.tools import MOST_TOOLS, function_name, functions_of, read_tools
+from agent_core.functions.mcp.servers import (
+    MOST_TOOLS,
+    ServerBook,
+    ServerEntry,
+    function_name,
+    functions_of,
+    read_tools,
+)
 from agent_core.interfaces.cli import main
 from sandbox import Sandbox
 from tests.conftest import OpenDesk

@@ -25,12 +25,12 @@ from agent_core.base.untrusted import block, fence, one_line, shorten
 from agent_core.base.user_folders import home
 from sandbox.wire.lines import bare_lines
 
-from .tools import MOST_TOOLS, RESULT, ForeignListing, read_tools
+from .servers import MOST_TOOLS, RESULT, ForeignListing, read_tools
 
 if TYPE_CHECKING:
     from mcp import Client
 
-    from .entry import ServerEntry
+    from .servers import ServerEntry
     from .wire import Intake
 
 _WAIT_S: Final = 60.0  # for a program, which may have to be downloaded first

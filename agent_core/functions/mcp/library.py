@@ -15,8 +15,7 @@ from agent_core.base.errors import KnapperError, WorkspaceError
 from sandbox import Failure, Outcome, Raised, Refused, Returned
 
 from .connection import ServerConnection, ServerPlace, ServerUnavailable
-from .entry import FILE, ServerBook, ServerEntry
-from .tools import ForeignListing, ForeignTool, capped, functions_of
+from .servers import FILE, ForeignListing, ForeignTool, ServerBook, ServerEntry, capped, functions_of
 
 if TYPE_CHECKING:
     from agent_core.access.secrets import Secrets

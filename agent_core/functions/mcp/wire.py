@@ -32,7 +32,7 @@ from mcp_types import (
 
 from sandbox.wire.strict_json import LOOSE, MESSAGE, Malformed, read_json
 
-from .tools import RESULT
+from .servers import RESULT
 
 MOST_LINE: Final = 8 << 20  # bytes
 _MOST_VALUES: Final = 100_000  # of one message: each takes hundreds of bytes in memory

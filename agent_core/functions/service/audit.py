@@ -15,9 +15,8 @@ from ..gate.call_arguments import write_call
 from ..search import NEAR, Confusion, FunctionSearch, confusions, describe_difference
 from . import function_facts
 from .call_records import by_function
-from .function_facts import ViewContext
+from .function_facts import Quarantine, ViewContext
 from .judgment import judgment_on
-from .quarantine import Quarantine
 
 Proposal: TypeAlias = Literal["rename", "reword", "merge", "retire", "fix", "document", "example", "split"]
 

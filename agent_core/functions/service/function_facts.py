@@ -7,6 +7,11 @@ Its worth is measured in turns in which it was masked at random (`growth.mask`).
 on the other functions that it was shown. Both are fitted together with the effects. Functions that appear together can
 be distinguished because each is masked independently. What is masked is drawn once for a conversation, and its turns
 may be alike for other reasons: they count for less than as many turns of different conversations.
+
+The quarantine has names, reasons, and the way out. It also knows functions that a human called bad, a note that the
+model reads with them, and functions that tending archived: these are no longer shown, but can be found and called. Its
+entries are (function, version), so that another version is free at once. What another process records takes effect at
+the next turn. A rating is stored with the gate's verdict on the version, so another version starts without one.
 """
 
 import asyncio
@@ -18,30 +23,35 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.errors import UnknownName, UsageError
+from agent_core.base.events import FunctionsChanged, Quarantined
 from agent_core.base.json_form import to_json
 from agent_core.base.late import LateModule
 from agent_core.base.matching import Wildcard, did_you_mean
 from agent_core.base.problem import Place, Problem
+from agent_core.base.settings import StandingSettings
+from agent_core.base.untrusted import fence, one_line
 from agent_core.registry.depends import callees, callers, code_hash
+from agent_core.registry.function import Function
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.source import UNREADABLE_FOLDER
-from agent_core.storage import Stats
+from agent_core.storage import FAILURES, CallOwners, RateTurn, ReleaseFunction, SaveVerdict, Stats, Store
 
+from ..answers import DISPROVEN, UNPROVEN
 from .call_records import FunctionStatistics, by_function, statistics
+from .history import SHORT
 from .judgment import Judgment, judgment_on
 
 if TYPE_CHECKING:
     from agent_core.access.grants import GrantStore
-    from agent_core.base.events import Quarantined
-    from agent_core.base.settings import StandingSettings
-    from agent_core.registry.function import Function
-    from agent_core.registry.registry import Snapshot
-    from agent_core.storage import CallOwners, ExposedTurn, StateRow, Store, VersionRow
+    from agent_core.registry.registry import Registry
+    from agent_core.storage import ExposedTurn, StateRow, VersionRow
 
     from ..answers import CallReport
     from ..gate import ExampleResult, capability
     from ..gate.verdict import Survivor
 else:
     capability = LateModule("agent_core.functions.gate.capability")
+
 
 Standing: TypeAlias = Literal["foreign", "draft", "trial", "trusted", "quarantined"]
 STANDINGS: tuple[Standing, ...] = ("draft", "trial", "trusted", "quarantined")
@@ -50,11 +60,16 @@ Version: TypeAlias = tuple[str, str]
 """A function's name and the hash of its body."""
 
 MOST_SURVIVORS = 3
+_LONGEST_DOUBTS = 400
+_DISAGREE = frozenset({"example-disagrees", "example-raises"})
+PRAISE = "the user found its results wrong before, and takes that back: they are right"
+"""The sentence for the model about a function that a human first called bad and then good."""
 FEWEST_MASKED: Final = 4  # conversations without a function, before it is assessed
 _LEAST_SHARE: Final = 0.05  # of the tokens of a turn: each line of an index costs a few
 _SWEEPS: Final = 12
 _Z: Final = 2.576  # quantile of the normal distribution for 99 % intervals
 _DAY = 86_400.0
+_REASONS = 3  # that a quarantine tells
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +151,7 @@ class Coverage:
 class FunctionDetails:
     """Everything that is known about one function. `versions` are those of its module."""
 
-    function: "Function"
+    function: Function
     source: str
     standing: Standing
     statistics: FunctionStatistics
@@ -145,7 +160,7 @@ class FunctionDetails:
     callees: tuple[str, ...]
     versions: tuple["VersionRow", ...]
     coverage: Coverage = Coverage(0, 0, ())
-    quarantine: "Quarantined | None" = None
+    quarantine: Quarantined | None = None
     grants: Grants = NOTHING
     reach: tuple[str, ...] = ()
     state: "StateRow | None" = None
@@ -199,9 +214,9 @@ class FunctionDetails:
 class ViewContext:
     """The inputs of a view: the store, a snapshot, the rules of standing, the starters, and the grants in the file."""
 
-    store: "Store"
-    snapshot: "Snapshot"
-    rules: "StandingSettings"
+    store: Store
+    snapshot: Snapshot
+    rules: StandingSettings
     starters: Callable[[], frozenset[str]]
     book: "Callable[[], GrantStore]"
 
@@ -252,13 +267,13 @@ async def listing(view: ViewContext, view_filter: ViewFilter) -> FunctionListing
     return FunctionListing(tuple(selected), () if view_filter.unused else view.snapshot.rejected, len(retirable))
 
 
-async def measured(store: "Store") -> dict[Version, FunctionEffect]:
+async def measured(store: Store) -> dict[Version, FunctionEffect]:
     """Return the measured worth of each version of a function with enough data on record."""
     turns = await store.exposed_turns()
     return await asyncio.to_thread(effects, turns) if turns else {}
 
 
-def foreign_rows(functions: Iterable["Function"], view_filter: ViewFilter) -> list[FunctionSummary]:
+def foreign_rows(functions: Iterable[Function], view_filter: ViewFilter) -> list[FunctionSummary]:
     """Return the matching foreign functions, by name."""
     if view_filter.unused or view_filter.standing not in ("", "foreign"):
         return []
@@ -269,19 +284,19 @@ def foreign_rows(functions: Iterable["Function"], view_filter: ViewFilter) -> li
     ]
 
 
-def kind_of(function: "Function") -> str:
+def kind_of(function: Function) -> str:
     """Return whether a built-in function is for memory (`memory`) or for anything else (`meta`)."""
     is_meta = function.module.startswith("meta_functions.") and function.module != "meta_functions.memory"
     return "meta" if is_meta else "memory"  # methods of a memory class are in its own module
 
 
-def matches(functions: Iterable["Function"], pattern: str = "", module: str = "") -> list["Function"]:
+def matches(functions: Iterable[Function], pattern: str = "", module: str = "") -> list[Function]:
     """Return the matching built-in functions, by name; their modules are `meta` and `memory`."""
     chosen = _matching(functions, ViewFilter(pattern))
     return [function for function in chosen if module in ("", kind_of(function))]
 
 
-def _matching(functions: Iterable["Function"], view_filter: ViewFilter) -> list["Function"]:
+def _matching(functions: Iterable[Function], view_filter: ViewFilter) -> list[Function]:
     """Return the functions with this pattern and module, by name."""
     word, module = view_filter.pattern.lower(), view_filter.module
     wildcard = Wildcard(word)
@@ -294,7 +309,7 @@ def _matching(functions: Iterable["Function"], view_filter: ViewFilter) -> list[
     return sorted(found, key=lambda function: function.name)
 
 
-async def unused(view: ViewContext, stats: Mapping[str, Sequence["Stats"]]) -> dict[str, float]:
+async def unused(view: ViewContext, stats: Mapping[str, Sequence[Stats]]) -> dict[str, float]:
     """Return the functions that may be retired, each with the time of its last call or admission."""
     if not view.rules.retire_days:
         return {}
@@ -312,7 +327,7 @@ async def unused(view: ViewContext, stats: Mapping[str, Sequence["Stats"]]) -> d
     return {name: since for name, since in last_uses.items() if name not in left_out}
 
 
-async def introspection(view: ViewContext, name: str, owners: "CallOwners" = None) -> FunctionDetails:
+async def introspection(view: ViewContext, name: str, owners: CallOwners = None) -> FunctionDetails:
     """Return what the store and the registry know about one function; single calls are limited to `owners`.
 
     Raises:
@@ -338,13 +353,13 @@ async def introspection(view: ViewContext, name: str, owners: "CallOwners" = Non
     )
 
 
-def foreign_details(function: "Function", source: str) -> FunctionDetails:
+def foreign_details(function: Function, source: str) -> FunctionDetails:
     """Return what is known about a function of another program. Its calls are not counted here."""
     none = FunctionStatistics.none()
     return FunctionDetails(function, source, "foreign", none, None, (), (), (), reach=capability.FOREIGN_REACH)
 
 
-def _at_current_lines(judgment: Judgment, function: "Function") -> Judgment:
+def _at_current_lines(judgment: Judgment, function: Function) -> Judgment:
     """Return a verdict with its problems at the function's current lines, which may have moved since."""
     if not judgment.line:
         return judgment
@@ -388,7 +403,7 @@ def unknown_function(name: str, names: Iterable[str] = ()) -> UsageError:
     return UnknownName(f"There is no function `{name}` in functions/.", fix=fix)
 
 
-def known_function(name: str, snapshot: "Snapshot") -> "Function":
+def known_function(name: str, snapshot: Snapshot) -> Function:
     """Return a function of the workspace.
 
     Raises:
@@ -400,11 +415,11 @@ def known_function(name: str, snapshot: "Snapshot") -> "Function":
 
 
 def standing_now(
-    snapshot: "Snapshot",
-    function: "Function",
+    snapshot: Snapshot,
+    function: Function,
     judgment: Judgment | None,
-    rows: Sequence["Stats"],
-    standing_settings: "StandingSettings",
+    rows: Sequence[Stats],
+    standing_settings: StandingSettings,
 ) -> Standing:
     """Return the gate's standing (draft if never judged), adjusted by calls of the current version.
 
@@ -418,13 +433,13 @@ def standing_now(
     return standing(given, present, standing_settings, is_doubted=is_doubted)
 
 
-def is_unfit(function: "Function", judgment: Judgment | None, snapshot: "Snapshot") -> bool:
+def is_unfit(function: Function, judgment: Judgment | None, snapshot: Snapshot) -> bool:
     """Return whether its examples fail with the code that it currently uses."""
     return judgment is not None and bool(judgment.unfit_with) and judgment.unfit_with == code_hash(function, snapshot)
 
 
 def standing(
-    current: Standing, stats: Stats | None, standing_settings: "StandingSettings", *, is_doubted: bool = False
+    current: Standing, stats: Stats | None, standing_settings: StandingSettings, *, is_doubted: bool = False
 ) -> Standing:
     """Return the current standing; `current` is the gate's, `stats` are the calls of the current version.
 
@@ -444,12 +459,12 @@ def standing(
     return current
 
 
-def is_quarantined(stats: Stats, standing: "StandingSettings") -> bool:
+def is_quarantined(stats: Stats, standing: StandingSettings) -> bool:
     """Check whether this version failed so often in a row that it is hidden from the model."""
     return 0 < standing.quarantine_failures <= stats.worst
 
 
-def is_unused(joined: float, called: float | None, now: float, standing: "StandingSettings") -> bool:
+def is_unused(joined: float, called: float | None, now: float, standing: StandingSettings) -> bool:
     """Check whether a function has been unused for so long, counted from its admission, that it may be retired."""
     since = max(joined, called or joined)
     return standing.retire_days > 0 and now - since >= standing.retire_days * _DAY
@@ -568,3 +583,194 @@ def _dependence(rest: Sequence[float], draws: Sequence[str], spare: int) -> tupl
 def _mean(values: Sequence[float], places: Iterable[int]) -> float:
     chosen = [values[at] for at in places]
     return sum(chosen) / len(chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A released function, with its module and version."""
+
+    released: str
+    module: str
+    version: str
+
+
+class Quarantine:
+    """The quarantine, with an in-memory index that saves a query per call."""
+
+    def __init__(self, store: Store, registry: "Registry", standing: StandingSettings) -> None:
+        self.held: frozenset[tuple[str, str]] = frozenset()
+        self.archived: frozenset[tuple[str, str]] = frozenset()
+        self.complaints: Mapping[tuple[str, str], str] = {}
+        self._store = store
+        self._registry = registry
+        self._standing = standing
+
+    def holds(self, function: Function) -> bool:
+        """Return whether this version of the function is in quarantine."""
+        return (function.name, function.body_hash) in self.held
+
+    def hides(self, function: Function) -> bool:
+        """Return whether this version of the function is not shown: it is in quarantine, or archived."""
+        return (function.name, function.body_hash) in self.held | self.archived
+
+    async def refresh(self) -> None:
+        """Reload the quarantine, at the start and before each turn."""
+        self.held = await self._failing()
+        rows = await self._store.tended()
+        self.archived = frozenset(
+            (row.function, row.after) for row in rows if row.kind == "archived" and not row.undone
+        )
+        self.complaints = {pair: complaint(note) for pair, note in (await self._store.complaints()).items()}
+
+    async def entered(self, names: set[str], owners: CallOwners = None) -> list[Quarantined]:
+        """Return the functions that entered quarantine with their last failed calls, described as in `case`."""
+        fresh = {pair for pair in await self._failing() - self.held if pair[0] in names}
+        if not fresh:
+            return []
+        self.held |= fresh
+        functions = self._registry.snapshot().functions.values()
+        return [
+            await self.case(function, owners) for function in functions if (function.name, function.body_hash) in fresh
+        ]
+
+    async def case(self, function: Function, owners: CallOwners = None) -> Quarantined:
+        """Return why a function is in quarantine, the last version that worked, and the user's options.
+
+        For failures in calls that are not of `owners`, only the kind is disclosed, because messages may contain
+        arguments.
+        """
+        name, version = function.name, function.body_hash
+        calls = await self._store.recent_calls(name)
+        failures = [call for call in calls if call.version == version and call.outcome in FAILURES]
+        if owners is not None:
+            theirs = {*await self._store.recent_calls(name, owners)}
+            failures = [call if call in theirs else replace(call, message="") for call in failures]
+        # The version that returned most recently; versions that are not in quarantine come first.
+        worked = max(
+            (row for row in await self._store.call_stats(name) if row.worked is not None),
+            key=lambda row: (not is_quarantined(row, self._standing), row.worked or 0.0),
+            default=None,
+        )
+        others = {judged_version for of, judged_version in await self._store.judged_at() if of == name} - {version}
+        to = f" {worked.version[:SHORT]}" if worked and worked.version in others else ""
+        back = (f"rollback {name}{to}",) if others else ()
+        kinds = Counter[str]()
+        for call in failures[: max(self._standing.quarantine_failures, 1)]:
+            parts = filter(None, (call.error or call.outcome.replace("_", " "), call.message))
+            kinds[one_line(": ".join(parts), 120)] += 1
+        return Quarantined(
+            turn="",
+            name=name,
+            version=version,
+            failures=tuple(f"{text} ({times} ×)" if times > 1 else text for text, times in kinds.most_common(_REASONS)),
+            worked_version=worked.version if worked else "",
+            worked_at=worked.worked if worked else None,
+            ways=(*back, f"release {name}"),
+        )
+
+    async def refusal(self, function: Function, owners: CallOwners = None) -> str:
+        """Return the answer to a model that calls a function in quarantine, with the facts of `case`."""
+        case = await self.case(function, owners)
+        return f"`{case.name}` was not called: it is quarantined, because it kept failing: {_advice(case)}"
+
+    async def release(self, function: Function) -> Released:
+        """Release a function from quarantine by the user's decision. Its failures are counted from zero again.
+
+        Raises:
+            UsageError: it is not in quarantine.
+        """
+        pair = (function.name, function.body_hash)
+        if pair not in await self._failing():
+            raise UsageError(f"`{function.name}` is not quarantined.", fix="See the list.")
+        await self._store.apply([ReleaseFunction(*pair)])
+        self.held -= {pair}
+        return Released(function.name, function.module, function.body_hash)
+
+    async def _failing(self) -> frozenset[tuple[str, str]]:
+        failures = self._standing.quarantine_failures
+        return await self._store.failing(failures) if failures else frozenset()
+
+
+def complaint(note: str) -> str:
+    """Return the sentence for the model about a function that a human called bad."""
+    why = f": {one_line(note, 400)}" if note else ""
+    return f"the user found a result of it wrong{why}"
+
+
+def quarantine_notice(quarantined: Quarantined) -> str:
+    """Return the notice to the model that a function is hidden from it."""
+    told = f"`{quarantined.name}` kept failing and is quarantined: you are not shown it any more."
+    return f"{told} Last: {_advice(quarantined)}"
+
+
+def _advice(quarantined: Quarantined) -> str:
+    lately = "; ".join(fence(failure, 160) for failure in quarantined.failures)
+    back = "go back with rollback_function, " if len(quarantined.ways) > 1 else ""
+    fix = f"Look at it with introspect_function, fix it with edit_function, {back}or do without it"
+    return f"{lately}. {fix} and tell the user."
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """A function that a human rated, its new standing, and what is still unproven."""
+
+    name: str
+    thumb: str
+    standing: Standing
+    doubts: tuple[str, ...]
+
+
+class Ratings:
+    """The ratings by humans, and an index of proven functions that saves a query per call."""
+
+    def __init__(
+        self,
+        store: Store,
+        standing: StandingSettings,
+        quarantine: Quarantine,
+        tell: Callable[[FunctionsChanged], None],
+    ) -> None:
+        self._store = store
+        self._standing = standing
+        self._quarantine = quarantine
+        self._tell = tell
+        self._snapshot: Snapshot | None = None
+        self._proven: set[str] = set()
+
+    async def rate(self, function: Function, snapshot: Snapshot, *, is_good: bool, note: str = "") -> Rated:
+        """Store a human's rating of a function's results; the agent is notified of a bad one and of its withdrawal."""
+        verdict = await judgment_on(self._store, function.body_hash, function.name)
+        names = {"name": function.name, "module": function.module, "admitted": True, "by": "human"}
+        was_bad = verdict is not None and verdict.thumb == "bad"
+        verdict = replace(verdict or Judgment.from_json(names), thumb="good" if is_good else "bad", note=note)
+        about_turn = RateTurn(function.name, function.body_hash, is_good)
+        await self._store.apply([SaveVerdict(function.body_hash, function.name, verdict.to_json()), about_turn])
+        self._snapshot = None
+        await self._quarantine.refresh()
+        if not is_good or was_bad:
+            noted = PRAISE if is_good else complaint(note)
+            self._tell(FunctionsChanged(turn="", by="user", noted={function.name: noted}))
+        rows = await self._store.call_stats(function.name)
+        now = standing_now(snapshot, function, verdict, rows, self._standing)
+        return Rated(function.name, verdict.thumb, now, verdict.doubts)
+
+    async def unproven(self, function: Function, snapshot: Snapshot) -> str:
+        """Return the note to show with a result of this function; empty if the function is proven."""
+        if self._snapshot is not snapshot:
+            self._snapshot, self._proven = snapshot, set()
+        if bad := self._quarantine.complaints.get((function.name, function.body_hash)):
+            return f"[unproven: {bad}]"
+        if function.name in self._proven:
+            return ""
+        verdict = await judgment_on(self._store, function.body_hash, function.name)
+        if verdict and verdict.doubts:
+            return f"[unproven: {one_line('; '.join(verdict.doubts), _LONGEST_DOUBTS)}]"
+        is_proven = verdict is not None and verdict.standing == "trial"
+        rows = [] if is_proven else await self._store.call_stats(function.name)
+        is_draft = standing_now(snapshot, function, verdict, rows, self._standing) == "draft"
+        if not is_draft and self._snapshot is snapshot:
+            self._proven.add(function.name)
+        if not is_draft:
+            return ""
+        disagrees = verdict is not None and any(problem.code in _DISAGREE for problem in verdict.problems)
+        return DISPROVEN if disagrees else UNPROVEN

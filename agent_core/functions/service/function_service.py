@@ -20,10 +20,10 @@ from agent_core.storage import FAILURES, RESTORED, CallOwners, DropState, SaveSt
 from . import change_texts, function_facts
 from .call_records import SeenResults
 from .change_executor import ChangeExecutor, FolderCopy, Record
+from .function_facts import Quarantine, Rated, Ratings, Released
 from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
 from .loader import BackgroundReview, LateProof, Loader
 from .plan import Author, Deletion, Detail, Dropped, PlannedChange
-from .quarantine import Quarantine, Rated, Ratings, Released
 
 if TYPE_CHECKING:  # imported late: operations that only read load no gate, no sandbox and no search
     from agent_core.access.grants import Grants, GrantStore

@@ -42,10 +42,9 @@ from .call_records import is_documented
 from .changes import ChangePlanner
 from .example_regression import proved_problems
 from .file_sync import own_text
-from .function_facts import measured
+from .function_facts import Quarantine, measured
 from .maker import MOST_ATTEMPTS, MOST_CALLABLE, FunctionMaker, callable_functions, shown_refusal
 from .plan import Author, PlannedChange
-from .quarantine import Quarantine
 from .replay import NOW, RecordedCall, Replays
 from .version_history import VersionHistory
 

@@ -71,9 +71,9 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.answers import CallReport
     from agent_core.functions.service import FunctionService
     from agent_core.functions.service.change_texts import ReloadReport
+    from agent_core.functions.service.function_facts import Rated
     from agent_core.functions.service.grant_service import PackageListing
     from agent_core.functions.service.judgment import Judgment
-    from agent_core.functions.service.quarantine import Rated
 
 _MOST = 12
 _ARGUMENTS = "The arguments, as one JSON object; - is standard input."

@@ -21,9 +21,8 @@ from .serve import stopping
 from .verb import Door, Opens, Result, verb
 
 if TYPE_CHECKING:  # `knapper --help` loads none of it
-    from agent_core.functions.mcp.entry import ServerEntry
     from agent_core.functions.mcp.library import ForeignLibrary
-    from agent_core.functions.mcp.tools import ForeignListing
+    from agent_core.functions.mcp.servers import ForeignListing, ServerEntry
 
 
 _ABOUT = 100  # characters shown of a description
@@ -68,7 +67,7 @@ async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) ->
     from pydantic import ValidationError
 
     from agent_core.base.misfit import sentence
-    from agent_core.functions.mcp.entry import ServerEntry
+    from agent_core.functions.mcp.servers import ServerEntry
 
     is_url = len(target) == 1 and "://" in target[0]
     where = {"url": target[0]} if is_url else {"command": target}
@@ -132,7 +131,7 @@ async def approve(door: Door, name: str, digest: str = "") -> Result:
 
     The entry in mcp.toml comes first, if you did not add it yourself: nothing is started before.
     """
-    from agent_core.functions.mcp.entry import digest as digest_of
+    from agent_core.functions.mcp.servers import digest as digest_of
 
     async with opened_library(door) as library:
         entry = library.book.entry(name)
@@ -197,7 +196,7 @@ async def _tools_to_approve(library: "ForeignLibrary", name: str, *, is_whole: b
 
     Unless it `is_whole`, only the beginning of each tool's description is shown.
     """
-    from agent_core.functions.mcp.entry import digest
+    from agent_core.functions.mcp.servers import digest
 
     listing, approved = await _listing(library, name), library.book.tools(name, library.book.entry(name))
     tools = {tool.name: tool.to_json() for tool in listing.tools.values()}

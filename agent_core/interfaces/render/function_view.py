@@ -27,10 +27,10 @@ if TYPE_CHECKING:
         FunctionEffect,
         FunctionListing,
         FunctionSummary,
+        Released,
     )
     from agent_core.functions.service.history import BlamedLine, FunctionHistory, HistoryEntry, Version, VersionDiff
     from agent_core.functions.service.judgment import PendingCandidate
-    from agent_core.functions.service.quarantine import Released
 
 
 MARK = "❱ "  # same as in highlighted source
