@@ -8,7 +8,7 @@ import pytest
 from agent_core.memory.recall import lines
 from agent_core.storage import Entry, Store
 from agent_core.workspace.portable import AgentFileError, AgentReport, ImportOptions
-from agent_core.workspace.portable.messages import ImportedCall, ImportedMessage, Turns
+from agent_core.workspace.portable.foreign import ImportedCall, ImportedMessage, Turns
 from agent_core.workspace.portable.text import clock_time, stamp_time, unpacked
 from tests.portable.support import moving
 

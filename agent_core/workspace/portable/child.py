@@ -13,11 +13,8 @@ from agent_core.memory.block import POSITIONS
 from agent_core.memory.words import indexed
 from agent_core.storage import Entry, SectionRow, WholeAgent, text_names
 
-from .document import FORMAT, agent_of, document_of
-from .items import Item, items_of
-from .letta import agents_of_letta, is_letta
-from .memgpt import agent_of_memgpt, is_memgpt
-from .messages import MISSING, answer_of
+from .document import FORMAT, Item, agent_of, document_of, items_of
+from .foreign import MISSING, agent_of_memgpt, agents_of_letta, answer_of, is_letta, is_memgpt
 from .report import AgentFileError, AgentReport, waiting_of
 from .text import parse
 

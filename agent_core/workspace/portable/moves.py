@@ -15,10 +15,8 @@ from agent_core.storage import AGENT, AgentStore, DropAgent, WholeAgent, WholeBl
 from ..agent_files import AgentFiles
 from ..group_file import group_names
 from ..presets import presets
-from .document import document_of
-from .items import Arriving
-from .messages import agent_name
-from .report import AgentExists, AgentFileError, AgentReport, NoAgent
+from .document import Arriving, document_of
+from .report import AgentExists, AgentFileError, AgentReport, NoAgent, agent_name
 from .text import write
 
 if TYPE_CHECKING:

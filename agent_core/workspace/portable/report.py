@@ -1,5 +1,6 @@
 """The report of an import (converted and omitted items, with reasons), and the errors of agent files."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -63,6 +64,11 @@ def waiting_of(inbox: Sequence["WholeEvent"]) -> list[dict[str, str]]:
         text = str(said.get("text") or said.get("reason") or "")
         rows.append({"kind": one_line(event.kind, 40), "text": one_line(text)})
     return rows
+
+
+def agent_name(name: str) -> str:
+    """Return a valid agent name that is similar to this one."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:64] or "imported"
 
 
 class AgentFileError(KnapperError):
