@@ -39,10 +39,9 @@ from agent_core.runtime.requested_result import RequestedResult, ResultPolicy
 from agent_core.runtime.session import OLD_NAMES, AgentSession
 from agent_core.storage import SaveAgent, Store, prepare_state_dir
 
-from .group_file import GroupFolder, GroupSurroundings, is_group, read_group
+from .agent_files import GroupFolder, GroupSurroundings, is_group, read_group
 from .helper_changes import HelperChanges, HelperDesk
-from .helper_file import Helper, path_of
-from .helper_library import HelperLibrary, HelperSelection
+from .helper_library import Helper, HelperLibrary, HelperSelection, path_of
 from .presets import Preset, preset, text_of
 
 if TYPE_CHECKING:

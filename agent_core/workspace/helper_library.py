@@ -1,43 +1,390 @@
-"""The helpers of a workspace: loaded from `helpers/`, reloaded when files change, with their versions in the store.
+"""The helpers of a workspace: their files, the gate that checks them, and the library of those in force.
 
-If a file is rejected, its last valid version stays in force, and its problems are reported. In the store's history, a
+Files are loaded from `helpers/` and reloaded when they change; their text is parsed, and nothing in it is run. The gate
+checks that the names in a file exist, that its name and purpose are unique, and that its examples are correct. If a
+file is rejected, its last valid version stays in force, and its problems are reported. In the store's history, a
 helper's module is the path of its file, and an empty text is a removal.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base import events
 from agent_core.base.errors import ConfigError, UnknownName, UsageError
+from agent_core.base.json_form import to_json
 from agent_core.base.late import LateModule
-from agent_core.base.matching import Wildcard, did_you_mean
+from agent_core.base.limits import SpendingLimits
+from agent_core.base.matching import Wildcard, did_you_mean, look, nearest
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import one_line
+from agent_core.functions.answers import CallReport
 from agent_core.functions.service import Author, FunctionService
 from agent_core.functions.service.history import Version
+from agent_core.memory import words
+from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.folder_access import is_there
+from agent_core.registry.function import fits
 from agent_core.registry.module_edits import remove_text, save_text
-from agent_core.registry.source import OF_THE_PROGRAM, hash_of
+from agent_core.registry.schema import Signature, read_signature
+from agent_core.registry.source import OF_THE_PROGRAM, caller_of, hash_of
+from agent_core.runtime.dispatch import GIVE
 from agent_core.storage import SaveVersion, Store
 from agent_core.storage.agent_store import HELPER_RUN
 from sandbox.wire.lines import bare_lines
+from sandbox.wire.strict_json import OF_A_FILE, Malformed, lines_of_keys, read_toml
 
-from .agent_files import MOST_PROBLEMS, Stamp, ValueCount, first_problems, stamps_of
-from .helper_file import FOLDER, MOST_BYTES, NAME, Helper, path_of, read_helper
-from .helper_gate import Surroundings, problems_around
+from .agent_files import MOST_BYTES, MOST_PROBLEMS, RESERVED, Stamp, ValueCount, first_problems, stamps_of
 
 if TYPE_CHECKING:
     from agent_core.registry import watch
+    from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
 else:
     watch = LateModule("agent_core.registry.watch")
 
+
+_FOLDER: Final = "helpers"
 _SUFFIX: Final = ".toml"
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
+_DEFAULT_BUDGET: Final = SpendingLimits(steps=12, tokens=60_000, seconds=300, depth=1)
+_LONGEST_PURPOSE: Final = 1_000
+_MOST_ENTRIES: Final[Mapping[str, int]] = {"inputs": 50, "functions": 200, "helpers": 200, "examples": 50}
+_KINDS: Final[Mapping[str, tuple[type, str]]] = {
+    "purpose": (str, "a text"),
+    "inputs": (dict, 'a table such as { text = "str" }'),
+    "result": (str, 'a type such as "list[str]"'),
+    "functions": (list, "a list of names and patterns"),
+    "helpers": (list, "a list of names and patterns"),
+    "model": (str, "a name"),
+    "persona": (str, "a text"),
+    "budget": (dict, "a table such as { steps = 8, tokens = 8000 }"),
+    "grows": (bool, "true or false"),
+    "examples": (list, 'tables such as { inputs = { text = "a b" }, function = "slug", result = "a-b" }'),
+}
+_LISTS: Final = ("functions", "helpers")
+_EXAMPLE_KEYS: Final = frozenset({"inputs", "function", "result"})
+
+
+@dataclass(frozen=True, slots=True)
+class HelperExample:
+    """An example: inputs, and the result that one function returns for those inputs that it has parameters for."""
+
+    inputs: Mapping[str, Any]  # Any: JSON
+    function: str
+    result: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Helper:
+    """A helper as described by its file. `function` is its signature for callers, `answer` the call with its result."""
+
+    name: str
+    text: str
+    function: "Function"
+    answer: "Function"
+    budget: SpendingLimits
+    functions: tuple[str, ...] = ()
+    helpers: tuple[str, ...] = ()
+    model: str = ""
+    persona: str = ""
+    grows: bool = False
+    examples: tuple[HelperExample, ...] = ()
+
+    @property
+    def purpose(self) -> str:
+        """The purpose, which is the description for callers."""
+        return self.function.description
+
+    def may_call(self, function: "Function") -> bool:
+        """Check whether the helper may call a function of the workspace."""
+        return fits(self.functions, function)
+
+
+def path_of(name: str) -> str:
+    """Return the path of a helper's file for messages."""
+    return f"{_FOLDER}/{name}{_SUFFIX}"
+
+
+def read_helper(name: str, text: str, most: int = MOST_PROBLEMS) -> Helper | tuple[Problem, ...]:
+    """Return the helper in a file's text, or the first `most` problems with it."""
+    return _FileReader(name, text, most).read()
+
+
+class _FileReader:
+    """A parser of one file that collects its problems."""
+
+    def __init__(self, name: str, text: str, most: int = MOST_PROBLEMS) -> None:
+        self.name, self.text, self.path, self.most = name, text, path_of(name), most
+        self.problems: list[Problem] = []
+
+    def read(self) -> Helper | tuple[Problem, ...]:
+        if not _NAME.fullmatch(self.name) or caller_of(self.name):
+            message = f"`{one_line(self.name, 80)}` cannot be a helper's name"
+            self.add("helper-name", message, "use up to 40 letters, digits and `_`, beginning with a letter")
+            return tuple(self.problems)
+        try:
+            table = read_toml(self.text, most=MOST_BYTES, values=OF_A_FILE)
+        except Malformed as error:
+            self.add("toml", f"the file is not valid TOML: {error}", "fix it; strings stand in quotes")
+            return tuple(self.problems)
+        self.check_keys(table)
+        if self.problems:
+            return tuple(self.problems)
+        answer = self.signature(
+            GIVE, "Give the result to your caller. This ends your work.", {"result": table["result"]}, "None"
+        )
+        function = self.signature(self.name, table["purpose"].strip(), table.get("inputs", {}), table["result"])
+        budget, examples = self.budget(table.get("budget", {})), tuple(self.examples(table.get("examples", ())))
+        if answer is None or function is None or self.problems:
+            return tuple(dict.fromkeys(self.problems))
+        return Helper(
+            self.name,
+            self.text,
+            function,
+            replace(answer, returns=table["result"]),
+            budget,
+            tuple(table.get("functions", ())),
+            tuple(table.get("helpers", ())),
+            table.get("model", "").strip(),
+            table.get("persona", "").strip(),
+            table.get("grows", False),
+            examples,
+        )
+
+    def check_keys(self, table: Mapping[str, Any]) -> None:
+        for key, value in table.items():
+            if len(self.problems) == self.most:
+                return
+            self.check_value(key, value)
+        for key in ("purpose", "result"):
+            if key not in table:
+                self.add("missing-key", f"`{key}` is missing", f"it is {_KINDS[key][1]}")
+        purpose = table.get("purpose")
+        if isinstance(purpose, str) and not 0 < len(purpose.strip()) <= _LONGEST_PURPOSE:
+            fix = f"say in one or two sentences what it is for, in up to {_LONGEST_PURPOSE:,} characters"
+            self.add("purpose", "`purpose` is empty, or too long to be shown with each request", fix, "purpose")
+
+    def check_value(self, key: str, value: Any) -> None:  # Any: TOML
+        if key not in _KINDS:
+            meant = nearest(key, _KINDS)
+            fix = f"did you mean `{meant[0]}`?" if meant else f"known are: {', '.join(_KINDS)}"
+            self.add("unknown-key", f"`{one_line(key, 80)}` is no key of a helper", fix, key)
+        elif not isinstance(value, _KINDS[key][0]):
+            self.add("wrong-kind", f"`{key}` cannot be {one_line(repr(value), 80)}", f"it is {_KINDS[key][1]}", key)
+        elif isinstance(value, list | dict) and len(value) > _MOST_ENTRIES.get(key, OF_A_FILE):
+            self.add("too-many", f"`{key}` has {len(value):,} entries", f"write at most {_MOST_ENTRIES[key]}", key)
+        elif isinstance(value, list) and key in _LISTS and not all(isinstance(item, str) and item for item in value):
+            self.add("wrong-kind", f"`{key}` has an entry that is no name", f"it is {_KINDS[key][1]}", key)
+        elif isinstance(value, dict) and key == "inputs" and not all(isinstance(item, str) for item in value.values()):
+            self.add("wrong-kind", "`inputs` has a type that is no text", 'write it in quotes: text = "str"', key)
+
+    def signature(self, name: str, about: str, inputs: Mapping[str, str], result: str) -> "Function | None":
+        function = read_signature(Signature(name, about, inputs, result), _FOLDER, self.path, self.place)
+        if isinstance(function, tuple):
+            self.problems += function[: self.most - len(self.problems)]
+            return None
+        # The version is that of the file, so that a recorded call can be matched to it.
+        return replace(function, version=hash_of(self.text), body_hash=hash_of(self.text))
+
+    def budget(self, table: Mapping[str, Any]) -> SpendingLimits:
+        try:
+            own = SpendingLimits.read(table, f"{self.path}, `budget`")
+        except ConfigError as error:
+            self.add("budget", error.message.partition(": ")[2].rstrip("."), error.fix.rstrip("."), "budget")
+            return _DEFAULT_BUDGET
+        return SpendingLimits(**(_DEFAULT_BUDGET.amounts() | own.amounts()), where=own.where)
+
+    def examples(self, tables: Sequence[Any]) -> Iterator[HelperExample]:
+        for table in tables:
+            if not isinstance(table, dict) or table.keys() != _EXAMPLE_KEYS or not isinstance(table["inputs"], dict):
+                self.add("example", "an example is not complete", f"it is one of {_KINDS['examples'][1]}", "examples")
+            else:
+                yield HelperExample(table["inputs"], str(table["function"]), table["result"])
+
+    @cached_property
+    def lines(self) -> Mapping[str, int]:
+        return lines_of_keys(self.text)
+
+    def place(self, key: str) -> Place:
+        return Place(self.path, self.lines.get(key, 1))
+
+    def add(self, code: str, message: str, fix: str, key: str = "") -> None:
+        self.problems.append(Problem(code, message, self.place(key) if key else Place(self.path, 1), fix))
+
+
+def _place_of(helper: Helper, key: str) -> Place:
+    """Return the place of a key in a helper's file."""
+    return _FileReader(helper.name, helper.text).place(key)
+
+
+def written(table: Mapping[str, Any]) -> str:  # Any: JSON
+    """Return the text of a file with these keys."""
+    return "".join(f"{key} = {_toml(value)}\n" for key, value in table.items())
+
+
+def _toml(value: Any) -> str:  # Any: JSON
+    match value:
+        case Mapping():
+            return f"{{ {', '.join(f'{_toml(str(key))} = {_toml(inner)}' for key, inner in value.items())} }}"
+        case list() | tuple():
+            return f"[{', '.join(map(_toml, value))}]"
+        case _:
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+_NEAR_PURPOSE: Final = 0.75
+"""The share of common words among all words of two purposes from which they count as nearly the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The context for checking a helper's file: the functions, the built-in names (`hosted`), and other helpers."""
+
+    snapshot: "Snapshot"
+    hosted: Collection[str]
+    helpers: Mapping[str, Helper]
+
+
+def problems_around(helper: Helper, surroundings: Surroundings) -> tuple[Problem, ...]:
+    """Return the problems of a helper in its context, such as unknown names and name clashes."""
+    checks = (
+        _clashes(helper, surroundings),
+        _unknown(helper, surroundings),
+        _depth(helper),
+        _examples(helper, surroundings),
+    )
+    return tuple(islice(chain.from_iterable(checks), MOST_PROBLEMS))
+
+
+def _clashes(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
+    where, fix = Place(path_of(helper.name), 1), "give the helper another name: rename its file"
+    other = surroundings.snapshot.functions.get(helper.name)
+    if helper.name in surroundings.hosted or helper.name == GIVE or helper.name.lower() in RESERVED:
+        yield Problem("reserved-name", f"`{helper.name}` is a name that the program itself uses", where, fix)
+    elif other is not None:
+        message = f"`{helper.name}` is already the function at {other.path}:{other.line}, which stays"
+        yield Problem("name-clash", message, where, fix)
+    else:
+        names = (*surroundings.snapshot.functions, *surroundings.hosted, *surroundings.helpers)
+        shape = look(helper.name)
+        for name in sorted(name for name in names if name != helper.name and look(name) == shape):
+            yield Problem("look-alike", f"`{helper.name}` looks like `{name}`, which is there", where, fix)
+
+
+def _unknown(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
+    functions, where = surroundings.snapshot.functions, _place_of(helper, "functions")
+    for pattern in helper.functions:
+        if any(fits((pattern,), function) for function in functions.values()):
+            continue
+        shown = one_line(pattern, 80)
+        if pattern in surroundings.hosted:
+            message = f"`{shown}` is a function of the program, which no helper is given"
+            yield Problem(
+                "meta-function", message, where, "`grows = true` lets it make functions; leave the others out"
+            )
+        elif set(pattern) & set("*?["):
+            yield Problem("no-function", f"`{shown}` fits no function", where, "make one, or leave it out", "warns")
+        else:
+            names = nearest(pattern, [*functions, *surroundings.helpers])
+            fix = f"did you mean `{names[0]}`?" if names else "list_functions and `knapper functions list` name them"
+            fix = f"{fix} A helper belongs into `helpers`" if names and names[0] in surroundings.helpers else fix
+            yield Problem("unknown-function", f"there is no function `{shown}`", where, fix)
+    where = _place_of(helper, "helpers")
+    for pattern in helper.helpers:
+        shown = one_line(pattern, 80)
+        if pattern == helper.name:
+            fix = "leave it out: no helper calls itself"
+            yield Problem("own-name", f"`{shown}` is the helper itself", where, fix)
+        elif not set(pattern) & set("*?[") and pattern not in surroundings.helpers:
+            names = nearest(pattern, surroundings.helpers)
+            fix = f"did you mean `{names[0]}`?" if names else "`knapper helpers list` names them"
+            yield Problem("unknown-helper", f"there is no helper `{shown}`", where, fix)
+
+
+def _depth(helper: Helper) -> Iterator[Problem]:
+    if helper.helpers and (helper.budget.depth or 0) < 2:
+        message = "`helpers` names helpers that it may call, and its depth lets it call none"
+        fix = "write `depth = 2` into `budget`, or leave `helpers` out"
+        yield Problem("depth", message, _place_of(helper, "helpers"), fix)
+
+
+def _examples(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
+    where = _place_of(helper, "examples")
+    for example in helper.examples:
+        for kind, value, parameters in (
+            ("inputs", example.inputs, helper.function.parameters),
+            ("result", {"result": example.result}, helper.answer.parameters),
+        ):
+            problems = read_arguments(json.dumps(value, default=str), parameters)
+            if isinstance(problems, tuple):
+                yield Problem(
+                    "example", f"the {kind} of an example do not fit: {problems[0].message}", where, "fix them"
+                )
+        function = surroundings.snapshot.functions.get(example.function)
+        if function is None or not helper.may_call(function):
+            message = f"an example names `{one_line(example.function, 80)}`, which is not one of its functions"
+            yield Problem("example", message, where, "name the function that gives this result for these inputs")
+
+
+def near_copies(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
+    """Yield a problem for each helper or function with nearly the same purpose."""
+    where, fix = _place_of(helper, "purpose"), "call that one, or say in `purpose` what only this one does"
+    for other in surroundings.helpers.values():
+        if other.name != helper.name and _likeness(helper.purpose, other.purpose) >= _NEAR_PURPOSE:
+            message = f"`{helper.name}` has nearly the purpose of the helper `{other.name}`: {other.purpose}"
+            yield Problem("near-copy", one_line(message, 300), where, fix)
+    for function in surroundings.snapshot.functions.values():
+        first = function.description.partition("\n\n")[0]
+        if _likeness(helper.purpose, first) >= _NEAR_PURPOSE and _takes(helper.function) == _takes(function):
+            message = f"`{helper.name}` has the purpose and the inputs of the function `{function.name}`"
+            yield Problem("near-copy", message, where, "call that function: it costs no model")
+
+
+def beyond(helper: Helper, limits: "SpendingLimits") -> Iterator[Problem]:
+    """Yield a problem for each part of the budget that exceeds the remaining budget of the proposer."""
+    for name, most in limits.amounts().items():
+        wanted = getattr(helper.budget, name)
+        if name not in ("hops", "messages") and wanted is not None and wanted > most:
+            message = f"`{name}` of its budget is {wanted:g}, and you have {most:g} left yourself"
+            yield Problem("budget", message, _place_of(helper, "budget"), f"write at most {most:g}")
+
+
+async def failing_examples(
+    helper: Helper,
+    call: Callable[[str, dict[str, Any]], Awaitable[CallReport]],  # Any: JSON
+) -> list[Problem]:
+    """Return a problem for each example that the function does not reproduce.
+
+    `call` runs a function of the workspace in a worker, without recording the call.
+    """
+    problems = []
+    for example in helper.examples:
+        report = await call(example.function, dict(example.inputs))
+        result = {"result": report.value} if report.outcome == "returned" else None
+        if result is None or to_json(result) != to_json({"result": example.result}):
+            came = report.outcome if result is None else one_line(repr(report.value), 120)
+            message = f"`{example.function}` gives {came} for an example, and not {one_line(repr(example.result), 120)}"
+            fix = "write the result that the function gives, or fix the function"
+            problems.append(Problem("example", message, _place_of(helper, "examples"), fix))
+    return problems
+
+
+def _likeness(purpose: str, other: str) -> float:
+    own, others = (frozenset(words.stems(words.content(text))) for text in (purpose, other))
+    return len(own & others) / len(own | others) if own and others else 0.0
+
+
+def _takes(function: "Function") -> list[str]:
+    return sorted(str(schema.get("type")) for schema in function.parameters["properties"].values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +424,7 @@ class HelperLibrary:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """The first problems of the files, and the number of further files with problems."""
-        return first_problems(FOLDER, self._problems)
+        return first_problems(_FOLDER, self._problems)
 
     def offered(self, snapshot: "Snapshot") -> Mapping[str, Helper]:
         """Return the helpers that can be called, except those with the name of a function."""
@@ -124,9 +471,9 @@ class HelperLibrary:
 
     async def reserve(self) -> None:
         """Reserve the names of all current and earlier helpers against new functions, without reading files."""
-        names = {Path(path).stem for path in await self._store.kept_modules(FOLDER)}
+        names = {Path(path).stem for path in await self._store.kept_modules(_FOLDER)}
         with suppress(ConfigError):  # reported when the files are read
-            names |= (await asyncio.to_thread(stamps_of, self._root / FOLDER)).keys()
+            names |= (await asyncio.to_thread(stamps_of, self._root / _FOLDER)).keys()
         self._functions.registry.keep_for_helpers(frozenset(names))
 
     async def load(self) -> None:
@@ -146,7 +493,7 @@ class HelperLibrary:
     async def _refresh(self, author: Author | None, reason: str, *, is_told: bool) -> None:
         functions, is_first = self._functions.registry.snapshot().functions, not self._is_read
         try:
-            stamps = await asyncio.to_thread(stamps_of, self._root / FOLDER)
+            stamps = await asyncio.to_thread(stamps_of, self._root / _FOLDER)
         except ConfigError as error:
             await self._keep_all(error, is_told=is_told)
             return
@@ -173,7 +520,7 @@ class HelperLibrary:
         if is_first:
             self._helpers = await self._last_helpers()
             self._functions.registry.keep_for_helpers(frozenset(self._helpers))
-        problem = Problem(error.code, error.message, Place(f"{FOLDER}/"), error.fix)
+        problem = Problem(error.code, error.message, Place(f"{_FOLDER}/"), error.fix)
         is_news = problem not in self.problems
         self._problems = {**self._problems, "": (problem,)}
         self._stamps, self._judged_with = {"": (0, 0, 0)}, self._functions.registry.snapshot().functions
@@ -186,7 +533,7 @@ class HelperLibrary:
     async def _load(self, texts: Mapping[str, str | Problem], author: Author | None, reason: str) -> None:
         readings: dict[str, Helper | tuple[Problem, ...]] = {}
         left = MOST_PROBLEMS  # for all files together, but at least one per file
-        values = ValueCount(FOLDER)
+        values = ValueCount(_FOLDER)
         for name, text in texts.items():
             if isinstance(text, Problem):
                 reading: Helper | tuple[Problem, ...] = (text,)
@@ -203,7 +550,7 @@ class HelperLibrary:
         problems = {name: reading for name, reading in readings.items() if not isinstance(reading, Helper)}
         around = Surroundings(self._functions.registry.snapshot(), OF_THE_PROGRAM, helpers)
         in_force: dict[str, Helper] = {}
-        kept = {*await self._store.kept_modules(FOLDER)}
+        kept = {*await self._store.kept_modules(_FOLDER)}
         for name in texts:
             last, helper = self._helpers.get(name), helpers.get(name)
             if last is None and path_of(name) in kept:
@@ -226,7 +573,7 @@ class HelperLibrary:
 
     async def _last_helpers(self) -> dict[str, Helper]:
         """Return the helpers that were in force when the last program ended."""
-        names = [Path(path).stem for path in await self._store.kept_modules(FOLDER)]
+        names = [Path(path).stem for path in await self._store.kept_modules(_FOLDER)]
         return {name: helper for name in names if (helper := await self._last_good(name)) is not None}
 
     async def _last_good(self, name: str) -> Helper | None:
@@ -288,7 +635,7 @@ class HelperLibrary:
         Raises:
             UsageError: there was never a helper with that name.
         """
-        rows = await self._store.module_history(path_of(name)) if NAME.fullmatch(name) else []
+        rows = await self._store.module_history(path_of(name)) if _NAME.fullmatch(name) else []
         if not rows:
             self.helper(name)
         return [Version(number, row.version if row.text else "", row.text, row) for number, row in enumerate(rows, 1)]
@@ -315,7 +662,7 @@ class HelperLibrary:
     async def followed(self) -> AsyncIterator[None]:
         """Reload helpers when files or functions change, while the block runs."""
         news = asyncio.Event()
-        async with watch.Watcher(self._root / FOLDER, suffix=_SUFFIX) as watcher:
+        async with watch.Watcher(self._root / _FOLDER, suffix=_SUFFIX) as watcher:
             quiet = self._functions.registry.subscribe(lambda _: news.set())
             tasks = [asyncio.create_task(self._follow(watcher, news)), asyncio.create_task(self._renew(news))]
             try:
@@ -368,13 +715,13 @@ class HelperSelection:
 
 
 def _text(root: Path, name: str) -> str | Problem:
-    where = Place(f"{FOLDER}/{one_line(name, 80)}", 1)
+    where = Place(f"{_FOLDER}/{one_line(name, 80)}", 1)
     try:
-        if (root / FOLDER).is_symlink():
+        if (root / _FOLDER).is_symlink():
             return Problem(
-                "unreadable", f"`{FOLDER}` is a link, which is not followed", where, "put the folder itself there"
+                "unreadable", f"`{_FOLDER}` is a link, which is not followed", where, "put the folder itself there"
             )
-        return read_plain(root / FOLDER / name, MOST_BYTES).decode("utf-8")
+        return read_plain(root / _FOLDER / name, MOST_BYTES).decode("utf-8")
     except UnicodeDecodeError:
         return Problem("unreadable", "the file is not UTF-8", where, "save it as UTF-8")
     except OSError as error:

@@ -1,6 +1,7 @@
 """A workspace: an open folder with its agents and functions.
 
-Opening is cheap: the sandbox and the model are started on first use.
+Opening is cheap: each part is imported and built on first use, so that commands that only read need just the store and
+the registry.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -17,27 +18,41 @@ from typing import TYPE_CHECKING, Any
 from agent_core.access.grants.approval import ApprovalQueue
 from agent_core.base import old_name
 from agent_core.base.clock import Clock
-from agent_core.base.errors import AgentBusy, KnapperError, StorageError, UsageError, WorkspaceError
+from agent_core.base.errors import AgentBusy, KnapperError, SettingsError, StorageError, UsageError, WorkspaceError
 from agent_core.base.late import LateModule
 from agent_core.base.messages import Assistant
 from agent_core.base.settings import Settings, load
 from agent_core.base.untrusted import one_line
+from agent_core.functions.service.change_executor import only_writer
+from agent_core.functions.service.function_service import FunctionService, ServiceParts
 from agent_core.functions.service.plan import Author
+from agent_core.registry.registry import Registry, Snapshot
 from agent_core.registry.source import OF_THE_PROGRAM
 from agent_core.storage import BETWEEN, FROM_USER, FUNCTIONS, SUMMARY, CallOwners, DropAgent, Store, prepare_state_dir
 from agent_core.storage.agent_store import HELPER_RUN, PASSING
 
 from . import scaffold
-from .function_factory import function_service, sandbox_client
 from .state_store import open_state
 
 if TYPE_CHECKING:  # each part is imported on first use
-    from agent_core.access.grants import Approver, Decision, Question, approval
+    from agent_core.access import broker
+    from agent_core.access import grants as access_grants
+    from agent_core.access import packages as environments
+    from agent_core.access.grants import Approver, Decision, GrantStore, Question, approval
+    from agent_core.access.secrets import session, source
     from agent_core.base.events import Event
     from agent_core.base.problem import Problem
+    from agent_core.functions import gate as gates
+    from agent_core.functions import sandbox_client as clients
+    from agent_core.functions import search as function_search
     from agent_core.functions.debug import Debugger, Debugging
-    from agent_core.functions.mcp.library import ForeignLibrary
+    from agent_core.functions.gate import Gate
+    from agent_core.functions.mcp import library as foreign_library
+    from agent_core.functions.mcp.library import ForeignFunction, ForeignLibrary
     from agent_core.functions.sandbox_client import SandboxClient
+    from agent_core.functions.search import FunctionSearch
+    from agent_core.functions.service import grant_service
+    from agent_core.functions.service.grant_service import GrantService
     from agent_core.memory import agent_memory, classes, source_catalog
     from agent_core.memory.agent_memory import AgentMemory
     from agent_core.memory.classes import Memory
@@ -51,44 +66,148 @@ if TYPE_CHECKING:  # each part is imported on first use
         agent_factory,
         agent_files,
         doctor,
-        group_file,
         helper_changes,
         helper_library,
-        helper_proposals,
         model_opener,
         portable,
         runner,
     )
     from .agent_factory import WorkspaceDeps
-    from .agent_files import AgentFiles
-    from .group_file import GroupFolder
-    from .helper_changes import HelperChanges, Proposal
+    from .agent_files import AgentFiles, GroupFolder
+    from .helper_changes import HelperChanges, HelperProposal, Proposal
     from .helper_library import HelperLibrary
-    from .helper_proposals import HelperProposal
     from .model_opener import IdleModels, ModelOpener
     from .runner import AgentsBehind, Front, Runner
 else:
+    broker = LateModule("agent_core.access.broker")
+    access_grants = LateModule("agent_core.access.grants")
     approval = LateModule("agent_core.access.grants.approval")
+    environments = LateModule("agent_core.access.packages")
+    session = LateModule("agent_core.access.secrets.session")
+    source = LateModule("agent_core.access.secrets.source")
+    gates = LateModule("agent_core.functions.gate")
+    foreign_library = LateModule("agent_core.functions.mcp.library")
+    clients = LateModule("agent_core.functions.sandbox_client")
+    function_search = LateModule("agent_core.functions.search")
+    grant_service = LateModule("agent_core.functions.service.grant_service")
     agent_memory = LateModule("agent_core.memory.agent_memory")
     classes = LateModule("agent_core.memory.classes")
+    source_catalog = LateModule("agent_core.memory.source_catalog")
+    watch = LateModule("agent_core.registry.watch")
     host_functions = LateModule("agent_core.runtime.host_functions")
     programs = LateModule("agent_core.runtime.programs")
-    source_catalog = LateModule("agent_core.memory.source_catalog")
-    errors = LateModule("sandbox.errors")
     agent_factory = LateModule("agent_core.workspace.agent_factory")
     agent_files = LateModule("agent_core.workspace.agent_files")
     doctor = LateModule("agent_core.workspace.doctor")
-    group_file = LateModule("agent_core.workspace.group_file")
     helper_changes = LateModule("agent_core.workspace.helper_changes")
     helper_library = LateModule("agent_core.workspace.helper_library")
-    helper_proposals = LateModule("agent_core.workspace.helper_proposals")
     model_opener = LateModule("agent_core.workspace.model_opener")
     portable = LateModule("agent_core.workspace.portable")
-    watch = LateModule("agent_core.registry.watch")
     runner = LateModule("agent_core.workspace.runner")
+    errors = LateModule("sandbox.errors")
 
+_SERVERS = "mcp.toml"
 _LOOK_S = 5.0  # between checks for functions that were changed elsewhere without a notice
 _MODEL_S = 3.0  # timeout for an endpoint's list of models
+
+
+def sandbox_client(
+    root: Path,
+    settings: "Settings",
+    environment: Mapping[str, str] | None,
+    debugger: "Debugger | None",
+    shared: "Sandbox | None",
+    on_status: Callable[[str], None] | None = None,
+) -> "SandboxClient":
+    """Return the client of the sandbox, with the grants of calls; `shared` is a started sandbox. Logs hide secrets."""
+    session.mask_logs()
+    state = prepare_state_dir(root)
+    secrets = source.Secrets(root, environment)
+    return clients.SandboxClient(
+        settings.sandbox,
+        settings.turn.parallel,
+        guarded=clients.guarded_in(root),
+        secrets=secrets,
+        foreign=foreign_library.ForeignLibrary(root, secrets),
+        broker=broker.Broker(note=broker.RequestLog(state, session.REVEALED.clean, Clock().now)),
+        debugger=debugger,
+        shared=shared,
+        on_status=on_status,
+    )
+
+
+def function_service(
+    root: Path,
+    settings: "Settings",
+    store: Store,
+    sandbox: "Callable[[], SandboxClient]",
+    queue: "ApprovalQueue",
+    models: "Callable[[], ModelOpener] | None" = None,
+    on_status: Callable[[str], None] | None = None,
+) -> FunctionService:
+    """Return the function service of a workspace with its gate; `models` read functions and search them by meaning."""
+    registry, module_bytes = Registry(Snapshot.empty(OF_THE_PROGRAM)), settings.gate.module_kib << 10
+    alone = partial(only_writer, prepare_state_dir(root))
+    if settings.gate.fixes_off and (unknown := sorted({*settings.gate.fixes_off} - gates.FIXES)):
+        fix = f"Known are: {', '.join(sorted(gates.FIXES))}."
+        raise SettingsError(f"`gate.fixes_off` names `{unknown[0]}`, which is not a fix.", fix=fix)
+
+    @cache
+    def book() -> "GrantStore":
+        return access_grants.GrantStore(root, store, alone)
+
+    @cache
+    def grants() -> "GrantService":
+        client, listed = sandbox(), settings.sandbox.packages
+        trials = grant_service.ImportTrials(client, client.limits)
+        environment = environments.Environment(
+            root, alone, trials, listed, settings.grants.packages_mib, tell=on_status
+        )
+        packages = grant_service.PackageGrants(environment, book())
+        reach = access_grants.AccessResolver(root, environment.folders, client.secrets)
+        granting = grant_service.GrantService(packages, reach, settings.grants, client.limits, listed, queue)
+        granting.foreign = lambda: frozenset(foreign())
+        return granting
+
+    def foreign() -> "Mapping[str, ForeignFunction]":
+        if not (root / _SERVERS).exists():
+            return {}
+        library = sandbox().foreign
+        return library.functions() if library else {}
+
+    @cache
+    def search() -> "FunctionSearch":
+        joined = foreign_library.JoinedFunctions(registry.snapshot, lambda: sandbox().foreign)
+        return function_search.FunctionSearch(models().function_embedder if models else None, store, joined.snapshot)
+
+    @cache
+    def gate() -> "Gate":
+        client, reader = sandbox(), models().reader if models else None
+        rules = gates.Rules(
+            candidate_bytes=settings.gate.candidate_kib << 10,
+            module_bytes=settings.gate.module_kib << 10,
+            strict=settings.gate.strict,
+            off=frozenset(settings.gate.fixes_off if settings.gate.fixes else "*"),
+            packages=settings.sandbox.packages,
+            reserved=OF_THE_PROGRAM,
+        )
+        return gates.Gate(client, limits=client.limits, rules=rules, reader=reader, search=search())
+
+    parts = ServiceParts(
+        book=book,
+        foreign=foreign,
+        gate=gate,
+        grants=grants,
+        hosted=lambda: host_functions.parameters(),
+        maker=lambda: models().maker if models else None,
+        mender=lambda: models().mender if models else None,
+        file_patterns=lambda: agent_files.patterns_in_files(root),
+        repeated=lambda: programs.repeated_programs(store),
+        sandbox=sandbox,
+        search=search,
+        starters=scaffold.functions,
+    )
+    return FunctionService(root, store, registry, parts, module_bytes=module_bytes, standing=settings.standing)
 
 
 class OpenAgents:
@@ -181,7 +300,7 @@ class Workspace:
     @cached_property
     def directory(self) -> "AgentFiles":
         """The agents that have a file."""
-        return agent_files.AgentFiles(self.root, self.settings.agent, partial(group_file.group_names, self.root))
+        return agent_files.AgentFiles(self.root, self.settings.agent, partial(agent_files.group_names, self.root))
 
     @cached_property
     def helpers(self) -> "HelperLibrary":
@@ -196,7 +315,7 @@ class Workspace:
     @cached_property
     def groups(self) -> "GroupFolder":
         """The groups, read from their files."""
-        return group_file.GroupFolder(self.root, group_file.FOLDER, group_file.GroupFile, looks=self.directory.names)
+        return agent_files.GroupFolder(self.root, agent_files.GROUPS, agent_files.GroupFile, looks=self.directory.names)
 
     def __repr__(self) -> str:
         """Return a text with the folder and the number of functions."""
@@ -596,14 +715,14 @@ class Workspace:
     async def has_agent(self, name: str) -> bool:
         """Check whether an agent, a group or a run of a helper has this name; raise an error as above."""
         return (
-            group_file.is_group(self.root, name)
+            agent_files.is_group(self.root, name)
             or await self._store.has_agent(name)
             or await self.can_be_talked_to(name)
         )
 
     async def helper_proposals(self) -> "list[HelperProposal]":
         """Return drafts of helpers for functions that were used in the same turns."""
-        return await helper_proposals.proposals(self.helpers, self._store, self.functions.registry.snapshot())
+        return await helper_changes.proposals(self.helpers, self._store, self.functions.registry.snapshot())
 
     @staticmethod
     def by_user(reason: str = "") -> "Proposal":

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.workspace.helper_proposals import clusters
+from agent_core.workspace.helper_changes import clusters
 from tests.agents.helper_files import FINDER, call, give, put, write
 from tests.conftest import OpenDesk
 from tests.interfaces.asking import agree

@@ -15,8 +15,7 @@ from agent_core.base.settings import load
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import FunctionService
 from agent_core.storage import Store, open_store, prepare_state_dir
-from agent_core.workspace.function_factory import function_service
-from agent_core.workspace.workspace import Workspace
+from agent_core.workspace.workspace import Workspace, function_service
 from sandbox import Sandbox
 from tests.kit.desk import VOWELS, another
 from tests.kit.sources import function_text

@@ -15,7 +15,7 @@ import pytest
 from agent_core.access.grants.book import GrantsFile
 from agent_core.base.errors import ConfigError
 from agent_core.workspace.agent_files import MOST_FILES, MOST_PROBLEMS, stamps_of
-from agent_core.workspace.helper_file import read_helper
+from agent_core.workspace.helper_library import read_helper
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, lines_of_keys, read_toml
 from tests.kit.drawing import sampled
 from tests.kit.pace import least_s, time_of

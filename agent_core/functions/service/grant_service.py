@@ -34,12 +34,12 @@ from agent_core.access.grants import (
 from agent_core.access.grants.approval import denial
 from agent_core.access.grants.book import who
 from agent_core.access.grants.content import content_of, misleading, unshowable
-from agent_core.access.grants.file import checked
+from agent_core.access.grants.book import checked
 from agent_core.access.grants.permit import raised
 from agent_core.access.grants.value import joined
 from agent_core.access.packages import PackagesError
-from agent_core.access.packages.failures import NO_PIP
 from agent_core.access.packages.projects import project_of
+from agent_core.access.packages.resolution import NO_PIP
 from agent_core.base import syntax
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.json_form import IF_SET
@@ -63,7 +63,6 @@ from .plan import Author, ChangeSummary, Given, PlannedChange
 
 if TYPE_CHECKING:
     from agent_core.access.grants.book import GrantEntry
-    from agent_core.access.grants.file import GrantEntry
     from agent_core.access.packages import Environment, Resolution
     from agent_core.base.settings import GrantSettings
     from agent_core.registry.function import Function

@@ -226,7 +226,7 @@ async def _work(
 @verb(agents, opens=Opens.NOTHING, scopes=("read",))
 async def tree(door: Door) -> Result:
     """Show what all agents do: state, who waits for whom since when, what was spent, and why."""
-    from agent_core.workspace.group_file import file_problems
+    from agent_core.workspace.agent_files import file_problems
 
     async with _open_supervision(door) as (supervision, state, files):
         states = await supervision.tree()
@@ -310,8 +310,7 @@ async def route(door: Door, name: AgentName, to: AgentName) -> Result:
 @asynccontextmanager
 async def _open_supervision(door: Door) -> AsyncIterator[Any]:  # Any: view, state, files: slow to import
     from agent_core.storage.agent_store import PASSING
-    from agent_core.workspace.agent_files import AgentFiles
-    from agent_core.workspace.group_file import group_names
+    from agent_core.workspace.agent_files import AgentFiles, group_names
     from agent_core.workspace.runner import ring
     from agent_core.workspace.supervision import Supervision
 

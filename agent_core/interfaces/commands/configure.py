@@ -194,8 +194,7 @@ def _answer(root: Path, key: str, question: str, now: Any) -> dict[str, Any]:
 
 def _check_beginning(root: Path, settings: Any) -> None:  # Any: Settings, which only bodies import
     """Raise if the agent's name is invalid, or if the preset, persona or human for new agents does not exist."""
-    from agent_core.workspace.agent_files import AgentFiles
-    from agent_core.workspace.group_file import is_group
+    from agent_core.workspace.agent_files import AgentFiles, is_group
     from agent_core.workspace.presets import preset, text_of
 
     if not is_group(root, settings.agent):

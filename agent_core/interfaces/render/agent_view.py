@@ -16,10 +16,8 @@ from ..styled_lines import Line, Role, Span, columns, counted, indented, line, m
 from .verdicts import problem_lines
 
 if TYPE_CHECKING:  # for annotations
-    from agent_core.workspace.helper_changes import HelperVerdict
-    from agent_core.workspace.helper_file import Helper
-    from agent_core.workspace.helper_library import HelperVersion
-    from agent_core.workspace.helper_proposals import HelperProposal
+    from agent_core.workspace.helper_changes import HelperProposal, HelperVerdict
+    from agent_core.workspace.helper_library import Helper, HelperVersion
     from agent_core.workspace.supervision import AgentState
     from agent_core.workspace.workspace import Workspace
 

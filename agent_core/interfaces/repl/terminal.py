@@ -20,7 +20,7 @@ from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
 from agent_core.functions.debug import Command, DebugStop, stopping_lines
-from agent_core.workspace.group_file import group_names
+from agent_core.workspace.agent_files import group_names
 from agent_core.workspace.local_models import installed_models
 
 from ..conversation import Conversation, opened

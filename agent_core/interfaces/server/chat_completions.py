@@ -15,7 +15,7 @@ from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.messages import Call
 from agent_core.base.offload import aside
-from agent_core.workspace.group_file import is_group
+from agent_core.workspace.agent_files import is_group
 
 from .agent_host import Rooms
 from .chat_threads import MOST_TOOLS, ChatThreads, ClientMessage, ClientReply, Json, Thread, Unsupported, offered

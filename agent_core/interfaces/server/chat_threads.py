@@ -38,7 +38,7 @@ from agent_core.storage import (
     WholeEvent,
     WholeTurn,
 )
-from agent_core.workspace.group_file import is_group
+from agent_core.workspace.agent_files import is_group
 
 from ..manual_edits import HUMAN, done
 from ..render.call_log import was_told

@@ -23,8 +23,7 @@ from agent_core.memory.source_catalog import Sources
 from agent_core.registry.module_edits import remove_text, save_text
 from agent_core.registry.source import hash_of
 from agent_core.storage import AGENT, prepare_state_dir
-from agent_core.workspace.agent_files import first_problems
-from agent_core.workspace.group_file import FOLDER, GroupFile
+from agent_core.workspace.agent_files import GROUPS, GroupFile, first_problems
 from agent_core.workspace.helper_changes import HelperVerdict
 
 from ..commands.memory import report_json, source_json
@@ -260,7 +259,7 @@ async def groups(asked: Asked) -> object:
     problems = {row.where.path: (row,) for row in folder.problems if row.where.path not in hidden}
     return {
         "groups": [_group(name, file) for name, file in files.items()],
-        "problems": first_problems(FOLDER, problems),
+        "problems": first_problems(GROUPS, problems),
     }
 
 
@@ -316,7 +315,7 @@ def _group(name: str, file: GroupFile) -> dict[str, object]:
 
 
 def _path(name: str) -> str:
-    return f"{FOLDER}/{name}.toml"
+    return f"{GROUPS}/{name}.toml"
 
 
 def _text(path: Path) -> str | None:

@@ -12,8 +12,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.reader_process import NotRead, ReaderProcess, text_pieces
 from agent_core.storage import AGENT, AgentStore, DropAgent, WholeAgent, WholeBlock
 
-from ..agent_files import AgentFiles
-from ..group_file import group_names
+from ..agent_files import AgentFiles, group_names
 from ..presets import presets
 from .document import Arriving, document_of
 from .report import AgentExists, AgentFileError, AgentReport, NoAgent, agent_name
