@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from agent_core.interfaces.state import opened_state
+from agent_core.workspace.state_store import opened_state
 
 from .measure import Row
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.late import LateModule
 from agent_core.workspace.scaffold import existing
-from agent_core.workspace.state_store import is_read_only, reading_copy
+from agent_core.workspace.state_store import WorkspaceState, is_read_only, opened_state, reading_copy
 
 from .cli_context import loading
 from .commands.verb import Door, Opens, Result, SourceProgress
@@ -30,11 +30,10 @@ if TYPE_CHECKING:
     from agent_core.workspace import workspace as workspace_module
     from agent_core.workspace.workspace import Workspace
 
-    from . import state, ui
+    from . import ui
     from .cli_context import CliContext
     from .styled_lines import Line
 else:
-    state = LateModule("agent_core.interfaces.state")
     ui = LateModule("agent_core.interfaces.ui")
     workspace_module = LateModule("agent_core.workspace.workspace")
 
@@ -63,9 +62,9 @@ class ShellDoor(Door):
         self.is_attended, self.is_on_screen, self.as_json = is_attended(), sys.stdout.isatty(), context.as_json
 
     @asynccontextmanager
-    async def state(self) -> "AsyncIterator[state.WorkspaceState]":
+    async def state(self) -> AsyncIterator[WorkspaceState]:
         """Open the state on disk and report what was recovered."""
-        async with state.opened_state(self._context.root) as opened:
+        async with opened_state(self._context.root) as opened:
             if opened.store.recovered:
                 self._context.tell(opened.store.recovered)
             yield opened

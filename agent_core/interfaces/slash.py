@@ -26,6 +26,7 @@ from agent_core.registry.arguments import misfits
 from agent_core.registry.function import Function
 from agent_core.runtime.model_session import SUMMARIZING
 from agent_core.workspace.portable import read_file, write_file
+from agent_core.workspace.state_store import opened_state
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import Malformed, read_json
 from sandbox.wire.values import BODY, TAG
@@ -43,7 +44,6 @@ from .render.verdicts import value_lines
 from .slash_catalog import BY_NAME, CALL, GROUPS, NEAR, SHELL, TO_MODEL, check_source, group, needed, suggestion
 from .slash_shell import PromptDoor, run_shell, show
 from .spending import Spending, describe_price, ever_line, spending_lines, spent_since_ever
-from .state import opened_state
 from .styled_lines import Choice, Line, columns, counted, explained, line, plain, screen_columns, warned
 from .undo import pop_last_turn, removed_line
 

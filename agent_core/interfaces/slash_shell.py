@@ -17,6 +17,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.memory.agent_memory import AgentMemory
 from agent_core.memory.source_catalog import Sources
 from agent_core.runtime.agent import Agent
+from agent_core.workspace.state_store import WorkspaceState, opened_state
 from sandbox.wire.lines import bare_lines
 
 from .attachments import headline
@@ -25,7 +26,6 @@ from .commands.verb import Door, Result, SourceProgress
 from .conversation import Conversation
 from .render.function_view import shown_line
 from .slash_catalog import BY_NAME, VERBS, needed, verb_of
-from .state import WorkspaceState, opened_state
 from .styled_lines import Line, line
 
 _STOPPABLE: Final = ("call", "test", "trace", "audit", "memory search", "attach", "agents watch")

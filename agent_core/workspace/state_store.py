@@ -1,4 +1,4 @@
-"""The store of a workspace, according to its settings: a file in its folder, or a database.
+"""The store of a workspace, according to its settings: a file in its folder, or a database; and the state in it.
 
 The settings file travels with the folder and may come from someone else. If only that file names the database, the
 user must confirm it before conversations are stored there.
@@ -9,19 +9,29 @@ A workspace on a read-only disk is opened as a temporary copy, for commands that
 import os
 import re
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.access.grants.record import is_confirmed, shown
 from agent_core.base import machine
 from agent_core.base.clock import Clock
 from agent_core.base.errors import StorageError
+from agent_core.base.late import LateModule
 from agent_core.base.plain_files import LARGEST_FILE, read_plain
-from agent_core.base.settings import FILE_NAME, Settings, storage_of_file
+from agent_core.base.settings import FILE_NAME, Settings, load, storage_of_file
 from agent_core.storage import STATE, STATE_FILE, Store, open_store, prepare_state_dir, set_aside, workspace_id
+
+from .scaffold import existing
+
+if TYPE_CHECKING:  # slow to import
+    from . import portable
+    from .portable import Moves
+else:
+    portable = LateModule("agent_core.workspace.portable")
 
 _PASSWORD: Final = re.compile(r"(?<=[^/]):[^/@]*(?=@)")
 CONFIRM: Final = "knapper storage confirm"
@@ -95,3 +105,47 @@ def _is_own(path: Path) -> bool:
     except OSError:
         return False
     return stat.S_ISDIR(status.st_mode) and status.st_uid == machine.user_id()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceState:
+    """The store of a workspace, and the operations that move agents in and out of it."""
+
+    store: Store
+    moves: "Moves"
+    root: Path
+    folder: Path
+    agent: str
+    """The default agent, used where none is named."""
+
+    def alone(self, agent: str) -> AbstractAsyncContextManager[None]:
+        """Hold an agent exclusively while the block runs.
+
+        Raises:
+            AgentBusy: a process is running the agent.
+        """
+        return self.store.hold(self.folder, agent)
+
+
+@asynccontextmanager
+async def state_of(store: Store, root: Path, settings: Settings) -> AsyncIterator[WorkspaceState]:
+    """Provide the state of a workspace over an open connection to its store."""
+    async with portable.opened_moves(store, root, settings) as moves:
+        yield WorkspaceState(store, moves, root, prepare_state_dir(root), settings.agent)
+
+
+@asynccontextmanager
+async def opened_state(root: Path) -> AsyncIterator[WorkspaceState]:
+    """Open the state of a workspace, without loading functions or agents.
+
+    Raises:
+        NoWorkspace: there is no workspace; commands that only read do not create one.
+    """
+    root = existing(root)
+    settings = load(root)
+    store = open_state(root, settings)
+    try:
+        async with state_of(store, root, settings) as state:
+            yield state
+    finally:
+        await store.close()

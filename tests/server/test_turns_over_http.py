@@ -17,9 +17,9 @@ from agent_core.interfaces.server.agent_host import (
     event_stream,
     opened_rooms,
 )
-from agent_core.interfaces.state import opened_state
 from agent_core.storage import prepare_state_dir
 from agent_core.workspace.runner import ring
+from agent_core.workspace.state_store import opened_state
 from sandbox import Sandbox
 from tests.kit import Ask, Fail, Say, ScriptedModel, Wanted
 from tests.kit.desk import VOWELS

@@ -30,10 +30,10 @@ if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.memory.source_catalog import Sources
     from agent_core.runtime.agent import Agent
     from agent_core.storage import CallOwners
+    from agent_core.workspace.state_store import WorkspaceState
     from agent_core.workspace.workspace import Workspace
 
     from ..server.identity import Scope
-    from ..state import WorkspaceState
     from ..styled_lines import Line, Table
 
 SourceProgress: TypeAlias = Callable[[int, int, str], None]

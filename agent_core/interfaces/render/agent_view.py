@@ -18,10 +18,9 @@ from .verdicts import problem_lines
 if TYPE_CHECKING:  # for annotations
     from agent_core.workspace.helper_changes import HelperProposal, HelperVerdict
     from agent_core.workspace.helper_library import Helper, HelperVersion
+    from agent_core.workspace.state_store import WorkspaceState
     from agent_core.workspace.supervision import AgentState
     from agent_core.workspace.workspace import Workspace
-
-    from ..state import WorkspaceState
 
 
 Json = dict[str, Any]  # Any: JSON

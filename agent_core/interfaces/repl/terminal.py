@@ -22,6 +22,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.functions.debug import Command, DebugStop, stopping_lines
 from agent_core.workspace.agent_files import group_names
 from agent_core.workspace.local_models import installed_models
+from agent_core.workspace.state_store import opened_state
 
 from ..conversation import Conversation, opened
 from ..dialog import MOST_COUNTED, REASON, UNSEEN, Dialog, DialogReply
@@ -30,7 +31,6 @@ from ..options import RunOptions
 from ..render.call_log import ENDING, CallLog, command_words, stop_parts, typed_command
 from ..slash import command, during, take
 from ..spending import describe_price, short
-from ..state import opened_state
 from ..styled_lines import (
     Choice,
     Line,

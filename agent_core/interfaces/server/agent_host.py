@@ -35,12 +35,12 @@ from agent_core.storage import (
     prepare_state_dir,
 )
 from agent_core.workspace.runner import Runner, bell
+from agent_core.workspace.state_store import WorkspaceState, state_of
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..faults import keep_traceback
 from ..render.call_log import changed_lines, is_own
-from ..state import WorkspaceState, state_of
 from ..styled_lines import plain
 from .failures import ApiRefusal, NotThere
 from .identity import CONVERSATION, OWNER, Identity
@@ -744,7 +744,7 @@ class Rooms:
 async def opened_rooms(workspace: Workspace, grace_s: float) -> AsyncIterator[Rooms]:
     """Run the agents of an open workspace while the block runs; at the end, running turns get `grace_s` to finish."""
     crash = partial(keep_traceback, root=workspace.root)
-    async with state_of(workspace) as state:
+    async with state_of(workspace.store, workspace.root, workspace.settings) as state:
         host = AgentHost(workspace, crash)
         async with host.at_work(grace_s):
             yield Rooms(workspace, state, host, crash)

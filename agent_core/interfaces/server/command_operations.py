@@ -12,10 +12,10 @@ from agent_core.functions.debug import Debugger
 from agent_core.runtime.agent import Agent
 from agent_core.storage import CallOwners
 from agent_core.workspace.portable import NoAgent
+from agent_core.workspace.state_store import WorkspaceState
 
 from ..commands.verb import Door
 from ..slash_catalog import verb_of
-from ..state import WorkspaceState
 from ..styled_lines import Line, plain
 from .failures import ApiRefusal, NotThere
 from .identity import SCOPES
