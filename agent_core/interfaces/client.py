@@ -32,9 +32,8 @@ from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from .server import agent_operations as on_agents
 from .server import command_operations as on_commands
-from .server import function_operations as on_functions
 from .server import page_operations as on_page
-from .server import source_operations as on_records
+from .server import workspace_operations as on_workspace
 from .server.agent_host import NumberedEvent, Rooms, opened_rooms
 from .server.failures import ApiRefusal
 from .server.identity import SCOPES, Identity
@@ -197,45 +196,45 @@ class FunctionsResource(Resource):
 
     async def list(self, pattern: str = "", module: str = "", standing: str = "") -> Json:
         """Return the matching functions and the rejected candidates."""
-        return await self._call(on_functions.functions, pattern=pattern, module=module, standing=standing)
+        return await self._call(on_workspace.functions, pattern=pattern, module=module, standing=standing)
 
     async def search(self, need: str, count: int = 5) -> Json:
         """Return the functions that serve a need, best first."""
-        return await self._call(on_functions.search, need=need, count=count)
+        return await self._call(on_workspace.search, need=need, count=count)
 
     async def show(self, name: str) -> Json:
         """Return everything known about a function."""
-        return await self._call(on_functions.show, name=name)
+        return await self._call(on_workspace.show, name=name)
 
     async def check(self, source: str, *, name: str = "", module: str = "", policy: str = "agent") -> Json:
         """Return the verdict on a function without admitting it."""
-        return await self._call(on_functions.check, source=source, name=name, module=module, policy=policy)
+        return await self._call(on_workspace.check, source=source, name=name, module=module, policy=policy)
 
     async def create(self, name: str, source: str, module: str = "grown", *, reason: str = "") -> Json:
         """Create a function if none has this name and the gate admits it. Return the verdict."""
         body = {"source": source, "module": module, "reason": reason}
-        return await self._call(on_functions.put, name=name, when="new", **body)
+        return await self._call(on_workspace.put, name=name, when="new", **body)
 
     async def replace(self, name: str, source: str, *, reason: str = "") -> Json:
         """Replace an existing function if the gate admits the new source. Return the verdict."""
-        return await self._call(on_functions.put, name=name, when="there", source=source, reason=reason)
+        return await self._call(on_workspace.put, name=name, when="there", source=source, reason=reason)
 
     async def edit(self, name: str, old: str, new: str, *, reason: str = "") -> Json:
         """Replace a part of a function's source if the gate admits the result. Return the verdict."""
-        return await self._call(on_functions.edit, name=name, old=old, new=new, reason=reason)
+        return await self._call(on_workspace.edit, name=name, old=old, new=new, reason=reason)
 
     async def delete(self, name: str) -> Json:
         """Delete a function that no other function calls."""
-        return await self._call(on_functions.delete, name=name)
+        return await self._call(on_workspace.delete, name=name)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Json:  # Any: JSON
         """Call a function and return the outcome."""
-        return await self._call(on_functions.call, name=name, arguments=dict(arguments))
+        return await self._call(on_workspace.call, name=name, arguments=dict(arguments))
 
     async def test(self, name: str, arguments: Mapping[str, Any] | None = None) -> Json:  # Any: JSON
         """Run a function's examples or one call, without recording it."""
         given = {} if arguments is None else {"arguments": dict(arguments)}
-        return await self._call(on_functions.test, name=name, **given)
+        return await self._call(on_workspace.test, name=name, **given)
 
     async def trace(self, name: str, arguments: Mapping[str, Any]) -> Json:  # Any: JSON
         """Call a function without recording it, and return each executed line with the locals that it changed."""
@@ -251,15 +250,15 @@ class FunctionsResource(Resource):
 
     async def rollback(self, name: str, version: str = "") -> Json:
         """Roll a function back to an earlier version if the gate admits it. Return the verdict."""
-        return await self._call(on_functions.rollback, name=name, version=version)
+        return await self._call(on_workspace.rollback, name=name, version=version)
 
     async def confirm(self, name: str, expected: tuple[str, ...] = (), *, reason: str = "") -> Json:
         """Admit a rejected candidate, accepting its actual results, and return the verdict."""
-        return await self._call(on_functions.confirm, name=name, expected=[*expected], reason=reason)
+        return await self._call(on_workspace.confirm, name=name, expected=[*expected], reason=reason)
 
     async def release(self, name: str) -> Json:
         """Release a function from quarantine."""
-        return await self._call(on_functions.release, name=name)
+        return await self._call(on_workspace.release, name=name)
 
 
 class GrantsResource(Resource):
@@ -267,11 +266,11 @@ class GrantsResource(Resource):
 
     async def list(self, function: str = "") -> Json:
         """Return the grants proposed by the file and those in force."""
-        return await self._call(on_records.grants, function=function)
+        return await self._call(on_workspace.grants, function=function)
 
     async def revoke(self, function: str, grants: Json | None = None) -> Json:
         """Revoke the given grants of a function, or all of them."""
-        return await self._call(on_records.revoke, name=function, **({"grants": grants} if grants else {"all": True}))
+        return await self._call(on_workspace.revoke, name=function, **({"grants": grants} if grants else {"all": True}))
 
 
 class CallsResource(Resource):
@@ -279,15 +278,15 @@ class CallsResource(Resource):
 
     async def list(self, function: str = "", *, failed: bool = False) -> Sequence[Json]:
         """Return the recorded calls, newest first."""
-        return [*(await self._call(on_records.calls, function=function, failed=failed))["calls"]]
+        return [*(await self._call(on_workspace.calls, function=function, failed=failed))["calls"]]
 
     async def show(self, call: int) -> Json:
         """Return a call with its arguments and outcome."""
-        return await self._call(on_records.recorded_call, call=call)
+        return await self._call(on_workspace.recorded_call, call=call)
 
     async def replay(self, call: int, version: str = "") -> Json:
         """Repeat a call and compare the outcomes."""
-        return await self._call(on_records.replay, call=call, version=version)
+        return await self._call(on_workspace.replay, call=call, version=version)
 
 
 class MemoryResource(Resource):
@@ -341,11 +340,11 @@ class Client(Resource):
 
     async def status(self) -> Json:
         """Return what is running and what is waiting."""
-        return of_knapper(await self._call(on_functions.status), "agent")
+        return of_knapper(await self._call(on_workspace.status), "agent")
 
     async def doctor(self) -> Json:
         """Return the capabilities of the workspace's machine."""
-        return await self._call(on_records.doctor)
+        return await self._call(on_workspace.doctor)
 
     async def agents(self) -> list[Json]:
         """Return the agents with the sizes of their conversations and memories."""
@@ -473,14 +472,14 @@ class Client(Resource):
 
     async def approvals(self) -> list[Json]:
         """Return the unanswered questions about grants, oldest first."""
-        return list((await self._call(on_functions.approvals))["approvals"])
+        return list((await self._call(on_workspace.approvals))["approvals"])
 
     async def answer(self, question: str, answer: str, word: str = "", *, wide: bool = False) -> Json:
         """Answer a question with `once`, `yes` or `no`, and an optional `word` for the model.
 
         A `wide` yes also covers the folder around the file.
         """
-        return await self._call(on_functions.answer, id=question, answer=answer, word=word, wide=wide)
+        return await self._call(on_workspace.answer, id=question, answer=answer, word=word, wide=wide)
 
     async def command(self, words: Sequence[str], texts: Mapping[str, str] | None = None, **typed: str | bool) -> Json:
         """Run a `knapper` command where the workspace is, and return its output.

@@ -24,8 +24,8 @@ from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 from ..slash_catalog import ENTRIES
 from ..spending import Spending, costs_document, spent_since_ever
 from .failures import NotThere
-from .function_operations import Arguments, ThereFunction, VersionChoice, by_hand
 from .operations import API, Asked, Part, operation
+from .workspace_operations import Arguments, ThereFunction, VersionChoice, by_hand
 
 _MOST_TURNS: Final = 500
 
