@@ -26,8 +26,7 @@ from agent_core.base.errors import KnapperError
 from ..options import RunOptions
 from ..styled_lines import line, painted
 from .completion import PromptCompleter, shortened
-from .debug import DebugLine
-from .prompt import ANSWERABLE, MARK, OpenQuestion, OpenTable, Prompt, read_early_settings
+from .prompt import ANSWERABLE, MARK, DebugLine, OpenQuestion, OpenTable, Prompt, read_early_settings
 
 if TYPE_CHECKING:  # imported after the prompt is shown
     from .terminal import LoadedSession

@@ -46,9 +46,8 @@ from ..styled_lines import (
 )
 from ..ui import Listener, Voice
 from . import render
-from .debug import MARK
 from .live import ended_rows
-from .prompt import QUIET_S, Prompt
+from .prompt import DEBUG_MARK, QUIET_S, Prompt
 from .render import TurnRenderer
 
 # A question at the prompt: one key answers no; a key and Enter answer yes. Text typed ahead answers nothing: keys count
@@ -491,7 +490,7 @@ class TerminalDebugger:
     async def _command(self) -> Command:
         while True:
             text = await self._prompt.debug.ask()
-            self._show([line(("warn", MARK), ("strong", text))])
+            self._show([line(("warn", DEBUG_MARK), ("strong", text))])
             try:
                 if text.startswith("/") and self.slash is not None:
                     await self.slash(text)
