@@ -1,20 +1,27 @@
 """The MCP server of a workspace, for old and new protocol versions. It is imported when a client comes: `mcp` is slow.
 
+Three tools are always offered, because many clients never reload the list: they find, describe and call any function
+that is not quarantined. Calls are processed like all others, except that questions about grants wait elsewhere.
+
 Clients of the versions with a handshake are notified on their connection, those of 2026 on the streams that they
 opened. Each call runs in a separate task: when a client cancels or leaves, the call is canceled like one of a user,
 and its cleanup is not cut off.
 """
 
+import ast
 import asyncio
+import json
 import math
 import os
 import stat
 import time
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import Annotated, Any, BinaryIO, Final, TypeAlias, TypeVar
 
 import mcp_types as wire
 from mcp.server.auth.middleware.bearer_auth import AuthorizationContext
@@ -33,16 +40,462 @@ from mcp.server.subscriptions import (
 )
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import Field
 
 from agent_core import __version__
+from agent_core.access.grants import ApprovalQueue, Approvals, Decision, Question
+from agent_core.base import syntax
 from agent_core.base.errors import KnapperError, UsageError
+from agent_core.base.offload import aside, bulk
+from agent_core.base.untrusted import block, fence, one_line, shorten, visible
 from agent_core.context import presentation
 from agent_core.functions.mcp.wire import MOST_LINE, connect_pipes
 from agent_core.registry.registry import Registry, RegistryChange
+from agent_core.functions.answers import CallReport, bad_arguments, show_value
+from agent_core.functions.mcp.line_wire import MOST_LINE, connect_pipes
+from agent_core.functions.service import Author, FunctionService, PlannedChange
+from agent_core.functions.service.grant_service import GrantService
+from agent_core.functions.worker_api import OnProgress
+from agent_core.registry.arguments import read as read_arguments
+from agent_core.registry.function import Function, reach_words
+from agent_core.registry.methods import read_methods
+from agent_core.registry.registry import Registry, RegistryChange, Snapshot
+from agent_core.registry.validation import validator_for
 from agent_core.workspace.workspace import Workspace
+from sandbox.wire.values import decode, read
 
-from .identity import OWNER, Identity
-from .mcp_offer import Offer, Tool, ToolAnswer
+from .identity import OWNER, Identity, Scope
+
+Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
+
+FIND: Final = "find_functions"
+DESCRIBE: Final = "describe_function"
+CALL: Final = "call_function"
+LOOKING: Final = (FIND, DESCRIBE, CALL)
+GROWING: Final = ("create_function", "edit_function", "run_program", "test_function")
+LONGEST_DESCRIPTION: Final = 2_000  # characters
+_PLAIN: Final = {"str": "string", "int": "integer", "bool": "boolean"}
+_DEEPEST: Final = 8  # nesting levels of an annotation
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool as clients see it; `result` is the JSON Schema of its structured result, if it has one."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]  # Any: JSON Schema
+    result: Schema | None = None
+    reads_only: bool = False
+
+
+@cache
+def fixed_tools() -> Mapping[str, Tool]:
+    """Return the tools that are no functions of the workspace, by name: the methods of `FixedTools`."""
+    functions, _ = read_methods(FixedTools)
+    return {
+        function.name: Tool(
+            function.name, function.description, function.parameters, reads_only=function.name in (FIND, DESCRIBE)
+        )
+        for function in functions
+    }
+
+
+def function_tool(function: Function, ending: str) -> Tool:
+    """Return the tool for a workspace function. Its description always ends with `ending`, even if it is cut."""
+    text = shorten(visible(function.description), LONGEST_DESCRIPTION) + visible(ending)
+    return Tool(function.name, text, function.parameters, result_schema(function.returns))
+
+
+@lru_cache(maxsize=1024)
+def result_schema(returns: str) -> Schema | None:
+    """Return the schema of an object with a `result` of the annotated type, or None if the type is not fully known."""
+    try:
+        schema = _schema(syntax.parse(returns, mode="eval").body, 0)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return schema and {"type": "object", "properties": {"result": schema}, "required": ["result"]}
+
+
+def _schema(node: ast.expr, depth: int) -> Schema | None:
+    match node:
+        case ast.Name(id=name) if name in _PLAIN:
+            return {"type": _PLAIN[name]}
+        case ast.Constant(value=None):
+            return {"type": "null"}
+        case _ if depth > _DEEPEST:
+            pass
+        case ast.Subscript(value=ast.Name(id="list"), slice=inner):
+            return _around(inner, depth, lambda items: {"type": "array", "items": items})
+        case ast.Subscript(value=ast.Name(id="dict"), slice=ast.Tuple(elts=[ast.Name(id="str"), inner])):
+            return _around(inner, depth, lambda values: {"type": "object", "additionalProperties": values})
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _around(left, depth, lambda one: _around(right, depth, lambda other: {"anyOf": [one, other]}))
+    return None
+
+
+def _around(inner: ast.expr, depth: int, schema_of: Callable[[Schema], Schema | None]) -> Schema | None:
+    schema = _schema(inner, depth + 1)
+    return None if schema is None else schema_of(schema)
+
+
+_MOST_TEXT: Final = 100_000
+_SEEN: Final[tuple[Scope, ...]] = ("read", "chat")
+_NEEDS: Final[Mapping[str, tuple[Scope, ...]]] = {FIND: _SEEN, DESCRIBE: _SEEN, **dict.fromkeys(GROWING, ("edit",))}
+_CALLS: Final[tuple[Scope, ...]] = ("chat", "edit")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """The answer to a tool call; `value` is its result as JSON, if its schema is known."""
+
+    text: str
+    is_error: bool = False
+    value: Mapping[str, Any] | None = None  # Any: JSON
+
+
+class Offer:
+    """The tools that a workspace offers."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self._settings = workspace.settings.mcp
+        self._chosen: list[str] = []  # the functions listed as tools, of one snapshot
+        self._chosen_of: Snapshot | None = None
+        self.questions = WaitingQuestions(workspace.functions.granting)
+        self.hidden: frozenset[str] = frozenset()
+        """Functions temporarily removed from the list, so that clients treat a new signature as a new tool."""
+        self.listings = 0
+        """The number of times that clients loaded the list."""
+        self._loaded = asyncio.Event()
+
+    @property
+    def functions(self) -> FunctionService:
+        """The functions of the workspace."""
+        return self.workspace.functions
+
+    async def tools(self, identity: Identity) -> list[Tool]:
+        """Return the tools that an identity sees: the fixed ones, and the most used functions by name.
+
+        Raises:
+            NotAllowed: the identity may not see tools.
+        """
+        identity.needs(*_SEEN)
+        fixed, growing = fixed_tools(), GROWING if self._grows(identity) else ()
+        self.listings += 1
+        self._loaded.set()
+        own = [function for function in await self._listed() if function.name not in self.hidden]
+        tools = [function_tool(function, self.functions.ending(function)) for function in own]
+        return [*(fixed[name] for name in (*LOOKING, *growing)), *tools]
+
+    async def listed(self, times: int, limit_s: float) -> None:
+        """Wait until the list was loaded this many times in total, up to a time limit."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                while self.listings < times:
+                    self._loaded.clear()
+                    await self._loaded.wait()
+
+    async def shown(self, identity: Identity) -> list[Function]:
+        """Return the functions that are listed as tools.
+
+        Raises:
+            NotAllowed: the identity may not see tools.
+        """
+        identity.needs(*_SEEN)
+        return await self._listed()
+
+    async def call(
+        self, name: str, arguments: dict[str, Any], identity: Identity, on_progress: OnProgress | None = None
+    ) -> ToolAnswer:
+        """Call a tool. Errors become answers that say what to do."""
+        tools = FixedTools(self, identity, on_progress)
+        try:
+            identity.needs(*_NEEDS.get(name, _CALLS))
+            if name not in LOOKING and not (name in GROWING and self._grows(identity)):
+                return await tools._answer(name, arguments)
+            checked = read_arguments(json.dumps(arguments), dict(fixed_tools()[name].parameters))
+            if not isinstance(checked, dict):
+                return ToolAnswer(bad_arguments(name, checked), is_error=True)
+            handler: Callable[..., Awaitable[ToolAnswer]] = getattr(tools, name)
+            return await handler(**checked)
+        except KnapperError as error:
+            return ToolAnswer(visible(f"{error.message} {error.fix}".strip()), is_error=True)
+
+    def _grows(self, identity: Identity) -> bool:
+        return self._settings.grow and "edit" in identity.scopes
+
+    async def _listed(self) -> list[Function]:
+        """Return the functions listed as tools: the most used ones with an allowed standing, sorted by name."""
+        snapshot = self.functions.registry.snapshot()
+        if self._chosen_of is not snapshot:
+            listed = (await self.functions.list()).functions
+            rows = [row for row in listed if row.standing in self._settings.standings and row.name not in fixed_tools()]
+            most_used = sorted(rows, key=lambda row: (-row.calls, row.name))[: self._settings.shown]
+            self._chosen, self._chosen_of = sorted(row.name for row in most_used), snapshot
+        functions = self.functions.registry.snapshot().functions
+        return [functions[name] for name in self._chosen if name in functions]
+
+    async def report(
+        self, name: str, arguments: Mapping[str, Any], identity: Identity, on_progress: OnProgress | None = None
+    ) -> tuple[Function, CallReport]:
+        """Call a function, and return it with the report.
+
+        Raises:
+            UsageError: the function is quarantined.
+        """
+        function = await self.function(name)
+        if self.functions.quarantine.holds(function):
+            owners = identity.agents or None  # not conversations: those have their own interfaces
+            raise UsageError(await self.functions.quarantine.refusal(function, owners))
+        author = None  # only the grants file decides
+        if self.workspace.settings.grants.unattended != "file":
+            author = Author(approvals=self.questions.approvals(self.functions.registry.snapshot()))
+        report = await self.functions.call(name, arguments, on_progress, author)
+        if report.outcome != "refused":
+            await self.questions.settle(name)
+        if report.quarantined is not None:
+            self._chosen_of = None
+        return function, report
+
+    async def function(self, name: str) -> Function:
+        """Return a function by name.
+
+        Raises:
+            UsageError: there is no such function; the error suggests a replacement.
+        """
+        functions = self.functions.registry.snapshot().functions
+        if name in functions:
+            return functions[name]
+        raise await self._missing(name)
+
+    async def _missing(self, name: str) -> UsageError:
+        """Return the error for a missing function. For a deleted one, it suggests a function with a similar purpose."""
+        try:
+            versions = await self.functions.history.versions(name)
+        except UsageError as error:
+            return UsageError(error.message, fix=f"Look for it: {FIND}.")
+        last = next((version.source for version in reversed(versions) if version.source), "")
+        report = await self.functions.search(
+            f"{name.replace('_', ' ')} {_purpose(last)}", 1, self.functions.foreign().keys()
+        )
+        best = next((f"`{match.function.name}`" for match in report.results), "")
+        fix = f"Use {best} in its place: read it with {DESCRIBE}." if best else f"Look for another: {FIND}."
+        return UsageError(f"The function `{name}` was deleted.", fix=fix)
+
+
+@dataclass(frozen=True, slots=True)
+class FixedTools:
+    """The tools that are no functions of the workspace, for one call: each public method is one, with a schema from its
+    text.
+    """
+
+    _offer: Offer
+    _identity: Identity
+    _on_progress: OnProgress | None
+
+    async def find_functions(self, need: str, count: Annotated[int, Field(ge=1, le=50)] = 5) -> ToolAnswer:
+        """Find functions of this workspace by what is to be done. New ones may appear at any time.
+
+        Args:
+            need: What is to be done, in a few words.
+            count: At most so many.
+        """
+        # Do not pass on tools of other servers: a client would use them under the approval given to our agents.
+        foreign = self._offer.functions.foreign().keys()
+        report = await self._offer.functions.search(need, count, foreign)
+        lines = [
+            f"- {match.function.name}: {fence(match.function.description.partition(chr(10))[0], 200)}"
+            for match in report.results
+        ]
+        end = f"Read one with {DESCRIBE}, run it with {CALL}."
+        return ToolAnswer("\n".join([*lines, end]) if lines else "No function serves this need.")
+
+    async def describe_function(self, function_name: str) -> ToolAnswer:
+        """Describe a function: what it does, its arguments as JSON Schema, its examples.
+
+        Args:
+            function_name: The name of the function.
+        """
+        function = await self._offer.function(function_name)
+        rows = (await self._offer.functions.list(function.name)).functions
+        row = next((row for row in rows if row.name == function.name), None)
+        standing = row.standing if row else "draft"
+        examples = [f"{example.call} → {example.expected or example.raises}" for example in function.examples[:5]]
+        lines = [
+            f"{function.name} ({standing}), in {function.path}",
+            block(function.description, LONGEST_DESCRIPTION),
+            f"Arguments, as JSON Schema: {json.dumps(function.parameters, ensure_ascii=False)}",
+            f"Returns: {function.returns or 'anything'}",
+            *([f"Reaches: {one_line(reach_words(row.reach))}"] if row else []),
+            *(f"Example: {fence(example)}" for example in examples),
+        ]
+        return ToolAnswer("\n".join(lines))
+
+    async def call_function(self, function_name: str, arguments: dict[str, Any] | None = None) -> ToolAnswer:
+        """Call any function of this workspace by name, also one that is no tool of its own.
+
+        Args:
+            function_name: The name of the function.
+            arguments: Its arguments, by name.
+        """
+        return replace(await self._answer(function_name, arguments or {}), value=None)
+
+    async def create_function(
+        self, function_name: str, function_code_with_docstring: str, module_name: str = "grown", reason: str = ""
+    ) -> ToolAnswer:
+        """Make a new Python function. It is tested in a sandbox, and can be called at once if it passes. It needs
+        type hints, and a docstring with a description, `Args:` and two examples with different results.
+
+        Args:
+            function_name: The name of the function.
+            function_code_with_docstring: The whole source: imports it needs, then one function.
+            module_name: The module it joins, such as `text`.
+            reason: Why, in a few words.
+        """
+        author, code = Author("agent"), function_code_with_docstring
+        plan = await self._offer.functions.plan_create(function_name, code, module_name, reason, author)
+        return await self._grown(plan, author)
+
+    async def edit_function(self, function_name: str, old_text: str, new_text: str, reason: str = "") -> ToolAnswer:
+        """Change one place in the source of a function, or of a candidate that was rejected.
+
+        Args:
+            function_name: The name of the function.
+            old_text: The exact text to replace; it must occur exactly once.
+            new_text: The text in its place.
+            reason: Why, in a few words.
+        """
+        author = Author("agent")
+        plan = await self._offer.functions.plans.edit(function_name, old_text, new_text, reason, author)
+        return await self._grown(plan, author)
+
+    async def run_program(self, code: str) -> ToolAnswer:
+        """Run Python that calls functions of this workspace by name: many calls, loops, sums in one step. Its last
+        value is returned; each(f, rows) calls f for each row.
+
+        Args:
+            code: Lines of Python.
+        """
+
+        async def call(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+            try:
+                _, report = await self._offer.report(name, given, self._identity)
+            except KnapperError as error:
+                return {"failed": f"{error.message} {error.fix}".strip()}
+            return {"value": read(report.value)} if report.outcome == "returned" else {"failed": _failure(report)}
+
+        text, is_whole = await self._offer.workspace.run_program(code, call)
+        return ToolAnswer(shorten(visible(text), _MOST_TEXT), is_error=not is_whole)
+
+    async def test_function(self, function_name: str, arguments: dict[str, Any] | None = None) -> ToolAnswer:
+        """Run a function's examples or, with arguments, one call of it, off the record.
+
+        Args:
+            function_name: The name of the function.
+            arguments: Its arguments, by name.
+        """
+        report = await self._offer.functions.test(function_name, arguments, Author("agent"))
+        return ToolAnswer(presentation.tested(report))
+
+    async def _grown(self, plan: PlannedChange, author: Author) -> ToolAnswer:
+        done = await self._offer.functions.finish(plan, author)
+        return ToolAnswer(done.text, is_error=done.outcome == "refused")
+
+    async def _answer(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer:
+        """Call a function of the workspace."""
+        function, report = await self._offer.report(name, arguments, self._identity, self._on_progress)
+        return await aside(bulk(report.value), _answer, function, report)
+
+
+def _purpose(source: str) -> str:
+    """Return the first docstring line of a deleted function."""
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        for node in syntax.parse(source).body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                return (ast.get_docstring(node) or "").partition("\n")[0]
+    return ""
+
+
+def _answer(function: Function, report: CallReport) -> ToolAnswer:
+    printed = f"\nIt printed:\n{block(report.output, 2_000)}" if report.output.strip() else ""
+    if report.outcome != "returned":
+        return ToolAnswer(_failure(report) + printed, is_error=True)
+    text = report.value if isinstance(report.value, str) else show_value(decode(report.value))
+    schema, value = result_schema(function.returns), {"result": report.value}
+    if schema is not None and not validator_for(schema).is_valid(value):
+        wrong = f"`{function.name}` returned what its annotation `{function.returns}` excludes."
+        return ToolAnswer(wrong, is_error=True)
+    missing = f"\n{report.lacks}" if report.lacks else ""
+    return ToolAnswer(shorten(visible(text), _MOST_TEXT) + printed + missing, value=value if schema else None)
+
+
+def _failure(report: CallReport) -> str:
+    error = report.error
+    if report.outcome == "refused" and error is not None:
+        return f"Not called: {visible(error.message)}"
+    why = f": {fence(f'{error.type}: {error.message}', 1_000)}" if error is not None else ""
+    return f"The function {report.outcome.replace('_', ' ')}{why}"
+
+
+# Questions about grants that wait in the approvals after the call that raised them was answered.
+# A program that calls a function cannot wait for the user. It gets instructions for the user, and the question remains:
+# a yes gives the grant for the next call, but runs nothing.
+
+_MOST: Final = 20  # waiting questions
+_HOW: Final = (
+    "A human must say yes first: the question waits in the approvals. Or they type: {command} After that, call again."
+)
+
+
+class WaitingQuestions:
+    """The waiting questions, each for a function and a missing grant."""
+
+    def __init__(self, grants: GrantService) -> None:
+        self._grants = grants
+        self._waiting: dict[tuple[str, str, str], asyncio.Task[None]] = {}
+
+    def approvals(self, snapshot: Snapshot) -> Approvals:
+        """Return the approvals for a call of a function in this snapshot; its questions wait."""
+        return Approvals(ApprovalQueue(partial(self._defer_question, snapshot)))
+
+    async def settle(self, function: str) -> None:
+        """Cancel the waiting question before calls of a function that has now been called: it is no longer needed."""
+        await _end([task for (name, moment, _), task in self._waiting.items() if (name, moment) == (function, "call")])
+
+    async def aclose(self) -> None:
+        """Cancel all waiting questions."""
+        await _end([*self._waiting.values()])
+
+    async def _defer_question(self, snapshot: Snapshot, question: Question) -> Decision:
+        if question.moment not in ("call", "run"):
+            return Decision("no", by="policy")
+        key = question.function, question.moment, question.command
+        if key not in self._waiting and len(self._waiting) < _MOST:
+            task = asyncio.create_task(self._wait_for_answer(snapshot, question))
+            self._waiting[key] = task
+            task.add_done_callback(lambda _: self._waiting.pop(key, None))
+        return Decision("no", _HOW.format(command=question.command), by="unavailable")
+
+    async def _wait_for_answer(self, snapshot: Snapshot, question: Question) -> None:
+        """Ask until the question is answered by its id. A yes is stored for the function in this snapshot."""
+        granting = self._grants.during(Approvals(self._grants.queue.asking(Workspace.answered_by_id)))
+        try:
+            if question.moment == "call":
+                function = snapshot.functions[question.function]
+                await granting.permit(function, snapshot, question.caller)
+            else:
+                missing, folder = question.missing, question.folder
+                await granting.want_path(question.function, snapshot, missing, folder, "", caller=question.caller)
+        except KnapperError:
+            return  # the grant is impossible; the next call reports that
+
+
+async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]  # Any: types of the transport
