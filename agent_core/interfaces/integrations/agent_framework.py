@@ -21,7 +21,7 @@ from agent_core.base import events
 from agent_core.base.events import Event
 
 from ..client import Client
-from .turn_adapter import USER, TeamMessage, TurnAdapter, note
+from . import USER, TeamMessage, TurnAdapter, note
 
 Input: TypeAlias = str | Content | Message | Sequence[str | Content | Message] | None
 _DESCRIPTION: Final = "An assistant that makes the functions it is missing, tests them in a sandbox, and uses them."

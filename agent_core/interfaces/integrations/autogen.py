@@ -28,7 +28,7 @@ from agent_core.base import events
 from agent_core.base.events import Event
 
 from ..client import Client
-from .turn_adapter import TeamMessage, TurnAdapter, note
+from . import TeamMessage, TurnAdapter, note
 
 Heard: TypeAlias = BaseAgentEvent | BaseChatMessage
 _DESCRIPTION: Final = "An assistant that makes the functions it is missing, tests them in a sandbox, and uses them."
