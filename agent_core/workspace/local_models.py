@@ -1,47 +1,13 @@
-"""Commands that need no open workspace: the schemas in files, and the local models."""
+"""The local models: those that this version knows, and their weights on this machine."""
 
 import asyncio
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from agent_core.base.errors import UsageError
-from agent_core.base.problem import Place, Problem
 from agent_core.model.discover import LOCAL, LOCAL_PREFIX
 from agent_core.model.local import weights
 from agent_core.model.local.fetch import DownloadProgress, fetch_weights, remove
-from agent_core.registry.schema import read_module
-from agent_core.registry.source import ModuleSource, hash_of
-
-if TYPE_CHECKING:
-    from agent_core.registry.function import Function
-
-OnBytes = Callable[[int, int | None, str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Schemas:
-    """The functions of some files, and the problems of the files."""
-
-    functions: tuple["Function", ...]
-    problems: tuple[Problem, ...]
-
-
-def schema_of(paths: Iterable[Path]) -> Schemas:
-    """Return the functions in some files, which are parsed as text; nothing is run."""
-    functions: list[Function] = []
-    problems: list[Problem] = []
-    for path in paths:
-        try:
-            text = path.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            problems.append(Problem("unreadable", f"{path} cannot be read: {error}", Place(path.as_posix())))
-            continue
-        reading = read_module(ModuleSource(path.stem, path.as_posix(), text, hash_of(text)))
-        functions += reading.functions
-        problems += reading.problems
-    return Schemas(tuple(functions), tuple(problems))
 
 
 def list_models() -> list[dict[str, Any]]:
@@ -84,7 +50,9 @@ def is_missing(name: str) -> bool:
     return (name == LOCAL or name.startswith(LOCAL_PREFIX)) and weights.path(name) is None
 
 
-async def fetch_model(name: str, source: str | None, on_bytes: OnBytes) -> dict[str, Any]:
+async def fetch_model(
+    name: str, source: str | None, on_bytes: Callable[[int, int | None, str], None]
+) -> dict[str, Any]:
     """Download a local model's weights and verify their pinned hash; return their name, path and size in bytes."""
     loop = asyncio.get_running_loop()
 

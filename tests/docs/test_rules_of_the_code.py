@@ -29,8 +29,8 @@ ALLOWED = {
         storage/sqlite/migrate
         workspace/presets/__init__ workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """
-        functions/service/library_files functions/service/file_checks memory/sources/places workspace/portable/text
-        workspace/local_models""",
+        functions/service/library_files functions/service/file_checks interfaces/commands/setup
+        memory/sources/places workspace/portable/text""",
     "a file that this program made for itself, in a folder of its own": """
         access/packages/environment access/packages/resolution functions/mcp/servers functions/service/export
         interfaces/manual_edits interfaces/plain

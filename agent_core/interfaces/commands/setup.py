@@ -125,11 +125,22 @@ def _mark(good: bool) -> Span:  # noqa: FBT001  (its only argument)
 @workspace_command
 def schema(context: CliContext, files: tuple[Path, ...]) -> int:
     """Show the schemas of the functions in FILES. Nothing is run, so types that need an import are left open."""
-    from agent_core.workspace.local_models import schema_of
+    from agent_core.base.problem import Place, Problem
+    from agent_core.registry.function import Function
+    from agent_core.registry.schema import read_module
+    from agent_core.registry.source import ModuleSource, hash_of
 
-    result = schema_of(files)
-    lines: list[Line] = []
-    for function in result.functions:
+    functions, problems, lines = list[Function](), list[Problem](), list[Line]()
+    for path in files:
+        try:
+            text = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            problems.append(Problem("unreadable", f"{path} cannot be read: {error}", Place(path.as_posix())))
+            continue
+        reading = read_module(ModuleSource(path.stem, path.as_posix(), text, hash_of(text)))
+        functions += reading.functions
+        problems += reading.problems
+    for function in functions:
         lines.append(line(("name", function.name), ("dim", f"  {function.path}:{function.line}")))
         lines += (line("  ", text) for text in bare_lines(function.description))
         required = function.parameters.get("required", ())
@@ -137,8 +148,8 @@ def schema(context: CliContext, files: tuple[Path, ...]) -> int:
             kind = parameter.get("type") or ("any of" if "anyOf" in parameter else "value")
             word = kind if name in required else f"{kind}, optional"
             lines.append(line("    ", ("strong", name), f" ({word}): {parameter.get('description', '')}"))
-    context.result(result, lines + problem_lines(result.problems))
-    return 1 if any(problem.severity != "warns" for problem in result.problems) else 0
+    context.result({"functions": functions, "problems": problems}, lines + problem_lines(problems))
+    return 1 if any(problem.severity != "warns" for problem in problems) else 0
 
 
 @click.group(hidden=True)  # error messages name it when it is needed
