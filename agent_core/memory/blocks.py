@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from pydantic import ValidationError
 
 from agent_core.base.errors import KnapperError
-from agent_core.base.matching.differences import diff_lines
+from agent_core.base.matching import diff_lines
 from agent_core.base.offload import aside
 from agent_core.base.receipt import Receipt
 from agent_core.base.untrusted import one_line

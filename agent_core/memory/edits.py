@@ -178,7 +178,7 @@ _LEAST = 0.005
 
 def nearest(lines: Sequence[str], text: str, vectors: Mapping[str, bytes] | None = None) -> list[int]:
     """Return the indexes of the few lines that are most similar to a text, best first; empty if none is similar."""
-    from agent_core.base.matching.likeness import likeness  # noqa: PLC0415 - imports numpy, at the first edit
+    from agent_core.base.likeness import likeness  # noqa: PLC0415 - imports numpy, at the first edit
 
     scores = likeness(lines, text, vectors).tolist()
     order = sorted(range(len(lines)), key=lambda place: -scores[place])

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from agent_core.base.errors import KnapperError
-from agent_core.base.matching.likeness import Array, bm25, counted, rarity, top
+from agent_core.base.likeness import Array, bm25, counted, rarity, top
 from agent_core.base.offload import aside
 from agent_core.storage import PassageRow
 

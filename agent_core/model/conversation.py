@@ -183,7 +183,7 @@ def find(
 
     If it names a function of the workspace, the most similar functions that deal with functions come first.
     """
-    from agent_core.base.matching.likeness import likeness  # noqa: PLC0415 - imports numpy, at the first message
+    from agent_core.base.likeness import likeness  # noqa: PLC0415 - imports numpy, at the first message
 
     texts = [*map(_search_text, functions)]
     whole, *parts = (likeness(texts, stretch, vectors).tolist() for stretch in _stretches(message))

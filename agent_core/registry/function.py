@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_core.base.matching.wildcard import Wildcard
+from agent_core.base.matching import Wildcard
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import one_line, visible
 from sandbox.wire.lines import bare_lines

@@ -13,8 +13,7 @@ from typing import Any, Final, Generic, NoReturn, TypeAlias, TypeVar, get_type_h
 
 from agent_core.base.errors import ConfigError
 from agent_core.base.limits import SpendingLimits
-from agent_core.base.matching import look, nearest
-from agent_core.base.matching.wildcard import Wildcard
+from agent_core.base.matching import Wildcard, look, nearest
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import one_line

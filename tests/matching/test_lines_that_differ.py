@@ -7,8 +7,7 @@ from itertools import chain
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.base.matching import compare, diff_lines
-from agent_core.base.matching.differences import COARSE
+from agent_core.base.matching import COARSE, compare, diff_lines
 from tests.kit.heartbeat import MOST_MS
 from tests.kit.pace import least_s, time_of
 

@@ -9,7 +9,7 @@ THE_PLACE = "sandbox/wire/lines.py"
 
 # Other uses of line splitting, with the reason why the text is no source: whole files, so that the list stays short.
 NO_SOURCES = {
-    "agent_core/base/matching/mention.py": "texts of the record",
+    "agent_core/base/matching.py": "texts of the record",
     "agent_core/functions/mcp/wire.py": "HTTP",
     "agent_core/interfaces/client.py": "HTTP",
     "agent_core/interfaces/commands/memory.py": "a transcript",
