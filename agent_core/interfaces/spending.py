@@ -12,8 +12,8 @@ from agent_core.base import events
 from agent_core.base.errors import UsageError
 from agent_core.base.events import Event
 from agent_core.base.matching import MARK
-from agent_core.base.misfit import sentence
 from agent_core.base.plain_files import read_plain
+from agent_core.base.problem import misfit_sentence
 from agent_core.base.settings import ModelPrice, NamedModel
 from agent_core.base.untrusted import one_line
 from agent_core.storage import USAGE, Entry, TurnStore
@@ -169,7 +169,7 @@ def read_prices(path: Path) -> dict[str, ModelPrice]:
     except (OSError, ValueError) as e:
         fix = '[models], and a line for each: "NAME" = { input = 1.0, cached = 0.1, output = 4.0 }'
         errors = e.errors() if isinstance(e, ValidationError) else []
-        why = f"{'.'.join(map(str, ('models', *errors[0]['loc'])))}: {sentence(errors[0])}" if errors else str(e)
+        why = f"{'.'.join(map(str, ('models', *errors[0]['loc'])))}: {misfit_sentence(errors[0])}" if errors else str(e)
         raise UsageError(f"{path} cannot be read as prices: {why}.", fix=fix) from e
 
 

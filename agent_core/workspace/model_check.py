@@ -14,8 +14,7 @@ from agent_core.access.grants.record import confirm, is_confirmed
 from agent_core.base.errors import ModelError, UsageError
 from agent_core.base.messages import System, User
 from agent_core.base.own_environment import environment
-from agent_core.base.settings import ModelSettings, Settings, load
-from agent_core.base.settings_file import write_values
+from agent_core.base.settings import ModelSettings, Settings, load, write_values
 from agent_core.model.discover import DiscoveredModel, UnconfirmedServer, choose, listed
 from agent_core.model.local.weights import has_engine
 from agent_core.model.reply import Reply

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from agent_core.base.reader_process import ReaderProcess
+from agent_core.base.programs import ReaderProcess
 from agent_core.workspace.portable import reader_of_files
 from tests.portable.support import SHARED
 

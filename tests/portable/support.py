@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from agent_core.base.clock import Clock
-from agent_core.base.reader_process import ReaderProcess
+from agent_core.base.programs import ReaderProcess
 from agent_core.storage import (
     BlockChange,
     BlockRow,

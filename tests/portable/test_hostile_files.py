@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_core.base.reader_process import ReaderProcess
+from agent_core.base.programs import ReaderProcess
 from agent_core.workspace.portable import AgentFileError, ImportOptions
 from tests.kit.drawing import drawn
 from tests.portable.support import json as anything

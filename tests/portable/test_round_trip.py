@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from agent_core.base.errors import ConfigError, UsageError
-from agent_core.base.reader_process import ReaderProcess
+from agent_core.base.programs import ReaderProcess
 from agent_core.storage import BlockRow, PassageRow, Post, SaveBlock, SavePassages, WholeAgent
 from agent_core.workspace.portable import AgentExists, ImportOptions, NoAgent
 from tests.kit.drawing import drawn

@@ -22,7 +22,7 @@ OWN = {
     "sandbox/inside/programs.py": "names that earlier programs kept: it runs in the worker, for the program",
     "sandbox/inside/context.py": "`.json()` in a function's source: it runs in the worker, for the function",
     "agent_core/model/local/engine.py": "orders of the host; it imports nothing of this program, to start fast",
-    "agent_core/base/reader_process.py": "orders of the host, as it starts and bounds this process",
+    "agent_core/base/programs.py": "orders of the host, as it starts and bounds this process",
 }
 PARSERS = {"loads", "load", "JSONDecoder"}
 MODULES = {"tomllib", "tomli", "orjson", "plistlib"}

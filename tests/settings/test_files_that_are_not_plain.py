@@ -9,8 +9,7 @@ import pytest
 from agent_core.access.grants.book import GrantsFile
 from agent_core.base.errors import SettingsError, UsageError
 from agent_core.base.plain_files import NotPlainError, read_end, read_plain
-from agent_core.base.settings import load
-from agent_core.base.settings_file import write_values
+from agent_core.base.settings import load, write_values
 from agent_core.interfaces.repl.completion import KeptHistory
 from agent_core.interfaces.repl.prompt import EarlySettings, read_early_settings
 from agent_core.interfaces.spending import read_prices

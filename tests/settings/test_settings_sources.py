@@ -10,8 +10,7 @@ from pydantic import BaseModel
 
 from agent_core.base import settings
 from agent_core.base.errors import SettingsError
-from agent_core.base.settings import FILE_NAME, PREFIX, Settings, address_of_file, known_keys, load
-from agent_core.base.settings_file import Value, with_values
+from agent_core.base.settings import FILE_NAME, PREFIX, Settings, Value, address_of_file, known_keys, load, with_values
 from agent_core.base.workspace_folder import is_workspace
 
 

@@ -25,8 +25,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.matching import did_you_mean
-from agent_core.base.misfit import sentence
 from agent_core.base.plain_files import read_plain
+from agent_core.base.problem import misfit_sentence
 from agent_core.base.seal import Sealer
 from agent_core.base.untrusted import CONTROLS, UNSEEN, fence, one_line, shorten, visible
 from agent_core.registry.function import Function, type_of
@@ -98,7 +98,7 @@ class ServerBook:
                 entries[name] = ServerEntry.model_validate(table)
             except ValidationError as error:
                 problem = error.errors()[0]
-                where, why = ".".join(map(str, (name, *problem["loc"]))), sentence(problem)
+                where, why = ".".join(map(str, (name, *problem["loc"]))), misfit_sentence(problem)
                 raise WorkspaceError(f"`{where}` in {FILE} is wrong: {why}.", fix="See docs/mcp.md.") from error
         return entries
 

@@ -68,6 +68,8 @@ async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) ->
 
     from agent_core.base.misfit import sentence
     from agent_core.functions.mcp.servers import ServerEntry
+    from agent_core.base.problem import misfit_sentence
+    from agent_core.functions.mcp.entry import ServerEntry
 
     is_url = len(target) == 1 and "://" in target[0]
     where = {"url": target[0]} if is_url else {"command": target}
@@ -81,7 +83,9 @@ async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) ->
     try:
         entry = ServerEntry(**where, confined=is_confined, **options)
     except ValidationError as error:
-        raise UsageError(f"This is no MCP server: {sentence(error.errors()[0])}.", fix="See docs/mcp.md.") from error
+        raise UsageError(
+            f"This is no MCP server: {misfit_sentence(error.errors()[0])}.", fix="See docs/mcp.md."
+        ) from error
     async with opened_library(door) as library:
         library.book.check_name(name)
         library.book.entries()  # a broken file is told before anything is started

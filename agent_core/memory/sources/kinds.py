@@ -18,7 +18,7 @@ from html.parser import HTMLParser
 from pathlib import PurePath
 from typing import Any, Final
 
-from agent_core.base.reader_process import serve
+from agent_core.base.programs import serve
 from agent_core.base.untrusted import whole_characters
 from sandbox.wire.strict_json import DEEPEST_ROW, Malformed, Strictness, read_json
 

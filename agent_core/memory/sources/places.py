@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_core.base import machine, old_name
-from agent_core.base.reader_process import NotRead, ReaderProcess, pieces
+from agent_core.base.programs import NotRead, ReaderProcess, pieces
 from agent_core.base.user_folders import expand_home
 from agent_core.base.workspace_folder import SETTINGS
 

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from agent_core.base import old_name
-from agent_core.base.reader_process import serve
+from agent_core.base.programs import serve
 from agent_core.base.untrusted import one_line, shorten
 from agent_core.memory.block import POSITIONS
 from agent_core.memory.words import indexed

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapter, ValidationError
 
-from agent_core.base.misfit import sentence
+from agent_core.base.problem import misfit_sentence
 from agent_core.base.untrusted import one_line
 from agent_core.context.history import AUTHOR
 from agent_core.memory.block import from_row
@@ -515,7 +515,7 @@ def agent_of(raw: dict[str, Any], words: Words) -> WholeAgent:  # Any: JSON
         file = AgentFile.model_validate(raw)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=True)[0]
-        raise AgentFileError(path_of(first["loc"]), sentence(first)) from error
+        raise AgentFileError(path_of(first["loc"]), misfit_sentence(first)) from error
     check(file)
     name = file.agent.name
     return WholeAgent(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from agent_core.base.errors import UsageError
-from agent_core.base.reader_process import NotRead, ReaderProcess, text_pieces
+from agent_core.base.programs import NotRead, ReaderProcess, text_pieces
 from agent_core.storage import AGENT, AgentStore, DropAgent, WholeAgent, WholeBlock
 
 from ..agent_files import AgentFiles, group_names
