@@ -111,8 +111,7 @@ from .subject import (
     dump,
     fitting,
 )
-from .tables.session import Hit, Shelf
-from .tables.tables import LARGEST_NUMBER
+from .tables import LARGEST_NUMBER, Hit, Shelf
 from .thread_store import (
     BEAT,
     FROM_USER,

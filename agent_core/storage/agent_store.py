@@ -13,6 +13,7 @@ from typing import Any, TypeVar, overload
 
 from agent_core.base.errors import StorageError
 
+from . import search_index
 from .block_store import (
     BlockAccess,
     BlockChange,
@@ -27,9 +28,7 @@ from .block_store import (
 from .function_store import PinFunction
 from .memory_store import DocumentRow, PassageRow, SaveDocument, SavePassages
 from .subject import SETTINGS, Entry, Misfit, SaveText, Write, dump, parse_row
-from .tables import word_index
-from .tables.session import SqlSession
-from .tables.tables import Tables, apply, change, drop_texts, perform, query, text_hashes
+from .tables import SqlSession, Tables, apply, change, drop_texts, perform, query, text_hashes
 from .thread_store import leave_threads
 from .turn_store import IMPORTED, N_BITS, SUMMARY
 
@@ -349,7 +348,7 @@ def _drop_agent(drop: DropAgent, session: SqlSession) -> None:
         agent = agents.pop()
         hashes |= text_hashes(session.all(f"select payload from entry where seq in ({_OF_TURNS})", agent))  # noqa: S608  (our own text)
         session.all(_RECORDED, agent, come_back)
-        word_index.remove_agent(session, agent)
+        search_index.remove_words_of_agent(session, agent)
         leave_threads(session, agent)
         for sql in _ALL_OF_AN_AGENT:
             session.all(sql, agent)

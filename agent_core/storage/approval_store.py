@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from .subject import Write, dump, is_signed, parse_row, sign
-from .tables.session import SqlSession
-from .tables.tables import Tables, change, perform, query
+from .tables import SqlSession, Tables, change, perform, query
 
 
 @dataclass(frozen=True, slots=True)

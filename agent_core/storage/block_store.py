@@ -6,8 +6,7 @@ from typing import Any, TypeAlias
 from agent_core.base.errors import StorageError
 
 from .subject import TEXTS, BlockConflict, Write, dump, parse_row
-from .tables.session import SqlSession
-from .tables.tables import Tables, perform, query
+from .tables import SqlSession, Tables, perform, query
 
 Value: TypeAlias = str | tuple[str, ...]
 """The value of a block: a text, or lines that are edited individually."""

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from .subject import Write, dump, is_signed, parse_row, sign
-from .tables.session import SqlSession
-from .tables.tables import Tables, perform, query
+from .tables import SqlSession, Tables, perform, query
 
 KEEP_CALLS = 100
 """The number of calls per function that are kept individually, unless a setting says otherwise."""

@@ -16,10 +16,9 @@ from agent_core.base.matching import MARK, NAME, Mention
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from .agent_store import HELPER_RUN, DropAgent
+from .search_index import numbers
 from .subject import Entry, content_hash, dump, parse_row, sign
-from .tables.lanes import numbers
-from .tables.session import SqlSession
-from .tables.tables import Tables, drop_texts, perform, query, text_hashes
+from .tables import SqlSession, Tables, drop_texts, perform, query, text_hashes
 from .turn_store import N_BITS, SAID, SUMMARY, Inbound, entries_of
 
 Words: TypeAlias = Callable[[str, float | None, Sequence[str]], str]

@@ -8,8 +8,7 @@ from typing import Any, Literal, TypeAlias
 from agent_core.base.errors import StorageError
 
 from .subject import ManifestConflict, StateConflict, Write, content_hash, dump, is_signed, parse_row, sign
-from .tables.session import SqlSession
-from .tables.tables import Tables, check_text, keep_text, perform, query
+from .tables import SqlSession, Tables, check_text, keep_text, perform, query
 
 Author: TypeAlias = Literal["human", "agent"]
 

@@ -12,12 +12,11 @@ from typing import Any, Final
 
 from agent_core.base.errors import StorageError
 
+from . import search_index
 from .block_store import BlockStore
+from .search_index import lane, numbers, spaces
 from .subject import Write, dump, parse_row
-from .tables import word_index
-from .tables.lanes import lane, numbers, spaces
-from .tables.session import Hit, Key, Shelf, SqlSession
-from .tables.tables import perform, query
+from .tables import Hit, Key, Shelf, SqlSession, perform, query
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,9 +279,7 @@ class MemoryStore(BlockStore):
 
         `words` has no stop words.
         """
-        from .tables import searching  # noqa: PLC0415 - only a search pays for the import
-
-        return searching.words(session, Key(agent, shelf), words, limit, candidates)
+        return search_index.search_words(session, Key(agent, shelf), words, limit, candidates)
 
     @query
     def search_vector(
@@ -349,7 +346,7 @@ def _save_passages(save: SavePassages, session: SqlSession) -> None:
             session.all("insert into tag (agent, tag, passage) values (?, ?, ?)", agent, tag, seq)
         fresh[agent].append((seq, passage.words))
     for agent, rows in fresh.items():
-        word_index.add(session, Key(agent, "archival"), rows)
+        search_index.add_words(session, Key(agent, "archival"), rows)
 
 
 _INSERT_PASSAGE: Final = (
@@ -385,7 +382,7 @@ def _unindex(
     session: SqlSession, agent: str, rows: Sequence[tuple[Any, ...]]
 ) -> None:  # Any: columns as SQLite types them
     if seqs := [row[0] for row in rows]:
-        word_index.remove(session, Key(agent, "archival"), seqs)
+        search_index.remove_words(session, Key(agent, "archival"), seqs)
         session.vectors.remove(session, agent, "archival", seqs)
 
 
@@ -403,7 +400,7 @@ def _save_said(save: SaveSaid, session: SqlSession) -> None:
         if row:
             fresh[said.agent].append((said.seq, said.words))
     for agent, rows in fresh.items():
-        word_index.add(session, Key(agent, "recall"), rows)
+        search_index.add_words(session, Key(agent, "recall"), rows)
 
 
 @perform.register

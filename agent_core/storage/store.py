@@ -17,8 +17,7 @@ from .forget_store import ForgetStore
 from .function_store import FunctionStore
 from .memory_store import MemoryStore
 from .subject import ENTRY, Misfit, parse_row
-from .tables.session import SqlSession
-from .tables.tables import Tables, query
+from .tables import SqlSession, Tables, query
 from .thread_store import ThreadStore
 from .token_store import TokenStore
 from .turn_store import IMPORTED, N_BITS, JournalReport, TurnStore

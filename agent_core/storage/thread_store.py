@@ -15,8 +15,7 @@ from agent_core.base.limits import NAMES, Allowance, SpendingLimits
 
 from .call_store import CallOwners, owners_given
 from .subject import Write, dump, parse_row
-from .tables.session import SqlSession
-from .tables.tables import Tables, change, perform, query
+from .tables import SqlSession, Tables, change, perform, query
 from .turn_store import BETWEEN, AnswerAsk, Due, Post, WakeAsker, post_event
 
 Amounts: TypeAlias = dict[str, int | float]

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from .subject import dump, is_signed, parse_row, sign
-from .tables.session import SqlSession
-from .tables.tables import Tables, change, query
+from .tables import SqlSession, Tables, change, query
 
 _TOKENS: Final = "select id, name, digest, scopes, agents, expires, added_at, seal from token"
 

@@ -12,8 +12,7 @@ from typing import Any, Final
 from agent_core.base.errors import StorageError
 
 from .store import Store
-from .tables.session import Key, Row, SqlSession
-from .tables.tables import Tables
+from .tables import Key, Row, SqlSession, Tables
 
 BATCH: Final = 1_000
 _FLAGS: Final = frozenset(

@@ -13,8 +13,7 @@ from agent_core.base.errors import LostLease, StorageError
 
 from .block_store import shared_versions
 from .subject import ENTRY, Entry, InboxFull, Write, dump, parse_row
-from .tables.session import SqlSession
-from .tables.tables import Tables, apply, change, query
+from .tables import SqlSession, Tables, apply, change, query
 
 SAID = ("user", "assistant", "call", "result", "notice")
 """The kinds of entries that are part of the conversation; others (such as `request`) explain it."""

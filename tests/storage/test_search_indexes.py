@@ -18,10 +18,10 @@ from agent_core.storage import (
     Store,
     adopt,
     open_store,
+    search_index,
 )
 from agent_core.storage.sqlite import vector_index
 from agent_core.storage.sqlite.migrate import FOLDER, migrate
-from agent_core.storage.tables import searching
 from tests.storage.memory_support import floats, found, insert
 from tests.storage.support import ManualClock, say, texts
 
@@ -177,7 +177,7 @@ async def test_a_file_of_the_eighth_schema_is_searched_whole_in_the_newest(
         migrate(db, earlier)
         list(db.execute(EIGHTH, (str(numbers),) * 2))
         db.executemany("insert into vector values (3, ?, ?)", [(seq, vector(seq)) for seq in numbers])
-    monkeypatch.setattr("agent_core.storage.tables.word_index.BATCH", 30)
+    monkeypatch.setattr("agent_core.storage.search_index.BATCH", 30)
     monkeypatch.setattr(vector_index, "EXACT", 50)
     adopt(path, old.name, clock)
     async with open_store(path, clock=clock) as store:
@@ -192,7 +192,7 @@ async def test_a_file_of_the_eighth_schema_is_searched_whole_in_the_newest(
 async def test_a_question_of_many_frequent_words_is_answered_by_the_rarer_of_them(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "MOST_POSTINGS", 50)
+    monkeypatch.setattr(search_index, "MOST_POSTINGS", 50)
     await insert(store, *["many often"] * 60, "rare often", "rare")
     assert await by_words(store, "many", "often", "rare") == ["p61", "p60"]
     assert len(await by_words(store, "often")) == 61

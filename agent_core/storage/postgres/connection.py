@@ -24,7 +24,7 @@ from agent_core.base.own_environment import environment
 from agent_core.base.seal import Sealer
 
 from ..subject import StoreClock
-from ..tables.session import Postings, Row, Vectors
+from ..tables import Postings, Row, Vectors
 
 SCHEMA: Final = "knapper"
 CONNECT_S: Final = 5

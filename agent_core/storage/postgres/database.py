@@ -24,8 +24,7 @@ from agent_core.base.own_installation import origin
 from agent_core.base.seal import Sealer
 
 from ..subject import Misfit, StoreClock
-from ..tables.session import SqlSession
-from ..tables.tables import Tables
+from ..tables import SqlSession, Tables
 from . import vectors, words
 from .connection import SCHEMA, CommitLost, DatabaseClock, Db, PostgresSession, connect, measure_skew
 

@@ -9,8 +9,7 @@ from ..call_store import KEEP_CALLS
 from ..forget_store import Erasure, erase
 from ..store import Store
 from ..subject import InboxFull, StoreClock, dump
-from ..tables.session import SqlSession
-from ..tables.tables import change, query
+from ..tables import SqlSession, change, query
 from ..turn_store import INBOX_LIMIT, LAST_AT_ONCE, Post, Posted, posted
 from .connection import SCHEMA, STATEMENT_S, PostgresSession
 from .leases import Leases

@@ -10,8 +10,8 @@ from typing import Final
 
 from agent_core.base.errors import StorageError
 
-from ..tables.lanes import FLOAT, Lane, check_vectors, grow, lane, numbers, spaces
-from ..tables.session import Hit, Key
+from ..search_index import FLOAT, Lane, check_vectors, grow, lane, numbers, spaces
+from ..tables import Hit, Key
 from .connection import PostgresSession
 
 _SCHEMA: Final = (

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from ..tables import word_index
+from .. import search_index
 from .connection import PostgresSession
 
 TABLES: Final = {"recall": "said_words", "archival": "passage_words"}
@@ -38,4 +38,4 @@ def rebuild(session: PostgresSession) -> None:
     """Delete all tokens; each lane is indexed again at its next search."""
     for table in TABLES.values():
         session.all(f"delete from {table}")  # noqa: S608  (our own table)
-    word_index.rebuild_later(session)
+    search_index.rebuild_later(session)

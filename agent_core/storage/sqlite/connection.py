@@ -18,7 +18,7 @@ from agent_core.base.seal import Sealer
 
 from ..call_store import KEEP_CALLS
 from ..subject import StoreClock
-from ..tables.session import Postings, Row, Vectors
+from ..tables import Postings, Row, Vectors
 from .migrate import check_schema, migrate, schema
 
 BUSY_MS = 10_000

@@ -6,8 +6,7 @@ from typing import Final
 
 import apsw
 
-from ..tables.lanes import numbers
-from ..tables.word_index import ROWS
+from ..search_index import ROWS, numbers
 from .connection import SqliteSession
 from .migrate import drop_unread
 

@@ -26,8 +26,7 @@ from ..folder import lock_agent
 from ..forget_store import Erasure, erase
 from ..store import Store
 from ..subject import Misfit, StoreClock
-from ..tables.session import SqlSession
-from ..tables.tables import Tables, query
+from ..tables import SqlSession, Tables, query
 from ..turn_store import Post, Posted, post_event, posted
 from ..worker_store import Hear, WorkerRow
 from . import fts, vector_index

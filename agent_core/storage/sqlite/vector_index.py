@@ -16,8 +16,8 @@ import apsw
 from agent_core.base.errors import StorageError
 from agent_core.base.own_installation import reinstall
 
-from ..tables.lanes import FLOAT, WIDEST, Lane, advance, check_vectors, grow, lane, numbers, spaces
-from ..tables.session import Hit, Key
+from ..search_index import FLOAT, WIDEST, Lane, advance, check_vectors, grow, lane, numbers, spaces
+from ..tables import Hit, Key
 from .connection import SqliteSession
 from .migrate import drop_unread
 
