@@ -93,7 +93,7 @@ from .memory_store import (
     SaveVectors,
 )
 from .sqlite import adopt, set_aside
-from .store import Store
+from .store import FUNCTIONS, LOST, WORK, Store, WorkerRow
 from .subject import (
     FIX,
     BlockConflict,
@@ -151,7 +151,6 @@ from .turn_store import (
     Posted,
     TurnStore,
 )
-from .worker_store import FUNCTIONS, LOST, WORK, WorkerRow
 
 __all__ = [
     "AGAIN",

@@ -26,7 +26,7 @@ ALLOWED = {
         base/language functions/mcp/servers
         memory/embedding/models memory/search_query
         model/dialect model/reading storage/postgres/database
-        storage/sqlite/migrate
+        storage/sqlite/connection
         workspace/presets/__init__ workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """
         functions/service/library_files functions/service/file_checks interfaces/commands/setup

@@ -20,7 +20,7 @@ from typing import IO
 
 from agent_core.__main__ import main
 from agent_core.runtime.host_functions import parameters
-from agent_core.storage.sqlite.migrate import blank
+from agent_core.storage.sqlite.connection import blank
 from tests.kit.levels import FORCED, IS_PORTABLE, lend
 
 _REPOSITORY = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ import apsw
 
 from agent_core import Settings, Workspace
 from agent_core.base.settings import MemorySettings
-from agent_core.storage.sqlite.migrate import FOLDER as MIGRATIONS
+from agent_core.storage.sqlite.connection import MIGRATIONS
 from tests.conftest import OpenDesk
 
 QUERIES = json.loads((Path(__file__).parents[1] / "data" / "stems.json").read_text("utf-8"))

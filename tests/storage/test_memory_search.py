@@ -21,7 +21,7 @@ from agent_core.storage import (
     Store,
     open_store,
 )
-from agent_core.storage.sqlite.vector_index import EXACT
+from agent_core.storage.sqlite.search_index import EXACT
 from tests.storage.memory_support import floats, found, insert, message, rarity
 from tests.storage.support import ManualClock
 

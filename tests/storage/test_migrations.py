@@ -7,7 +7,7 @@ import pytest
 
 from agent_core.storage import RecordCall, Stats, adopt, open_store
 from agent_core.storage.block_store import BlockAccess
-from agent_core.storage.sqlite.migrate import FOLDER, NEWEST, migrate, schema_digest
+from agent_core.storage.sqlite.connection import MIGRATIONS, NEWEST, migrate, schema_digest
 from tests.storage.support import ManualClock, say
 
 
@@ -56,7 +56,7 @@ def test_a_migration_that_fails_in_the_middle_leaves_nothing_behind(db: apsw.Con
 def at_schema(number: int, folder: Path, path: Path) -> apsw.Connection:
     """Return a database with the first migrations alone."""
     folder.mkdir()
-    for file in sorted(FOLDER.glob("*.sql"))[:number]:
+    for file in sorted(MIGRATIONS.glob("*.sql"))[:number]:
         (folder / file.name).write_text(file.read_text("utf-8"), "utf-8")
     db = apsw.Connection(str(path))
     migrate(db, folder)
@@ -64,7 +64,7 @@ def at_schema(number: int, folder: Path, path: Path) -> apsw.Connection:
 
 
 def test_every_shipped_version_reaches_the_newest_schema(tmp_path: Path) -> None:
-    numbers = [int(file.name[:4]) for file in sorted(FOLDER.glob("*.sql"))]
+    numbers = [int(file.name[:4]) for file in sorted(MIGRATIONS.glob("*.sql"))]
     assert numbers == list(range(1, len(numbers) + 1))
     schemas = []
     for upto in (0, *numbers):

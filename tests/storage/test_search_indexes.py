@@ -20,8 +20,8 @@ from agent_core.storage import (
     open_store,
     search_index,
 )
-from agent_core.storage.sqlite import vector_index
-from agent_core.storage.sqlite.migrate import FOLDER, migrate
+from agent_core.storage.sqlite import search_index as sqlite_index
+from agent_core.storage.sqlite.connection import MIGRATIONS, migrate
 from tests.storage.memory_support import floats, found, insert
 from tests.storage.support import ManualClock, say, texts
 
@@ -65,7 +65,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 async def many(path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Store]:
     """Yield a store with a limit of a hundred vectors."""
-    monkeypatch.setattr(vector_index, "EXACT", 50)
+    monkeypatch.setattr(sqlite_index, "EXACT", 50)
     async with open_store(path, clock=clock) as store:
         await fill(store)
         assert len(await by_vector(store, 5)) == 100
@@ -171,14 +171,14 @@ async def test_a_file_of_the_eighth_schema_is_searched_whole_in_the_newest(
 ) -> None:
     old, earlier, numbers = tmp_path / "old.db", tmp_path / "eighth", [*range(1, 101)]
     earlier.mkdir()
-    for file in sorted(FOLDER.glob("*.sql"))[:8]:
+    for file in sorted(MIGRATIONS.glob("*.sql"))[:8]:
         (earlier / file.name).write_text(file.read_text("utf-8"), "utf-8")
     with raw(old) as db:
         migrate(db, earlier)
         list(db.execute(EIGHTH, (str(numbers),) * 2))
         db.executemany("insert into vector values (3, ?, ?)", [(seq, vector(seq)) for seq in numbers])
     monkeypatch.setattr("agent_core.storage.search_index.BATCH", 30)
-    monkeypatch.setattr(vector_index, "EXACT", 50)
+    monkeypatch.setattr(sqlite_index, "EXACT", 50)
     adopt(path, old.name, clock)
     async with open_store(path, clock=clock) as store:
         assert (len(await by_words(store, "pie")), len(await by_vector(store, 5))) == (100, 100)
@@ -208,8 +208,8 @@ async def test_what_the_index_takes_of_an_agent_does_not_depend_on_what_others_k
 
 @pytest.mark.usefixtures("comparing")
 async def test_many_alike_vectors_are_found_as_many_as_asked_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_index, "EXACT", 50)
-    monkeypatch.setattr(vector_index, "LOOKED_AT", 16)
+    monkeypatch.setattr(sqlite_index, "EXACT", 50)
+    monkeypatch.setattr(sqlite_index, "LOOKED_AT", 16)
     await insert(store, *["pie"] * 300)
     await store.apply([SaveVectors("archival", "v", tuple((seq, vector(1)) for seq in range(1, 301)))])
     assert [len(await by_vector(store, number, 40)) for number in (1, 2)] == [40, 40]
@@ -220,7 +220,7 @@ async def test_many_alike_vectors_are_found_as_many_as_asked_for(store: Store, m
 async def test_vectors_of_zeros_and_of_an_odd_width_are_found_last(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vector_index, "EXACT", 1)
+    monkeypatch.setattr(sqlite_index, "EXACT", 1)
     await insert(store, "a", "b", "c")
     await store.apply(
         [SaveVectors("archival", "v", ((1, floats(0, 0, 0)), (2, floats(1, 0, 0)), (3, floats(2, 1, 0))))]

@@ -25,7 +25,7 @@ from agent_core.base.seal import Sealer
 
 from ..subject import Misfit, StoreClock
 from ..tables import SqlSession, Tables
-from . import vectors, words
+from . import search_index
 from .connection import SCHEMA, CommitLost, DatabaseClock, Db, PostgresSession, connect, measure_skew
 
 T = TypeVar("T")
@@ -158,7 +158,7 @@ class Database(Tables):
         try:
             with self._connection(running) as db:
                 clock = DatabaseClock(self._clock, self._skew)
-                return work(PostgresSession(db, clock, self._keep_calls, self._sealer, words, vectors))
+                return work(PostgresSession(db, clock, self._keep_calls, self._sealer, search_index, search_index))
         except CommitLost as lost:  # of a transaction that a query began, which may safely run twice
             raise psycopg.OperationalError("the connection is lost") from lost
         except Misfit as error:

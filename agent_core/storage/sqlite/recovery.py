@@ -22,9 +22,8 @@ from agent_core.base.seal import Sealer
 
 from ..folder import open_lock
 from ..subject import ANYTHING, Misfit, Shape, StoreClock, parse_row, sign
-from . import fts, vector_index
-from .connection import DAMAGE, bounded, connect
-from .migrate import blank
+from . import search_index
+from .connection import DAMAGE, blank, bounded, connect
 
 SUFFIX = ".seal"
 LOGS = ("-wal", "-shm")
@@ -123,8 +122,8 @@ def adopt(path: Path, name: str, clock: StoreClock) -> str:
                 rows = list(db.execute(f"select rowid, {', '.join(columns)} from {table}"))  # noqa: S608  (our own names)
                 seals = [(sign(place.sealer, table, *row), n) for n, *row in rows if _is_of(row[-1], shape)]
                 db.executemany(f"update {table} set seal = ? where rowid = ?", seals)  # noqa: S608  (our own names)
-            vector_index.forget(db)
-            fts.forget(db)
+            search_index.forget_signs(db)
+            search_index.forget_words(db)
             mark(db, sealed_id(path, place.sealer))
         db.close()
         aside.rename(path)

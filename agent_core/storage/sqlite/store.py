@@ -24,12 +24,11 @@ from agent_core.base.seal import Sealer
 from ..call_store import KEEP_CALLS
 from ..folder import lock_agent
 from ..forget_store import Erasure, erase
-from ..store import Store
+from ..store import Hear, Store, WorkerRow
 from ..subject import Misfit, StoreClock
 from ..tables import SqlSession, Tables, query
 from ..turn_store import Post, Posted, post_event, posted
-from ..worker_store import Hear, WorkerRow
-from . import fts, vector_index
+from . import search_index
 from .connection import DAMAGE, SURROUNDINGS, SqliteSession, abandon, bounded, explain, explain_os
 from .recovery import StatePlace, open_or_replace, replace
 
@@ -137,10 +136,10 @@ class StateFile(Tables):
         try:
             return work()
         except (apsw.CorruptError, apsw.SQLError) as error:
-            if not fts.is_damage(error):
+            if not search_index.is_damage(error):
                 raise
             with self._session.transaction():
-                fts.forget(self._session.db)
+                search_index.forget_words(self._session.db)
             return work()
 
     def _is_gone(self) -> bool:
@@ -199,7 +198,7 @@ class SqliteStore(StateFile, Store):
             raise explain(error, path) from error
         except OSError as error:
             raise explain_os(error, path) from error
-        session = SqliteSession(db, clock, keep_calls, sealer, postings=fts, vectors=vector_index)
+        session = SqliteSession(db, clock, keep_calls, sealer, postings=search_index, vectors=search_index)
         return cls(path, session, recovered)
 
     @property
@@ -304,8 +303,8 @@ class SqliteStore(StateFile, Store):
         session.all("pragma secure_delete = on")
         with session.transaction():
             counts = erase(session, erasure)
-            fts.forget(session.db)
-            vector_index.forget(session.db)
+            search_index.forget_words(session.db)
+            search_index.forget_signs(session.db)
         try:
             scrub(session.db, self.path)
         except (apsw.BusyError, apsw.LockedError) as error:

@@ -1,4 +1,4 @@
--- The processes at work, each with the backend of its pulse, and the agents that each has: see `leases.py`.
+-- The processes at work, each with the backend of its pulse, and the agents that each has: see `store.py`.
 create table worker (
     id text collate "C" primary key,
     name text not null,

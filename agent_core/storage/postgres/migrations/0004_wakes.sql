@@ -1,6 +1,6 @@
 -- A message wakes one process: who has its agent, or else a worker with room, the likelier the more of it. The others
 -- that run turns need not look. Processes without slots (a prompt) look each time, and who shows the turns of others (a
--- server) hears of everything. It stays a hint: each worker looks by itself once a second. Who was not heard for 3 seconds counts as gone, as in `leases.py`.
+-- server) hears of everything. It stays a hint: each worker looks by itself once a second. Who was not heard for 3 seconds counts as gone, as in `store.py`.
 create function roomy(besides text) returns text language sql volatile as $$
     select w.id from knapper.worker w
         cross join lateral (select count(*) as busy from knapper.lease l where l.owner = w.id) as b

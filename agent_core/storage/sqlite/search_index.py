@@ -1,11 +1,13 @@
-"""Vectors as given, the index of their signs, and the searches in both: `Vectors` on SQLite.
+"""The indexes of words and of vectors, and the searches in them: `Postings` and `Vectors` on SQLite.
 
-The signs are in a table of sqlite-vec for each lane with many vectors. The extension is loaded at first use. If that
-fails, `trouble` gives the reason; stored vectors stay, and the signs are created once the extension is available.
+The words of rows are in contentless FTS5 tables. Vectors are stored as given; their signs are in a table of sqlite-vec
+for each lane with many vectors. The extension is loaded at first use. If that fails, `trouble` gives the reason; stored
+vectors stay, and the signs are created once the extension is available.
 """
 
+import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,10 +18,63 @@ import apsw
 from agent_core.base.errors import StorageError
 from agent_core.base.own_installation import reinstall
 
-from ..search_index import FLOAT, WIDEST, Lane, advance, check_vectors, grow, lane, numbers, spaces
+from ..search_index import FLOAT, ROWS, WIDEST, Lane, advance, check_vectors, grow, lane, numbers, spaces
 from ..tables import Hit, Key
-from .connection import SqliteSession
-from .migrate import drop_unread
+from .connection import SqliteSession, drop_unread
+
+_WORD_TABLES: Final = {"recall": "said_words", "archival": "passage_words"}
+_DAMAGED: Final = ("fts5 file format", "no such fts5 table")
+
+
+def insert(session: SqliteSession, shelf: str, rows: Iterable[tuple[int, Sequence[str]]]) -> None:
+    """Store the tokens of rows."""
+    sql = f"insert into {_WORD_TABLES[shelf]} (rowid, words) values (?, ?)"  # noqa: S608  (our own table)
+    session.db.executemany(sql, ((seq, " ".join(tokens)) for seq, tokens in rows))
+
+
+def delete(session: SqliteSession, shelf: str, seqs: Collection[int]) -> None:
+    """Delete the tokens of rows."""
+    among = "rowid in (select value from json_each(?))"
+    session.all(f"delete from {_WORD_TABLES[shelf]} where {among}", numbers([*seqs]))  # noqa: S608  (our own table)
+
+
+def row_counts(session: SqliteSession, shelf: str, tokens: Sequence[str]) -> dict[str, int]:
+    """Return the number of rows with each token, omitting tokens without rows; far cheaper than reading the rows."""
+    table = _WORD_TABLES[shelf]
+    session.all(f"create virtual table if not exists temp.{table}_terms using fts5vocab(main, {table}, 'row')")
+    among = "where term in (select value from json_each(?))"
+    return dict(session.all(f"select term, doc from temp.{table}_terms {among}", json.dumps(tokens)))  # noqa: S608  (our own table)
+
+
+def holding(session: SqliteSession, shelf: str, token: str) -> str:
+    """Return the rows that contain a token, in order."""
+    table = _WORD_TABLES[shelf]
+    rows = session.all(f"select group_concat(rowid) from {table} where {table} match ?", f'"{token}"')[0][0]  # noqa: S608  (our own table)
+    return rows or ""
+
+
+def is_damage(error: apsw.Error) -> bool:
+    """Return whether FTS5 reports that its tables are damaged."""
+    # apsw documents the attribute, but its types omit it
+    extended = error.extendedresult  # type: ignore[attr-defined]
+    return extended == apsw.SQLITE_CORRUPT_VTAB or any(text in str(error) for text in _DAMAGED)
+
+
+def rebuild(session: SqliteSession) -> None:
+    """Delete all tokens; each lane is indexed again at its next search."""
+    forget_words(session.db)
+
+
+def forget_words(db: apsw.Connection) -> None:
+    """Drop the index without reading it; each lane is indexed again at its next search."""
+    for shelf, table in _WORD_TABLES.items():
+        (sql,) = next(db.execute("select sql from sqlite_schema where name = ?", (table,)))
+        drop_unread(db, f"{table}*")
+        list(db.execute(sql))
+        db.execute("delete from lane where shelf = ? and space = ''", (shelf,))
+        lanes = f"select agent, ?1, '', count(*), max(seq) from {ROWS[shelf]} group by agent"  # noqa: S608  (our own table)
+        db.execute(f"insert into lane (agent, shelf, space, rows, upto) {lanes}", (shelf,))
+
 
 EXACT: Final = 5_000  # in a smaller lane, all vectors are compared
 BATCH: Final = 5_000  # signs written per transaction, some 60 ms
@@ -27,8 +82,8 @@ PARTS: Final = 16  # partitions of a table of signs; one is searched first
 UNREADABLE: Final = (apsw.SQLError, apsw.CorruptError)
 """The errors that a damaged table of signs causes."""
 # Small chunks: to select a row, sqlite-vec scans its whole chunk.
-_TABLE: Final = "CREATE VIRTUAL TABLE bits_{} using vec0(part integer partition key, bits bit[{}], chunk_size=256)"
-_MADE: Final = re.compile(re.escape(_TABLE).replace(r"\{\}", r"\d{1,18}"))
+_SIGN_TABLE: Final = "CREATE VIRTUAL TABLE bits_{} using vec0(part integer partition key, bits bit[{}], chunk_size=256)"
+_MADE: Final = re.compile(re.escape(_SIGN_TABLE).replace(r"\{\}", r"\d{1,18}"))
 _MIXED, _PRIME = 2_654_435_761, (1 << 31) - 1  # spreads neighbors over different partitions
 _ALONE: Final = "Texts are found only by their words:"
 LOOKED_AT: Final = 1_000
@@ -143,7 +198,7 @@ def _sign_batch(session: SqliteSession, key: Key, width: int) -> bool:
     found = grow(session, key, 0)
     if not found.done:
         drop(session, bits(found))
-        session.all(_TABLE.format(found.id, width))
+        session.all(_SIGN_TABLE.format(found.id, width))
     rows = _rows_to_sign(session, found, BATCH)
     if rows:
         _write_signs(session, found, [seq for seq, _ in rows], rows)
@@ -188,7 +243,7 @@ def _parts(db: apsw.Connection, name: str) -> dict[str, str]:
     return dict(db.execute(tables, (name,)))
 
 
-def forget(db: apsw.Connection) -> None:
+def forget_signs(db: apsw.Connection) -> None:
     """Drop all signs without reading them; the next search creates them again."""
     drop_unread(db, "bits_[0-9]*")
     list(db.execute("update lane set done = 0, rows = (select count(*) from vector where lane = id) where space <> ''"))

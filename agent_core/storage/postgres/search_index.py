@@ -1,24 +1,60 @@
-"""Vectors in a plain column, compared by pgvector: all of a lane, exactly. `Vectors` on PostgreSQL.
+"""The words of rows, and their vectors, in plain tables: `Postings` and `Vectors` on PostgreSQL.
 
-They can be stored without pgvector; only a search needs it. A lane belongs to one agent, so an index over all vectors
-would also find those of other agents.
+Words have one row per token. Vectors are compared by pgvector: all of a lane, exactly. They can be stored without
+pgvector; only a search needs it. A lane belongs to one agent, so an index over all vectors would also find those of
+other agents.
 """
 
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from agent_core.base.errors import StorageError
 
-from ..search_index import FLOAT, Lane, check_vectors, grow, lane, numbers, spaces
+from ..search_index import FLOAT, Lane, check_vectors, grow, lane, numbers, rebuild_later, spaces
 from ..tables import Hit, Key
 from .connection import PostgresSession
 
-_SCHEMA: Final = (
+_WORD_TABLES: Final = {"recall": "said_words", "archival": "passage_words"}
+
+
+def insert(session: PostgresSession, shelf: str, rows: Iterable[tuple[int, Sequence[str]]]) -> None:
+    """Store the tokens of rows."""
+    pairs = [(token, seq) for seq, tokens in rows for token in tokens]
+    if pairs:
+        sql = f"insert into {_WORD_TABLES[shelf]} (token, seq) select * from unnest(?::text[], ?::bigint[])"  # noqa: S608  (our own table)
+        session.all(sql, [token for token, _ in pairs], [seq for _, seq in pairs])
+
+
+def delete(session: PostgresSession, shelf: str, seqs: Collection[int]) -> None:
+    """Delete the tokens of rows."""
+    session.all(f"delete from {_WORD_TABLES[shelf]} where seq = any(?::bigint[])", [*seqs])  # noqa: S608  (our own table)
+
+
+def row_counts(session: PostgresSession, shelf: str, tokens: Sequence[str]) -> dict[str, int]:
+    """Return the number of rows with each token, omitting tokens without rows."""
+    sql = f"select token, count(*) from {_WORD_TABLES[shelf]} where token = any(?::text[]) group by token"  # noqa: S608  (our own table)
+    return dict(session.all(sql, [*tokens]))
+
+
+def holding(session: PostgresSession, shelf: str, token: str) -> str:
+    """Return the rows that contain a token, in order, separated by commas."""
+    sql = f"select coalesce(string_agg(seq::text, ',' order by seq), '') from {_WORD_TABLES[shelf]} where token = ?"  # noqa: S608  (our own table)
+    return str(session.all(sql, token)[0][0])
+
+
+def rebuild(session: PostgresSession) -> None:
+    """Delete all tokens; each lane is indexed again at its next search."""
+    for table in _WORD_TABLES.values():
+        session.all(f"delete from {table}")  # noqa: S608  (our own table)
+    rebuild_later(session)
+
+
+_SCHEMA_OF_PGVECTOR: Final = (
     "select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace"
     " where e.extname = 'vector'"
 )
-_MISSING: Final = (
+_NO_PGVECTOR: Final = (
     "Texts are found only by their words: the database has no pgvector."
     " Its administrator types: create extension vector with schema public"
 )
@@ -27,7 +63,7 @@ _AMONG: Final = "seq in (select cast(value as integer) from json_each(?))"
 
 def trouble(session: PostgresSession) -> str:
     """Return the reason why vectors cannot be searched; "" if they can."""
-    return "" if session.one(_SCHEMA) else _MISSING
+    return "" if session.one(_SCHEMA_OF_PGVECTOR) else _NO_PGVECTOR
 
 
 def sweep(_: PostgresSession) -> None:
@@ -75,7 +111,7 @@ def cosines(session: PostgresSession, key: Key, vector: bytes, seqs: Collection[
 
 def _cosines(session: PostgresSession) -> str:
     """Return the query for cosines; a zero vector has no angle."""
-    schema = session.all(_SCHEMA)[0][0]
+    schema = session.all(_SCHEMA_OF_PGVECTOR)[0][0]
     distance = f"(vector::{schema}.vector operator({schema}.<=>) ?::{schema}.vector)"
     score = f"coalesce(1 - nullif({distance}, 'NaN'::double precision), 0.0)"
     return f"select seq, {score} as score from vector where lane = ? and cardinality(vector) = ?"  # noqa: S608  (a schema that the database names)
