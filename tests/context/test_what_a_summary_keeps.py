@@ -2,8 +2,7 @@
 
 from agent_core.base.messages import Assistant, Call, Message, User
 from agent_core.context import History, Summary
-from agent_core.context.compaction import CompactionOrder, summarize
-from agent_core.context.sentences import Sentence, extract, lost, sentences
+from agent_core.context.compaction import CompactionOrder, Sentence, extract, lost, sentences, summarize
 
 ORDER = CompactionOrder(tail=40, chars=700, material=4_000)
 SAID: tuple[Message, ...] = (
