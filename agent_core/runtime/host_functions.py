@@ -26,9 +26,8 @@ from agent_core.registry.source import ModuleSource
 from agent_core.storage import Plan, content_hash
 from sandbox import Refused
 
-from .call_record import CallRecord, Done, PlannedProgram
 from .colleagues import FUNCTIONS
-from .dispatch import ABOUT_HELPERS, FunctionSource, ModelFunction
+from .dispatch import ABOUT_HELPERS, CallRecord, Done, FunctionSource, ModelFunction, PlannedProgram
 from .turn import Interrupted as StopRequested
 from .turn import Turn
 

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from agent_core.model.reply import Reply
     from agent_core.registry.registry import Snapshot
 
-    from .call_record import Done
-    from .dispatch import Dispatcher
+    from .dispatch import Dispatcher, Done
     from .model_session import ModelSession
     from .programs import Programs
 

@@ -49,8 +49,7 @@ from sandbox.wire.requests import without_handler
 from sandbox.wire.strict_json import Malformed, read_json
 from sandbox.wire.values import decode, read
 
-from .call_record import MOST_CHARS, CallRecord, Done, PlannedProgram
-from .dispatch import ABOUT_HELPERS, Dispatcher
+from .dispatch import ABOUT_HELPERS, MOST_CHARS, CallRecord, Dispatcher, Done, PlannedProgram
 from .entries import BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT, KEPT, assistant, unwrapped
 from .turn import Interrupted as StopRequested
 from .turn import Turn

@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from agent_core.functions.service import FunctionService
     from agent_core.memory.embedding import Embedder
     from agent_core.model.reply import Model, OpenedModel, OpenModel
-    from agent_core.runtime.call_record import CallRecord
+    from agent_core.runtime.agent import TurnLoop
+    from agent_core.runtime.dispatch import CallRecord
     from agent_core.runtime.groups.plan import GroupPlan
-    from agent_core.runtime.turn_runner import TurnLoop
 
     from .agent_files import AgentFiles
     from .model_opener import IdleModels

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.runtime.groups.floor import USER, Floor, Speech, tail
-from agent_core.runtime.groups.speaker import NoAdvice, Policy, SpeakerChoice, SpeakerQuestion, choose, question_of
+from agent_core.runtime.groups.plan import NoAdvice, Policy, SpeakerChoice, SpeakerQuestion, choose, question_of
 
 MEMBERS = {"planner": "Plans.", "coder": "Writes code.", "critic": "Finds faults."}
 

@@ -80,7 +80,7 @@ breaks()
     [
         pytest.param("runtime.loop", "AgentLoop._act", id="in-the-turn"),
         pytest.param("interfaces.repl.render", "TurnRenderer._text", id="in-telling-it"),
-        pytest.param("runtime.turn_runner", "TurnRunner.begin", id="before-the-turn"),
+        pytest.param("runtime.agent", "TurnRunner.begin", id="before-the-turn"),
     ],
 )
 def test_a_fault_of_our_own_is_told_in_one_line_and_keeps_the_prompt(tmp_path: Path, module: str, owner: str) -> None:

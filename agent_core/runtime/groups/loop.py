@@ -27,8 +27,7 @@ from ..loop import Ended
 from ..session import GO_ON
 from ..turn import Interrupted, Turn, TurnGroup
 from .floor import USER, Floor, Speech, marked, tail
-from .plan import GroupEnd, GroupPlan, ended
-from .speaker import FUNCTION, TASK, NoAdvice, SpeakerQuestion, choose
+from .plan import FUNCTION, TASK, GroupEnd, GroupPlan, NoAdvice, SpeakerQuestion, choose, ended
 
 if TYPE_CHECKING:
     from agent_core.functions.service import FunctionService
