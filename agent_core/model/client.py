@@ -23,14 +23,12 @@ from agent_core.base.plain_files import add_to, read_end
 from agent_core.base.settings import ModelSettings
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
-from .connection import Endpoint
+from .connection import Endpoint, FunctionsRefused, NotTaken
 from .constrained import BYTES_PER_TOKEN, ConstrainedModel, NoneHeld, ReplyFormState
 from .dialect import Loading, changed, dialects, is_loopback, quirks
 from .discover import DiscoveredModel
-from .failures import FunctionsRefused, NotTaken
 from .reply import CallPiece, Mode, ModeChanged, Model, Piece, ReadingPiece, Reply, RetryPiece, TokenUsage
 from .request import FunctionShown, Request
-from .schemas import loosened
 from .stream import Assembly
 from .tokens import (
     Estimator,
@@ -44,7 +42,7 @@ from .tokens import (
     window,
 )
 from .tour.endpoint import tour_endpoint
-from .wire import RequestWriter
+from .wire import RequestWriter, loosened
 
 SMALL: Final = 4e9
 """A model with fewer parameters counts as too small to call functions natively."""

@@ -17,9 +17,9 @@ from agent_core.base.messages import Assistant, Call, Message, User
 from agent_core.base.settings import ModelSettings
 from sandbox.wire.strict_json import LOOSE, read_json, with_plain_escapes
 
+from .connection import NotTaken
 from .conversation import Entry, WireConversation, fixed_size, read_step, step_schema
 from .dialect import Dialect, constraint
-from .failures import NotTaken
 from .reply import NOTES, CallPiece, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from .request import REPLY, FunctionShown, Request
 from .stream import MOST_BLANKS, Splitter, cut_call, finish_of, note_on

@@ -21,8 +21,7 @@ from sandbox.wire.strict_json import LOOSE, Malformed, read_json, with_plain_esc
 
 from .dialect import as_kind, parsed_toml
 from .request import FunctionShown, Request
-from .schemas import Schema, portable
-from .wire import is_object, mark
+from .wire import Schema, is_object, mark, portable
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,7 @@ from agent_core.base.matching import nearest
 from agent_core.base.own_installation import add_extra
 from agent_core.base.settings import ModelSettings
 
-from .dialect import AZURE, AzureTerms, ServerKind, dialect_of, quirks
-from .failures import base_url_hint
+from .dialect import AZURE, AzureTerms, ServerKind, base_url_hint, dialect_of, quirks
 from .tokens import listed_window
 from .tour.script import LABEL as TOUR_LABEL
 from .tour.script import NAME as TOUR

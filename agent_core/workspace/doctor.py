@@ -14,7 +14,7 @@ from agent_core.base.settings import ModelSettings, Settings
 from agent_core.model.dialect import dialect_of
 from agent_core.model.discover import LOCAL_PREFIX, DiscoveredModel, asks_endpoint
 from agent_core.model.local.weights import has_engine
-from agent_core.model.schemas import loosened
+from agent_core.model.wire import loosened
 from sandbox import SandboxUnavailable
 
 from .local_models import is_missing

@@ -18,7 +18,7 @@ from agent_core.model.conversation import (
     line,
     trim,
 )
-from agent_core.model.schemas import portable
+from agent_core.model.wire import portable
 
 TEXT = {"type": "string"}
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agent_core.model import FunctionShown
 from agent_core.model.conversation import step_schema
-from agent_core.model.schemas import portable
+from agent_core.model.wire import portable
 
 ADD = FunctionShown(
     "add",

@@ -14,9 +14,8 @@ from agent_core.model.client import NativeModel, open_model
 from agent_core.model.connection import Endpoint
 from agent_core.model.dialect import Dialect, changed, constraint, dialect_of, dialects, refuses
 from agent_core.model.discover import DiscoveredModel
-from agent_core.model.schemas import loosened, simple, strict
 from agent_core.model.tokens import Window
-from agent_core.model.wire import functions_to_wire, to_responses
+from agent_core.model.wire import functions_to_wire, loosened, simple, strict, to_responses
 from tests.kit import Fail, Say, ScriptedModel
 from tests.kit.params import unfit
 from tests.kit.responses import as_chat
