@@ -25,11 +25,11 @@ from .styled_lines import line, warned, write
 from .ui import JsonLines, Listener, Voice
 
 if TYPE_CHECKING:
-    from agent_core.model.tour import script as tour
+    from agent_core.model import tour
 
     from . import slash
 else:  # a message needs neither the commands nor the tour
-    tour = LateModule("agent_core.model.tour.script")
+    tour = LateModule("agent_core.model.tour")
     slash = LateModule("agent_core.interfaces.slash")
 
 MARK = "› "

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
+import httpx2
+
 from agent_core.base.clock import Clock
 from agent_core.base.errors import ModelError
 from agent_core.base.messages import Assistant, System, User
@@ -41,7 +43,7 @@ from .tokens import (
     told_window,
     window,
 )
-from .tour.endpoint import tour_endpoint
+from .tour import SERVED, streamed
 from .wire import RequestWriter, loosened
 
 SMALL: Final = 4e9
@@ -445,6 +447,20 @@ class NativeModel:
         return TokenUsage(self.estimator.tokens(prompt_bytes), self.estimator.tokens_of(text), estimated=True)
 
 
+_TOUR_URL: Final = "http://127.0.0.1/v1"  # nothing is sent there
+
+
+class _TourTransport(httpx2.AsyncBaseTransport):
+    """The replacement for the network: the script of the tour answers in this process, by chat completions."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Answer a request."""
+        if request.method == "GET":
+            return httpx2.Response(200, json={"object": "list", "data": [{"id": SERVED, "object": "model"}]})
+        events = streamed(read_json(await request.aread(), LOOSE))
+        return httpx2.Response(200, headers={"Content-Type": "text/event-stream"}, content=events)
+
+
 class TourModel(NativeModel):
     """The model of the tour. It is not a language model: it reads and writes no tokens."""
 
@@ -550,7 +566,8 @@ async def open_model(
 
         return await open_local(discovered.model_name, settings)
     if discovered.kind == "tour":
-        return TourModel(tour_endpoint(settings), window=Window(_TOUR_TOKENS, "the tour's"), clock=clock)
+        endpoint = Endpoint(_TOUR_URL, SERVED, settings=settings, transport=_TourTransport())
+        return TourModel(endpoint, window=Window(_TOUR_TOKENS, "the tour's"), clock=clock)
     endpoint = _endpoint(discovered, settings)
     known = KnownModes(found_out)
     if settings.mode == "native":

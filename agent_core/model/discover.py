@@ -20,8 +20,8 @@ from agent_core.base.settings import ModelSettings
 
 from .dialect import AZURE, AzureTerms, ServerKind, base_url_hint, dialect_of, quirks
 from .tokens import listed_window
-from .tour.script import LABEL as TOUR_LABEL
-from .tour.script import NAME as TOUR
+from .tour import LABEL as TOUR_LABEL
+from .tour import NAME as TOUR
 
 Kind: TypeAlias = Literal["endpoint", "local", "tour"]
 _Entries: TypeAlias = list[dict[str, Any]]  # Any: foreign JSON

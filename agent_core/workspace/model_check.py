@@ -20,7 +20,7 @@ from agent_core.model.local.weights import has_engine
 from agent_core.model.reply import Reply
 from agent_core.model.request import Request
 from agent_core.model.tokens import Window
-from agent_core.model.tour.script import NAME as TOUR
+from agent_core.model.tour import NAME as TOUR
 
 from .local_models import best_installed
 

@@ -11,7 +11,7 @@ from benchmarks.screens import HIGH, PAD
 
 ROOT = Path(__file__).parents[2]
 SVG = (ROOT / "docs" / "recording.svg").read_text("utf-8")
-SCENES = tomllib.loads((ROOT / "agent_core/model/tour/script.toml").read_text("utf-8"))["scenes"]
+SCENES = tomllib.loads((ROOT / "agent_core/model/tour.toml").read_text("utf-8"))["scenes"]
 IN_ORDER = [one for one in SCENES if len(one.get("absent", ())) < 2]  # not of an agent that asks out of turn
 PLAYED = [one for one in IN_ORDER if one["screen"] in (1, 2, 3, 5, 8) and ("absent" in one or "noticed" in one)]
 PLAYED += [one for one in IN_ORDER if one["screen"] == 7 and "needs" in one]

@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from agent_core.model.tour.script import LABEL, SERVED, play, script
+from agent_core.model.tour import LABEL, SERVED, play, script
 from tests.interfaces.asking import home, press
 from tests.interfaces.support import HERE, leave
 from tests.kit.program import knapper, surroundings

@@ -1,8 +1,10 @@
-"""The tour's next reply: from the first scene of the script that matches the typed text and the existing functions.
+"""The tour: a scripted endpoint that plays a growth session through the real loop.
 
-A pure function of the request: the script has no memory, so a tour can be left and resumed anywhere.
+Its replies are data (`tour.toml`); its calls have real effects. It says that it is scripted. Each answer is a pure
+function of the request: the script has no memory, so a tour can be left and resumed anywhere.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,11 +15,12 @@ from pydantic import AfterValidator
 
 from sandbox.wire.strict_json import LOOSE, read_json
 
-from ..dialect import as_kind, parsed_toml
-from ..wire import IMPORTED_PREFIX, NOTICE_PREFIX
+from .dialect import as_kind, parsed_toml
+from .wire import IMPORTED_PREFIX, NOTICE_PREFIX
 
 Stripped: TypeAlias = Annotated[str, AfterValidator(str.strip)]
 Wire: TypeAlias = Mapping[str, Any]  # Any: a message in the wire's own shape
+Body: TypeAlias = dict[str, Any]  # Any: JSON of a request, or of an answer
 
 NAME: Final = "tour"
 SERVED: Final = "tour (scripted)"
@@ -157,7 +160,7 @@ def play(messages: Sequence[Wire], functions: frozenset[str]) -> TourReply:
 @cache
 def script() -> Script:
     """Return the script of this package."""
-    return as_kind(parsed_toml("tour/script.toml"), Script)
+    return as_kind(parsed_toml("tour.toml"), Script)
 
 
 def _scene(situation: Situation, functions: frozenset[str], script: Script) -> tuple[TourScene, dict[str, str]] | None:
@@ -185,3 +188,32 @@ def _fill(text: str, values: Mapping[str, str]) -> str:
     for name, value in values.items():
         text = text.replace(f"{{{name}}}", value)
     return text
+
+
+_PIECE: Final = 24
+_COMES: Final = {
+    "system": re.compile(r"^(\w+)\(.*\)(?: ->|:|$)", re.MULTILINE),
+    "tool": re.compile(r"^`(\w+)` .* can be called now\."),
+    "user": re.compile(r"`(\w+)` appeared:"),
+}
+"""The patterns that announce a function: in the index, in an answer, and in a notice."""
+_GOES: Final = re.compile(r"^`(\w+)` was deleted from|`(\w+)` is gone")
+
+
+def streamed(body: Body) -> bytes:
+    """Return the answer to a request for a chat completion, as the events of a stream."""
+    functions = {str(tool["function"]["name"]) for tool in body.get("tools") or ()}
+    for message in body["messages"] if len(functions) > 1 else ():  # its texts announce others
+        text = str(message.get("content") or "")
+        functions.update(_COMES[message["role"]].findall(text) if message["role"] in _COMES else ())
+        functions.difference_update(name for pair in _GOES.findall(text) for name in pair)
+    reply, n = play(body["messages"], frozenset(functions)), len(body["messages"])
+    arguments = json.dumps(reply.arguments, ensure_ascii=False)
+    call = {"id": f"tour_{n}", "type": "function", "function": {"name": reply.call, "arguments": arguments}}
+    deltas: list[Body] = [{"content": reply.text[at : at + _PIECE]} for at in range(0, len(reply.text), _PIECE)]
+    deltas += [{"tool_calls": [{"index": 0, **call}]}] if reply.call else []
+    choices: list[Body] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    choices.append({"index": 0, "delta": {}, "finish_reason": "tool_calls" if reply.call else "stop"})
+    head: Body = {"id": f"tour-{n}", "created": 0, "model": SERVED, "object": "chat.completion.chunk"}
+    chunks = (json.dumps({**head, "choices": [choice]}).encode() for choice in choices)
+    return b"".join(b"data: " + chunk + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
