@@ -14,9 +14,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
-from agent_core.memory import search_query as asked
 from agent_core.memory import words
 from agent_core.memory.archival import Archival
+from agent_core.memory.search import read_query
 from agent_core.storage import Shelf
 from tests.kit.postgres import Server
 
@@ -84,7 +84,7 @@ async def measure(  # Any: a name of a model; JSON
 async def searched(read: Read, question: str) -> list[int]:
     """Return the first rows that the product finds."""
     if isinstance(read.memory, Archival):
-        ranked = await read.memory.rank(await asked.read(question, (), 0.0))
+        ranked = await read.memory.rank(await read_query(question, (), 0.0))
         return [row.seq for row in ranked[: DEPTHS[-1]]]
     evidence, _ = await read.memory.gather(question)
     return [said.seq for said in (await read.memory.ranked(evidence))[: DEPTHS[-1]]]

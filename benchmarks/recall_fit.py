@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from agent_core.memory.search_query import weights
+from agent_core.memory.search import weights
 
 from .measure import ran_with
 from .recall_data import MODELS, checked, load, model_named, reading

@@ -10,9 +10,8 @@ from agent_core.base.errors import UsageError
 from agent_core.base.receipt import Receipt
 from agent_core.storage import DropPassages, MemoryStore, PassageRow, Plan, SavePassages
 
-from . import search_query, words
-from .results import FoundItem, ResultPage, bounded, page_of
-from .search_query import pool, weights
+from . import words
+from .search import FoundItem, ParsedQuery, ResultPage, bounded, heard, page_of, pool, read_query, weights
 from .vectors import ShelfVectors
 
 if TYPE_CHECKING:
@@ -88,11 +87,11 @@ class Archival:
             skipped, count = bounded(page, count)
             total, rows = await self._store.list_passages(self._agent, required_tags, skipped, count)
             return ResultPage(_PASSAGES, tuple(map(_item, rows)), page, total, count, is_usual=count == PAGE)
-        question = await search_query.read(search_query.heard(query), (), self._clock.now())
+        question = await read_query(heard(query), (), self._clock.now())
         ranked = await self.rank(question, required_tags)
         return page_of(_PASSAGES, question, ranked, _item, page, count, usual=PAGE, trouble=self.vectors.trouble)
 
-    async def rank(self, question: search_query.ParsedQuery, tags: Collection[str] = ()) -> list[PassageRow]:
+    async def rank(self, question: ParsedQuery, tags: Collection[str] = ()) -> list[PassageRow]:
         """Return the passages with all of these tags that contain a word of the question or are similar to it."""
         limits = pool("archival")
         candidates = await self._store.tagged(self._agent, tags) if tags else None

@@ -18,9 +18,20 @@ from agent_core.base.offload import PER_ENTRY, aside, one_at_a_time
 from agent_core.storage import Entry, RecallMessage, SaveSaid, Store
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
-from . import dates, search_query, words
-from .results import FoundItem, ResultPage, bounded, page_of
-from .search_query import CountedMessage, RecallEvidence, pool, row, weights
+from . import dates, words
+from .search import (
+    CountedMessage,
+    FoundItem,
+    RecallEvidence,
+    ResultPage,
+    bounded,
+    heard,
+    page_of,
+    pool,
+    read_query,
+    row,
+    weights,
+)
 from .vectors import BATCH, ShelfVectors
 
 if TYPE_CHECKING:
@@ -195,7 +206,7 @@ class Recall:
 
     async def gather(self, query: str) -> tuple[RecallEvidence, set[int]]:
         """Return the rows to rank, and the numbers of those that a search found."""
-        limits, query = pool("recall"), search_query.heard(query)
+        limits, query = pool("recall"), heard(query)
         if len(self._read.rows) > _CACHED:
             self._read = ReadMessages()
         read = self._read  # a concurrent search may replace it
@@ -203,7 +214,7 @@ class Recall:
         worded = await self._store.search_words("recall", self._agent, sought, limits["words"])
         if not self._speakers:
             await self._load(read, (hit.seq for hit in worded))
-        question = await search_query.read(query, self._speakers, self._clock.now())
+        question = await read_query(query, self._speakers, self._clock.now())
         vector = await self.vectors.of(question.about)
         neighbors = await self.vectors.near(self._agent, vector, limits["vectors"])
         hits = {hit.seq for hit in [*worded, *neighbors]}

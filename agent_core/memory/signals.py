@@ -19,7 +19,7 @@ from agent_core.base.offload import aside
 from agent_core.storage import PassageRow
 
 from .embedding import Embedder
-from .search_query import ParsedQuery, RecallEvidence
+from .search import ParsedQuery, RecallEvidence
 from .words import counted_stems
 
 Signals: TypeAlias = dict[str, Array]

@@ -24,7 +24,7 @@ ALLOWED = {
     "what differs between systems, for those who are listed here": "base/folders base/machine",
     "a file of this package, or of one that comes with it": """
         base/language functions/mcp/servers
-        memory/embedding/models memory/search_query
+        memory/embedding/models memory/search
         model/dialect model/reading storage/postgres/database
         storage/sqlite/connection
         workspace/presets/__init__ workspace/scaffold""",

@@ -4,7 +4,7 @@ from agent_core.interfaces.dialog import Dialog
 from agent_core.interfaces.render.memory_view import edit_says, found_lines, history_lines
 from agent_core.interfaces.slash_catalog import BY_NAME, ENTRIES, GROUPS, group
 from agent_core.interfaces.styled_lines import explained, plain, width
-from agent_core.memory.results import FoundItem, ResultPage
+from agent_core.memory.search import FoundItem, ResultPage
 from agent_core.storage import BlockChange, BlockRow
 
 

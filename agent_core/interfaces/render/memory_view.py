@@ -12,7 +12,7 @@ from agent_core.base.messages import SEND
 from agent_core.base.untrusted import fence, one_line
 from agent_core.memory.agent_memory import counts_of
 from agent_core.memory.block import value_lines
-from agent_core.memory.results import FoundItem, ResultPage, coverage, excerpt
+from agent_core.memory.search import FoundItem, ResultPage, coverage, excerpt
 from agent_core.memory.words import stems
 from agent_core.runtime.entries import RECEIPT, receipt_in
 from agent_core.storage import STREAMED, SUMMARY, Entry
