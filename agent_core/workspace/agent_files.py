@@ -19,8 +19,7 @@ from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import one_line
 from agent_core.registry.module_edits import save_text
 from agent_core.runtime.colleagues import AgentProfile
-from agent_core.runtime.groups.plan import GroupPlan, StopConditions
-from agent_core.runtime.groups.speaker import FUNCTION, MODEL, RULES, Policy
+from agent_core.runtime.groups.plan import FUNCTION, MODEL, RULES, GroupPlan, Policy, StopConditions
 from agent_core.storage import AGENT
 from agent_core.storage.agent_store import HELPER_RUN, PASSING
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, count_of_toml, lines_of_keys, read_toml

@@ -7,7 +7,9 @@ from typing import Any
 from agent_core.base.errors import UsageError
 from agent_core.model.discover import LOCAL, LOCAL_PREFIX
 from agent_core.model.local import weights
-from agent_core.model.local.fetch import DownloadProgress, fetch_weights, remove
+from agent_core.model.local.weights import DownloadProgress, fetch_weights, remove
+
+OnBytes = Callable[[int, int | None, str], None]
 
 
 def list_models() -> list[dict[str, Any]]:

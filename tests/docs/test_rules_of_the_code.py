@@ -34,7 +34,7 @@ ALLOWED = {
     "a file that this program made for itself, in a folder of its own": """
         access/packages/environment access/packages/resolution functions/mcp/servers functions/service/export
         interfaces/manual_edits interfaces/plain
-        interfaces/server/workspace_operations model/local/fetch model/local/weights
+        interfaces/server/workspace_operations model/local/weights
         workspace/state_store""",
     "a file of the system": """
         __main__ base/own_environment base/own_installation functions/mcp/confined functions/mcp/connection

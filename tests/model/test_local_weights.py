@@ -15,8 +15,7 @@ import pytest
 
 from agent_core.base.errors import IntegrityError, ModelError, UsageError
 from agent_core.model.local import DownloadProgress, available, named
-from agent_core.model.local.fetch import fetch_weights, remove
-from agent_core.model.local.weights import Packages, Weights, file_of, folder, scratch_of, verify
+from agent_core.model.local.weights import Packages, Weights, fetch_weights, file_of, folder, remove, scratch_of, verify
 
 CONTENT = bytes(range(256)) * 40
 PART = 4_000

@@ -67,9 +67,8 @@ async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) ->
     from pydantic import ValidationError
 
     from agent_core.base.misfit import sentence
-    from agent_core.functions.mcp.servers import ServerEntry
     from agent_core.base.problem import misfit_sentence
-    from agent_core.functions.mcp.entry import ServerEntry
+    from agent_core.functions.mcp.servers import ServerEntry
 
     is_url = len(target) == 1 and "://" in target[0]
     where = {"url": target[0]} if is_url else {"command": target}

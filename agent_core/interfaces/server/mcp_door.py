@@ -49,17 +49,15 @@ from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.offload import aside, bulk
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
 from agent_core.context import presentation
-from agent_core.functions.mcp.wire import MOST_LINE, connect_pipes
-from agent_core.registry.registry import Registry, RegistryChange
 from agent_core.functions.answers import CallReport, bad_arguments, show_value
-from agent_core.functions.mcp.line_wire import MOST_LINE, connect_pipes
+from agent_core.functions.mcp.wire import MOST_LINE, connect_pipes
 from agent_core.functions.service import Author, FunctionService, PlannedChange
 from agent_core.functions.service.grant_service import GrantService
 from agent_core.functions.worker_api import OnProgress
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.function import Function, reach_words
-from agent_core.registry.methods import read_methods
 from agent_core.registry.registry import Registry, RegistryChange, Snapshot
+from agent_core.registry.schema import read_methods
 from agent_core.registry.validation import validator_for
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.values import decode, read

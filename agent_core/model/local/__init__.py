@@ -4,7 +4,6 @@ Only `knapper models get` downloads anything, and only a file with the pinned ha
 extra, so import it only when a local model is opened.
 """
 
-from .fetch import DownloadProgress
-from .weights import Weights, available, named, path
+from .weights import DownloadProgress, Weights, available, named, path
 
 __all__ = ["DownloadProgress", "Weights", "available", "named", "path"]

@@ -15,7 +15,7 @@ from typing import Any
 
 from agent_core.base.untrusted import whole_characters
 from agent_core.memory.sources.cutting import cut
-from agent_core.memory.sources.prose import plain
+from agent_core.memory.sources.kinds import plain
 from agent_core.storage import (
     BlockChange,
     BlockRow,
