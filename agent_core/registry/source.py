@@ -24,8 +24,8 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from agent_core.base import syntax
-from agent_core.base.characters import Flaw, flaw_of, name_flaw_of, name_shown, odd_in_name
 from agent_core.base.problem import Place, Problem
+from agent_core.base.syntax import Flaw, flaw_of, name_flaw_of, name_shown, odd_in_name
 from sandbox.wire.lines import lines_of, place_of
 
 from .folder_access import folder, read_only

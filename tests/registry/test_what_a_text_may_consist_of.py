@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_core.base.characters import flaw_of, name_flaw_of
 from agent_core.base.problem import Problem
+from agent_core.base.syntax import flaw_of, name_flaw_of
 from agent_core.registry.source import ModuleSource, parse, read_file
 from sandbox.wire.lines import bare_lines, lines_of
 from tests.kit.drawing import crossed

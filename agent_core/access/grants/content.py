@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from agent_core.base.characters import Flaw, flaw_of, name_flaw_of
 from agent_core.base.matching import diff_lines
 from agent_core.base.problem import Place
+from agent_core.base.syntax import Flaw, flaw_of, name_flaw_of
 from agent_core.registry.depends import (
     ApprovedStatement,
     Part,

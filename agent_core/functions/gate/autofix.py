@@ -19,7 +19,7 @@ import docstring_parser
 from docstring_parser.common import DocstringParam, DocstringReturns, DocstringStyle
 
 from agent_core.base import syntax
-from agent_core.base.characters import escaped, stray_characters
+from agent_core.base.syntax import escaped, stray_characters
 from agent_core.registry import docstring
 from agent_core.registry.docstring import Described
 from agent_core.registry.examples import find as find_examples

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from agent_core.base.characters import Flaw, escaped, flaw_of, name_flaw_of, stray_characters
+from agent_core.base.syntax import Flaw, escaped, flaw_of, name_flaw_of, stray_characters
 from agent_core.registry.depends import is_program, running_with
 from agent_core.registry.source import caller_of, check_module_name
 from sandbox.wire.lines import bare_lines, lines_of, reader_of

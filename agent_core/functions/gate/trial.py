@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from agent_core.access.grants import NOTHING, FileRequests, Grants
 from agent_core.access.grants.permit import raised
 from agent_core.access.packages.projects import project_of
-from agent_core.base.characters import FLAWS
 from agent_core.base.problem import Place, Problem
+from agent_core.base.syntax import FLAWS
 from agent_core.base.untrusted import fence
 from agent_core.registry import docstring
 from agent_core.registry.depends import modules_of

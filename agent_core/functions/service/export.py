@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_core.base import syntax
-from agent_core.base.characters import flaw_of
 from agent_core.base.errors import UsageError
 from agent_core.base.problem import Problem
+from agent_core.base.syntax import flaw_of
 from agent_core.registry.depends import ModuleParts, only
 from agent_core.registry.folder_access import is_behind_link
 from agent_core.registry.function import Function
