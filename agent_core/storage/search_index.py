@@ -6,7 +6,7 @@ little-endian float32, with the same number of components throughout a lane.
 
 import json
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Final
@@ -151,12 +151,15 @@ def _insert(session: SqlSession, key: Key, lane: Lane, rows: Iterable[Sequence[o
     session.postings.insert(session, key.shelf, indexed)
 
 
-def rebuild_later(session: SqlSession) -> None:
-    """Mark each lane for indexing at its next search; its old tokens must be deleted already."""
+def rebuild_later(run: Callable[[str, str], object]) -> None:
+    """Mark each lane for indexing at its next search; its old tokens must be deleted already.
+
+    `run` runs a statement with one value.
+    """
     for shelf, table in ROWS.items():
-        session.all("delete from lane where shelf = ? and space = ''", shelf)
+        run("delete from lane where shelf = ? and space = ''", shelf)
         lanes = f"select agent, ?1, '', count(*), max(seq) from {table} group by agent"  # noqa: S608  (our own table)
-        session.all(f"insert into lane (agent, shelf, space, rows, upto) {lanes}", shelf)
+        run(f"insert into lane (agent, shelf, space, rows, upto) {lanes}", shelf)
 
 
 MOST_POSTINGS: Final = 30_000

@@ -47,7 +47,7 @@ def rebuild(session: PostgresSession) -> None:
     """Delete all tokens; each lane is indexed again at its next search."""
     for table in _WORD_TABLES.values():
         session.all(f"delete from {table}")  # noqa: S608  (our own table)
-    rebuild_later(session)
+    rebuild_later(session.all)
 
 
 _SCHEMA_OF_PGVECTOR: Final = (

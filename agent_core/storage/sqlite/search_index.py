@@ -18,7 +18,7 @@ import apsw
 from agent_core.base.errors import StorageError
 from agent_core.base.own_installation import reinstall
 
-from ..search_index import FLOAT, ROWS, WIDEST, Lane, advance, check_vectors, grow, lane, numbers, spaces
+from ..search_index import FLOAT, WIDEST, Lane, advance, check_vectors, grow, lane, numbers, rebuild_later, spaces
 from ..tables import Hit, Key
 from .connection import SqliteSession, drop_unread
 
@@ -67,13 +67,11 @@ def rebuild(session: SqliteSession) -> None:
 
 def forget_words(db: apsw.Connection) -> None:
     """Drop the index without reading it; each lane is indexed again at its next search."""
-    for shelf, table in _WORD_TABLES.items():
+    for table in _WORD_TABLES.values():
         (sql,) = next(db.execute("select sql from sqlite_schema where name = ?", (table,)))
         drop_unread(db, f"{table}*")
         list(db.execute(sql))
-        db.execute("delete from lane where shelf = ? and space = ''", (shelf,))
-        lanes = f"select agent, ?1, '', count(*), max(seq) from {ROWS[shelf]} group by agent"  # noqa: S608  (our own table)
-        db.execute(f"insert into lane (agent, shelf, space, rows, upto) {lanes}", (shelf,))
+    rebuild_later(lambda sql, value: db.execute(sql, (value,)))
 
 
 EXACT: Final = 5_000  # in a smaller lane, all vectors are compared
