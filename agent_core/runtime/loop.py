@@ -119,7 +119,7 @@ class DirectReplyPolicy:
         return self if type(self) is kind else kind(self.turn, self.max_steps)
 
     # Three methods return `Ended`: `before_request`, `after` and `broken_off`. An exception that `broken_off` does not
-    # take ends a turn in `turn_runner.py`, an interrupted process in `settle`; the turn of a group ends in
+    # take ends a turn in `agent.py`, an interrupted process in `settle`; the turn of a group ends in
     # `groups/loop.py`.
 
     async def before_request(self) -> Ended | None:
