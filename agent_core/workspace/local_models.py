@@ -9,8 +9,6 @@ from agent_core.model.discover import LOCAL, LOCAL_PREFIX
 from agent_core.model.local import weights
 from agent_core.model.local.weights import DownloadProgress, fetch_weights, remove
 
-OnBytes = Callable[[int, int | None, str], None]
-
 
 def list_models() -> list[dict[str, Any]]:
     """Return the local models that this version knows, and whether each is installed."""

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent_core.base import machine, old_name
-from agent_core.base.characters import name_shown
 from agent_core.base.errors import StorageError, WorkspaceError
 from agent_core.base.plain_files import read_plain, replace_text
 from agent_core.base.problem import Place, Problem
 from agent_core.base.seal import Sealer
+from agent_core.base.syntax import name_shown
 from agent_core.base.untrusted import fence, visible
 from agent_core.registry.source import ModuleSource
 from agent_core.storage import ApprovalRow, ApprovalStore, DropApproval, SaveApproval, Write

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from agent_core.base.characters import named, odd_in_name
+from agent_core.base.syntax import named, odd_in_name
 
 UNSAID = "?"
 _LONGEST = 300

@@ -32,9 +32,8 @@ from agent_core.access.grants import (
     WantPath,
 )
 from agent_core.access.grants.approval import denial
-from agent_core.access.grants.book import who
+from agent_core.access.grants.book import checked, who
 from agent_core.access.grants.content import content_of, misleading, unshowable
-from agent_core.access.grants.book import checked
 from agent_core.access.grants.permit import raised
 from agent_core.access.grants.value import joined
 from agent_core.access.packages import PackagesError

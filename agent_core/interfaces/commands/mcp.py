@@ -66,7 +66,6 @@ async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) ->
     """
     from pydantic import ValidationError
 
-    from agent_core.base.misfit import sentence
     from agent_core.base.problem import misfit_sentence
     from agent_core.functions.mcp.servers import ServerEntry
 
