@@ -254,7 +254,7 @@ def _agents(root: Path) -> Iterator[str]:
 
 
 def _models(root: Path) -> Iterator[str]:
-    from agent_core.workspace.local_models import installed_models
+    from agent_core.workspace.local_models import installed_models  # noqa: PLC0415 - slow to import
 
     yield "tour"
     with suppress(NoHome):
