@@ -639,11 +639,7 @@ def stand_by() -> None:
 
     While an expression is evaluated for a human, the signal interrupts the evaluation.
     """
-    signal.signal(signal.SIGUSR1, _now)
-
-
-def _now(_number: int, frame: FrameType | None) -> None:
-    stop_at(frame)
+    signal.signal(signal.SIGUSR1, lambda _number, frame: stop_at(frame))
 
 
 def stop_at(frame: FrameType | None) -> None:
@@ -871,7 +867,9 @@ class WorkerDebugger:
             event |= {"locals": stop.locals(-1)}
             event |= {"arguments": stop.arguments(-1), "names": stop.names(-1), "shown": stop.shown(self._displayed)}
             event |= {"value": shown(frame["value"], caps.MOST_SEEN_RESULT)} if "value" in frame else {}
-            event |= {"error": _told_error(frame["error"])} if "error" in frame else {}
+            if "error" in frame:
+                kind, text = clean(type(frame["error"]).__name__), shown(frame["error"], caps.MOST_SEEN_RESULT)
+                event["error"] = f"{kind}: {text}"[: caps.MOST_SEEN_RESULT]
             command = self._ask(event)
             while command["do"] not in _RESUMING:
                 command = self._ask({"event": "answered", **self._carry_out(stop, command)})
@@ -942,10 +940,6 @@ def _of_pdb(name: str) -> Any:  # Any: anything in that module
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return getattr(module, name)
-
-
-def _told_error(error: BaseException) -> str:
-    return f"{clean(type(error).__name__)}: {shown(error, caps.MOST_SEEN_RESULT)}"[: caps.MOST_SEEN_RESULT]
 
 
 def _all_codes(code: CodeType) -> list[CodeType]:
