@@ -324,7 +324,8 @@ def _load(jobs: WorkerJobs, frame: Frame) -> Frame:
 
 
 def _describe(jobs: WorkerJobs, frame: Frame) -> Frame:
-    module, claims = jobs.load(frame), {}
+    module = jobs.load(frame)
+    claims: dict[str, dict[str, Any] | str] = {}
     for name in frame["functions"]:
         try:
             claims[name] = schemas_of(getattr(module, name, None), name)
