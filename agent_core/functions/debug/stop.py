@@ -73,7 +73,7 @@ def _statements(node: ast.AST) -> Iterator[ast.stmt]:
         yield from _statements(child)
 
 
-MOST: Final = 50
+_MOST_BREAKPOINTS: Final = 50
 _MOST_EXPRESSIONS, _MOST_EXPRESSION_CHARS = 10, 500
 By: TypeAlias = Literal["human", "agent"]
 
@@ -170,8 +170,8 @@ class Breakpoints:
         if breakpoint_.once and always:
             return Placed(always[0], function.path, function.line + stop_line - 1)
         same = [point for point in line_points if point.once == breakpoint_.once]
-        if not same and len(self._held) >= MOST:
-            raise UsageError(f"{MOST} breakpoints are armed already.", fix="Clear some.")
+        if not same and len(self._held) >= _MOST_BREAKPOINTS:
+            raise UsageError(f"{_MOST_BREAKPOINTS} breakpoints are armed already.", fix="Clear some.")
         self._last += not same
         id = same[0].id if same else self._last
         armed_point = replace(breakpoint_, id=id, anchor=bare_lines(text)[stop_line - 1].strip(), offset=stop_line - 1)

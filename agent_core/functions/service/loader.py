@@ -120,11 +120,6 @@ def _lacks_import(problems: Iterable[Problem]) -> bool:
     return any(problem.code == "import-fails" for problem in problems)
 
 
-def waiting(snapshot: Snapshot) -> set[str]:
-    """Return the files that were rejected because they could not be imported."""
-    return {path for path, problems in snapshot.rejections.items() if _lacks_import(problems)}
-
-
 def import_layers(sources: Mapping[str, object], snapshot: Snapshot) -> list[set[str]]:
     """Return the paths in layers: a changed file comes after the changed files that it imports.
 
@@ -289,7 +284,15 @@ def all_placed(old_snapshot: Snapshot, results: Collection[LoadedFile], good: Go
     """Return the snapshot with the results of all files."""
     snapshot = old_snapshot.draft()
     for result in sorted(results, key=lambda result: precedence(result, good)):
-        snapshot = placed(snapshot, result)
+        if result.is_removed:
+            snapshot = snapshot.without_module(result.module or "").with_rejection(result.path, ())
+            continue
+        if (reading := result.reading) is not None:
+            is_other = snapshot.readings.get(reading.source.module) is not reading
+            if is_other or result.path in snapshot.rejections:  # it may resolve the problems of its file
+                snapshot = snapshot.with_module(reading)
+        if result.problems:
+            snapshot = snapshot.with_rejection(result.path, result.problems)
     if snapshot.waiting:  # a name that several files define belongs to the module that had it
         removed = [known_of(result.path, good) for result in results if result.is_removed]
         had = {function.name: function for reading in removed if reading for function in reading.functions}
@@ -325,20 +328,6 @@ def precedence(loaded: LoadedFile, good: GoodVersions) -> tuple[bool, bool, bool
         version != good.manifest.get(loaded.module or ""),
         loaded.path,
     )
-
-
-def placed(snapshot: Snapshot, loaded: LoadedFile) -> Snapshot:
-    """Return the snapshot with the result of one file."""
-    if loaded.is_removed:
-        return snapshot.without_module(loaded.module or "").with_rejection(loaded.path, ())
-    reading = loaded.reading
-    if reading is not None:
-        is_other = snapshot.readings.get(reading.source.module) is not reading
-        if is_other or loaded.path in snapshot.rejections:  # it may resolve the problems of its file
-            snapshot = snapshot.with_module(reading)
-    if loaded.problems:
-        return snapshot.with_rejection(loaded.path, loaded.problems)
-    return snapshot
 
 
 def _heir(name: str, was: Function | None, snapshot: Snapshot, good: GoodVersions) -> str:
@@ -518,10 +507,8 @@ class Loader:
 
     async def _refresh(self, sources: dict[str, Found], good: GoodVersions, finished: frozenset[str]) -> RegistryChange:
         before = self._registry.snapshot()
-        late = {
-            path: self._read_one(Path(path).relative_to("functions"), good) for path in waiting(before) - sources.keys()
-        }
-        sources = {**sources, **late}
+        late = {path for path, problems in before.rejections.items() if _lacks_import(problems)} - sources.keys()
+        sources = {**sources, **{path: self._read_one(Path(path).relative_to("functions"), good) for path in late}}
         ground = before if before.readings else await self._last_known(sources, good, before)
         results: dict[str, LoadedFile] = {}
         snapshot, retried = ground, set(sources)
