@@ -3,9 +3,10 @@
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime
 from random import Random
+
+from .records import dataclass, field
 
 
 def shown_time(at: float, form: str = "%Y-%m-%d %H:%M") -> str:

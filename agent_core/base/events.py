@@ -4,12 +4,12 @@ The REPL, the one-shot command and the tests read the same events and nothing be
 JSON object per line, `type` first.
 """
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 from .errors import TurnError
 from .json_form import IF_SET, fields_to_json
 from .receipt import Made
+from .records import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

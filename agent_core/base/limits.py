@@ -5,11 +5,11 @@ They fail closed: 0 means 0, the remainder is checked before each request, and a
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from .errors import ConfigError
 from .matching import did_you_mean
+from .records import dataclass, field, replace
 from .untrusted import one_line
 
 Amount: TypeAlias = int | float | None

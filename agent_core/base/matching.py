@@ -9,7 +9,6 @@ import unicodedata
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from heapq import nlargest
@@ -18,6 +17,7 @@ from itertools import islice
 from typing import Final, Literal, TypeAlias, TypeVar
 
 from .errors import UsageError
+from .records import dataclass
 
 _LONGEST_NAME: Final = 100  # characters: no name is longer, so a longer text is not a typo
 _MOST_NAMES: Final = 5_000  # names examined

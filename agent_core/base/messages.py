@@ -4,8 +4,9 @@ These are the inner values; `model/wire.py` turns them into the endpoint's forma
 function a tool.
 """
 
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from .records import dataclass
 
 SEND: Final = "send_message"
 """The function that sends a message to the user; an agent with inner monologue uses its text for thoughts."""

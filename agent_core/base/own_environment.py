@@ -54,6 +54,8 @@ def enter() -> None:
     would be executed, or imported as one of our modules.
     """
     sys.path[:] = places()
+    # Else pydantic searches every installed package for plugins, which would see the settings.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     if "PATH" in os.environ:
         os.environ["PATH"] = absolute(os.environ["PATH"]) or os.defpath  # an empty one would mean the current folder
     secrets = {name: value for name, value in os.environ.items() if _is_secret(name, value)}

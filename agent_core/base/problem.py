@@ -5,9 +5,9 @@ be added, but never changed. What pydantic finds is worded here, too.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
+from .records import asdict, dataclass
 from .untrusted import one_line
 
 Severity = Literal["refuses", "warns"]

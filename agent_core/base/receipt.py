@@ -4,9 +4,9 @@ Names come from models, functions and servers: each is one short line, and their
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Self, TypeAlias, get_args
 
+from .records import dataclass, field
 from .untrusted import one_line
 
 Fact: TypeAlias = Literal[

@@ -15,12 +15,12 @@ import tokenize
 import unicodedata
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, overload
 
 from sandbox.wire.lines import bare_lines, first_lines, place_of, reader_of
 
+from .records import dataclass
 from .untrusted import CONTROLS, UNSEEN
 
 _ONE_AT_A_TIME = threading.Lock()

@@ -6,11 +6,11 @@ history is sent: the part that would not fit was summarized before, and stays in
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from agent_core.base.clock import shown_time
 from agent_core.base.messages import Message, System
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import shorten
 from agent_core.memory.block import POSITIONS
 

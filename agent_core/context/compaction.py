@@ -9,12 +9,12 @@ asked which of the user's sentences that are in no memory block to keep there.
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent_core.base.errors import ModelError
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.base.offload import aside
+from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line, shorten
 from agent_core.model.request import Request
 from agent_core.storage import SUMMARY, Entry

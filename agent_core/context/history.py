@@ -10,12 +10,12 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from agent_core.base.errors import UsageError
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.base.offload import PER_ENTRY, aside
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import visible
 from agent_core.storage import (
     BETWEEN,

@@ -8,9 +8,9 @@ first.
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from agent_core.base.records import dataclass, replace
 from agent_core.model.request import FunctionShown
 from agent_core.registry.function import line_of
 

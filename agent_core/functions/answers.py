@@ -7,12 +7,12 @@ control characters are made visible, and its length is limited.
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
 
 from agent_core.access.grants import says_what_to_do
 from agent_core.base.json_form import IF_SET, fields_to_json
 from agent_core.base.offload import bulk
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import block, fence, shorten, visible
 from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
 from sandbox.wire.values import Pairs, encode

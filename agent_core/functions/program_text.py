@@ -9,13 +9,13 @@ import builtins
 import json
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base import syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.matching import nearest
 from agent_core.base.problem import Place, Problem
+from agent_core.base.records import dataclass, field
 from agent_core.registry.arguments import read as read_arguments
 from sandbox.inside.programs import MOST_KEPT
 

@@ -17,7 +17,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
@@ -26,6 +25,7 @@ import numpy.typing as npt
 
 from agent_core.base.errors import UsageError
 from agent_core.base.language import language_of
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
 from agent_core.memory import words
 from agent_core.memory.embedding import Embedder, EmbeddingUnavailable

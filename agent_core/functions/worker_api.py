@@ -18,7 +18,6 @@ import os
 import stat
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -32,6 +31,7 @@ from agent_core.base import syntax
 from agent_core.base.errors import StorageError
 from agent_core.base.offload import aside, bulk
 from agent_core.base.receipt import Receipt
+from agent_core.base.records import dataclass, field, replace
 from agent_core.memory.function_api import FunctionMemoryApi, MemoryAccessRefused
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.storage import FunctionStore, SaveState, dump

@@ -7,10 +7,10 @@ machine.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import read_named_text
+from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line, shorten
 from agent_core.base.user_folders import expand_home
 from sandbox.wire.lines import bare_lines

@@ -12,7 +12,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -26,6 +25,7 @@ from agent_core.base.json_form import to_json
 from agent_core.base.old_name import move_home, move_workspace
 from agent_core.base.own_installation import add_extra
 from agent_core.base.plain_files import read_plain
+from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import in_json, visible
 from agent_core.base.user_folders import NoHome
 from agent_core.base.workspace_folder import current_workspace

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -20,6 +19,7 @@ from agent_core.base.events import CallAnswered, Event, FunctionsChanged, TurnEn
 from agent_core.base.messages import SEND, Answer, Message, Notice, User
 from agent_core.base.plain_files import read_named
 from agent_core.base.receipt import TOUCHED, Receipt
+from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import CallReport
 from agent_core.runtime.agent import Agent

@@ -11,11 +11,11 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Protocol
 
 from agent_core.base import machine
+from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line, visible
 
 from .styled_lines import Line, folded, line, painted, screen_columns, write

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from agent_core.base.errors import UsageError
 from agent_core.base.own_environment import environment
 from agent_core.base.plain_files import read_named_text
+from agent_core.base.records import dataclass, field
 
 TOUR = "tour"
 

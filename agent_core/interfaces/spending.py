@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from agent_core.base.events import Event
 from agent_core.base.matching import MARK
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import misfit_sentence
+from agent_core.base.records import dataclass
 from agent_core.base.settings import ModelPrice, NamedModel
 from agent_core.base.untrusted import one_line
 from agent_core.storage import USAGE, Entry, TurnStore

@@ -10,12 +10,12 @@ import shutil
 import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import IO, Literal, TypeAlias, TypeVar
 
 from rich.cells import cell_len
 
+from agent_core.base.records import dataclass
 from agent_core.base.untrusted import escaped, one_line, visible
 
 Role = Literal["", "ok", "bad", "warn", "dim", "name", "strong"]

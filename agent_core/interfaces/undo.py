@@ -1,13 +1,13 @@
 """The actions of a session on functions, memory and messages, and how to undo them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import product, takewhile
 from typing import Literal, TypeAlias
 
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import KnapperError, UsageError
+from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service.history import Version
 from agent_core.memory.blocks import undo_of

@@ -8,11 +8,11 @@ archival memory, and a change that drops a number or a name of another line is r
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from agent_core.base.errors import ModelError
 from agent_core.base.messages import Notice, System, User
+from agent_core.base.records import dataclass, replace
 from agent_core.model import FunctionShown, Reply, Request
 from agent_core.model.request import REPLY
 from agent_core.storage import Plan

@@ -11,7 +11,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -22,6 +21,7 @@ from agent_core.base.errors import KnapperError
 from agent_core.base.matching import diff_lines
 from agent_core.base.offload import aside
 from agent_core.base.receipt import Receipt
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
 from agent_core.storage import (
     AGENT,

@@ -5,7 +5,6 @@ Local time, pure values. dateparser is imported when the first time is parsed.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from importlib import import_module
@@ -14,6 +13,7 @@ from typing import Any, Final, TypeAlias
 from agent_core.base.clock import local
 from agent_core.base.errors import UsageError
 from agent_core.base.language import OTHERS, language_of
+from agent_core.base.records import dataclass
 
 from .words import content, split
 

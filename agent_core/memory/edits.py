@@ -6,9 +6,9 @@ Existing text is not added again; if a text is not found, the answer has the lin
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from agent_core.base.errors import UsageError
+from agent_core.base.records import dataclass
 
 ALREADY = "Already there"  # the beginning of the message if nothing needs to change
 _WORD = re.compile(r"\w+")

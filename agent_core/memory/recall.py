@@ -10,11 +10,11 @@ out: they are the program's words, repeat the content of files and functions, an
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.messages import SEND
 from agent_core.base.offload import PER_ENTRY, aside, one_at_a_time
+from agent_core.base.records import dataclass, field
 from agent_core.storage import Entry, RecallMessage, SaveSaid, Store
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 

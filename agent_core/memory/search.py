@@ -7,7 +7,6 @@ written as the model reads them.
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 from agent_core.base.clock import shown_time
 from agent_core.base.language import stem
 from agent_core.base.offload import one_at_a_time
+from agent_core.base.records import dataclass
 from agent_core.base.untrusted import visible
 from sandbox.wire.strict_json import read_toml
 

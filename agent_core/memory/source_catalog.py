@@ -8,11 +8,11 @@ continues where it stopped.
 import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from agent_core.base.errors import UnknownName, UsageError
 from agent_core.base.matching import did_you_mean
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
 from agent_core.storage import CopyDocument, DocumentRow, DropDocument, MemoryStore, SaveDocument, SavePassages
 

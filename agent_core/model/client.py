@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -22,6 +21,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import ModelError
 from agent_core.base.messages import Assistant, System, User
 from agent_core.base.plain_files import add_to, read_end
+from agent_core.base.records import dataclass, replace
 from agent_core.base.settings import ModelSettings
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 

@@ -13,7 +13,6 @@ import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
@@ -23,6 +22,7 @@ import openai
 from openai import AsyncStream, OpenAIError
 
 from agent_core.base.errors import ContextOverflow, ModelError
+from agent_core.base.records import dataclass, replace
 from agent_core.base.settings import ModelSettings
 from agent_core.base.untrusted import one_line
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json

@@ -8,12 +8,12 @@ such.
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol
 
 from agent_core.base.clock import Clock
 from agent_core.base.errors import ModelError
 from agent_core.base.messages import Assistant, Call, Message, User
+from agent_core.base.records import dataclass, replace
 from agent_core.base.settings import ModelSettings
 from sandbox.wire.strict_json import LOOSE, read_json, with_plain_escapes
 

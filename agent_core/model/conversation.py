@@ -12,11 +12,11 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, TypeAlias
 
 from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.base.records import dataclass, replace
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json, with_plain_escapes
 
 from .dialect import as_kind, parsed_toml

@@ -4,7 +4,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, TypeAdapter
 
+from agent_core.base.records import dataclass, field, replace
 from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, read_json, read_toml
 
 T = TypeVar("T")

@@ -8,7 +8,6 @@ nothing until this user confirms it.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
@@ -16,6 +15,7 @@ from agent_core.base import machine
 from agent_core.base.errors import ModelError, NoModel
 from agent_core.base.matching import nearest
 from agent_core.base.own_installation import add_extra
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.settings import ModelSettings
 
 from .dialect import AZURE, AzureTerms, ServerKind, base_url_hint, dialect_of, quirks

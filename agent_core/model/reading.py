@@ -13,12 +13,12 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any, Final, TypeAlias
 
 from agent_core.base import syntax
+from agent_core.base.records import dataclass
 from sandbox.wire.lines import lines_of
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json, read_next, read_toml
 

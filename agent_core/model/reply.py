@@ -1,11 +1,11 @@
 """A model as its users see it, and its output as plain values: the pieces while it streams, and one whole reply."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from agent_core.base.errors import ModelError
 from agent_core.base.messages import Call
+from agent_core.base.records import dataclass
 
 from .request import FunctionShown, Request
 from .tokens import Window

@@ -5,11 +5,11 @@ A model that reads slowly may support reading the beginning of its requests in a
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from agent_core.base.messages import Message
+from agent_core.base.records import dataclass, field
 
 _ENVELOPE: Final = 80
 REPLY: Final = "(reply)"

@@ -7,10 +7,10 @@ that were cut off at the length limit are reported with their unfinished argumen
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agent_core.base.messages import Call
+from agent_core.base.records import dataclass, replace
 from sandbox.wire.strict_json import LOOSE, Malformed, read_next
 
 from .reading import Holder, Shown, attached_call, meant, read_text, unwrapped, written_calls

@@ -7,12 +7,12 @@ function of the request: the script has no memory, so a tour can be left and res
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import AfterValidator
 
+from agent_core.base.records import dataclass, field
 from sandbox.wire.strict_json import LOOSE, read_json
 
 from .dialect import as_kind, parsed_toml

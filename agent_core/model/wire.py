@@ -11,12 +11,12 @@ adds the reasoning of a step: its items are stored unchanged in the journal, and
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeAlias
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.base.records import dataclass, field
 from sandbox.wire.strict_json import Malformed, read_json
 
 from .dialect import Dialect

@@ -9,10 +9,10 @@ recursive alias becomes a local `$defs` entry.
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from agent_core.base import syntax
+from agent_core.base.records import dataclass
 
 from . import docstring, typenames
 from .literals import enum_members, enumeration, literal_value, written_value

@@ -12,7 +12,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from referencing.exceptions import Unresolvable
 
 from agent_core.base.matching import nearest
 from agent_core.base.problem import Place, Problem
+from agent_core.base.records import dataclass
 
 from .validation import (
     LIMIT_CHARS,

@@ -11,13 +11,13 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agent_core.base import syntax
 from agent_core.base.problem import Problem
+from agent_core.base.records import dataclass
 from sandbox.wire.lines import bare_lines, lines_of
 
 from . import examples

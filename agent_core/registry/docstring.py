@@ -4,13 +4,14 @@ Cheap marks identify the styles first, because trying all of them takes three ti
 """
 
 import re
-from dataclasses import dataclass, field
 from functools import lru_cache
 from inspect import cleandoc
 
 from docstring_parser import DocstringStyle, ParseError
 from docstring_parser import parse as parse_style
 from docstring_parser.google import GoogleParser
+
+from agent_core.base.records import dataclass, field
 
 from .examples import without_examples
 

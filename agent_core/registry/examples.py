@@ -7,7 +7,6 @@ Reads what `doctest.DocTestParser` reads, by the same rules, without importing `
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from types import MappingProxyType
@@ -15,6 +14,7 @@ from typing import Any
 
 from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem
+from agent_core.base.records import dataclass, replace
 
 _EXAMPLE = re.compile(
     r"""

@@ -6,11 +6,11 @@ Access is by descriptor: links that are inserted meanwhile are detected and neve
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from agent_core.base import folders, machine
+from agent_core.base.records import dataclass
 
 
 @contextmanager

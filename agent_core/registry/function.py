@@ -7,13 +7,13 @@ Plain values without syntax trees: everything that the model is shown, that a ca
 import re
 import sys
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.matching import Wildcard
 from agent_core.base.problem import Place, Problem
+from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line, visible
 from sandbox.wire.lines import bare_lines
 

@@ -8,9 +8,10 @@ import ast
 import math
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any, Final
+
+from agent_core.base.records import dataclass
 
 from . import typenames
 from .typenames import Unresolved

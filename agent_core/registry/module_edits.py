@@ -12,13 +12,13 @@ import secrets
 import stat
 from collections.abc import Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from agent_core.base import folders, machine, syntax
 from agent_core.base.errors import StaleFile, WorkspaceError
 from agent_core.base.matching import diff_lines
 from agent_core.base.problem import Place, Problem
+from agent_core.base.records import dataclass
 from sandbox.wire.lines import bare_lines, lines_of
 
 from . import folder_access

@@ -9,11 +9,11 @@ name is unique across the workspace: the existing function keeps it, and others 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from agent_core.base.problem import Place, Problem
+from agent_core.base.records import dataclass, field, replace
 from sandbox.wire.lines import bare_lines
 
 if TYPE_CHECKING:

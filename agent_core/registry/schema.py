@@ -12,12 +12,12 @@ import keyword
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from agent_core.base import syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.problem import Place, Problem
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import lines_of
 

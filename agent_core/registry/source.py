@@ -18,13 +18,13 @@ import re
 import stat
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Final
 
 from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem
+from agent_core.base.records import dataclass
 from agent_core.base.syntax import Flaw, flaw_of, name_flaw_of, name_shown, odd_in_name
 from sandbox.wire.lines import lines_of, place_of
 

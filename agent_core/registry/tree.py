@@ -6,7 +6,8 @@ import dataclasses
 import datetime
 import typing
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from agent_core.base.records import dataclass, field
 
 from .source import FOLDER, ModuleSource, blocks
 

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,6 +16,7 @@ from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError, WorkspaceError
 from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
 from agent_core.base.receipt import Receipt
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line, whole_characters
 from agent_core.context import History, PageReader, RequestPrompt, claim, resume
 from agent_core.context import pop as pop_turn

@@ -6,11 +6,11 @@ with a note that there is none, so that no request contains an unanswered call.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.errors import ModelError
+from agent_core.base.records import dataclass, field, replace
 from agent_core.functions.answers import Skipped, Unknown, answer, word
 from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.arguments import read_exactly

@@ -5,7 +5,6 @@ event that begins the turn that continues it. A model reads other agents' messag
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -13,6 +12,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.limits import NAMES, SpendingLimits
 from agent_core.base.matching import did_you_mean
 from agent_core.base.receipt import Receipt
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
 from agent_core.registry.function import fits
 from agent_core.storage import Amounts, Entry, Plan, SendMessage, Store

@@ -12,7 +12,6 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -24,6 +23,7 @@ from agent_core.base.matching import nearest
 from agent_core.base.messages import Call
 from agent_core.base.offload import aside
 from agent_core.base.receipt import Receipt
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
 from agent_core.context import beginning, first_page
 from agent_core.functions import answers

@@ -7,13 +7,13 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core import __version__
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
 from agent_core.base.receipt import Made, Receipt
+from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
 from agent_core.context import CALLER, Section
 from agent_core.context.history import harmless

@@ -7,12 +7,12 @@ class and come with the agent.
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from agent_core.base.errors import KnapperError
+from agent_core.base.records import dataclass, replace
 from agent_core.functions.answers import InterruptedCall
 from agent_core.functions.service import Author, FunctionService, PlannedChange
 from agent_core.functions.service.function_facts import unknown_function

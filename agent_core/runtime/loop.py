@@ -9,13 +9,13 @@ notified once, and if they still send nothing, the text is sent.
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from random import random
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from agent_core.base import events
 from agent_core.base.errors import ModelError
 from agent_core.base.messages import Assistant
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
 from agent_core.context import EXPECTED
 from agent_core.functions.service import FunctionService, function_facts

@@ -7,11 +7,11 @@ already writes a thought and a reply at each step: its reply is the message, and
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from agent_core.base.clock import shown_time
 from agent_core.base.messages import SEND
+from agent_core.base.records import dataclass, field, replace
 from agent_core.model.reading import forms
 from agent_core.model.request import FunctionShown
 from sandbox.wire.strict_json import Malformed, read_json

@@ -12,7 +12,6 @@ import json
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.access.grants import NOTHING, Approvals, Decision, Grants, Question
@@ -22,6 +21,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.messages import Assistant, Call
 from agent_core.base.offload import aside
 from agent_core.base.receipt import INSIDE, Receipt
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line, visible
 from agent_core.context import RUN_PROGRAM, beginning
 from agent_core.functions import answers

@@ -5,9 +5,9 @@ It is validated by the same code as every function's arguments, so that no other
 
 import json
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import shorten
 from agent_core.registry.arguments import read as read_arguments
 from sandbox.wire.strict_json import Malformed, read_json

@@ -6,11 +6,11 @@ It also settles interrupted turns, of this process or another: each unanswered c
 import json
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from agent_core.base.clock import Clock
 from agent_core.base.messages import SEND, Assistant, Call, Message
+from agent_core.base.records import dataclass, replace
 from agent_core.base.settings import HeartbeatSettings
 from agent_core.functions.answers import Skipped, Unknown, answer, word
 from agent_core.memory.blocks import Alias

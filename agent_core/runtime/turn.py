@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,7 @@ from agent_core.base import events
 from agent_core.base.limits import NAMES, Allowance, SpendingLimits
 from agent_core.base.messages import SEND
 from agent_core.base.receipt import Fact, Receipt
+from agent_core.base.records import dataclass, field, replace
 from agent_core.context import History
 from agent_core.model.reply import CallPiece, Piece, ReadingPiece, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from agent_core.storage import (

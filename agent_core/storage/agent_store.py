@@ -8,10 +8,10 @@ they are taken. Derived data (the recall index, vectors) is created again by the
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, overload
 
 from agent_core.base.errors import StorageError
+from agent_core.base.records import dataclass, field, replace
 
 from . import search_index
 from .block_store import (

@@ -3,8 +3,9 @@
 Questions and answers are trusted only if this user's program wrote them; readers check the seals of approvals.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final
+
+from agent_core.base.records import dataclass
 
 from .subject import Write, dump, is_signed, parse_row, sign
 from .tables import SqlSession, Tables, change, perform, query

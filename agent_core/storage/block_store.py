@@ -1,9 +1,9 @@
 """Blocks and sections in the store, which are always in the context of an agent."""
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from agent_core.base.errors import StorageError
+from agent_core.base.records import dataclass
 
 from .subject import TEXTS, BlockConflict, Write, dump, parse_row
 from .tables import SqlSession, Tables, perform, query

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from agent_core.base.records import dataclass
 
 from .subject import Write, dump, is_signed, parse_row, sign
 from .tables import SqlSession, Tables, perform, query

@@ -9,10 +9,10 @@ import re
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from agent_core.base.matching import MARK, NAME, Mention
+from agent_core.base.records import dataclass, field, replace
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from .agent_store import HELPER_RUN, DropAgent

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from agent_core.base.errors import StorageError
+from agent_core.base.records import asdict, dataclass, replace
 
 from .subject import ManifestConflict, StateConflict, Write, content_hash, dump, is_signed, parse_row, sign
 from .tables import SqlSession, Tables, check_text, keep_text, perform, query

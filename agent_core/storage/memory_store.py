@@ -7,10 +7,10 @@ Each row is written together with its index.
 import json
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agent_core.base.errors import StorageError
+from agent_core.base.records import dataclass, replace
 
 from . import search_index
 from .block_store import BlockStore

@@ -7,12 +7,12 @@ little-endian float32, with the same number of components throughout a lane.
 import json
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from typing import Final
 
 from agent_core.base.errors import StorageError
 from agent_core.base.language import OTHERS, english_stems, foreign, marked
+from agent_core.base.records import dataclass
 
 from .tables import Hit, Key, SqlSession
 

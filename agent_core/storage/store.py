@@ -7,10 +7,11 @@ Code that needs one subject takes only its class.
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeAlias
+
+from agent_core.base.records import dataclass, field
 
 from .agent_store import AgentStore
 from .approval_store import ApprovalStore

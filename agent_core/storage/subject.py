@@ -9,12 +9,12 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from agent_core.base.errors import KnapperError, StaleFile, StorageError, UsageError, WorkspaceError
 from agent_core.base.receipt import Receipt
+from agent_core.base.records import dataclass, field
 from agent_core.base.seal import Sealer
 from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, Malformed, read_json
 

@@ -9,11 +9,11 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import singledispatch, wraps
 from typing import Any, Concatenate, Final, Literal, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from agent_core.base.errors import IntegrityError
+from agent_core.base.records import dataclass
 from agent_core.base.seal import Sealer
 
 from .subject import SaveText, StoreClock, Write, content_hash, dump

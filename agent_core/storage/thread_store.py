@@ -6,12 +6,12 @@ and the last answer to its asks is an event for its agent, which begins the turn
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Any, Final, TypeAlias
 
 from agent_core.base.errors import UsageError
 from agent_core.base.limits import NAMES, Allowance, SpendingLimits
+from agent_core.base.records import dataclass, field
 
 from .call_store import CallOwners, owners_given
 from .subject import Write, dump, parse_row

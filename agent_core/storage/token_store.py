@@ -1,8 +1,9 @@
 """Tokens in the store: who may use the server, and for what."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
+
+from agent_core.base.records import dataclass
 
 from .subject import dump, is_signed, parse_row, sign
 from .tables import SqlSession, Tables, change, query

@@ -6,10 +6,10 @@ copied row. Derived data (indexes, forms of functions, readings of files) is cre
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from agent_core.base.errors import StorageError
+from agent_core.base.records import dataclass
 
 from .store import Store
 from .tables import Key, Row, SqlSession, Tables

@@ -6,10 +6,10 @@ owner that was thought dead are rejected from then on.
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agent_core.base.errors import LostLease, StorageError
+from agent_core.base.records import dataclass, field
 
 from .block_store import shared_versions
 from .subject import ENTRY, Entry, InboxFull, Write, dump, parse_row

@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agent_core.base import events
 from agent_core.base.errors import SettingsError, UsageError
 from agent_core.base.limits import Allowance, SpendingLimits
+from agent_core.base.records import dataclass, replace
 from agent_core.context import BYTES_PER_TOKEN, FunctionNotes, Shown
 from agent_core.memory.agent_memory import AgentMemory
 from agent_core.memory.blocks import ALIASES, Alias

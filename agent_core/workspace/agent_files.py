@@ -7,7 +7,6 @@ import errno
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Generic, NoReturn, TypeAlias, TypeVar, get_type_hints
 
@@ -16,6 +15,7 @@ from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import Wildcard, look, nearest
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
+from agent_core.base.records import MISSING, dataclass, field, fields
 from agent_core.base.untrusted import one_line
 from agent_core.registry.module_edits import save_text
 from agent_core.runtime.colleagues import AgentProfile

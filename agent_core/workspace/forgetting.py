@@ -8,7 +8,6 @@ import asyncio
 import os
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -18,6 +17,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.matching import Mention
 from agent_core.base.offload import one_at_a_time
 from agent_core.base.plain_files import read_plain
+from agent_core.base.records import dataclass, replace
 from agent_core.context import rebuilt
 from agent_core.memory import dates, words
 from agent_core.registry.source import OF_THE_PROGRAM

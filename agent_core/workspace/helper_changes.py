@@ -5,7 +5,6 @@ Also drafts of helpers from recorded turns: functions that were often used toget
 
 import weakref
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -14,6 +13,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.json_form import IF_SET
 from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import diff_lines
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service import Author, FunctionService, history
 from agent_core.registry.function import signature
@@ -88,7 +88,7 @@ class Proposal:
     """A proposed change: its author, the author's remaining budget, and the reason."""
 
     author: Author
-    rest: SpendingLimits = SpendingLimits()  # noqa: RUF009 - a frozen value
+    rest: SpendingLimits = SpendingLimits()
     reason: str = ""
 
 

@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -25,6 +24,7 @@ from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import Wildcard, did_you_mean, look, nearest
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import CallReport
 from agent_core.functions.service import Author, FunctionService

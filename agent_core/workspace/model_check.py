@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +13,7 @@ from agent_core.access.grants.record import confirm, is_confirmed
 from agent_core.base.errors import ModelError, UsageError
 from agent_core.base.messages import System, User
 from agent_core.base.own_environment import environment
+from agent_core.base.records import asdict, dataclass, replace
 from agent_core.base.settings import ModelSettings, Settings, load, write_values
 from agent_core.model.discover import DiscoveredModel, UnconfirmedServer, choose, listed
 from agent_core.model.local.weights import has_engine

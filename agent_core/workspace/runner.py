@@ -12,7 +12,6 @@ import sys
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +24,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy, KnapperError, LostLease, StorageError
 from agent_core.base.events import Event
 from agent_core.base.plain_files import add_to
+from agent_core.base.records import dataclass, replace
 from agent_core.runtime.agent import Agent
 from agent_core.storage import BEAT, BETWEEN, LOST, WORK, Store
 

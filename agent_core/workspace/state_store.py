@@ -11,7 +11,6 @@ import re
 import stat
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
@@ -22,6 +21,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import StorageError
 from agent_core.base.late import LateModule
 from agent_core.base.plain_files import LARGEST_FILE, read_plain
+from agent_core.base.records import dataclass
 from agent_core.base.settings import FILE_NAME, Settings, load, storage_of_file
 from agent_core.storage import STATE, STATE_FILE, Store, open_store, prepare_state_dir, set_aside, workspace_id
 

@@ -1,11 +1,11 @@
 """Supervision of agents that work together: their states, and the actions of a person, all through the store."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from agent_core.base.errors import UsageError
 from agent_core.base.matching import did_you_mean
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
 from agent_core.storage import AnswerAsk, MessageRow, OpenWork, ResumeAgent, RouteAsk, SetThread, Store, ThreadRow
 from agent_core.storage.agent_store import HELPER_RUN

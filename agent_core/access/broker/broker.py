@@ -8,13 +8,13 @@ import os
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
 
 from agent_core.base import machine
+from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
 
 if TYPE_CHECKING:

@@ -19,13 +19,13 @@ import ssl
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, TypeAlias
 from urllib.parse import urljoin
 
 import httpcore2
 import httpx2
 
+from agent_core.base.records import dataclass, replace
 from sandbox import RequestRefused
 
 from .broker import METHODS, PIECE, FetchCaps, Resolve, Tls

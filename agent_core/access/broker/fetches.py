@@ -5,10 +5,10 @@ import itertools
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 from agent_core.base.receipt import Fact, Receipt
+from agent_core.base.records import dataclass
 from sandbox import RequestRefused
 
 from .broker import PIECE, Broker, Reach, Want

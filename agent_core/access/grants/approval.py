@@ -6,12 +6,12 @@ The questions of all turns go to one approver, one at a time; an answer may also
 import asyncio
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeAlias, get_args
 from uuid import uuid4
 
 from agent_core.base import events
+from agent_core.base.records import asdict, dataclass, field, replace
 from agent_core.base.untrusted import one_line
 from agent_core.storage import ApprovalStore, QuestionRow
 

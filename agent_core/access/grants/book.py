@@ -14,7 +14,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -23,6 +22,7 @@ from agent_core.base import machine, old_name
 from agent_core.base.errors import StorageError, WorkspaceError
 from agent_core.base.plain_files import read_plain, replace_text
 from agent_core.base.problem import Place, Problem
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.seal import Sealer
 from agent_core.base.syntax import name_shown
 from agent_core.base.untrusted import fence, visible

@@ -10,12 +10,12 @@ import ast
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from agent_core.base.matching import diff_lines
 from agent_core.base.problem import Place
+from agent_core.base.records import dataclass, replace
 from agent_core.base.syntax import Flaw, flaw_of, name_flaw_of
 from agent_core.registry.depends import (
     ApprovedStatement,

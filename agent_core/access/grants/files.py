@@ -13,13 +13,13 @@ import stat
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from agent_core.base import machine
 from agent_core.base.receipt import Receipt
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import fence
 from agent_core.base.user_folders import home
 from sandbox import Access, RequestRefused

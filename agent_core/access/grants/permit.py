@@ -11,11 +11,11 @@ import math
 import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from agent_core.base import folders, machine, old_name
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import fence
 from agent_core.base.user_folders import config_folder, data_folder
 from agent_core.base.workspace_folder import FUNCTIONS, SETTINGS, STATE

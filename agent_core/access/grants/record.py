@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -22,6 +21,7 @@ from agent_core.base import machine
 from agent_core.base.errors import ModelError, WorkspaceError
 from agent_core.base.own_environment import environment
 from agent_core.base.plain_files import replace_text
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.seal import Sealer, is_private
 from agent_core.base.settings import FILE_NAME, Settings, address_of_file
 from agent_core.base.user_folders import data_folder

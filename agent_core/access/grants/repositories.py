@@ -10,12 +10,12 @@ import re
 import secrets
 import unicodedata
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from agent_core.base import folders, old_name
+from agent_core.base.records import dataclass
 from agent_core.base.workspace_folder import FUNCTIONS, SETTINGS, STATE
 from agent_core.registry import folder_access
 

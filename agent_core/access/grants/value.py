@@ -10,10 +10,10 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from agent_core.base.records import dataclass, fields, replace
 from agent_core.base.syntax import named, odd_in_name
 
 UNSAID = "?"

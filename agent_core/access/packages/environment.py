@@ -18,13 +18,13 @@ import zipfile
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Final, TypeAlias
 
 from agent_core.base import machine, programs
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.own_environment import environment as own_environment
+from agent_core.base.records import dataclass, replace
 from agent_core.base.seal import Sealer
 from agent_core.base.untrusted import fence, one_line
 from agent_core.base.workspace_folder import STATE

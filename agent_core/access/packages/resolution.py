@@ -12,7 +12,6 @@ import stat
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -20,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 from agent_core.base import machine
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.plain_files import replace_text
+from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import fence, one_line
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import MESSAGE, Malformed, read_json

@@ -12,7 +12,6 @@ import shlex
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from agent_core.base import folders, machine
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.matching import did_you_mean
 from agent_core.base.own_environment import environment as own_environment
+from agent_core.base.records import dataclass
 from agent_core.base.settings import SECRET as VARIABLE
 from agent_core.base.user_folders import NoHome, config_folder, home
 from sandbox.wire.strict_json import Malformed, read_toml

@@ -8,10 +8,10 @@ import json
 import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agent_core.base.errors import UsageError
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import fence, visible
 from sandbox import CallEnded, CallHooks, Debug, DebugControl, Patient, RequestRefused
 from sandbox.wire import caps

@@ -16,12 +16,12 @@ import ast
 import re
 import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
 from agent_core.base import matching, syntax
 from agent_core.base.errors import UsageError
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import block, shorten, visible
 from sandbox import Point, RequestRefused
 from sandbox.wire import caps

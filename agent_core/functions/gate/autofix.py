@@ -10,7 +10,6 @@ import re
 import sys
 import tokenize
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from importlib import import_module
@@ -19,6 +18,7 @@ import docstring_parser
 from docstring_parser.common import DocstringParam, DocstringReturns, DocstringStyle
 
 from agent_core.base import syntax
+from agent_core.base.records import dataclass
 from agent_core.base.syntax import escaped, stray_characters
 from agent_core.registry import docstring
 from agent_core.registry.docstring import Described

@@ -12,11 +12,11 @@ import math
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agent_core.base.offload import aside
+from agent_core.base.records import dataclass, field, replace
 from agent_core.registry.tree import Scope, survey
 from sandbox.wire.lines import lines_of
 

@@ -5,7 +5,6 @@ The state is immutable: every stage takes a draft and returns another, so stages
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeVar
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeVar
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.matching import diff_lines
 from agent_core.base.problem import Evidence, Place, Problem
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
 from agent_core.registry.module_edits import place_function
 from sandbox.wire.lines import lines_of

@@ -14,12 +14,12 @@ import ast
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agent_core.base.problem import Place, Problem
+from agent_core.base.records import dataclass, replace
 from agent_core.registry.source import first_line
 from sandbox.outcome import Outcome, Raised, Returned
 from sandbox.wire.lines import bare_lines, lines_of

@@ -9,11 +9,11 @@ import ast
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeAlias
 
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem
+from agent_core.base.records import dataclass, replace
 from agent_core.registry.depends import code_hash, running_with, uses, using_modules
 from agent_core.registry.function import Function, ModuleReading, attempt_mark
 from agent_core.registry.registry import Snapshot

@@ -15,10 +15,10 @@ examples' values.
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from agent_core.base.problem import Evidence
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import fence
 from sandbox import Attempt, Attempts, Outcome, Raised, Returned
 from sandbox.wire.lines import bare_lines

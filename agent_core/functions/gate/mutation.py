@@ -13,11 +13,11 @@ import ast
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import product, zip_longest
 from typing import Final, TypeAlias, TypeVar
 
 from agent_core.base.problem import Evidence
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import fence
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function

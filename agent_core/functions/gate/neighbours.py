@@ -7,9 +7,9 @@ that fails now but did not before is broken by the change. Arguments that no lon
 import ast
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from agent_core.base.problem import Evidence
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import fence
 from agent_core.registry.depends import callers, code_hash, dependents, using_modules
 from agent_core.registry.function import Function

@@ -11,13 +11,13 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
 from agent_core.access.grants import NOTHING, FileRequests, Grants, Question
 from agent_core.access.grants.value import written as grant_item
 from agent_core.base.problem import Evidence, Problem
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import fence
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.examples import Example

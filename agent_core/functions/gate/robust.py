@@ -13,11 +13,11 @@ import math
 import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice, zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent_core.base.problem import Evidence
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import fence
 from agent_core.registry import docstring
 from sandbox import Killed, Outcome, Raised, Refused, Returned, TimedOut

@@ -8,11 +8,11 @@ import builtins
 import symtable
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, TypeGuard
 
 from agent_core.base import syntax
+from agent_core.base.records import dataclass
 from agent_core.registry.literals import has_many_keys
 from agent_core.registry.source import HUGE_NUMBER, MANY_TOKENS, too_much, tree_of
 from agent_core.registry.tree import survey

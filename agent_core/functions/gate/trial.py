@@ -6,13 +6,13 @@ The tools of all stages that use a worker are also here. What a worker reports i
 import asyncio
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent_core.access.grants import NOTHING, FileRequests, Grants
 from agent_core.access.grants.permit import raised
 from agent_core.access.packages.projects import project_of
 from agent_core.base.problem import Place, Problem
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.syntax import FLAWS
 from agent_core.base.untrusted import fence
 from agent_core.registry import docstring

@@ -9,13 +9,13 @@ import ast
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.value import LATER, UNSAID, joined, written
 from agent_core.access.packages.projects import project_of
+from agent_core.base.records import dataclass
 from agent_core.registry.depends import is_program
 from agent_core.registry.tree import Scope, survey
 

@@ -4,11 +4,11 @@ The rules say which stages refuse under which policy, the limits, and what can b
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.json_form import IF_SET, to_json
+from agent_core.base.records import dataclass, field
 
 if TYPE_CHECKING:
     from agent_core.base.problem import Problem, Severity

@@ -14,13 +14,13 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from agent_core.base import machine, programs
 from agent_core.base.errors import KnapperError
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import block, fence, one_line, shorten
 from agent_core.base.user_folders import home
 from sandbox.wire.lines import bare_lines

@@ -4,7 +4,6 @@ import ast
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from agent_core.access.secrets.session import CallSecrets
 from agent_core.access.secrets.source import NoSecret
 from agent_core.base.errors import KnapperError, WorkspaceError
+from agent_core.base.records import dataclass, replace
 from sandbox import Failure, Outcome, Raised, Refused, Returned
 
 from .connection import ServerConnection, ServerPlace, ServerUnavailable

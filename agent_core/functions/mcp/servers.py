@@ -13,7 +13,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -27,6 +26,7 @@ from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.matching import did_you_mean
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import misfit_sentence
+from agent_core.base.records import dataclass, field
 from agent_core.base.seal import Sealer
 from agent_core.base.untrusted import CONTROLS, UNSEEN, fence, one_line, shorten, visible
 from agent_core.registry.function import Function, type_of

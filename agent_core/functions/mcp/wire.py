@@ -13,7 +13,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import anyio
@@ -30,6 +29,7 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
+from agent_core.base.records import dataclass
 from sandbox.wire.strict_json import LOOSE, MESSAGE, Malformed, read_json
 
 from .servers import RESULT

@@ -2,10 +2,10 @@
 
 import shlex
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from agent_core.base.problem import Place, Problem
+from agent_core.base.records import dataclass
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
 from agent_core.storage import KindRow, Stats

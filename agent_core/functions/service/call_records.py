@@ -14,7 +14,6 @@ import builtins
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.base import syntax
 from agent_core.base.json_form import fields_to_json, to_json
+from agent_core.base.records import dataclass, replace
 from agent_core.registry.depends import modules_of, uses
 from agent_core.registry.docstring import read
 from agent_core.registry.function import Function, are_keys

@@ -5,7 +5,6 @@ import json
 import time
 from collections.abc import Mapping
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from agent_core.access.grants import Denied
@@ -13,6 +12,7 @@ from agent_core.access.secrets import CallSecrets, MaskedChannel
 from agent_core.base.errors import UsageError
 from agent_core.base.offload import aside
 from agent_core.base.receipt import Receipt
+from agent_core.base.records import dataclass, replace
 from agent_core.registry.arguments import read as read_arguments
 from sandbox import Evaluation, Job, Refused, Returned
 

@@ -18,7 +18,6 @@ import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -29,6 +28,7 @@ from agent_core.base.errors import KnapperError, LostLease, StaleFile, StorageEr
 from agent_core.base.json_form import to_json
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
+from agent_core.base.records import dataclass, field, replace
 from agent_core.registry.folder_access import is_there
 from agent_core.registry.module_edits import remove, remove_text, save, save_text
 from agent_core.registry.source import FOLDER, MODULE_LIMIT, ModuleSource, folder_problem, hash_of, path_of, read_file

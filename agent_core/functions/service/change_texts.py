@@ -1,11 +1,11 @@
 """Answers to a model about operations on functions: what happened, what it means, what to do next."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_core.base.events import FunctionsChanged
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import block, fence, one_line, shorten
 from agent_core.model.request import REPLY
 from agent_core.registry.function import signature

@@ -10,12 +10,12 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_core.base import syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.problem import Problem
+from agent_core.base.records import dataclass, field
 from agent_core.base.syntax import flaw_of
 from agent_core.registry.depends import ModuleParts, only
 from agent_core.registry.folder_access import is_behind_link

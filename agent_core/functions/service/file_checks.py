@@ -16,7 +16,6 @@ from asyncio.subprocess import PIPE, Process
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
@@ -28,6 +27,7 @@ from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.json_form import to_json
 from agent_core.base.plain_files import read_named_text
 from agent_core.base.problem import Place, Problem
+from agent_core.base.records import asdict, dataclass, field, replace
 from agent_core.base.settings import SandboxSettings
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.registry import Snapshot

@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError, WorkspaceError
 from agent_core.base.late import LateModule
 from agent_core.base.receipt import Receipt
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
 from agent_core.registry.function import Function, reach_words
 from agent_core.storage import FAILURES, RESTORED, CallOwners, DropState, SaveState, StateConflict, StateRow, Store

@@ -10,7 +10,6 @@ are shown in the question and made after approval; unused ones are removed.
 import copy
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -43,6 +42,7 @@ from agent_core.base import syntax
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.json_form import IF_SET
 from agent_core.base.problem import Problem
+from agent_core.base.records import dataclass, field, replace
 from agent_core.registry.depends import ModuleParts, modules_of
 from agent_core.registry.source import ModuleSource
 from sandbox import Access, Job, Limits, ModuleImport, Returned

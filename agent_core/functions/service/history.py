@@ -7,12 +7,12 @@ another module. Its deletion is a separate entry without source.
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import UnknownName, UsageError
 from agent_core.base.matching import ComparisonBudget, blamed, compare, diff_lines
+from agent_core.base.records import dataclass
 from agent_core.registry.depends import offered_sources
 from sandbox.wire.lines import bare_lines
 

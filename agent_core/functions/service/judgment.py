@@ -5,12 +5,12 @@ verdict keeps the keys that it came with, in their order.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from agent_core.access.grants import Grants
 from agent_core.base.json_form import fields_to_json, to_json
 from agent_core.base.problem import Problem
+from agent_core.base.records import dataclass, fields
 from agent_core.base.untrusted import one_line
 
 from ..gate import Candidate, GivenExample, Verdict

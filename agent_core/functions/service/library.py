@@ -9,7 +9,6 @@ import ast
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Set
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -18,6 +17,7 @@ from agent_core.base.json_form import fields_to_json
 from agent_core.base.matching import diff_lines
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
+from agent_core.base.records import dataclass, field, replace
 from agent_core.registry.depends import code_hash, is_program
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.module_edits import place_function, withhold

@@ -18,7 +18,6 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
 from typing import IO, NamedTuple
@@ -27,6 +26,7 @@ from agent_core.base import machine, syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import read_named
 from agent_core.base.problem import Place, Problem
+from agent_core.base.records import dataclass, field, replace
 from agent_core.registry.depends import ModuleParts
 from agent_core.registry.function import Function
 from agent_core.registry.module_edits import adding

@@ -16,7 +16,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -24,6 +23,7 @@ from agent_core.base.errors import KnapperError
 from agent_core.base.late import LateModule
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
+from agent_core.base.records import dataclass, field, replace
 from agent_core.registry.folder_access import is_below, is_there, scan
 from agent_core.registry.function import Function, ModuleReading, attempt_mark
 from agent_core.registry.registry import Registry, RegistryChange, Snapshot, difference

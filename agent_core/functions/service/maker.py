@@ -7,11 +7,11 @@ pass the gate like any other. A trigger test asks the agent's own model whether 
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.messages import Notice, System, User
+from agent_core.base.records import dataclass
 from agent_core.base.untrusted import block, one_line, visible
 from agent_core.model import FunctionShown, Model, Request
 from agent_core.model.reply import TokenUsage

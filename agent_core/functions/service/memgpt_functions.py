@@ -11,11 +11,11 @@ Any other use of the agent is a problem at its line, with a replacement. Text â†
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem
+from agent_core.base.records import dataclass, field
 from agent_core.registry.source import column_of, too_much
 from agent_core.registry.tree import Definition
 from sandbox.wire.lines import lines_of

@@ -5,7 +5,6 @@ A replay has no effects outside: requests through `self` are answered from the r
 
 import asyncio
 from collections.abc import Awaitable, Callable, Container, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +13,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.json_form import to_json
 from agent_core.base.matching import diff_lines
 from agent_core.base.offload import aside
+from agent_core.base.records import dataclass
 from agent_core.base.untrusted import visible
 from agent_core.registry.depends import offered_sources
 from agent_core.registry.registry import Snapshot

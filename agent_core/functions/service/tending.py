@@ -11,7 +11,6 @@ import asyncio
 import builtins
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
@@ -23,6 +22,7 @@ from agent_core.base.json_form import to_json
 from agent_core.base.matching import diff_lines
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place
+from agent_core.base.records import dataclass, field, replace
 from agent_core.registry.depends import callers, importers
 from agent_core.registry.function import Function, first_sentence, fits
 from agent_core.registry.registry import Snapshot

@@ -8,7 +8,6 @@ import json
 import shlex
 import sys
 from collections import Counter
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -20,6 +19,7 @@ from agent_core import __version__
 from agent_core.base.errors import UsageError
 from agent_core.base.matching import compare
 from agent_core.base.plain_files import read_named_text
+from agent_core.base.records import dataclass, field, replace
 from sandbox.wire.lines import bare_lines, lines_of
 
 from ..cli_context import FUNCTION, CliContext, print_json, workspace_command

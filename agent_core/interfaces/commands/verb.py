@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from math import isnan
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
@@ -19,6 +18,7 @@ from click.core import ParameterSource
 
 from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import read_named_text
+from agent_core.base.records import dataclass, field
 
 from ..cli_context import AGENT, FUNCTION, CliContext, loading, workspace_command
 

@@ -9,13 +9,13 @@ import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import uuid4
 
 from agent_core.base import events, old_name
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
 from agent_core.runtime.entries import quoted
 

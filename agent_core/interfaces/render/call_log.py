@@ -6,7 +6,6 @@ The prompt and the plain output show the same lines; only the reply's text diffe
 import ast
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
@@ -15,6 +14,7 @@ from agent_core.base.matching import diff_lines
 from agent_core.base.messages import SEND
 from agent_core.base.problem import Problem
 from agent_core.base.receipt import INSIDE, NOTHING_OUTSIDE, TOUCHED, Fact, Receipt
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line, shorten
 from agent_core.functions.debug import COMMANDS, Command, DebugStop
 from agent_core.functions.gate.tree import parse

@@ -3,12 +3,12 @@
 import ast
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_core.base import syntax
 from agent_core.base.clock import shown_time
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
 from agent_core.registry.function import reach_words
 from sandbox.wire.lines import bare_lines

@@ -3,10 +3,10 @@
 import re
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import InitVar, dataclass, field
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
+from agent_core.base.records import InitVar, dataclass, field
 from agent_core.base.untrusted import one_line, visible
 
 from ..render.verdicts import compact_call

@@ -16,7 +16,6 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -47,6 +46,7 @@ from prompt_toolkit.widgets.toolbars import SearchToolbar
 
 from agent_core.base import machine
 from agent_core.base.plain_files import read_plain
+from agent_core.base.records import dataclass, fields
 from agent_core.base.untrusted import one_line
 from agent_core.base.workspace_folder import SETTINGS
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
@@ -18,6 +17,7 @@ from prompt_toolkit.application import in_terminal
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 
 from agent_core.base.errors import UsageError
+from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line
 from agent_core.functions.debug import Command, DebugStop, stopping_lines
 from agent_core.workspace.agent_files import group_names

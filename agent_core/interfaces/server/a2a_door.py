@@ -8,7 +8,6 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Annotated, Any, Final, get_args
 
@@ -20,6 +19,7 @@ from agent_core import __version__
 from agent_core.access.grants import Answer, Decision, PendingQuestion
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError
+from agent_core.base.records import dataclass, field, replace
 from agent_core.storage import AGAIN
 
 from .agent_host import JournalReader, Listening, Rooms

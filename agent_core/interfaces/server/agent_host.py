@@ -6,7 +6,6 @@ import logging
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 from weakref import WeakValueDictionary
@@ -18,6 +17,7 @@ from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.json_form import to_json
 from agent_core.base.messages import SEND, Call
+from agent_core.base.records import dataclass, field, replace
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.client_calls import CLIENT
 from agent_core.runtime.entries import ONLY, RECEIPT, receipt_in, unwrapped

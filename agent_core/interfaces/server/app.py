@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -31,6 +30,7 @@ from agent_core import __version__
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.own_installation import add_extra
+from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
 from agent_core.storage import prepare_state_dir
 from agent_core.workspace.workspace import Workspace

@@ -9,7 +9,6 @@ import hashlib
 import json
 import re
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, groupby
 from operator import attrgetter
@@ -24,6 +23,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.json_form import to_json
 from agent_core.base.messages import Assistant, Call
 from agent_core.base.offload import aside
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
 from agent_core.registry.validation import check_schema, schemas_in
 from agent_core.runtime.client_calls import ClientFunctions, answered

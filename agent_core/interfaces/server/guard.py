@@ -12,7 +12,6 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -23,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.offload import aside
+from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
 from sandbox.wire.strict_json import has_more_values
 

@@ -5,10 +5,10 @@ import hmac
 import re
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
 from agent_core.base.errors import KnapperError, UsageError
+from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line
 from agent_core.storage import TokenRow, TokenStore
 

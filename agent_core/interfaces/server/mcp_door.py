@@ -18,7 +18,6 @@ import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final, TypeAlias, TypeVar
@@ -47,6 +46,7 @@ from agent_core.access.grants import ApprovalQueue, Approvals, Decision, Questio
 from agent_core.base import syntax
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.offload import aside, bulk
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
 from agent_core.context import presentation
 from agent_core.functions.answers import CallReport, bad_arguments, show_value

@@ -6,11 +6,11 @@ formats. A test compares the two, and the reference documentation prints them.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field
 
+from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line
 from agent_core.registry.validation import check_schema, schemas_in
 

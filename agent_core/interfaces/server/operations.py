@@ -8,7 +8,6 @@ even if many elements are wrong. Large bodies are parsed in a thread.
 import inspect
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
@@ -18,6 +17,7 @@ from pydantic_core import PydanticCustomError
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.offload import aside
+from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service import FunctionService
 from agent_core.workspace.workspace import Workspace

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field
 
 from agent_core.base.errors import UsageError
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice
+from agent_core.base.records import dataclass, field
 from agent_core.context import BYTES_PER_TOKEN, History
 from agent_core.context import resume as resume_history
 from agent_core.context.history import size_of

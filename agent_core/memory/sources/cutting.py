@@ -6,10 +6,10 @@ the same chunks, so that storing a source can continue after an interruption.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from agent_core.base.errors import KnapperError
+from agent_core.base.records import dataclass
 from agent_core.base.untrusted import CONTROLS, UNSEEN
 
 

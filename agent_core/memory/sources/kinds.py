@@ -15,7 +15,6 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import PurePath
@@ -23,6 +22,7 @@ from typing import Any, Final
 
 from agent_core.base import syntax
 from agent_core.base.programs import serve
+from agent_core.base.records import dataclass
 from agent_core.base.untrusted import whole_characters
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import DEEPEST_ROW, Malformed, Strictness, read_json

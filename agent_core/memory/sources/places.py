@@ -10,12 +10,12 @@ import re
 import stat
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from agent_core.base import machine, old_name
 from agent_core.base.programs import NotRead, ReaderProcess, pieces
+from agent_core.base.records import dataclass
 from agent_core.base.user_folders import expand_home
 from agent_core.base.workspace_folder import SETTINGS
 

@@ -20,7 +20,6 @@ import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -29,6 +28,7 @@ import httpx2
 from agent_core.base import machine, programs
 from agent_core.base.errors import ContextOverflow, ModelError, NoModel
 from agent_core.base.own_installation import add_extra
+from agent_core.base.records import asdict, dataclass
 from agent_core.base.settings import ModelSettings
 from agent_core.base.user_folders import NoHome
 from sandbox.wire.strict_json import LOOSE, read_json

@@ -12,7 +12,6 @@ import shutil
 import zipfile
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache, partial
 from importlib import resources
 from importlib.util import find_spec
@@ -25,6 +24,7 @@ from agent_core.base import machine, programs
 from agent_core.base.errors import IntegrityError, ModelError, UsageError, WorkspaceError
 from agent_core.base.matching import nearest
 from agent_core.base.own_environment import environment
+from agent_core.base.records import dataclass
 from agent_core.base.user_folders import cache_folder, data_folder, expand_home
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import read_toml

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Final
 
+from agent_core.base.records import dataclass, field
 from sandbox.wire.lines import bare_lines
 
 from ..entries import quoted

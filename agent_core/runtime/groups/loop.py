@@ -8,13 +8,13 @@ is on disk.
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, ModelError
 from agent_core.base.limits import FOR_A_REQUEST, Allowance
 from agent_core.base.messages import System, User
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
 from agent_core.memory.recall import argument
 from agent_core.model.request import FunctionShown, Request

@@ -6,10 +6,10 @@ that is not an allowed name is ignored, and the choice records that.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from agent_core.base.limits import SpendingLimits
+from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
 
 from .floor import USER, Floor, Speech, asked, asks, names_addressed, says, tail

@@ -8,7 +8,6 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 from time import time
@@ -21,6 +20,7 @@ from psycopg.adapt import Loader
 from psycopg.conninfo import conninfo_to_dict
 
 from agent_core.base.own_environment import environment
+from agent_core.base.records import dataclass
 from agent_core.base.seal import Sealer
 
 from ..subject import StoreClock

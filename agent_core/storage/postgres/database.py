@@ -7,7 +7,6 @@ was lost during the commit, the database is asked. While the database restarts, 
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import Event, Lock
@@ -21,6 +20,7 @@ from agent_core.base import old_name
 from agent_core.base.errors import StorageError
 from agent_core.base.offload import WorkThreads
 from agent_core.base.own_installation import origin
+from agent_core.base.records import dataclass, field
 from agent_core.base.seal import Sealer
 
 from ..subject import Misfit, StoreClock

@@ -8,7 +8,6 @@ import hashlib
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from time import monotonic
@@ -17,6 +16,7 @@ import apsw
 
 from agent_core.base.errors import StorageError
 from agent_core.base.own_installation import origin
+from agent_core.base.records import dataclass, field
 from agent_core.base.seal import Sealer
 
 from ..call_store import KEEP_CALLS

@@ -9,7 +9,6 @@ import secrets
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final, Literal
@@ -18,6 +17,7 @@ import apsw
 
 from agent_core.base import machine
 from agent_core.base.errors import ForeignState, StorageError
+from agent_core.base.records import dataclass
 from agent_core.base.seal import Sealer
 
 from ..folder import open_lock

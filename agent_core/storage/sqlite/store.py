@@ -8,7 +8,6 @@ import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ import apsw
 from agent_core.base.errors import StorageError
 from agent_core.base.offload import WorkThreads
 from agent_core.base.own_installation import reinstall
+from agent_core.base.records import dataclass, field
 from agent_core.base.seal import Sealer
 
 from ..call_store import KEEP_CALLS

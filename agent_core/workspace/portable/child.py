@@ -2,12 +2,12 @@
 
 import gc
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Final
 
 from agent_core.base import old_name
 from agent_core.base.programs import serve
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line, shorten
 from agent_core.memory.block import POSITIONS
 from agent_core.memory.words import indexed

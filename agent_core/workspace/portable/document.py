@@ -9,7 +9,6 @@ The process that parses files sends agents to the host as small items, which are
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
 from functools import cache
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -17,6 +16,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapter, ValidationError
 
 from agent_core.base.problem import misfit_sentence
+from agent_core.base.records import dataclass, fields, replace
 from agent_core.base.untrusted import one_line
 from agent_core.context.history import AUTHOR
 from agent_core.memory.block import from_row

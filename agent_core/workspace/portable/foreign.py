@@ -10,9 +10,9 @@ import json
 import re
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import whole_characters
 from agent_core.memory.sources.cutting import cut
 from agent_core.memory.sources.kinds import plain

@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from agent_core.base.errors import UsageError
 from agent_core.base.programs import NotRead, ReaderProcess, text_pieces
+from agent_core.base.records import dataclass, replace
 from agent_core.storage import AGENT, AgentStore, DropAgent, WholeAgent, WholeBlock
 
 from ..agent_files import AgentFiles, group_names

@@ -3,11 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.matching import did_you_mean
+from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
 
 if TYPE_CHECKING:

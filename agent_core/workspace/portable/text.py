@@ -7,13 +7,13 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import LARGEST_FILE, read_named_text
+from agent_core.base.records import dataclass
 from agent_core.base.untrusted import in_json, one_line
 from agent_core.base.user_folders import expand_home
 from agent_core.registry.folder_access import is_behind_link

@@ -5,7 +5,6 @@ A preset defines how an agent works: its message style, its instructions, and it
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -16,6 +15,7 @@ from agent_core.base import old_name
 from agent_core.base.errors import SettingsError, UsageError
 from agent_core.base.matching import did_you_mean
 from agent_core.base.plain_files import read_plain
+from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line
 from agent_core.context import INSTRUCTIONS
 from agent_core.model.conversation import INSTRUCTIONS as FOR_SMALL_MODELS

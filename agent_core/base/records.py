@@ -1,0 +1,79 @@
+"""`dataclass` for classes that are loaded at each start (ADR 0010): it compiles their methods at first use.
+
+The standard library compiles up to six methods when a dataclass is defined, which took a third of a short command's
+time, for classes that are mostly not used by it. Type checkers see the standard decorator, and the classes are
+dataclasses: `fields`, `replace`, `asdict`, patterns and pickles work.
+"""
+
+from dataclasses import MISSING, FrozenInstanceError, InitVar, asdict, field, fields, make_dataclass, replace
+from dataclasses import dataclass as standard_dataclass
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["MISSING", "InitVar", "asdict", "dataclass", "field", "fields", "replace"]
+
+
+def _refuse_change(_self: object, name: str, _value: object = None) -> None:
+    raise FrozenInstanceError(f"cannot assign to or delete field {name!r}")
+
+
+def _restore(self: object, state: tuple[object, dict[str, object]]) -> None:
+    """Set the fields of a copy, or of what was pickled, from its slots."""
+    for name, value in state[1].items():
+        object.__setattr__(self, name, value)
+
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass as dataclass
+else:
+
+    def dataclass(*, frozen=False, eq=True, repr=True, order=False, **others):
+        """Return a decorator with the parameters of the standard library's."""
+        if order:
+            return standard_dataclass(frozen=frozen, eq=eq, repr=repr, order=order, **others)
+        compiled = ["__init__", *(["__repr__"] if repr else []), *(["__eq__"] if eq else [])]
+        compiled += ["__hash__"] if eq and frozen else []
+        shared = {"__setattr__": _refuse_change, "__delattr__": _refuse_change} if frozen else {}
+        shared |= {"__setstate__": _restore} if frozen and others.get("slots") else {}
+        shared |= {"__hash__": None} if eq and not frozen else {}
+
+        def decorate(defined):
+            own = vars(defined)
+            # A class that defines `__eq__` alone has a `__hash__` that is None.
+            wanted = [name for name in compiled if own.get(name) is None]
+            for name, method in shared.items():
+                if name not in own:
+                    setattr(defined, name, method)
+            defined.__doc__ = defined.__doc__ or defined.__name__  # instead of a signature, which takes long to find
+            kind = standard_dataclass(init=False, repr=False, eq=False, **others)(defined)
+            for name in wanted:
+                setattr(kind, name, _late_method(kind, name, frozen=frozen))
+            return kind
+
+        return decorate
+
+
+def _late_method(kind: type[Any], name: str, *, frozen: bool) -> Any:  # Any: a method
+    """Return a method that has itself compiled for a dataclass, takes the result's place, and calls it."""
+
+    def method(self: object, /, *args: Any, **named: Any) -> Any:
+        # What only `__post_init__` takes is not among the fields.
+        every = kind.__dataclass_fields__.values()
+        taken = [(one.name, one.type, one) for one in every if one in fields(kind) or isinstance(one.type, InitVar)]
+        namespace = {"__doc__": kind.__doc__}
+        if hasattr(kind, "__post_init__"):
+            namespace["__post_init__"] = kind.__post_init__
+        twin = make_dataclass(
+            kind.__name__,
+            taken,
+            namespace=namespace,
+            init=name == "__init__",
+            repr=name == "__repr__",
+            eq=name in ("__eq__", "__hash__"),
+            frozen=frozen,
+        )
+        compiled = vars(twin)[name]
+        compiled.__qualname__ = f"{kind.__qualname__}.{name}"
+        setattr(kind, name, compiled)
+        return compiled(self, *args, **named)
+
+    return method
