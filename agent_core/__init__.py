@@ -13,7 +13,7 @@ _ROOMS = {
     "Agent": "runtime.agent",
     "Approver": "access.grants",
     "Author": "functions.service",
-    "Block": "memory.block",
+    "Block": "memory.classes",
     "ChatMemory": "memory.classes",
     "Client": "interfaces.client",
     "Decision": "access.grants",

@@ -12,7 +12,7 @@ from agent_core.functions.service import FunctionService as FunctionService
 from agent_core.functions.service import PlannedChange as PlannedChange
 from agent_core.interfaces.client import Client as Client
 from agent_core.interfaces.client import connect as connect
-from agent_core.memory.block import Block as Block
+from agent_core.memory.classes import Block as Block
 from agent_core.memory.classes import ChatMemory as ChatMemory
 from agent_core.memory.classes import Memory as Memory
 from agent_core.runtime.agent import Agent as Agent

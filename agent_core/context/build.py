@@ -12,7 +12,7 @@ from agent_core.base.clock import shown_time
 from agent_core.base.messages import Message, System
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import shorten
-from agent_core.memory.block import POSITIONS
+from agent_core.memory.classes import POSITIONS
 
 if TYPE_CHECKING:
     from agent_core.base.settings import MemorySettings

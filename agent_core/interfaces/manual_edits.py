@@ -14,8 +14,8 @@ from agent_core.base import programs
 from agent_core.base.errors import UsageError
 from agent_core.base.own_environment import environment, without_secrets
 from agent_core.functions.service import Author
-from agent_core.memory.block import Block, Sections, reasons
 from agent_core.memory.blocks import Blocks
+from agent_core.memory.classes import Block, Sections, reasons
 from agent_core.storage import Plan
 
 # The user's editor, opened on a function at its line. It gets the user's environment, because dozens of variables may

@@ -19,9 +19,8 @@ from agent_core.storage import Plan
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from .archival import Archival
-from .block import Sections
 from .blocks import Blocks, EditAuthor, NamedAuthor
-from .classes import named
+from .classes import Sections, named
 from .recall import KINDS, Recall, read_messages
 from .source_catalog import Sources
 

@@ -37,8 +37,7 @@ from agent_core.storage import (
     commit,
 )
 
-from .block import Block, from_row, kept_value, reasons, value_lines
-from .classes import Memory, UnknownBlock, methods_of
+from .classes import Block, Memory, UnknownBlock, from_row, kept_value, methods_of, reasons, value_lines
 from .edits import ALREADY, NEAREST_SHOWN, EditRefused, beginning, difference, listed, nearest, shown
 from .vectors import TextVectors
 

@@ -1,25 +1,242 @@
-"""Memory classes: the blocks that an agent has, and the functions that edit them.
+"""Text that is always in the context: blocks of limited size, the memory classes that have them, and custom sections.
 
 The public methods of a class become functions through the same loader as all others; they may edit any block of `self`,
 and the host stores the changes. Users can write their own classes, which are trusted code.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
+from agent_core.base.clock import Clock
 from agent_core.base.errors import SettingsError, UsageError
+from agent_core.base.untrusted import one_line, visible
 from agent_core.registry.schema import read_methods
+from agent_core.storage import (
+    FIX,
+    LARGEST_NUMBER,
+    BlockRow,
+    DropSection,
+    MemoryStore,
+    Misfit,
+    SaveSection,
+    SectionRow,
+    Value,
+)
 
 from . import edits
-from .block import Block, too_large
 from .edits import Edited, EditRefused
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
+
+
+LIMIT = 2000
+_JOINERS = "\u200c\u200d\ufe0e\ufe0f"  # characters that may be invisible between the letters of a tag
+_JOINING = f"[{_JOINERS}]*"
+
+
+class Block(BaseModel):
+    """A labeled piece of memory; its value is a text, or a list of lines that are edited individually."""
+
+    model_config = ConfigDict(validate_assignment=True, extra="forbid")
+
+    label: Annotated[str, Field(description="What the block is called; its agent has no other of this label.")]
+    limit: int = Field(
+        LIMIT, gt=0, le=LARGEST_NUMBER, description="How many characters its value may have, line ends included."
+    )
+    value: str | list[str] = Field("", description="What it holds: a text, or a list of lines.")
+    description: str = Field("", description="What belongs into it, as the model reads it.")
+    read_only: bool = Field(False, description="Whether only a human may change it.")
+    shared: bool = Field(False, description="Whether other agents may have it too, and change it.")
+    position: int = Field(
+        0,
+        ge=-LARGEST_NUMBER,
+        le=LARGEST_NUMBER,
+        description="Where it stands among the blocks of its agent, lowest first.",
+    )
+    _seen: "Block | None" = PrivateAttr(None)
+
+    @field_validator("label")
+    @classmethod
+    def _can_be_a_tag(cls, label: str) -> str:
+        if not (0 < len(label) <= 64 and all(char.isalnum() or char in "_-./" for char in label)):
+            raise ValueError(f"`{label}` cannot be a label: 1 to 64 letters, digits and any of `_-./` are taken")
+        return label
+
+    @field_validator("value")
+    @classmethod
+    def _fits(cls, value: str | list[str], info: ValidationInfo) -> str | list[str]:
+        if isinstance(value, list):
+            value = "\n".join(value).split("\n") if value else []
+        _check_size(info.data.get("label", ""), _length(value), info.data.get("limit", LIMIT))
+        return value
+
+    @field_validator("limit")
+    @classmethod
+    def _holds_what_is_there(cls, limit: int, info: ValidationInfo) -> int:
+        _check_size(info.data.get("label", ""), _length(info.data.get("value", "")), limit)
+        return limit
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "Block":  # Any: as `copy` hands it on
+        return self.model_copy(update={} if isinstance(self.value, str) else {"value": [*self.value]})
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def text(self) -> str:
+        """The value as one text."""
+        return self.value if isinstance(self.value, str) else "\n".join(self.value)
+
+    @property
+    def lines(self) -> list[str]:
+        """The value line by line; an empty list for an empty value."""
+        return self.text.split("\n") if self.text else []
+
+    @property
+    def seen_lines(self) -> list[str]:
+        """The lines that the author of the current edit had read: a number of a line is one of theirs."""
+        return self.lines if self._seen is None else self._seen.lines
+
+    def note_seen(self, block: "Block") -> None:
+        """Note the block as the author of the current edit had read it."""
+        self._seen = block
+
+    def put(self, lines: list[str]) -> None:
+        """Set the value to these lines, in its current form."""
+        self.value = "\n".join(lines) if isinstance(self.value, str) else lines
+
+    def render(self, sibling_labels: Collection[str] = (), *, is_fixed: bool = False) -> str:
+        """Return the block as the model reads it; `is_fixed` means that this agent may not change it.
+
+        Text in it that looks like its tag, or one of `sibling_labels`, is escaped.
+        """
+        about = one_line(self.description, 2000).translate({ord('"'): "'", ord("<"): "‹"})
+        description = f' description="{about}"' if about else ""
+        flag = ' read_only="true"' if self.read_only or is_fixed else ""
+        size = f'characters="{len(self.text)}/{self.limit}"'
+        tags = "|".join(_JOINING.join(map(re.escape, label)) for label in {self.label, *sibling_labels})
+        like_one = rf"<(?=[\s/{_JOINERS}]*(?:{tags})(?![\w.-]))"
+        text = re.sub(like_one, "‹", visible(self.text), flags=re.IGNORECASE)
+        return f"<{self.label} {size}{description}{flag}>\n{text}\n</{self.label}>"
+
+
+def _length(value: str | list[str]) -> int:
+    return len(value) if isinstance(value, str) else len("\n".join(value))
+
+
+def _check_size(label: str, size: int, limit: int) -> None:
+    if size > limit:
+        raise ValueError(too_large(label, size, limit))
+
+
+def too_large(label: str, size: int, limit: int) -> str:
+    """Return the message that a value is larger than the block allows, and by how much."""
+    return (
+        f"`{label}` may hold {limit:,} characters and would have {size:,}, which is {size - limit:,} too many. "
+        "Shorten or remove something in it first."
+    )
+
+
+def reasons(error: ValidationError) -> str:
+    """Return the findings of pydantic: our own messages as they are, others with the name of the field."""
+    return " ".join(
+        str(detail["ctx"]["error"]) if detail["type"] == "value_error" else f"`{detail['loc'][0]}`: {detail['msg']}."
+        for detail in error.errors()
+    )
+
+
+def from_row(row: BlockRow) -> Block:
+    """Return the block of a row. Its limit is at least the size of its value: only an edit is rejected for its size."""
+    value = row.value if isinstance(row.value, str) else list(row.value)
+    try:
+        return Block(
+            label=row.label,
+            limit=max(row.limit, _length(value)),
+            value=value,
+            description=row.description,
+            read_only=row.read_only,
+            shared=row.shared,
+            position=row.position,
+        )
+    except ValidationError as error:
+        raise Misfit(f"A memory block in the state file cannot be: {reasons(error)}", fix=FIX) from error
+
+
+def value_lines(value: Value) -> list[str]:
+    """Return the lines of a stored value; an empty list for an empty one."""
+    return [] if not value else value.split("\n") if isinstance(value, str) else [*value]
+
+
+def kept_value(block: Block) -> Value:
+    """Return the value in its stored form."""
+    return block.value if isinstance(block.value, str) else tuple(block.value)
+
+
+_NAME = re.compile(r"[\w.-]{1,64}")
+SECTION_LIMIT = 4000
+"""Characters of one section."""
+POSITIONS: Final = {"instructions": 0, "memory": 100, "functions": 200, "statistics": 300}
+"""The positions of the program's parts in the system message; a custom section must not use one of these names."""
+
+
+class Sections:
+    """The sections of one agent, in the order of their position and name."""
+
+    def __init__(self, store: MemoryStore, agent: str, clock: Clock | None = None) -> None:
+        self._store = store
+        self._agent = agent
+        self._clock = clock or Clock()
+
+    async def list(self) -> "list[SectionRow]":
+        """Return the sections, in order."""
+        return await self._store.sections(self._agent)
+
+    async def set(self, name: str, position: int, text: str) -> SectionRow:
+        """Store a section, replacing one with the same name.
+
+        Raises:
+            UsageError: the name is invalid or one of the program's own parts, the position is too far, or the text is
+                too long.
+        """
+        if abs(position) > LARGEST_NUMBER:
+            what = f"A section's position is a number from {-LARGEST_NUMBER} to {LARGEST_NUMBER}."
+            raise UsageError(what, fix="Take a small one, such as 10: the lowest comes first.")
+        if not _NAME.fullmatch(name):
+            raise UsageError(
+                f"`{name}` cannot be a section's name.", fix="Take up to 64 letters, digits and any of `_-.`."
+            )
+        if name in POSITIONS:
+            raise UsageError(f"The program has a section `{name}` of its own.", fix="Take another name.")
+        if (over := len(text) - SECTION_LIMIT) > 0:
+            sizes = f"{SECTION_LIMIT:,} characters and would have {len(text):,}: {over:,} too many."
+            message = f"The section `{name}` may have {sizes}"
+            raise UsageError(message, fix="Shorten it.")
+        section = SectionRow(name, position, text, SECTION_LIMIT, self._clock.now())
+        await self._store.apply([SaveSection(self._agent, section)])
+        return section
+
+    async def drop(self, name: str) -> None:
+        """Remove a section."""
+        known_names = [section.name for section in await self.list()]
+        if name not in known_names:
+            names = ", ".join(f"`{known_name}`" for known_name in known_names) or "none"
+            raise UsageError(f"There is no section `{name}`.", fix=f"There are: {names}.")
+        await self._store.apply([DropSection(self._agent, name)])
 
 
 class UnknownBlock(UsageError, AttributeError, LookupError):

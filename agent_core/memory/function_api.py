@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from agent_core.storage import Plan
 
 from . import edits
-from .block import Block
 from .blocks import BlockDifference, EditRequest, NamedAuthor
-from .classes import Memory, check_given
+from .classes import Block, Memory, check_given
 
 if TYPE_CHECKING:
     from .blocks import Blocks

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agent_core.context import SystemMessage
-from agent_core.memory.block import POSITIONS
+from agent_core.memory.classes import POSITIONS
 from agent_core.storage import Counts, SectionRow
 
 LONG = 100_000

@@ -17,7 +17,7 @@ from agent_core.base.matching import Mention
 from agent_core.base.messages import Assistant, Call
 from agent_core.context import History, rebuilt, resume
 from agent_core.memory import words
-from agent_core.memory.block import from_row
+from agent_core.memory.classes import from_row
 from agent_core.runtime.entries import assistant, entry_of_agent, messages_of, said_by
 from agent_core.storage import (
     SUMMARY,

@@ -11,7 +11,7 @@ from agent_core.base.matching import ComparisonBudget, blamed, did_you_mean
 from agent_core.base.messages import SEND
 from agent_core.base.untrusted import fence, one_line
 from agent_core.memory.agent_memory import counts_of
-from agent_core.memory.block import value_lines
+from agent_core.memory.classes import value_lines
 from agent_core.memory.search import FoundItem, ResultPage, coverage, excerpt
 from agent_core.memory.words import stems
 from agent_core.runtime.entries import RECEIPT, receipt_in

@@ -9,7 +9,7 @@ from agent_core.base import old_name
 from agent_core.base.programs import serve
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line, shorten
-from agent_core.memory.block import POSITIONS
+from agent_core.memory.classes import POSITIONS
 from agent_core.memory.words import indexed
 from agent_core.storage import Entry, SectionRow, WholeAgent, text_names
 

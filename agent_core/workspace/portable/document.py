@@ -19,7 +19,7 @@ from agent_core.base.problem import misfit_sentence
 from agent_core.base.records import dataclass, fields, replace
 from agent_core.base.untrusted import one_line
 from agent_core.context.history import AUTHOR
-from agent_core.memory.block import from_row
+from agent_core.memory.classes import from_row
 from agent_core.storage import (
     LARGEST_NUMBER,
     BlockChange,

@@ -4,8 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from agent_core.memory.block import Block
-from agent_core.memory.classes import ChatMemory
+from agent_core.memory.classes import Block, ChatMemory
 
 __all__ = ["TaskMemory"]
 

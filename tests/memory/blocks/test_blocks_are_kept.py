@@ -5,8 +5,7 @@ from collections import Counter
 
 import pytest
 
-from agent_core.memory.block import Block
-from agent_core.memory.classes import ChatMemory, Memory, UnknownBlock
+from agent_core.memory.classes import Block, ChatMemory, Memory, UnknownBlock
 from agent_core.storage import Store
 from tests.memory.blocks.conftest import HUMAN, By, OpenBlocks, edit
 

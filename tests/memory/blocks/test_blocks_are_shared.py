@@ -1,9 +1,8 @@
 """Agents that share a block see each other's edits and lose none."""
 
 from agent_core.base.clock import Clock
-from agent_core.memory.block import Block
 from agent_core.memory.blocks import Blocks
-from agent_core.memory.classes import ChatMemory, Memory
+from agent_core.memory.classes import Block, ChatMemory, Memory
 from agent_core.storage import Store
 from tests.memory.blocks.conftest import HUMAN, By, OpenBlocks, edit
 

@@ -10,8 +10,7 @@ from pydantic import ValidationError
 
 from agent_core import Workspace
 from agent_core.base.errors import SettingsError, UsageError
-from agent_core.memory.block import Block
-from agent_core.memory.classes import ChatMemory, Memory, UnknownBlock, methods_of, named
+from agent_core.memory.classes import Block, ChatMemory, Memory, UnknownBlock, methods_of, named
 from agent_core.registry.schema import read_methods
 from tests.memory.blocks.conftest import HUMAN, By, OpenBlocks, edit
 from tests.memory.blocks.own_class import TaskMemory

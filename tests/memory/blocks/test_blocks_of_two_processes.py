@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.memory.block import Block
-from agent_core.memory.classes import Memory
+from agent_core.memory.classes import Block, Memory
 from tests.memory.blocks.conftest import HUMAN, OpenBlocks
 
 

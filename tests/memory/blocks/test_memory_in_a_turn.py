@@ -7,8 +7,7 @@ import pytest
 
 from agent_core.base.events import CallAnswered
 from agent_core.memory.agent_memory import counts_of
-from agent_core.memory.block import Block
-from agent_core.memory.classes import ChatMemory, Memory
+from agent_core.memory.classes import Block, ChatMemory, Memory
 from agent_core.runtime.agent import Agent
 from tests.conftest import OpenDesk
 from tests.kit.desk import of

@@ -3,7 +3,7 @@
 import pytest
 
 from agent_core.base.errors import UsageError
-from agent_core.memory.block import SECTION_LIMIT, Sections
+from agent_core.memory.classes import SECTION_LIMIT, Sections
 from agent_core.storage import Store
 
 
