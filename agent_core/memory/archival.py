@@ -91,19 +91,19 @@ class Archival:
         ranked = await self.rank(question, required_tags)
         return page_of(_PASSAGES, question, ranked, _item, page, count, usual=PAGE, trouble=self.vectors.trouble)
 
-    async def rank(self, question: ParsedQuery, tags: Collection[str] = ()) -> list[PassageRow]:
-        """Return the passages with all of these tags that contain a word of the question or are similar to it."""
+    async def rank(self, query: ParsedQuery, tags: Collection[str] = ()) -> list[PassageRow]:
+        """Return the passages with all of these tags that contain a word of the query or are similar to it."""
         limits = pool("archival")
         candidates = await self._store.tagged(self._agent, tags) if tags else None
-        worded = await self._store.search_words("archival", self._agent, question.words, limits["words"], candidates)
-        vector = await self.vectors.of(question.text)
+        worded = await self._store.search_words("archival", self._agent, query.words, limits["words"], candidates)
+        vector = await self.vectors.of(query.text)
         neighbors = await self.vectors.near(self._agent, vector, limits["vectors"], candidates)
         rows = await self._store.passages({hit.seq for hit in [*worded, *neighbors]})
         cosines = await self.vectors.cosines(self._agent, vector, [row.seq for row in rows])
         total = (await self._store.memory_counts(self._agent)).passages if candidates is None else len(candidates)
         from . import signals  # noqa: PLC0415 - imports numpy, at the first search
 
-        measured = signals.measure_passages(rows, question, {hit.seq for hit in worded}, cosines, total)
+        measured = signals.measure_passages(rows, query, {hit.seq for hit in worded}, cosines, total)
         order = signals.ordered(measured, weights("archival", self.vectors.recipe), len(rows))
         return [rows[place] for place in order]
 
