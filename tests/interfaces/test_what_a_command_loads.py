@@ -91,5 +91,5 @@ def test_a_verb_that_reads_the_state_alone_loads_no_workspace(path: str, workspa
 def test_a_call_of_a_function_follows_no_files_and_loads_nothing_of_helpers_and_agents(workspace: Path) -> None:
     loaded = loaded_by(workspace, "functions", "call", "count_vowels", "--args", '{"text": "a"}')
     assert "agent_core.functions.sandbox_client" in loaded
-    kept_out = {"watchdog", "openai", "agent_core.workspace.helper_library", "agent_core.runtime.helper_calls"}
+    kept_out = {"watchdog", "openai", "agent_core.workspace.helper_library"}
     assert sorted(kept_out & loaded) == []
