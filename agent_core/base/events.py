@@ -7,9 +7,8 @@ JSON object per line, `type` first.
 from typing import Any, ClassVar, TypeAlias
 
 from .errors import TurnError
-from .json_form import IF_SET, fields_to_json
 from .receipt import Made
-from .records import dataclass, field
+from .records import IF_SET, dataclass, field, fields_to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

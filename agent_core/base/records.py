@@ -1,15 +1,42 @@
-"""`dataclass` for classes that are loaded at each start (ADR 0010): it compiles their methods at first use.
+"""Dataclasses of this program: defined quickly, and written as JSON.
 
 The standard library compiles up to six methods when a dataclass is defined, which took a third of a short command's
-time, for classes that are mostly not used by it. Type checkers see the standard decorator, and the classes are
-dataclasses: `fields`, `replace`, `asdict`, patterns and pickles work.
+time, for classes that are mostly not used by it. `dataclass` here compiles them at first use (ADR 0010). Type checkers
+see the standard decorator, and the classes are dataclasses: `fields`, `replace`, `asdict`, patterns and pickles work.
+
+`to_json` is used wherever JSON leaves the program: `--json`, events, files, another process. A field's name is its key
+(without a trailing underscore), and the keys have the order of the fields. A value whose published form differs from
+its fields defines `to_json`.
 """
 
-from dataclasses import MISSING, FrozenInstanceError, InitVar, asdict, field, fields, make_dataclass, replace
+from collections.abc import Mapping
+from dataclasses import (
+    MISSING,
+    FrozenInstanceError,
+    InitVar,
+    asdict,
+    field,
+    fields,
+    is_dataclass,
+    make_dataclass,
+    replace,
+)
 from dataclasses import dataclass as standard_dataclass
-from typing import TYPE_CHECKING, Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final
 
-__all__ = ["MISSING", "InitVar", "asdict", "dataclass", "field", "fields", "replace"]
+__all__ = [
+    "IF_SET",
+    "MISSING",
+    "InitVar",
+    "asdict",
+    "dataclass",
+    "field",
+    "fields",
+    "fields_to_json",
+    "replace",
+    "to_json",
+]
 
 
 def _refuse_change(_self: object, name: str, _value: object = None) -> None:
@@ -77,3 +104,29 @@ def _late_method(kind: type[Any], name: str, *, frozen: bool) -> Any:  # Any: a 
         return compiled(self, *args, **named)
 
     return method
+
+
+_PLAIN: Final = frozenset({str, int, float, bool, NoneType})
+IF_SET: Final = {"if_set": True}
+"""Metadata of a field that is omitted while empty."""
+
+
+def to_json(value: object) -> Any:  # Any: values of JSON
+    """Return the published JSON of a result."""
+    if type(value) in _PLAIN:  # most parts of a large value
+        return value
+    if own := getattr(value, "to_json", None):
+        return own()
+    if is_dataclass(value):
+        return fields_to_json(value)
+    if isinstance(value, Mapping):
+        return {key: to_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in value]
+    return value
+
+
+def fields_to_json(value: Any) -> dict[str, Any]:  # Any: a dataclass; values of JSON
+    """Return the JSON of a dataclass by its fields."""
+    items = ((one, getattr(value, one.name)) for one in fields(value))
+    return {one.name.rstrip("_"): to_json(item) for one, item in items if item or not one.metadata.get("if_set")}

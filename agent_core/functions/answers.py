@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
 
 from agent_core.access.grants import says_what_to_do
-from agent_core.base.json_form import IF_SET, fields_to_json
 from agent_core.base.offload import bulk
-from agent_core.base.records import dataclass, field, replace
+from agent_core.base.records import IF_SET, dataclass, field, fields_to_json, replace
 from agent_core.base.untrusted import block, fence, shorten, visible
 from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
 from sandbox.wire.values import Pairs, encode

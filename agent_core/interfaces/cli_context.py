@@ -21,11 +21,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from agent_core.base.errors import UsageError
-from agent_core.base.json_form import to_json
 from agent_core.base.old_name import move_home, move_workspace
 from agent_core.base.own_installation import add_extra
 from agent_core.base.plain_files import read_plain
-from agent_core.base.records import dataclass, field
+from agent_core.base.records import dataclass, field, to_json
 from agent_core.base.untrusted import in_json, visible
 from agent_core.base.user_folders import NoHome
 from agent_core.base.workspace_folder import current_workspace

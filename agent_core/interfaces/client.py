@@ -23,7 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 from agent_core.base import events, machine
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
-from agent_core.base.json_form import to_json
+from agent_core.base.records import to_json
 from agent_core.base.untrusted import one_line
 from agent_core.storage import open_lock
 from agent_core.workspace.portable import text_of

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from agent_core.access.grants import Denied
 from agent_core.base import events
 from agent_core.base.errors import KnapperError
-from agent_core.base.json_form import to_json
 from agent_core.base.matching import nearest
 from agent_core.base.messages import Call
 from agent_core.base.offload import aside
 from agent_core.base.receipt import Receipt
-from agent_core.base.records import dataclass, replace
+from agent_core.base.records import dataclass, replace, to_json
 from agent_core.base.untrusted import one_line
 from agent_core.context import beginning, first_page
 from agent_core.functions import answers

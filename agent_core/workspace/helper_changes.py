@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agent_core.access.grants import Question
 from agent_core.base.errors import UsageError
-from agent_core.base.json_form import IF_SET
 from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import diff_lines
-from agent_core.base.records import dataclass, field, replace
+from agent_core.base.records import IF_SET, dataclass, field, replace
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service import Author, FunctionService, history
 from agent_core.registry.function import signature

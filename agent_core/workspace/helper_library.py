@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base import events
 from agent_core.base.errors import ConfigError, UnknownName, UsageError
-from agent_core.base.json_form import to_json
 from agent_core.base.late import LateModule
 from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import Wildcard, did_you_mean, look, nearest
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
-from agent_core.base.records import dataclass, replace
+from agent_core.base.records import dataclass, replace, to_json
 from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import CallReport
 from agent_core.functions.service import Author, FunctionService

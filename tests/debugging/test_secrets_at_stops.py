@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.base.json_form import to_json
+from agent_core.base.records import to_json
 from agent_core.workspace.workspace import Workspace
 from tests.broker.servers import serving
 from tests.kit.levels import lend

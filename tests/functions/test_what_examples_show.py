@@ -2,7 +2,7 @@
 
 import asyncio
 
-from agent_core.base.json_form import to_json
+from agent_core.base.records import to_json
 from agent_core.context import presentation
 from agent_core.interfaces.render.function_view import facts_lines
 from agent_core.interfaces.render.verdicts import examples_lines

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.events import FunctionsChanged
-from agent_core.base.json_form import to_json
+from agent_core.base.records import to_json
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.service import Author, FunctionService
 from agent_core.interfaces.render.call_log import changed_lines

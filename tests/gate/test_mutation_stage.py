@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from agent_core.base.json_form import to_json
+from agent_core.base.records import to_json
 from agent_core.functions.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
 from agent_core.functions.gate.gate import STAGES
 from agent_core.registry.registry import Snapshot

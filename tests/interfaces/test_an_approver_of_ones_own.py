@@ -9,7 +9,7 @@ import pytest
 
 from agent_core import Approver, Decision, Question, Workspace
 from agent_core.base.events import CallAnswered, GrantAnswered, GrantAsked
-from agent_core.base.json_form import to_json
+from agent_core.base.records import to_json
 from agent_core.runtime.agent import Agent
 from sandbox import Sandbox
 from tests.grants.support import human

@@ -11,7 +11,7 @@ import pytest
 
 from agent_core.access.grants import Decision, Question
 from agent_core.access.secrets.masks import byte_forms, forms
-from agent_core.base.json_form import to_json
+from agent_core.base.records import to_json
 from tests.broker.servers import serving
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Script, Wanted

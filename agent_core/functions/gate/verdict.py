@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from agent_core.access.grants import NOTHING, Grants
-from agent_core.base.json_form import IF_SET, to_json
-from agent_core.base.records import dataclass, field
+from agent_core.base.records import IF_SET, dataclass, field, to_json
 
 if TYPE_CHECKING:
     from agent_core.base.problem import Problem, Severity

@@ -23,8 +23,7 @@ from textwrap import dedent
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.base import syntax
-from agent_core.base.json_form import fields_to_json, to_json
-from agent_core.base.records import dataclass, replace
+from agent_core.base.records import dataclass, fields_to_json, replace, to_json
 from agent_core.registry.depends import modules_of, uses
 from agent_core.registry.docstring import read
 from agent_core.registry.function import Function, are_keys

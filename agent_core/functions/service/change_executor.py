@@ -25,10 +25,9 @@ from typing import TYPE_CHECKING, Any, Final
 from agent_core.base import machine
 from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError, LostLease, StaleFile, StorageError, WorkspaceError
-from agent_core.base.json_form import to_json
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
-from agent_core.base.records import dataclass, field, replace
+from agent_core.base.records import dataclass, field, replace, to_json
 from agent_core.registry.folder_access import is_there
 from agent_core.registry.module_edits import remove, remove_text, save, save_text
 from agent_core.registry.source import FOLDER, MODULE_LIMIT, ModuleSource, folder_problem, hash_of, path_of, read_file

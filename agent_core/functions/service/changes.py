@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from agent_core.access.grants import Question
 from agent_core.base.errors import UnknownName, UsageError, WorkspaceError
-from agent_core.base.json_form import to_json
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem, Severity
+from agent_core.base.records import to_json
 from agent_core.base.untrusted import block
 from agent_core.registry.depends import callers, private_users
 from agent_core.registry.function import signature

@@ -24,10 +24,9 @@ from typing import Any
 
 from agent_core.base import machine, programs
 from agent_core.base.errors import UsageError, WorkspaceError
-from agent_core.base.json_form import to_json
 from agent_core.base.plain_files import read_named_text
 from agent_core.base.problem import Place, Problem
-from agent_core.base.records import asdict, dataclass, field, replace
+from agent_core.base.records import asdict, dataclass, field, replace, to_json
 from agent_core.base.settings import SandboxSettings
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.registry import Snapshot

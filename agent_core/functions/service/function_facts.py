@@ -23,11 +23,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.errors import UnknownName, UsageError
 from agent_core.base.events import FunctionsChanged, Quarantined
-from agent_core.base.json_form import to_json
 from agent_core.base.late import LateModule
 from agent_core.base.matching import Wildcard, did_you_mean
 from agent_core.base.problem import Place, Problem
-from agent_core.base.records import dataclass, field, replace
+from agent_core.base.records import dataclass, field, replace, to_json
 from agent_core.base.settings import StandingSettings
 from agent_core.base.untrusted import fence, one_line
 from agent_core.registry.depends import callees, callers, code_hash

@@ -40,9 +40,8 @@ from agent_core.access.packages.projects import project_of
 from agent_core.access.packages.resolution import NO_PIP
 from agent_core.base import syntax
 from agent_core.base.errors import UsageError, WorkspaceError
-from agent_core.base.json_form import IF_SET
 from agent_core.base.problem import Problem
-from agent_core.base.records import dataclass, field, replace
+from agent_core.base.records import IF_SET, dataclass, field, replace
 from agent_core.registry.depends import ModuleParts, modules_of
 from agent_core.registry.source import ModuleSource
 from sandbox import Access, Job, Limits, ModuleImport, Returned

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agent_core.access.grants import Grants
-from agent_core.base.json_form import fields_to_json, to_json
 from agent_core.base.problem import Problem
-from agent_core.base.records import dataclass, fields
+from agent_core.base.records import dataclass, fields, fields_to_json, to_json
 from agent_core.base.untrusted import one_line
 
 from ..gate import Candidate, GivenExample, Verdict

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from agent_core.base.errors import UsageError
-from agent_core.base.json_form import fields_to_json
 from agent_core.base.matching import diff_lines
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
-from agent_core.base.records import dataclass, field, replace
+from agent_core.base.records import dataclass, field, fields_to_json, replace
 from agent_core.registry.depends import code_hash, is_program
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.module_edits import place_function, withhold

@@ -8,9 +8,8 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from agent_core.base.json_form import IF_SET
 from agent_core.base.receipt import Receipt
-from agent_core.base.records import dataclass, field
+from agent_core.base.records import IF_SET, dataclass, field
 from agent_core.storage import DropReading, Plan, SaveReading, SaveVersion, SetManifest, Write
 
 from .judgment import Judgment

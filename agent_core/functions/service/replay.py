@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.access.secrets import CallSecrets, MaskedChannel
 from agent_core.base.errors import UsageError
-from agent_core.base.json_form import to_json
 from agent_core.base.matching import diff_lines
 from agent_core.base.offload import aside
-from agent_core.base.records import dataclass
+from agent_core.base.records import dataclass, to_json
 from agent_core.base.untrusted import visible
 from agent_core.registry.depends import offered_sources
 from agent_core.registry.registry import Snapshot

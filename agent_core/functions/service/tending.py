@@ -18,11 +18,10 @@ from agent_core.access.grants import NOTHING
 from agent_core.base import syntax
 from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError, UsageError
-from agent_core.base.json_form import to_json
 from agent_core.base.matching import diff_lines
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place
-from agent_core.base.records import dataclass, field, replace
+from agent_core.base.records import dataclass, field, replace, to_json
 from agent_core.registry.depends import callers, importers
 from agent_core.registry.function import Function, first_sentence, fits
 from agent_core.registry.registry import Snapshot

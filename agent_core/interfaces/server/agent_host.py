@@ -15,9 +15,8 @@ from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
-from agent_core.base.json_form import to_json
 from agent_core.base.messages import SEND, Call
-from agent_core.base.records import dataclass, field, replace
+from agent_core.base.records import dataclass, field, replace, to_json
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.client_calls import CLIENT
 from agent_core.runtime.entries import ONLY, RECEIPT, receipt_in, unwrapped

@@ -20,10 +20,9 @@ from pydantic import Field
 from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
-from agent_core.base.json_form import to_json
 from agent_core.base.messages import Assistant, Call
 from agent_core.base.offload import aside
-from agent_core.base.records import dataclass, field, replace
+from agent_core.base.records import dataclass, field, replace, to_json
 from agent_core.base.untrusted import one_line
 from agent_core.registry.validation import check_schema, schemas_in
 from agent_core.runtime.client_calls import ClientFunctions, answered

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from agent_core.base.errors import UsageError
-from agent_core.base.json_form import to_json
+from agent_core.base.records import to_json
 from agent_core.functions.debug import Debugger
 from agent_core.runtime.agent import Agent
 from agent_core.storage import CallOwners

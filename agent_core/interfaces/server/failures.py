@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from agent_core.base.errors import AgentBusy, KnapperError, ModelError, StaleFile, StorageError, UnknownName, UsageError
-from agent_core.base.json_form import to_json
 from agent_core.base.problem import Problem
+from agent_core.base.records import to_json
 from agent_core.storage import InboxFull
 
 from .identity import NotAllowed

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from agent_core.base.errors import KnapperError
-from agent_core.base.json_form import to_json
+from agent_core.base.records import to_json
 
 from .agent_host import Rooms
 from .failures import ApiRefusal

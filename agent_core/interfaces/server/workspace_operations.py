@@ -17,8 +17,8 @@ from pydantic import Field
 
 from agent_core.access.grants import Approvals, Decision, PendingQuestion
 from agent_core.base.errors import UsageError
-from agent_core.base.json_form import to_json
 from agent_core.base.plain_files import read_plain
+from agent_core.base.records import to_json
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service import CheckRequest
 from agent_core.functions.service.judgment import Judgment
