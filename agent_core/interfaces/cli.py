@@ -21,8 +21,7 @@ from agent_core.base.untrusted import shorten, whole_characters
 from agent_core.base.workspace_folder import current_workspace
 from sandbox.wire.lines import bare_lines
 
-from .cli_context import workspace_option
-from .faults import REFUSED, USAGE, innermost, report, report_crash, tell
+from .cli_context import REFUSED, USAGE, innermost, report, report_crash, tell, workspace_option
 
 _COMMANDS = (
     *("init", "configure", "run", "functions", "calls", "secrets", "agents", "helpers", "memory", "sources", "log"),

@@ -1,15 +1,19 @@
-"""The context of a command: its output, its debug log, and shell completion of names.
+"""The context of a command: its output, its debug log, shell completion of names, and what becomes of errors.
 
-Results go to standard output, messages to standard error.
+Results go to standard output, messages to standard error. An expected error is reported as its message and a suggested
+fix, an unexpected one as a short message and the name of the file with the traceback.
 """
 
 import functools
 import gc
 import json
 import logging
+import os
 import re
 import sys
 import tempfile
+import time
+import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -20,14 +24,15 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem
 
-from agent_core.base.errors import UsageError
+from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.old_name import move_home, move_workspace
 from agent_core.base.own_installation import add_extra
 from agent_core.base.plain_files import read_plain
 from agent_core.base.records import dataclass, field, to_json
-from agent_core.base.untrusted import in_json, visible
+from agent_core.base.untrusted import in_json, one_line, visible
 from agent_core.base.user_folders import NoHome
 from agent_core.base.workspace_folder import current_workspace
+from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import Malformed, read_toml
 
 from .styled_lines import Line, line, write
@@ -266,3 +271,103 @@ def _models(root: Path) -> Iterator[str]:
 FUNCTION: Final = _Name(_functions)
 AGENT: Final = _Name(_agents)
 MODEL: Final = _Name(_models)
+
+
+REFUSED, USAGE = 1, 2
+_MOST_KEPT = 20
+
+_OPTIONS = {
+    "the settings `model.base_url` and `model.name`": "--base-url URL --model NAME",
+    "the setting `model.base_url`": "--base-url URL",
+    "the setting `model.name`": "--model NAME",
+    "`verify=False` of the agent": "--no-verify",
+    "an agent of another name for a second conversation": (
+        "`--agent NAME` for a second conversation, `run --once` for one question"
+    ),
+}
+
+
+def with_options(fix: str) -> str:
+    """Return a fix phrased for the command line, which has options for what programs and files set."""
+    for setting, option in _OPTIONS.items():
+        fix = fix.replace(setting, option)
+    return fix
+
+
+def fault_lines(message: str, fix: str = "") -> list[Line]:
+    """Return lines with the error message and the suggested fix."""
+    first, *others = bare_lines(message) or [""]
+    lines = [line(("bad", "✗ "), first), *(line("  ", text) for text in others)]
+    return [*lines, *(line("  ", ("strong", text)) for text in bare_lines(with_options(fix)))]
+
+
+def turn_fault(agent: str, error: KnapperError) -> Line:
+    """Return a line that says why an agent's turn ended or, without an agent, why no turn can begin."""
+    return line(("bad", f"{agent or 'Cannot start a turn'}: {with_options(str(error))}"))
+
+
+def report(error: KnapperError, *, as_json: bool) -> int:
+    """Report an expected error and return the exit code."""
+    traced(error)
+    tell(error.code, error.message, error.fix, as_json=as_json)
+    return USAGE if isinstance(error, UsageError) else REFUSED
+
+
+def report_crash(error: BaseException, root: Path, *, as_json: bool) -> int:
+    """Write the traceback of an unexpected error to a file, report its path, and return the exit code."""
+    fix = f"{keep_traceback(error, root)} What was said is on disk."
+    tell("internal", _crash_message(error), fix, as_json=as_json)
+    return REFUSED
+
+
+def crash_line(error: BaseException, root: Path) -> Line:
+    """Write the traceback of an unexpected error to a file and return a one-line report, when the program continues."""
+    told = f"{_crash_message(error)} {keep_traceback(error, root)} "
+    return line(("bad", "✗ "), told, ("strong", "Continue, or type /retry."))
+
+
+def tell(code: str, message: str, fix: str, *, as_json: bool) -> None:
+    """Print one failure: as text on standard error for people, as JSON for scripts."""
+    if as_json:
+        print_json({"error": {"code": code, "message": message, "fix": with_options(fix) or None}})
+    else:
+        write(fault_lines(message, fix), sys.stderr)
+
+
+def innermost(error: BaseException) -> BaseException:
+    """Return the single error inside nested one-element exception groups, as task groups create them."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def _crash_message(error: BaseException) -> str:
+    message = f"Knapper failed: {type(error).__name__}: {one_line(_mask(str(error)), 400)}".rstrip(": ")
+    return f"{message}."
+
+
+def keep_traceback(error: BaseException, root: Path) -> str:
+    """Write the traceback of an unexpected error to a file and return a sentence with its path.
+
+    The state folder keeps the newest ones, because a server may write many.
+    """
+    traced(error)
+    try:
+        text = _mask("".join(traceback.format_exception(error)))
+        state = root / ".knapper"
+        is_usable = os.access(state, os.W_OK) and not state.is_symlink()
+        folder = state if is_usable else Path(tempfile.gettempdir())  # an OSError if there is none
+        handle, path = tempfile.mkstemp(".log", f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-", folder)
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        for old in sorted(state.glob("crash-*.log"))[:-_MOST_KEPT] if is_usable else ():
+            old.unlink(missing_ok=True)
+    except OSError as failure:
+        return f"The traceback could not be kept: {failure.strerror}."
+    return f"The traceback is in {path}; please report it."
+
+
+def _mask(text: str) -> str:
+    from agent_core.access.secrets import REVEALED  # noqa: PLC0415  (only needed after an error)
+
+    return REVEALED.clean(text)

@@ -40,8 +40,8 @@ from agent_core.workspace.model_check import (
 from agent_core.workspace.scaffold import create
 from agent_core.workspace.workspace import Workspace
 
+from .cli_context import fault_lines
 from .dialog import agreed, ask, ask_hidden, say
-from .faults import fault_lines
 from .options import TOUR, RunOptions
 from .progress import Download, StatusLine
 from .styled_lines import Line, counted, line, warned

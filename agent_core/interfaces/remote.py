@@ -13,10 +13,9 @@ from agent_core.base.errors import KnapperError, UnknownName, UsageError
 from agent_core.base.own_environment import environment
 from agent_core.base.settings import TOKEN
 
-from .cli_context import CliContext
+from .cli_context import CliContext, fault_lines
 from .client import Client, HttpWire
 from .commands.verb import Result, read_here
-from .faults import fault_lines
 from .options import RunOptions
 from .plain import MARK, Typed, ctrl_c
 from .render.call_log import CallLog

@@ -13,10 +13,9 @@ from agent_core.base.late import LateModule
 from agent_core.workspace.scaffold import existing
 from agent_core.workspace.state_store import WorkspaceState, is_read_only, opened_state, reading_copy
 
-from .cli_context import loading
+from .cli_context import loading, tell
 from .commands.verb import Door, Opens, Result, SourceProgress
 from .dialog import TerminalAnswers, agrees, ask_in_lines, say, typed_line
-from .faults import tell
 from .progress import SourceProgressBar, StatusLine
 from .render.function_view import source_lines
 from .render.grant_question import GrantDialog

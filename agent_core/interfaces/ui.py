@@ -14,9 +14,8 @@ from agent_core.base.untrusted import visible
 from agent_core.functions.debug import Command, Debugger, DebugStop
 from agent_core.runtime.groups.floor import USER
 
-from .cli_context import print_json
+from .cli_context import fault_lines, print_json, with_options
 from .dialog import YES, Answers, Dialog, DialogReply, ask_in_lines
-from .faults import fault_lines, with_options
 from .progress import StatusLine, status_text
 from .render.call_log import (
     CallLog,

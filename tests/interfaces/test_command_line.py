@@ -11,7 +11,7 @@ import pytest
 from agent_core import __version__
 from agent_core.interfaces.cli import _COMMANDS
 from agent_core.interfaces.cli import knapper as root
-from agent_core.interfaces.faults import innermost, keep_traceback, report_crash
+from agent_core.interfaces.cli_context import innermost, keep_traceback, report_crash
 from tests.interfaces.support import COUNT_VOWELS, HERE, SLOW
 from tests.kit.program import knapper
 from tests.kit.terminal import terminal

@@ -10,7 +10,7 @@ from agent_core.base.untrusted import visible
 from agent_core.functions.debug import Command, DebugStop
 from agent_core.functions.debug.stop import At
 from agent_core.functions.service.judgment import Judgment
-from agent_core.interfaces.faults import fault_lines
+from agent_core.interfaces.cli_context import fault_lines
 from agent_core.interfaces.render import verdicts
 from agent_core.interfaces.render.call_log import CallLog, call_line, ended_lines, stop_parts
 from agent_core.interfaces.repl import render

@@ -9,7 +9,7 @@ import pytest
 from agent_core.base.errors import KnapperError, WorkspaceError
 from agent_core.base.plain_files import NotPlainError, add_to
 from agent_core.base.settings import write_values
-from agent_core.interfaces.faults import report_crash
+from agent_core.interfaces.cli_context import report_crash
 from agent_core.interfaces.repl.completion import KeptHistory
 from agent_core.storage import prepare_state_dir
 from agent_core.workspace import scaffold as starters

@@ -14,8 +14,7 @@ from agent_core.base import machine
 from agent_core.base.errors import UsageError
 from agent_core.base.late import LateModule
 
-from ..cli_context import CliContext, must_have, workspace_command
-from ..faults import turn_fault
+from ..cli_context import CliContext, must_have, turn_fault, workspace_command
 from ..render.verdicts import problem_lines
 from ..styled_lines import Line, Span, counted, line
 from .verb import SECONDS, AgentName, Door, Opens, Reason, Result, slash, verb

@@ -11,9 +11,8 @@ import click
 from agent_core.base.errors import SettingsError, UsageError
 from agent_core.base.late import LateModule
 
-from ..cli_context import AGENT, MODEL, CliContext, workspace_command
+from ..cli_context import AGENT, MODEL, CliContext, fault_lines, workspace_command
 from ..dialog import agreed, ask, say
-from ..faults import fault_lines
 from ..styled_lines import Line, columns, line
 
 if TYPE_CHECKING:

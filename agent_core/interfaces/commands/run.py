@@ -17,8 +17,7 @@ from agent_core.base.plain_files import read_named_text, read_plain
 from agent_core.base.workspace_folder import SETTINGS
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
-from ..cli_context import AGENT, MODEL, CliContext, debug_file, loading, workspace_command
-from ..faults import innermost
+from ..cli_context import AGENT, MODEL, CliContext, debug_file, innermost, loading, workspace_command
 from ..options import RunOptions
 
 _OF_WORKSPACE = (

@@ -12,9 +12,8 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import NoWorkspace, UsageError, WorkspaceError
 from sandbox.wire.lines import bare_lines
 
-from ..cli_context import CliContext, workspace_command
+from ..cli_context import CliContext, fault_lines, workspace_command
 from ..dialog import ask_hidden
-from ..faults import fault_lines
 from ..render.verdicts import problem_lines
 from ..styled_lines import Line, Span, columns, indented, line, warned
 from .verb import Door, Opens, Result, verb

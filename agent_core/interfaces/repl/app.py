@@ -124,7 +124,7 @@ class Repl:
         self.prompt.leave()
 
     def _tell_fault(self, _: object, context: Mapping[str, Any]) -> None:  # Any: as passed by asyncio
-        from ..faults import crash_line  # noqa: PLC0415  (the prompt must not wait for it)
+        from ..cli_context import crash_line  # noqa: PLC0415  (the prompt must not wait for it)
 
         error = context.get("exception") or RuntimeError(context.get("message"))
         place = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)[-1:]]

@@ -32,7 +32,7 @@ from agent_core.base.events import Event
 from agent_core.base.untrusted import one_line, visible
 from sandbox.wire.lines import bare_lines
 
-from ..faults import with_options
+from ..cli_context import with_options
 from ..progress import WAITING, reading_text, waiting_text
 from ..render.call_log import CallLog, call_line, call_lines, ended_lines, verdict_part, was_told
 from ..render.function_view import MARK, SourceRow, quarantine_lines

@@ -38,7 +38,7 @@ from agent_core.workspace.state_store import WorkspaceState, state_of
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
-from ..faults import keep_traceback
+from ..cli_context import keep_traceback
 from ..render.call_log import changed_lines, is_own
 from ..styled_lines import plain
 from .failures import ApiRefusal, NotThere
