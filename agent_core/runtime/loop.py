@@ -449,8 +449,9 @@ class AgentLoop:
                 done = await self._act(turn, reply, snapshot)
                 # After a call, the turn can only end if replies are sent by function; only then does it matter what
                 # arrived.
-                may_end = by_function or not done
-                more_waits = may_end and await self._waits(turn)
+                more_waits = False
+                if by_function or not done:
+                    more_waits = turn.journal.waits = turn.journal.waits and bool(await self._waiting(turn))
                 follows = policy.after(StepResult(reply, done, more_waits))
                 entries = [notice(follows.advice)] if follows.advice else []
                 if isinstance(follows, GoOn) and follows.heartbeat:
@@ -520,11 +521,6 @@ class AgentLoop:
 
     async def _waiting(self, turn: Turn) -> list[Inbound]:
         return turn.taken(await turn.store.waiting(turn.agent, None if turn.origin.group else turn.origin.thread))
-
-    async def _waits(self, turn: Turn) -> bool:
-        """Return whether anything waits for the next step, and update the flag of the last append."""
-        turn.journal.waits = turn.journal.waits and bool(await self._waiting(turn))
-        return turn.journal.waits
 
     async def _ask(self, turn: Turn, snapshot: "Snapshot", excluded: frozenset[str]) -> "Reply":
         """Return one reply; request an agent's first reply again, up to a limit, until it has what the style requires.
