@@ -833,7 +833,7 @@ from tests.kit.elsewhere import leave_linux
 leave_linux()
 del os.O_CLOEXEC, os.pread, time.clock_gettime
 sys.platform = "win32"
-from sandbox.processes.usage import ProcessorWait, WorkerUsage
+from sandbox.processes.ends import ProcessorWait, WorkerUsage
 
 usage = WorkerUsage.of(os.getppid())
 print(usage.used().cpu_s, usage.waited(), ProcessorWait(usage).seconds())
