@@ -3,13 +3,16 @@
 import copy
 import dataclasses
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import agent_core
 from agent_core.base import records
 from agent_core.base.problem import Place
 
@@ -102,3 +105,10 @@ def test_a_pickle_is_read_and_compared_by_a_process_that_made_none() -> None:
     places = pickle.dumps((Place("a.py", 3), Place("a.py", 3)))
     ran = subprocess.run([sys.executable, "-c", script], input=places, capture_output=True, check=True)
     assert ran.stdout.decode().startswith("True True Place("), ran.stdout
+
+
+def test_the_program_defines_its_dataclasses_with_no_other_decorator() -> None:
+    program = Path(agent_core.__file__).parent
+    texts = {path.relative_to(program).as_posix(): path.read_text("utf-8") for path in program.rglob("*.py")}
+    others = [path for path, text in texts.items() if re.search(r"from dataclasses import [^\n]*\bdataclass\b", text)]
+    assert others == ["base/records.py"]
