@@ -118,9 +118,9 @@ class DirectReplyPolicy:
         kind = SendMessagePolicy if by_function else DirectReplyPolicy
         return self if type(self) is kind else kind(self.turn, self.max_steps)
 
-    # Three methods return `Ended`: `before_request`, `after` and `broken_off`. An exception that `broken_off` does not
-    # take ends a turn in `agent.py`, an interrupted process in `settle`; the turn of a group ends in
-    # `groups/loop.py`.
+    # A turn ends through `before_request`, `after` or `broken_off` of its policy: this one, `SendMessagePolicy`, or
+    # `ResultPolicy` for a helper. An exception that `broken_off` does not take ends it in `agent.py`, an interrupted
+    # process in `settle`; the turn of a group ends in `groups/loop.py`.
 
     async def before_request(self) -> Ended | None:
         """Count a step, or return the end of a turn that may send no request: it was stopped, or a limit is reached."""
@@ -447,8 +447,8 @@ class AgentLoop:
                 by_function = turn.style.by_function(self.model_session.models.mode)
                 policy = policy.speaking(by_function=by_function)
                 done = await self._act(turn, reply, snapshot)
-                # After a call, the turn can only end if replies are sent by function; only then does it matter what
-                # arrived.
+                # After calls, only an agent that replies by function can end with a reply; only for that does it matter
+                # what arrived.
                 more_waits = False
                 if by_function or not done:
                     more_waits = turn.journal.waits = turn.journal.waits and bool(await self._waiting(turn))

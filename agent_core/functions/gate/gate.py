@@ -258,7 +258,7 @@ class Stage(Generic[D]):
 
 
 def on_text(judge: Callable[[D], D], name: str = "") -> Run[D]:
-    """Return a stage that needs no worker. `name` is the stage that reports text that is nested too deeply."""
+    """Return what a stage runs that needs no worker. `name`: the stage, if `judge` is called otherwise."""
 
     async def run_here(draft: D, trial: TrialTools) -> D:
         try:
@@ -284,7 +284,7 @@ STAGES: tuple[Stage[Draft], ...] = (
     Stage("neighbours", neighbours),
 )
 """The stages of a candidate. The `deferred` ones also judge each function of a saved file, later; any other needs its
-own place in `FILE_STAGES` or `look` to judge one. What only warns is in `verdict.py`.
+own place in `look` (text alone) or `FILE_STAGES` to judge a saved file. What only warns is in `verdict.py`.
 """
 
 READER: Stage[Draft] = Stage("reader", judge_meaning)
