@@ -25,6 +25,7 @@ ROOT = Path(__file__).parent.parent
 TOP = ("agent_core", "meta_functions", "sandbox")
 SHARED = 3  # commands that take an option: it is explained once
 IN_A_ROW = 6  # options of a command: more get a table
+HELP = ("-h, --help", "Show this message and exit.")
 sys.path.insert(0, str(ROOT))
 
 from agent_core.base import events  # noqa: E402
@@ -97,8 +98,9 @@ def help_of(names: tuple[str, ...], command: click.Command) -> tuple[str, str, l
     """Return the usage of a command, what it does, and its options with their meanings."""
     context = click.Context(command, help_option_names=["-h", "--help"])
     usage = " ".join(["knapper", *names, *command.collect_usage_pieces(context)[1:]])
-    options = [one.get_help_record(context) for one in command.get_params(context) if isinstance(one, click.Option)]
-    return usage, command.help or "", [option for option in options if option]
+    # Not `get_params`: a command that ran before in this process keeps the help option of that run.
+    options = [one.get_help_record(context) for one in command.params if isinstance(one, click.Option)]
+    return usage, command.help or "", [*(option for option in options if option), HELP]
 
 
 def every_command(group: click.Group, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
