@@ -163,7 +163,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, model: ScriptedModel) -> Wor
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("command", sampled(named(), 7, at=3), ids=lambda text: text.replace(GAP, " "))
+@pytest.mark.parametrize("command", sampled(named(), 16, at=3), ids=lambda text: text.replace(GAP, " "))
 def test_a_named_command_runs(world: World, command: str) -> None:
     words = command.split(GAP)
     world.renew()

@@ -63,37 +63,12 @@ def texts() -> list[Path]:
     return [path for path in files if path.is_file() and path.suffix in SUFFIXES and "__pycache__" not in path.parts]
 
 
-NOT_OURS = (
-    'python -m pip install "knapper[server]"',
-    "pip install knapper",
-    "fix='pip install knapper[mcp]'",
-    "pip3 install --upgrade knapper",
-    "`pipx install knapper`",
-    "pipx run knapper",
-    "uv tool install knapper --with uvicorn",
-    "uvx knapper run",
-    "uv pip install -e '.[server]' knapper-extras",
-    "pipx inject knapper knapper-server",
-    "pip install -r requirements.txt knapper",
-)
-OURS = (
-    "pip install '.[server]'   # in the clone",
-    "pip install --quiet .",
-    "pipx inject knapper 'starlette<2,>=1.10' uvicorn",
-    "uv tool install --with 'uvicorn>=0.54' /home/me/knapper",
-    "python -m pip install 'knapper[server] @ git+https://example.org/knapper.git@main'",
-    "most of it `pip install`), 3 s",
-    "pip install 'knapper-0.1.0-py3-none-any.whl[local]'",
-    "pip install -r requirements.txt",
-)
+NOT_OURS = ("fix='pip install knapper[mcp]'", "uvx knapper run", "uv pip install -e '.[server]' knapper-extras")
+OURS = ("pip install '.[server]'   # in the clone", "pipx inject knapper 'starlette<2,>=1.10' uvicorn")
 
 
 def test_no_hint_and_no_page_installs_by_a_name_that_is_not_ours() -> None:
-    assert strangers("uvx knapper run") == ["uvx knapper", "uvx run"]
-    for text in NOT_OURS:
-        assert strangers(text), text
-    for text in OURS:
-        assert strangers(text) == [], text
+    assert [bool(strangers(text)) for text in (*NOT_OURS, *OURS)] == [True] * 3 + [False] * 2
     found = {str(path.relative_to(ROOT)): strangers(path.read_text(encoding="utf-8")) for path in texts()}
     assert {path: names for path, names in found.items() if names} == {}
 
@@ -118,15 +93,7 @@ GIT: dict[str, object] = {"url": "https://example.org/k.git", "vcs_info": {"vcs"
 ADD, ANEW = "add_extra('server')", "reinstall_program()"
 INSTALLED: tuple[tuple[dict[str, object] | None, dict[str, str], str, str], ...] = (
     (FOLDER, {}, ADD, "pip install 'the clone[server]'"),
-    (EDITABLE, {}, ADD, "pip install -e 'the clone[server]'"),
     (GIT, {}, ADD, "pip install 'knapper[server] @ git+https://example.org/k.git@v1'"),
-    (
-        {"url": "https://example.org/k.whl", "archive_info": {}},
-        {},
-        ADD,
-        "pip install 'knapper[server] @ https://example.org/k.whl'",
-    ),
-    ({"url": "file:///gone/away", "dir_info": {}}, {}, ADD, f"pip install {BY_NAME}"),
     (FOLDER, PIPX, ADD, f"pipx inject knapper {BY_NAME}"),
     (
         FOLDER,
@@ -135,10 +102,7 @@ INSTALLED: tuple[tuple[dict[str, object] | None, dict[str, str], str, str], ...]
         "uv tool install --with 'mcp<3,>=2.2' --with 'starlette<2,>=1.10' --with 'uvicorn>=0.54' 'the clone'",
     ),
     ({"url": "HERE", "dir_info": {}}, {}, ADD, "pip install '.[server]'"),
-    (FOLDER, {}, ANEW, "pip install --force-reinstall --no-deps 'the clone'"),
     (EDITABLE, {}, ANEW, "pip install --force-reinstall --no-deps -e 'the clone'"),
-    (FOLDER, PIPX, ANEW, "pipx reinstall knapper"),
-    (FOLDER, UV, ANEW, "uv tool upgrade --reinstall-package knapper knapper"),
     (None, {}, "reinstall('sqlite-vec')", "pip install --upgrade --force-reinstall 'sqlite-vec<0.2,>=0.1.9'"),
 )
 """Where a copy came from, what lies in its environment, what is to be done, and the command that says so."""
@@ -191,8 +155,3 @@ def test_the_image_is_built_from_all_that_the_package_is_built_from() -> None:
     (extras,) = [line.removeprefix("ARG EXTRAS=").split(",") for line in lines if line.startswith("ARG EXTRAS=")]
     assert "portable" in extras
     assert {*extras} <= about["project"]["optional-dependencies"].keys()
-
-
-def test_a_value_of_the_compose_files_is_never_its_own_text() -> None:
-    texts = "".join(path.read_text() for path in (ROOT / "deploy").glob("*.yaml"))
-    assert re.findall(r"\$\{\w+:[-?]\}", texts) == []  # podman-compose 1.0 uses it literally, even as a password
