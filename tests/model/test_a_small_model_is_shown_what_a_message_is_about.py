@@ -1,13 +1,11 @@
 """Among functions with shared words, a small model is shown first the one that fits the message best."""
 
-import pytest
-
 from agent_core.base.messages import User
 from agent_core.memory.embedding import embedder
 from agent_core.model.conversation import compared, find
 from agent_core.model.request import FunctionShown, Request
 from agent_core.runtime.host_functions import standard
-from benchmarks.growth_requests import DOMAINS, Domain, requests
+from benchmarks.growth_requests import DOMAINS, requests
 
 _ROWS = "Work out one value for each of these orders: total, count, largest and smallest.\n\n"
 
@@ -25,19 +23,3 @@ async def test_the_function_with_the_rule_of_the_request_comes_first() -> None:
     for place in range(5):
         first = [find(one.text, functions, vectors)[0].name for one in asked if one.number % 5 == place]
         assert first.count(domain.families(1)[place].name) >= len(first) - 1, first
-
-
-@pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
-async def test_what_a_long_request_needs_is_brought_up_together(domain: Domain) -> None:
-    given = [FunctionShown(name, f"Return {one.words}.", {}) for name, one in domain.functions.items()]
-    program = [FunctionShown(name, host.function.description, {}, is_host=True) for name, host in standard().items()]
-    asked, functions = [*requests(domain, 1, 2)], (*program, *given)
-    default = embedder("wordllama")
-    assert default is not None
-    texts = compared(Request(tuple(User(one.text) for one in asked), functions))
-    vectors = dict(zip(texts, await default.embed(texts), strict=True))
-    found = [{function.name for function in find(one.text, functions, vectors)} for one in asked]
-    needed = [{name for calls in one.calls for name, _ in calls} for one in asked]
-    whole = sum(names <= shown for names, shown in zip(needed, found, strict=True))
-    assert whole >= 0.7 * len(asked), whole
-    assert not set[str]().union(*found) & standard().keys(), "the program's functions come along with no other"

@@ -3,22 +3,18 @@
 import asyncio
 import json
 from dataclasses import replace
-from itertools import pairwise
 
-from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.base.messages import Answer, Assistant, Call, Message, System, User
 from agent_core.memory.embedding import embedder
 from agent_core.model import FunctionShown, Request
 from agent_core.model.conversation import (
-    DEMONSTRATION,
     Entry,
     WireConversation,
     compared,
-    describe,
     find,
     line,
     trim,
 )
-from agent_core.model.wire import portable
 
 TEXT = {"type": "string"}
 
@@ -80,17 +76,6 @@ def test_each_step_only_adds_to_what_was_written_before() -> None:
     assert last[: len(after)] == after
 
 
-def test_roles_take_turns_whatever_stands_in_the_conversation() -> None:
-    entries = write(User("a"), Notice("b"), User("c"), Assistant("d"), Assistant("e"), User("f"))
-    roles = [entry["role"] for entry in entries]
-    assert all(first != second for first, second in pairwise(roles))
-
-
-def test_every_message_of_the_model_is_one_json_object() -> None:
-    said = [entry["content"] for entry in write(*MADE) if entry["role"] == "assistant"]
-    assert all(json.loads(text)["thought"] for text in said)
-
-
 def test_parallel_calls_of_another_model_stand_each_before_its_answer() -> None:
     calls = (Call("1", "slug", '{"title":"A"}'), Call("2", "slug", "broken"))
     entries = write(User("a"), Assistant("I try.", calls), Answer("1", "slug", "a"), Answer("2", "slug", "bad"))
@@ -110,10 +95,6 @@ def test_a_user_who_wants_a_function_is_shown_an_old_one_only_if_it_does_that() 
         assert names(User(message)) == {"create_function", *shown_with_it}, case
 
 
-def test_a_function_that_a_notice_names_is_told_of_and_can_be_called() -> None:
-    assert "slug" in names(*START, Notice("Functions changed by another hand: `slug` appeared."))
-
-
 def test_confirming_can_be_called_only_where_an_answer_offers_it() -> None:
     rows: list[tuple[str, tuple[Message, ...], tuple[str, ...], set[str]]] = [
         ("at-first", START, (), {"create_function"}),
@@ -123,49 +104,6 @@ def test_confirming_can_be_called_only_where_an_answer_offers_it() -> None:
     ]
     for case, messages, excluded, expected in rows:
         assert names(*messages, excluded=frozenset(excluded)) == expected, case
-
-
-def test_a_function_that_was_called_before_can_be_called_again() -> None:
-    called = (Assistant("", (Call("1", "slug", "{}"),)), Answer("1", "slug", "a"), Assistant("Done."), User("Again!"))
-    assert "slug" in names(*START, *called)
-
-
-def test_after_an_answer_the_user_is_repeated_so_that_the_data_is_theirs() -> None:
-    assert write(*MADE)[-1]["content"].endswith("The user asked: How long is this?")
-
-
-def test_the_demonstrated_function_does_what_its_answers_say() -> None:
-    calls = [call for message in DEMONSTRATION if isinstance(message, Assistant) for call in message.calls]
-    call = next(call for call in calls if call.name == "create_function")
-    space: dict[str, object] = {}
-    exec(json.loads(call.arguments)["function_code_with_docstring"], space)  # the program's own text
-    swap_ends = space["swap_ends"]
-    assert callable(swap_ends)
-    assert [swap_ends(text) for text in ("abc", "lamp", "garden")] == ["cba", "paml", "nardeg"]
-
-
-def test_optional_noise_is_hidden_and_names_come_after_texts() -> None:
-    assert [*trim(CREATE).parameters["properties"]] == ["function_code_with_docstring", "function_name"]
-    assert trim(WORDS) is WORDS
-
-
-def test_a_list_that_the_last_answer_asks_for_has_as_many_items_as_it_says() -> None:
-    texts = {"anyOf": [{"type": "array", "items": TEXT}, {"type": "null"}]}
-    confirm = shown("confirm_function", "Take it.", "function_name", expected=texts)
-    trimmed = trim(confirm, "Work out both: call confirm_function(function_name='size', expected=[…, …]).").parameters
-    short = {"type": "string", "maxLength": 256}
-    assert portable(trimmed["properties"]["expected"]) == {
-        "type": "array", "prefixItems": [short, short], "minItems": 2, "maxItems": 2,
-    }  # fmt: skip
-    assert "expected" in trimmed["required"]
-
-
-def test_a_line_says_the_types_in_few_characters() -> None:
-    odd = shown("f", "Do.\n\nMore.", a={"enum": ["x", 1]}, b={"type": "array", "items": {"type": "integer"}}, c={})
-    assert line(odd) == 'f(a?: "x" | 1, b?: integer[], c?: any) - Do.'
-    assert describe(shown("g", "", x={"type": "string", "description": "An x."})).endswith("  x: An x.")
-    anything = shown("h", "", b_name=True, x={"description": 1})
-    assert describe(trim(anything)) == "h(x?: any, b_name?: any)\n  x: 1"
 
 
 def test_a_line_says_the_value_that_an_optional_parameter_has_without_a_call_for_it() -> None:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import pytest
 
-from agent_core.model import FunctionShown, Reply, TextPiece
+from agent_core.model import Reply, TextPiece
 from agent_core.model.reading import Holder, attached_call, read_text, unwrapped, written_calls
 from tests.kit import Ask, Say, ScriptedModel, Wanted
 from tests.model.asking import ask, ask_reply
@@ -31,13 +31,10 @@ def case(_name: str, text: str, *calls: tuple[str, Mapping[str, object]], lead_i
 
 READ = [
     case("bare", ONE),
-    case("several-bare", f"{ONE}\n{TWO}", VOWELS, SUM),
     case("list", f"[{ONE}, {TWO}]", VOWELS, SUM),
     case("fenced", f"```json\n{ONE}\n```"),
-    case("several-fences", f"```json\n{ONE}\n```\n```\n{TWO}\n```", VOWELS, SUM),
     case("fence-named-tool-call", f"```tool_call\n{ONE}\n```"),
     case("tagged", f"<tool_call>\n{ONE}\n</tool_call>"),
-    case("several-tags", f"<tool_call>{ONE}</tool_call>\n<tool_call>{TWO}</tool_call>", VOWELS, SUM),
     case("several-in-one-tag", f"<tool_calls>[{ONE}, {TWO}]</tool_calls>", VOWELS, SUM),
     case("tag-never-closed", f"<tool_call>\n{ONE}"),
     case("tag-after-lead-in", f"Sure, I can do that.\n\n<tool_call>{ONE}</tool_call>", lead_in="Sure, I can do that."),
@@ -49,66 +46,37 @@ READ = [
         "<tool_call>\n<function=count_vowels>\n<parameter=text>\nx\n</parameter>\n</function>\n</tool_call>",
     ),
     case("python", 'count_vowels(text="x")'),
-    case("python-by-position", "count_vowels('x')"),
-    case("python-lines", "count_vowels(text='x')\nadd(a=1, b=2)", VOWELS, SUM),
     case("python-list", "[count_vowels(text='x'), add(1, b=2)]", VOWELS, SUM),
-    case("python-fence", "```python\ncount_vowels(text='x')\n```"),
     case("python-list-in-a-fence", "```python\n[count_vowels(text='x')]\n```"),
-    case("python-namespace", "functions.count_vowels(text='x')"),
-    case("python-in-a-tag", "<tool_call>count_vowels(text='x')</tool_call>"),
     case("python-dictionary", "{'name': 'count_vowels', 'arguments': {'text': 'x'}}"),
-    case("doubly-encoded", json.dumps({"name": "count_vowels", "arguments": '{"text": "x"}'})),
     case("trebly-encoded", json.dumps({"name": "count_vowels", "arguments": json.dumps('{"text": "x"}')})),
     case("parameters", '{"name": "count_vowels", "parameters": {"text": "x"}}'),
-    case("args-and-tool", '{"tool": "count_vowels", "args": {"text": "x"}}'),
-    case("beside", '{"name": "count_vowels", "text": "x"}'),
     case("beside-under-function", '{"function": "label", "name": "n", "text": "x"}', NAMED),
     case("wire-shape", json.dumps(WIRE)),
-    case("wire-list", json.dumps({"tool_calls": [{"id": "1", "type": "function", "function": json.loads(ONE)}]})),
     case("other-case", '{"name": "Count_Vowels", "arguments": {"text": "x"}}'),
     case("camel-case", "countVowels(text='x')"),
     case("newline-in-a-string", ONE.replace('"x"', '"a\nb"'), ("count_vowels", {"text": "a\nb"})),
     case("no-arguments-in-a-tag", '<tool_call>{"name": "now"}</tool_call>', ("now", {})),
-    case("null-arguments", '{"name": "now", "arguments": null}', ("now", {})),
 ]
 
 TEXT = {
-    "bare-after-text": f"Like this: {ONE}",
     "text-after": f"{ONE}\nThat is a call.",
-    "quoted": f"> {ONE}",
     "inline-code": "`count_vowels(text='x')`",
-    "in-quotation-marks": f'"{ONE}"',
     "fence-of-an-example": f"For example, you can call it like this:\n```json\n{ONE}\n```",
-    "fence-without-announcement": f"A call:\n```json\n{ONE}\n```",
     "fence-with-text-after": f"I'll call it.\n```json\n{ONE}\n```\nThis is how it works.",
-    "python-fence-after-text": "I'll show it now:\n```python\ncount_vowels(text='x')\n```",
     "python-program": "```python\nn = count_vowels(text='x')\nprint(n)\n```",
     "tag-in-a-sentence": f"Models write <tool_call>{ONE}</tool_call>",
-    "tag-of-an-example": f"The format looks like this:\n<tool_call>{ONE}</tool_call>",
-    "tag-quoted": f"He wrote:\n<tool_call>{ONE}</tool_call>",
     "tag-with-text-after": f"<tool_call>{ONE}</tool_call>\nThis calls count_vowels.",
     "tag-after-long-text": f"{'Word. ' * 50}\n<tool_call>{ONE}</tool_call>",
     "not-shown": ONE.replace("count_vowels", "count_consonants"),
     "one-not-shown": f"[{ONE}, {TWO.replace('add', 'sub')}]",
-    "not-shown-in-a-tag": '<tool_call>{"name": "rm", "arguments": {}}</tool_call>',
     "data-with-a-name": '{"name": "add", "age": 3}',
-    "only-a-name": '{"name": "now"}',
-    "arguments-are-a-list": '{"name": "add", "arguments": [1, 2]}',
     "more-than-a-call": '{"name": "add", "arguments": {}, "why": 1}',
-    "argument-is-no-literal": "count_vowels(text=name)",
     "call-in-a-call": "add(a=count_vowels(text='x'), b=2)",
-    "too-many-places": "count_vowels('x', 'y')",
     "arguments-by-star": "add(**{'a': 1})",
     "number-without-json": '{"name": "add", "arguments": {"a": NaN}}',
-    "tag-without-a-call": "<tool_call></tool_call>",
     "letters-before-a-name": "ÀADD()",
-    "letters-that-look-alike": "ａｄｄ(1, 2)",
-    "empty-list": "[]",
-    "words": "add up the numbers",
     "arguments-are-text": '{"name": "add", "arguments": "a"}',
-    "code": "```python\nprint(1)\n```",
-    "a-set": "{1, 2}",
-    "starts-with-code": "`add` adds.",
 }
 
 
@@ -125,29 +93,11 @@ def test_what_is_quoted_explained_or_something_else_is_no_call() -> None:
         assert read_text(text, SHOWN) is None, text
 
 
-async def test_text_that_is_not_wholly_a_call_is_shown_as_it_is(scripted: Scripted) -> None:
-    shown = tuple(
-        FunctionShown(name, "", {"type": "object", "properties": {each: {} for each in names}})
-        for name, names in SHOWN.items()
-    )
-    for text in TEXT.values():
-        *pieces, reply = await ask(scripted([Say(text)]), functions=shown)
-        assert isinstance(reply, Reply), text
-        assert (reply.text, reply.calls) == (text, ())
-        assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)) == text
-
-
 def test_a_fence_after_words_is_no_call_yet_in_any_language() -> None:
     for call in [f"```json\n{ONE}\n```", "```python\ncount_vowels(text='x')\n```"]:
         for words in ["I'll count them now.", "Ich zähle sie jetzt:", "我现在来数。", "A call looks like this:"]:
             assert read_text(f"{words}\n{call}", SHOWN) is None, call
             assert attached_call(f"{words}\n{call}", SHOWN) == "count_vowels", call
-
-
-def test_a_call_in_tags_after_what_is_no_sentence_is_none_yet() -> None:
-    for words in ["Its author wrote", "The file says (never do it)", "Zum Beispiel:", "> Quoted."]:
-        assert read_text(f"{words}\n<tool_call>\n{ONE}\n</tool_call>", SHOWN) is None, words
-        assert attached_call(f"{words}\n<tool_call>\n{ONE}\n</tool_call>", SHOWN) == "count_vowels", words
 
 
 def test_what_has_no_words_or_many_before_it_is_not_attached() -> None:
@@ -163,44 +113,23 @@ def test_a_call_is_never_shown_as_text_while_it_comes() -> None:
 
 
 def test_ordinary_text_is_passed_on_as_it_comes() -> None:
-    for text in [
-        "Adding is easy.",
-        "```python\nprint(1)\n```",
-        "Here it is:\n```python\nprint(1)\n```",
-        "[1] is a source.",
-        "{curly} braces",
-        "A list:\n<ul>",
-    ]:
+    for text in ["Adding is easy.", "Here it is:\n```python\nprint(1)\n```", "[1] is a source.", "{curly} braces"]:
         holder = Holder(SHOWN)
         assert "".join(map(holder.feed, text)).startswith(text[: len(text) - 3]), text
 
 
 @pytest.mark.timeout(10)
 def test_noise_without_end_is_read_in_no_time() -> None:
-    for noise in [
-        "<tool_call>",
-        "[TOOL_CALLS]",
-        "```json\n",
-        "```\n```\n",
-        "<function=a>",
-        "<parameter=a>",
-        "[",
-        "{'a':",
-        "add(",
-        "\n.",
-    ]:
+    for noise in ["<tool_call>", "```\n```\n", "<parameter=a>", "[", "{'a':", "add("]:
         assert read_text(noise * 20_000, SHOWN) is None, noise
         assert read_text(f"<function=add>{noise * 20_000}</function>", SHOWN) is None, noise
 
 
 def test_arguments_encoded_twice_are_taken_out_of_their_text() -> None:
     rows: list[tuple[str, str, str]] = [
-        ("as-it-came", '{"a":1}', '{"a":1}'),
         ("twice", '"{\\"a\\": 1}"', '{"a": 1}'),
         ("thrice", json.dumps(json.dumps('{"a": 1}')), '{"a": 1}'),
-        ("only-text", '"text"', '"text"'),
         ("broken", '"broken', '"broken'),
-        ("empty", "", ""),
     ]
     for case, given, expected in rows:
         assert unwrapped(given) == expected, case
@@ -211,20 +140,15 @@ WRITTEN = [
     UNKNOWN,
     f"```json\n{UNKNOWN}\n```",
     f"<tool_call>\n{UNKNOWN}\n</tool_call>",
-    f"<tool_call>\n{UNKNOWN}",
     "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>",
     'get_weather(city="Paris")',
-    '```tool_code\nget_weather(city="Paris")\n```',
     'functions.get_weather("Paris")',
-    f"[TOOL_CALLS][{UNKNOWN}]",
     '<|python_tag|>{"name": "get_weather", "parameters": {"city": "Paris"}}',
-    '{"type": "function", "function": {"name": "get_weather", "arguments": "{}"}}',
     '{"name": "get_weather", "arguments": {"city": """Paris"""}}',
     '{"thought": "t", "call": {"name": "get_weather", "arguments": {}}}',
 ]
 NOT_WRITTEN = [
     '{"name": "Bob", "age": 3}',
-    'print("hello")',
     "```python\nget_weather('Paris')\n```",
     "re.sub(pattern='a', repl='b', string='c')",
     "slugify('A b') gives 'a-b'.",

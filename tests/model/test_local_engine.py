@@ -63,10 +63,6 @@ def states() -> list[Path]:
     return sorted(states_folder().iterdir())
 
 
-def kept() -> list[Path]:
-    return [file for file in states() if file.suffix == ".state"]
-
-
 def places_in(folder: Path) -> list[Path]:
     return list(folder.glob("knapper-engine-*"))
 
@@ -110,19 +106,6 @@ async def test_an_engine_answers_and_goes_on_whatever_is_asked(
     assert capfd.readouterr() == ("", "")
 
 
-async def test_two_models_of_the_same_weights_share_a_process_until_both_are_closed(room: Path) -> None:
-    one, other = opened(room), opened(room)
-    pid = await pid_of(one)
-    assert await pid_of(other) == pid
-    await one.aclose()
-    await one.aclose()
-    assert (await ask(other, "still")).text == "still"
-    await other.aclose()
-    assert not is_running(pid)
-    with pytest.raises(ModelError, match="was closed"):
-        await ask(other, "anybody?")
-
-
 async def test_an_engine_that_dies_says_why_and_the_next_request_has_another(room: Path) -> None:
     deaths = [
         (signal.SIGKILL, "memory ran out", "context_tokens"),
@@ -142,23 +125,6 @@ async def test_an_engine_that_dies_says_why_and_the_next_request_has_another(roo
         await until_gone(pid)
         await asyncio.sleep(0.05)
         assert (await ask(model, "again")).text == "again"
-
-
-async def test_weights_that_cannot_be_loaded_fail_the_request_and_not_the_opening(room: Path) -> None:
-    async with model_in(room) as model:
-        for happens, said in (("broken", "could not be loaded: Failed to init server"), ("9", "memory ran out")):
-            (room / "tiny.gguf").write_text(happens)
-            with pytest.raises(ModelError, match=said):
-                await ask(model, "hello")
-        (room / "tiny.gguf").write_text("ok")
-        assert (await ask(model, "hello")).text == "hello"
-
-
-async def test_a_model_that_is_closed_while_it_loads_leaves_no_process(room: Path) -> None:
-    model = opened(room)
-    await asyncio.sleep(0)
-    await model.aclose()
-    assert not server.running()
 
 
 async def test_an_engine_ends_when_its_program_is_killed(room: Path) -> None:
@@ -238,19 +204,6 @@ async def test_another_text_is_another_state_and_only_a_few_are_kept(room: Path)
     assert any("4." in file.read_text() for file in states())
 
 
-def test_another_engine_has_states_of_its_own() -> None:
-    entries = [{"role": "system", "content": "Be kind."}]
-    assert server.state_key(WEIGHTS, "1", entries) != server.state_key(WEIGHTS, "2", entries)
-
-
-def test_a_folder_that_others_could_look_into_is_closed_to_them() -> None:
-    states_folder().mkdir(parents=True)
-    states_folder().chmod(0o755)
-    where = server.prepared_folder()
-    assert where is not None
-    assert where.stat().st_mode & 0o777 == 0o700
-
-
 def test_only_what_was_left_unfinished_long_ago_is_tidied_away(room: Path) -> None:
     for name, age_s in (("saving", 60), ("forgotten", 7200)):
         (room / f"{name}.new").write_text("x")
@@ -271,14 +224,3 @@ async def test_a_folder_that_cannot_be_written_costs_only_the_time(room: Path, m
         assert (await ask(model, "hello")).text == "hello"
     finally:
         await model.aclose()
-
-
-async def test_reading_goes_on_when_the_one_who_asked_gives_up(room: Path) -> None:
-    began = asyncio.Event()
-    told = Request((System("slow " + "word " * 500),))
-    async with model_in(room) as model, asyncio.timeout(30):
-        asking = asyncio.create_task(model.prepare(told, lambda *_: began.set()))
-        await began.wait()
-        assert asking.cancel()
-        while not kept():  # noqa: ASYNC110 - another process sets no event
-            await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""The local model as the program uses it, from the command to the answer; the engine's package is replaced."""
+"""The local model from the command to the answer: memory, and one engine. The engine's package is replaced."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from agent_core.base.settings import ModelSettings, Settings
 from agent_core.interfaces.menu import prepare
 from agent_core.model.local import server, weights
 from agent_core.model.local import server as memory
-from agent_core.model.local.server import open_local
+from agent_core.model.local.server import available, context_size, open_local
 from agent_core.workspace.local_models import remove_model
 from agent_core.workspace.workspace import Workspace
 from tests.kit.desk import Desk
@@ -64,12 +64,6 @@ async def test_a_second_model_takes_the_window_of_the_first_unless_another_is_wa
     await asyncio.gather(one.aclose(), other.aclose(), third.aclose())
 
 
-async def test_too_little_memory_is_said_when_the_model_is_opened() -> None:
-    with pytest.raises(ModelError, match="GB of memory, and"):
-        await open_local(NAME, ModelSettings(context_tokens=10**9))
-    assert not server.running()
-
-
 async def test_a_turn_after_another_program_reads_nothing_of_the_fixed_part(machine: Path) -> None:
     for _ in range(2):
         events = await turn(machine)
@@ -91,14 +85,6 @@ async def test_what_is_prepared_after_the_download_serves_every_workspace(
     assert "up to a minute" in capsys.readouterr().err
 
 
-def test_what_stands_in_the_way_of_preparing_is_told_and_fails_nothing(
-    machine: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (weights.folder() / weights.named(NAME).file).unlink()
-    prepare(NAME)
-    assert "The first request will do that: The weights of" in capsys.readouterr().err
-
-
 async def test_a_removed_model_takes_what_it_has_read_with_it(machine: Path) -> None:
     await turn(machine)
     (state,) = weights.states_folder().iterdir()
@@ -110,3 +96,58 @@ async def test_a_model_at_an_endpoint_is_not_asked_to_read_ahead(at_desk: Callab
     desk = await at_desk([])
     await desk.agent.model_session.prepare(desk.agent.snapshot())
     assert not desk.model.requests
+
+
+GB = 10**9
+BIG, SMALL = 1_117_320_768, 491_400_064
+MEMINFO = "MemTotal: 8000000 kB\nMemFree: 10 kB\nMemAvailable: 4000000 kB\nHugePages_Total: 0\n"
+
+
+def test_the_window_is_as_large_as_the_memory_allows() -> None:
+    rows: list[tuple[str, int | None, int, int | None, int]] = [
+        ("unknown", None, BIG, None, 8_192),
+        ("plenty", 24 * GB, BIG, None, 16_384),
+        ("four-gigabyte-machine", int(3.1 * GB), BIG, None, 8_192),
+        ("little", int(1.9 * GB), BIG, None, 4_096),
+        ("small-weights", int(2.5 * GB), SMALL, None, 16_384),
+    ]
+    for case, free, held, wanted, size in rows:
+        assert context_size(free, held, wanted) == size, case
+
+
+def test_too_little_memory_is_said_before_anything_is_loaded() -> None:
+    rows: list[tuple[str, int, int | None, str, str]] = [
+        ("any", GB, None, r"needs 1\.8 GB of memory, and 1\.0 GB are free", "Close other programs"),
+        ("wanted", 2 * GB, 32_768, r"needs 2\.6 GB", "context_tokens` lower"),
+    ]
+    for case, free, wanted, said, fix in rows:
+        with pytest.raises(ModelError, match=said) as caught:
+            context_size(free, BIG, wanted)
+        assert fix in caught.value.fix, case
+
+
+@pytest.mark.parametrize(
+    ("group", "free"),
+    [
+        pytest.param({}, 4_096_000_000, id="no-group"),
+        pytest.param({"memory.max": "3000\n", "memory.current": "2000\n"}, 1_000, id="limit"),
+        pytest.param(
+            {"memory.max": "3000\n", "memory.current": "2000\n", "memory.stat": "anon 1\ninactive_file 500\n"},
+            1_500,
+            id="cache-counts-as-free",
+        ),
+    ],
+)
+def test_free_memory_is_the_machines_within_the_limit_of_the_group(
+    tmp_path: Path, group: dict[str, str], free: int
+) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc" / "meminfo").write_text(MEMINFO)
+    (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
+    for name, text in group.items():
+        (tmp_path / "sys/fs/cgroup" / name).write_text(text)
+    assert available(tmp_path) == free
+
+
+def test_memory_that_nobody_tells_of_is_not_guessed(tmp_path: Path) -> None:
+    assert available(tmp_path) is None

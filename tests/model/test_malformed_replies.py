@@ -4,13 +4,12 @@ import json
 from itertools import count
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_core.base.messages import Answer, Assistant, Message, User
 from agent_core.model import Reply, TextPiece
-from agent_core.model.reading import Shown, meant, read_text
+from agent_core.model.reading import Shown, read_text
 from agent_core.model.reply import TokenUsage
 from agent_core.model.stream import Assembly
 from tests.kit.drawing import drawn
@@ -115,24 +114,9 @@ def test_malformed_replies_never_crash_nor_run_what_was_not_asked(script: list[d
     check_reply(script)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@settings(max_examples=12_000, suppress_health_check=list(HealthCheck))
-@given(chunks())
-def test_ten_thousand_malformed_replies_are_read_without_harm(script: list[dict[str, Any]]) -> None:
-    check_reply(script)
-
-
 @settings(max_examples=drawn(200))
 @given(
     calls, st.sampled_from(["It looks like this: {}", "> {}", "`{}`", "{} is a call.", "For example:\n```\n{}\n```"])
 )
 def test_a_call_inside_other_text_is_never_read(call: str, around: str) -> None:
     assert read_text(around.format(call), SHOWN) is None
-
-
-@settings(max_examples=drawn(200))
-@given(st.text(max_size=20))
-def test_a_name_that_means_no_shown_function_is_nobody(name: str) -> None:
-    known = meant(name, SHOWN)
-    assert known is None or known.replace("_", "") in "".join(filter(str.isalnum, name.lower()))

@@ -16,8 +16,8 @@ from agent_core.base import events
 from agent_core.base.events import CallStarted, Warned
 from agent_core.interfaces.progress import reading_text
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Expect, Fail, Raw, Repeat, Say, ScriptedModel, Seen, Wanted
-from tests.kit.desk import VOWELS, Desk, answers, desk, ended, of
+from tests.kit import Ask, Fail, Raw, Say, ScriptedModel, Seen, Wanted
+from tests.kit.desk import Desk, desk, ended, of
 from tests.kit.drawing import crossed
 
 HELLO = Say('{"thought": "I greet.", "reply": "Hello."}')
@@ -55,19 +55,6 @@ async def test_the_text_of_a_call_is_no_answer_and_switches_the_mode_from_then_o
     assert [is_constrained(seen) for seen in model.requests] == [False, True, True, False]
 
 
-async def test_a_known_function_is_called_and_the_next_step_is_under_a_schema(at_desk: OpenDesk) -> None:
-    place = await at_desk([Say(KNOWN), HELLO], model__context_tokens=32_000)
-    happened = await place.say("What can you do?")
-    assert [call.name for call in of(CallStarted, happened)] == ["list_functions"]
-    assert [is_constrained(seen) for seen in place.model.requests] == [False, True]
-
-
-async def test_what_is_no_call_ends_the_turn_as_it_is(at_desk: OpenDesk) -> None:
-    text = "```python\nget_weather('Paris')\n```"
-    place = await at_desk([Say(text)], model__context_tokens=32_000)
-    assert ended(await place.say("Go on.")).reply == text
-
-
 FENCED = {
     f"So sieht ein Aufruf aus:\n```json\n{KNOWN}\n```": "list_functions",
     f"For example, a call looks like this:\n```json\n{UNKNOWN}\n```": "get_weather",
@@ -84,14 +71,6 @@ async def test_a_call_in_a_fence_after_words_is_asked_about_and_may_be_an_exampl
         assert not any(map(is_constrained, place.model.requests))
         assert f"the text of a call of `{name}`" in place.model.requests[-1].text
         await place.agent.begin_anew()
-
-
-async def test_a_call_in_a_fence_after_words_that_is_meant_is_sent_alone(at_desk: OpenDesk) -> None:
-    meant = f"Ich sehe nach.\n```json\n{KNOWN}\n```"
-    place = await at_desk([Say(meant), Ask(Wanted("list_functions")), Say("Hello.")], model__context_tokens=32_000)
-    happened = await place.say("Was kannst du?")
-    assert [call.name for call in of(CallStarted, happened)] == ["list_functions"]
-    assert ended(happened).reply == "Hello."
 
 
 async def test_a_model_that_makes_calls_is_not_switched_by_one_as_text_but_told(at_desk: OpenDesk) -> None:
@@ -138,7 +117,6 @@ LLAMA = {**ENTRY, "owned_by": "llamacpp", "meta": {"n_ctx": 32768, "n_ctx_train"
 PROPS = {"default_generation_settings": {"n_ctx": 8192}, "total_slots": 4, "chat_template": TEMPLATE}
 OLLAMA = {**ENTRY, "owned_by": "library"}
 STUDIO = {**ENTRY, "owned_by": "organization_owner"}
-VLLM = {**ENTRY, "owned_by": "vllm", "max_model_len": 32768}
 
 
 def of_llama_cpp(parameters: int, template: str = TEMPLATE) -> dict[str, Any]:
@@ -164,7 +142,6 @@ def of_lm_studio(**more: Any) -> dict[str, Any]:
 
 KEPT = ("POST /api/generate", {"model": "scripted", "keep_alive": "30m", "stream": False})
 PROMPT_CACHE = {"cache_prompt": True, "return_progress": True}
-BY_NAME = "qwen/Qwen2.5-1.5B-Instruct"
 
 
 @pytest.mark.parametrize(
@@ -173,10 +150,7 @@ BY_NAME = "qwen/Qwen2.5-1.5B-Instruct"
         pytest.param(of_llama_cpp(1_777_088_000), 8192, PROMPT_CACHE, id="llama.cpp"),
         pytest.param(of_llama_cpp(8_000_000_000, "{{ messages }}"), 8192, {}, id="no-functions-in-its-template"),
         pytest.param(of_ollama("1.5B", "tools"), 16384, {}, id="ollama"),
-        pytest.param(of_ollama("494.03M", "tools"), 16384, {}, id="ollama-in-millions"),
-        pytest.param(of_ollama("7.6B"), 16384, {}, id="ollama-without-capabilities"),
         pytest.param(of_lm_studio(params_string="3B"), 8192, {"ttl": 1800}, id="lm-studio"),
-        pytest.param({"models": [{**VLLM, "id": BY_NAME}]}, 32768, {}, id="by-its-name"),
     ],
 )
 async def test_a_model_that_its_server_tells_is_small_gets_what_the_built_in_one_gets(
@@ -197,7 +171,6 @@ PROBES = [
     pytest.param(of_llama_cpp(8_000_000_000), id="llama.cpp"),
     pytest.param(of_ollama("7.6B", "tools"), id="ollama"),
     pytest.param(of_lm_studio(capabilities=["tool_use"]), id="lm-studio"),
-    pytest.param({"models": [VLLM]}, id="vllm"),
 ]
 
 
@@ -264,38 +237,12 @@ async def test_a_small_model_can_keep_what_is_said_in_any_language(tmp_path: Pat
     assert model.requests[0].messages[-1] == said
 
 
-WRONG = VOWELS.replace("    5\n", "    4\n")
-
-
-def make(code: str) -> Ask:
-    return Ask(Wanted("create_function", {"function_code_with_docstring": code, "function_name": "count_vowels"}))
-
-
-async def test_what_is_refused_three_times_alike_ends_the_turn_and_the_tools_stay(
-    at_desk: OpenDesk,
-) -> None:
-    place = await at_desk([Repeat(make(WRONG), times=3)], model__mode="native", model__context_tokens=32_000)
-    happened = await place.say("Count vowels.")
-    assert ["create_function" in offered(seen) for seen in place.model.requests] == [True, True, True]
-    assert ended(happened).reason == "repeated"
-
-
 async def test_the_same_refusal_again_and_again_between_others_ends_the_turn(at_desk: OpenDesk) -> None:
     rounds = [Ask(Wanted("confirm_function", {"function_name": "nothing"})), Ask(Wanted("list_functions"))]
     place = await at_desk(rounds * 2 + rounds[:1], model__mode="native", model__context_tokens=32_000)
     happened = await place.say("Go on.")
     assert ended(happened).reason == "repeated"
     assert len(place.model.requests) == 5
-
-
-async def test_one_call_takes_up_a_wrong_example_and_the_missing_one(at_desk: OpenDesk) -> None:
-    code = WRONG.replace('    >>> count_vowels("rhythm")\n    0\n', "")
-    take = Expect(
-        Ask(Wanted("confirm_function", {"function_name": "count_vowels"})),
-        lambda seen: None if "confirm_function(" in seen.answers[0] else f"not offered: {seen.answers}",
-    )
-    place = await at_desk([make(code), take, Say("Done.")], model__mode="native", model__context_tokens=32_000)
-    assert "can be called now" in answers(await place.say("Count vowels."))[1]
 
 
 async def test_where_a_server_tells_nothing_it_is_told_how_much_is_being_read(at_desk: OpenDesk) -> None:
@@ -318,11 +265,3 @@ def test_progress_is_one_line() -> None:
     left = "the model is reading: 600 of 1,000 tokens, about 1 min 4 s left…"
     assert line(total=1000, done=600, left_s=64.0) == left
     assert line(total=1000, done=1000, left_s=0.0) == "thinking…"
-
-
-async def test_in_the_memgpt_style_the_text_of_a_call_is_sent_to_nobody(at_desk: OpenDesk) -> None:
-    place = await at_desk(
-        [Repeat(Say(UNKNOWN))], memory__preset="memgpt", model__mode="native", model__context_tokens=64_000
-    )
-    last = ended(await place.say("How is the weather?"))
-    assert (last.reason, last.reply) == ("failed", "")

@@ -5,21 +5,25 @@ The files in `shapes/` were written for these tests; each names the source for i
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import httpx2
 import pytest
 
-from agent_core.base.errors import ContextOverflow
+from agent_core.base.errors import ContextOverflow, ModelError
 from agent_core.base.messages import Answer, Assistant, Call, Message, System, User
 from agent_core.base.settings import ModelSettings
+from agent_core.memory.embedding import EmbeddingUnavailable, embedder
 from agent_core.model import Piece, Reply, Request, RetryPiece, TextPiece
-from agent_core.model.client import NativeModel
-from agent_core.model.connection import Endpoint
+from agent_core.model.client import NativeModel, open_model
+from agent_core.model.connection import Connection, Endpoint
 from agent_core.model.dialect import dialect_of
+from agent_core.model.discover import choose, listed
 from agent_core.model.tokens import Window
-from tests.kit import Fail, Raw, Say, ScriptedModel
+from tests.kit import Fail, Raw, Say, ScriptedModel, http
 from tests.kit.drawing import crossed
 from tests.model.asking import ADD
 
@@ -78,22 +82,6 @@ class Asked:
         assert all(re.fullmatch(pattern, each) for each in ids)
 
 
-def test_every_row_of_the_ten_endpoints_is_what_its_name_says() -> None:
-    assert len(SHAPES) == 10
-    for name, shape in SHAPES.items():
-        calls = {row: shape[row]["expect"].get("calls", []) for row in ANSWERED}
-        assert not calls["text"], name
-        assert shape["text"]["expect"]["text"], name
-        assert len(calls["one_call"]) == 1 < len(calls["parallel_calls"]), name
-        (sent,) = shape["malformed_call"]["body"]["choices"]
-        plain = [
-            [each["function"][key] for key in ("name", "arguments")] for each in sent["message"].get("tool_calls") or ()
-        ]
-        assert plain != [[called, json.dumps(arguments)] for called, arguments in calls["malformed_call"]], name
-        assert calls["malformed_call"], name
-        assert len(shape["streaming"]["events"]) > 2, name
-
-
 async def test_every_reply_of_every_endpoint_is_understood(scripted: Scripted) -> None:
     for name in SHAPES:
         for row in ANSWERED:
@@ -111,46 +99,6 @@ async def test_every_reply_of_every_endpoint_is_understood(scripted: Scripted) -
                 )
                 answers = [Answer(call.id, call.name, "3") for call in reply.calls]
                 await asked.ask(*EARLIER, User("Add."), Assistant(reply.text, reply.calls), *answers, User("So?"))
-
-
-def streamed(body: Shape) -> Raw:
-    """Return the same response as a stream: text, reasoning and arguments in pieces, then the usage."""
-    (choice,) = body["choices"]
-    message: Shape = dict(choice["message"])
-    deltas: list[Shape] = [{"role": "assistant"}]
-    for key in ("reasoning_content", "reasoning", "content"):
-        if isinstance(text := message.get(key), str):
-            deltas += [{key: piece} for piece in _pieces(text)]
-        elif message.get(key):
-            deltas.append({key: message[key]})
-    for index, call in enumerate(message.get("tool_calls") or ()):
-        whole: Shape = call["function"]
-        begun = {**call, "index": index, "function": {**whole, "arguments": ""}}
-        rest = [{"index": index, "function": {"arguments": piece}} for piece in _pieces(whole["arguments"])]
-        deltas += [{"tool_calls": [each]} for each in (begun, *rest)]
-    choices: list[Shape] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
-    choices.append({"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]})
-    events = [{"choices": [each]} for each in choices] + [{"choices": [], "usage": body["usage"]}]
-    return Raw("".join(f"data: {json.dumps(event)}\n\n" for event in events).encode() + b"data: [DONE]\n\n")
-
-
-def _pieces(text: str, size: int = 7) -> list[str]:
-    return [text[at : at + size] for at in range(0, len(text), size)]
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize(("name", "row"), crossed(SHAPES, ["text", "one_call", "parallel_calls", "malformed_call"]))
-async def test_what_an_endpoint_says_whole_is_understood_as_a_stream_too(
-    scripted: Scripted, name: str, row: str
-) -> None:
-    shape: Shape = SHAPES[name][row]
-    async with Asked(scripted([streamed(shape["body"])]), SHAPES[name]) as asked:
-        *pieces, reply = await asked.ask(*EARLIER, User("Add."))
-        assert isinstance(reply, Reply)
-        assert [[call.name, json.loads(call.arguments)] for call in reply.calls] == shape["expect"].get("calls", [])
-        assert reply.text == shape["expect"].get("text", "")
-        assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)).strip() == reply.text
-        assert reply.usage.prompt == 82
 
 
 async def test_every_endpoint_says_overflow_in_its_own_words(scripted: Scripted) -> None:
@@ -180,3 +128,157 @@ async def test_what_gemini_signs_goes_back_to_it_as_it_came(scripted: Scripted) 
         await asked.ask(User("Add."), Assistant("", reply.calls), *answers)
         first = asked.server.requests[1].body["messages"][1]["tool_calls"][0]
         assert first["extra_content"]["google"]["thought_signature"] == "EjQKMgEMOdbHJChLX75Q"
+
+
+URL = "https://model.example/v1"
+PATH = "/chat/completions"
+
+
+def connection(sent: list[httpx2.Request], to: str, status: int) -> Connection:
+    """Return a connection to a server that redirects its first request."""
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        sent.append(request)
+        if len(sent) == 1:
+            return httpx2.Response(status, headers={"Location": to})
+        return httpx2.Response(200, json=DONE)
+
+    return Connection(URL, key="sk-mine", transport=httpx2.MockTransport(answer))
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("to", "status"),
+    crossed(
+        [
+            "https://collector.example/v1/chat/completions",
+            "http://model.example/v1/chat/completions",
+            "https://model.example:8443/v1/chat/completions",
+            "//collector.example/x",
+            "https://model.example@collector.example/v1",
+        ],
+        [pytest.param(status, id=str(status)) for status in (301, 302, 303, 307, 308)],
+    ),
+)
+async def test_another_origin_is_sent_nothing(to: str, status: int) -> None:
+    sent: list[httpx2.Request] = []
+    with pytest.raises(ModelError, match=r"redirects to .*, which is not followed"):
+        async for _chunk in connection(sent, to, status).stream(PATH, b'{"secret": 1}', streamed=False):
+            pass
+    assert [str(request.url.host) for request in sent] == ["model.example"]
+
+
+async def test_the_same_origin_is_followed() -> None:
+    sent: list[httpx2.Request] = []
+    server = connection(sent, "https://model.example/v2/chat/completions", 307)
+    chunks = [chunk async for chunk in server.stream(PATH, b'{"secret": 1}', streamed=False)]
+    assert (len(chunks), sent[1].url.path) == (1, "/v2/chat/completions")
+
+
+async def test_texts_to_be_embedded_follow_no_redirect() -> None:
+    heard: list[bytes] = []
+
+    async def answer(request: http.Request, reply: http.Answer) -> None:
+        heard.append(request.body)
+        port = request.headers["host"].rpartition(":")[2]
+        await reply.send(307, b"", {"Location": f"http://localhost:{port}/elsewhere"})
+
+    server = http.Server(answer)
+    model = embedder("endpoint", model="m", url=f"http://127.0.0.1:{server.port}/v1", key="k")
+    assert model is not None
+    with pytest.raises(EmbeddingUnavailable):
+        await model.embed(["my diary"])
+    server.close()
+    assert len(heard) == 1
+
+
+DONE = {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Here."}}]}
+WHOLE = {"object": "response", "status": "completed", "output": [{"type": "message", "content": [{"text": "Here."}]}]}
+
+
+@dataclass
+class Azure:
+    """A resource and its requests."""
+
+    url: str = ""
+    heard: list[http.Request] = field(default_factory=list)
+
+    async def answer(self, request: http.Request, answer: http.Answer) -> None:
+        self.heard.append(request)
+        place = request.path.partition("?")[0]
+        if place == "/openai/v1/responses" or place.endswith("/openai/responses"):
+            await answer.send(200, json.dumps(WHOLE).encode())
+        elif place.endswith("/chat/completions") and "/gone/" not in place:
+            await answer.send(200, json.dumps(DONE).encode())
+        else:
+            error = {"error": {"code": "DeploymentNotFound", "message": "The API deployment does not exist."}}
+            await answer.send(404, json.dumps(error).encode())
+
+
+@pytest.fixture
+def azure() -> Iterator[Azure]:
+    found = Azure()
+    server = http.Server(found.answer)
+    found.url = f"http://127.0.0.1:{server.port}"
+    yield found
+    server.close()
+
+
+async def reply(azure: Azure, environment: dict[str, str], settings: ModelSettings) -> str:
+    chosen = await listed(await choose(settings, {"AZURE_OPENAI_ENDPOINT": azure.url, **environment}))
+    assert f"at {azure.url}: AZURE_OPENAI_ENDPOINT is set" in chosen.why
+    model = await open_model(chosen, settings)
+    try:
+        *_, last = [piece async for piece in model.stream(Request((User("Hello."),)))]
+    finally:
+        await model.aclose()
+    assert isinstance(last, Reply)
+    return last.text
+
+
+SET = ModelSettings(name="mine", mode="native", context_tokens=9_000, stream=False)
+
+
+async def test_a_deployment_is_asked_by_the_version_that_is_set(azure: Azure) -> None:
+    rows: list[tuple[str, dict[str, str], str, str]] = [
+        ("key", {"AZURE_OPENAI_API_KEY": "a-key"}, "api-key", "a-key"),
+        ("token", {"AZURE_OPENAI_AD_TOKEN": "a-token"}, "authorization", "Bearer a-token"),
+    ]
+    for number, (case, environment, header, value) in enumerate(rows, 1):
+        assert await reply(azure, {**environment, "OPENAI_API_VERSION": "2024-10-21"}, SET) == "Here.", case
+        assert len(azure.heard) == number, case
+        request = azure.heard[-1]
+        assert request.path == "/openai/deployments/mine/chat/completions?api-version=2024-10-21", case
+        assert request.headers[header] == value, case
+        assert request.headers["user-agent"].startswith("AsyncAzureOpenAI/Python "), case
+
+
+async def test_the_newer_surface_needs_no_version(azure: Azure) -> None:
+    for api in ["chat", "responses"]:
+        settings = SET.model_copy(update={"api": api})
+        assert await reply(azure, {"AZURE_OPENAI_API_KEY": "a-key"}, settings) == "Here.", api
+        request = azure.heard[-1]
+        assert request.path == f"/openai/v1/{'chat/completions' if api == 'chat' else 'responses'}", api
+        assert request.headers["authorization"] == "Bearer a-key", api
+        assert json.loads(request.body)["model"] == "mine", api
+
+
+async def test_a_deployment_that_is_not_there_is_said_to_be_none(azure: Azure) -> None:
+    environment = {"AZURE_OPENAI_API_KEY": "a-key", "OPENAI_API_VERSION": "2024-10-21"}
+    with pytest.raises(ModelError, match=r"deployment does not exist.*Name a deployment"):
+        await reply(azure, environment, SET.model_copy(update={"name": "gone"}))
+
+
+async def test_what_is_missing_is_named(azure: Azure) -> None:
+    rows: list[tuple[dict[str, str], str | None, str]] = [
+        ({}, "mine", r"AZURE_OPENAI_ENDPOINT is set to .*, and no key.*AZURE_OPENAI_API_KEY"),
+        ({"AZURE_OPENAI_API_KEY": "k"}, None, r"no deployment is named.*--model NAME"),
+    ]
+    for environment, name, says in rows:
+        with pytest.raises(ModelError, match=says):
+            await choose(ModelSettings(name=name), {"AZURE_OPENAI_ENDPOINT": azure.url, **environment})
+
+
+async def test_a_key_of_openai_comes_first() -> None:
+    environment = {"AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com", "OPENAI_API_KEY": "k"}
+    assert (await choose(ModelSettings(name="m"), environment)).endpoint_url == "https://api.openai.com/v1"

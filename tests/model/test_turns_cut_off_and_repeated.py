@@ -78,12 +78,6 @@ async def test_a_reply_that_is_cut_off_goes_on_once_and_is_shown_as_cut_off(at_d
     assert ended(await desk.say("Thanks.")).reply == "Hello."
 
 
-async def test_a_cut_off_thought_is_no_answer_and_is_asked_for_again(at_desk: OpenDesk) -> None:
-    script = [Say('{"thought": "I think and think', finish="length"), HELLO]
-    desk = await at_desk(script, model__mode="constrained")
-    assert ended(await desk.say("Hi.")).reply == "Hello."
-
-
 async def test_an_unchanged_call_is_told_so_then_left_out_and_then_ends_the_turn(at_desk: OpenDesk) -> None:
     desk = await at_desk([Repeat(call("count_vowels", text="aha"), times=5)], model__mode="constrained")
     desk.put("letters.py", VOWELS)
@@ -95,16 +89,6 @@ async def test_an_unchanged_call_is_told_so_then_left_out_and_then_ends_the_turn
     assert ["count_vowels" in offered(seen) for seen in (first, second, third)] == [True, True, False]
     assert ended(events).reason == "repeated"
     assert "`count_vowels` gave the same answer 5 times in a row" in warned(events)
-
-
-async def test_an_unchanged_failing_call_is_left_out_and_ends_the_turn_sooner(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Repeat(call("count_vowels", word="aha"), times=3)], model__mode="constrained")
-    desk.put("letters.py", VOWELS)
-    await desk.workspace.functions.reload()
-    events = await desk.say("Use count_vowels on aha.")
-    assert "`count_vowels` failed 2 times in a row" in desk.model.requests[2].text
-    assert "count_vowels" not in offered(desk.model.requests[2])
-    assert ended(events).reason == "repeated"
 
 
 async def test_an_unchanged_candidate_is_told_so_then_left_out_and_then_ends_the_turn(at_desk: OpenDesk) -> None:
@@ -121,16 +105,6 @@ async def test_an_unchanged_candidate_is_told_so_then_left_out_and_then_ends_the
     assert "`create_function` failed 3 times in a row" in warned(events)
 
 
-async def test_what_comes_round_in_turns_ends_the_turn_as_well(at_desk: OpenDesk) -> None:
-    rounds = [call("count_vowels", text="aha"), call("count_vowels", text="oho")]
-    desk = await at_desk(rounds * 5 + rounds[:1], model__mode="constrained")
-    desk.put("letters.py", VOWELS)
-    await desk.workspace.functions.reload()
-    events = await desk.say("Use count_vowels.")
-    assert ended(events).reason == "repeated"
-    assert "came out the same 6 times" in warned(events)
-
-
 async def test_an_endpoint_that_takes_no_functions_is_asked_in_constrained_mode_from_then_on(
     at_desk: OpenDesk,
 ) -> None:
@@ -142,20 +116,6 @@ async def test_an_endpoint_that_takes_no_functions_is_asked_in_constrained_mode_
     assert ended(await desk.say("Hi.")).reply == "Hello."
     assert ["tools" in seen.body for seen in desk.model.requests] == [True, False, False]
     assert desk.model.requests[1].messages[0]["content"] == desk.model.requests[2].messages[0]["content"]
-
-
-async def test_where_native_mode_is_set_the_refusal_names_the_setting(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Fail(404, "No endpoints found that support tool use.")], model__mode="native")
-    events = await desk.say("Hi.")
-    assert ended(events).reason == "failed"
-    assert "set `model.mode` to auto or constrained" in warned(events)
-
-
-async def test_a_refusal_in_both_modes_ends_the_turn_with_the_reason(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Repeat(Fail(400, "m does not support tools"))])
-    events = await desk.say("Hi.")
-    assert ended(events).reason == "failed"
-    assert warned(events).count("does not support tools") == 2
 
 
 async def test_a_window_that_the_functions_fill_is_used_in_constrained_mode(at_desk: OpenDesk) -> None:
@@ -205,14 +165,3 @@ async def test_after_an_edit_of_memory_only_what_may_still_be_missing_in_it_is_o
     _, added, replaced, _, held_already = desk.model.requests
     assert offered(added) == {"core_memory_append"}  # no similar line that it could contradict
     assert offered(replaced) == offered(held_already) == set()
-
-
-async def test_an_addition_of_which_a_part_is_there_may_still_deny_another_line(at_desk: OpenDesk) -> None:
-    script = [
-        call("core_memory_append", name="human", content="Lives in Ulm.\nWorks in Ulm."),
-        call("core_memory_append", name="human", content="Lives in Ulm.\nWorks in Bonn."),
-        HELLO,
-    ]
-    desk = await at_desk(script, model__mode="constrained", model__stream=False)
-    await desk.say("I live in Ulm and work in Bonn.")
-    assert offered(desk.model.requests[2]) == {"core_memory_append", "core_memory_replace"}

@@ -52,7 +52,6 @@ def test_a_conversation_that_servers_refuse_never_leaves() -> None:
             "has no call before it",
         ),
         ([Assistant("", (Call("c1", "f", ""), Call("c1", "g", "")))], "ids of their own"),
-        ([Assistant("", (Call("", "f", ""),))], "ids of their own"),
     ]
     for messages, says in rows:
         with pytest.raises(InvalidRequest, match=says):
@@ -71,7 +70,6 @@ def test_roles_alternate_as_strict_templates_want() -> None:
             [User("a"), System("s")],
             [{"role": "system", "content": "s"}, {"role": "user", "content": "a"}],
         ),
-        ("empty-reply-is-left-out", [User("a"), Assistant(""), User("b")], [{"role": "user", "content": "a\n\nb"}]),
         (
             "neighbouring-replies-are-one",
             [User("a"), Assistant("b"), Assistant("c")],
@@ -86,12 +84,9 @@ def test_a_broken_call_is_sent_in_a_valid_form() -> None:
     rows: list[tuple[str, str, str, str, str]] = [
         ("whole", "add", '{"a": 1}', "add", '{"a": 1}'),
         ("cut-arguments", "add", '{"a": ', "add", "{}"),
-        ("arguments-are-a-list", "add", "[1]", "add", "{}"),
         ("not-a-number", "add", '{"a": NaN}', "add", "{}"),
-        ("no-arguments", "add", "", "add", "{}"),
         ("deeply-nested", "add", '{"a":' * 100_000, "add", "{}"),
         ("broken-name", "my functions.add!", "{}", "my_functions_add_", "{}"),
-        ("no-name", "", "{}", "unnamed", "{}"),
         ("long-name", "x" * 80, "{}", "x" * 64, "{}"),
     ]
     for case, name, arguments, sent_name, sent_arguments in rows:
@@ -104,18 +99,6 @@ def test_functions_that_servers_refuse_are_never_shown() -> None:
     for names in [["web.read"], ["größe"], ["x" * 65], ["add", "add"], [f"f{n}" for n in range(129)]]:
         with pytest.raises(InvalidRequest):
             functions_to_wire([FunctionShown(name, "…", {}) for name in names])
-
-
-def test_a_function_without_parameters_gets_an_empty_object() -> None:
-    shown = functions_to_wire([FunctionShown("now", "The time.", {})])
-    assert shown[0]["function"]["parameters"] == {"type": "object", "properties": {}}
-
-
-def test_changed_functions_are_written_anew_by_the_writer() -> None:
-    writer = RequestWriter()
-    before = writer.functions([FunctionShown("now", "The time.", {})])
-    after = writer.functions([FunctionShown("now", "The time in a zone.", {})])
-    assert (b"zone" in before, b"zone" in after) == (False, True)
 
 
 def test_half_a_surrogate_pair_does_not_stop_a_request() -> None:

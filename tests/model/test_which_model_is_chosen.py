@@ -1,17 +1,24 @@
 """The order of choice: settings, the environment, this machine's servers, stored weights, else three suggestions."""
 
 import asyncio
-from collections.abc import Callable
+import json
+import multiprocessing
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from agent_core.access.grants.record import confirm, is_confirmed
+from agent_core.base import machine
 from agent_core.base.errors import ModelError, NoModel
 from agent_core.base.settings import ModelSettings
 from agent_core.model import Model
 from agent_core.model.client import NativeModel, open_model
 from agent_core.model.dialect import ServerKind, quirks
-from agent_core.model.discover import DiscoveredModel, choose, listed
+from agent_core.model.discover import DiscoveredModel, UnconfirmedServer, choose, listed
 from tests.kit import ScriptedModel
 
 Scripted = Callable[..., ScriptedModel]
@@ -32,7 +39,6 @@ async def test_what_is_said_is_taken_without_looking_further() -> None:
         ("settings-before-environment", {"base_url": "http://a/v1", "name": "m"}, KEY, "http://a/v1", "m"),
         ("address", {"name": "m"}, {"OPENAI_BASE_URL": "http://b/v1", **KEY}, "http://b/v1", "m"),
         ("key-only", {}, KEY, quirks().openai_url, quirks().openai_model),
-        ("key-and-name", {"name": "m"}, KEY, quirks().openai_url, "m"),
         ("local-name-before-all", {"name": "local/small"}, KEY, "", "small"),
     ]
     for case, settings, environment, address, name in rows:
@@ -49,20 +55,11 @@ async def test_an_address_without_a_name_gives_its_first_model_that_talks(script
     assert (chosen.model_name, chosen.context_tokens, chosen.key) == ("qwen3", 4096, "sk-secret")
 
 
-async def test_an_address_that_lists_nothing_says_why_and_needs_a_name(scripted: Scripted) -> None:
-    server = scripted([], models=["qwen3"], key="sk-another")
-    with pytest.raises(ModelError, match=r"says \(401\): Incorrect API key") as refused:
-        await choose(ModelSettings(base_url=server.base_url), KEY)
-    assert "--model NAME" in refused.value.fix
-
-
 @pytest.mark.parametrize(
     ("status", "body", "says"),
     [
         pytest.param("401 Unauthorized", '{"error": {"message": "No key"}}', r"says \(401\): No key", id="refused"),
-        pytest.param("500 Oops", "oops", r"says \(500\): oops", id="broken"),
         pytest.param("200 OK", "<html>Welcome to nginx!</html>", "sent a web page", id="a-web-page"),
-        pytest.param("200 OK", '{"hello": 1}', "sent no list of models", id="something-else"),
     ],
 )
 async def test_what_an_address_sends_in_place_of_a_list_is_told(status: str, body: str, says: str) -> None:
@@ -99,11 +96,6 @@ async def test_a_name_is_taken_where_an_endpoint_lists_nothing_and_that_is_said(
     server = scripted([], models=["qwen3"], key="sk-another")
     taken = await listed(DiscoveredModel(server.base_url, "qwen3", "sk-wrong", "named"))
     assert taken.why == "named; it does not list its models, so the name was not checked"
-
-
-async def test_what_is_no_address_is_said_to_be_none() -> None:
-    with pytest.raises(ModelError, match="not an address"):
-        await choose(ModelSettings(base_url="localhost:8080"), NONE)
 
 
 async def test_the_first_server_in_the_order_wins_and_gets_no_key(scripted: Scripted) -> None:
@@ -145,8 +137,6 @@ async def test_the_window_is_as_set_told_known_or_assumed(scripted: Scripted) ->
     rows: list[tuple[str, dict[str, object], str, dict[str, int], tuple[int, str]]] = [
         ("setting-first", {"max_model_len": 4096}, "gpt-4.1", {"context_tokens": 2000}, (2000, "set in")),
         ("endpoint-before-table", {"max_model_len": 4096}, "gpt-4.1", {}, (4096, "told by")),
-        ("openrouter", {"context_length": 5000}, "x", {}, (5000, "told by")),
-        ("llama.cpp", {"meta": {"n_ctx_train": 6000}}, "x", {}, (6000, "told by")),
         ("table", {"meta": None}, "gpt-4.1-mini", {}, (1_047_576, "known for")),
         ("assumed", {"max_model_len": "many"}, "nobody-knows", {}, (16384, "assumed")),
     ]
@@ -163,3 +153,62 @@ async def opened(server: ScriptedModel, name: str, settings: ModelSettings) -> M
     model = await open_model(DiscoveredModel(server.base_url, name, "", "a test"), settings)
     await model.aclose()
     return model
+
+
+needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root starts a server as another user")
+
+
+def _serve(listener: socket.socket, user: int) -> None:
+    os.setuid(user)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        listener.sendall(str(server.getsockname()[1]).encode())
+        body = json.dumps({"data": [{"id": "spy"}]}).encode()
+        while True:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+
+@pytest.fixture
+def stranger() -> Iterator[ServerKind]:
+    """A server of another user that lists a model."""
+    ours, theirs = socket.socketpair()
+    process = multiprocessing.get_context("fork").Process(target=_serve, args=(theirs, 65534))
+    process.start()
+    with ours, theirs:
+        yield ServerKind("Spy", int(ours.recv(100)))
+    process.kill()
+    process.join()
+
+
+@needs_root
+async def test_a_server_of_another_user_is_not_used_unasked(stranger: ServerKind, scripted: Scripted) -> None:
+    with pytest.raises(UnconfirmedServer, match="configure --confirm-address"):
+        await choose(ModelSettings(), {}, servers=[stranger])
+    own = scripted([], models=["mine"])
+    found = await choose(ModelSettings(), {}, servers=[stranger, here("Own", own)])
+    assert found.model_name == "mine"
+    assert (await choose(ModelSettings(), {}, servers=[stranger], weights=lambda: "small")).kind == "local"
+
+
+@needs_root
+async def test_a_yes_for_this_workspace_lets_it_be_used(
+    stranger: ServerKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    url = f"http://127.0.0.1:{stranger.port}/v1"
+    confirm(tmp_path, url)
+    found = await choose(ModelSettings(), {}, servers=[stranger], confirmed=lambda one: is_confirmed(tmp_path, one))
+    assert (found.model_name, found.endpoint_url) == ("spy", url)
+
+
+async def test_where_nobody_says_whose_a_port_is_it_is_asked(
+    scripted: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = scripted([], models=["mine"])
+    monkeypatch.setattr(machine, "_SOCKETS", (tmp_path / "tcp",))
+    with pytest.raises(UnconfirmedServer):
+        await choose(ModelSettings(), {}, servers=[here("Own", own)])
+    (tmp_path / "tcp").write_text("odd\nodd odd\n")
+    assert not machine.is_own_port(here("Own", own).port)

@@ -1,14 +1,17 @@
-"""A server that chooses the window of a loaded model itself (Ollama) is asked, and its answer is used."""
+"""The window of a model as its server tells it, and how tokens are estimated."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent_core.base.settings import ModelSettings
 from agent_core.model.client import find_window
 from agent_core.model.connection import Endpoint
 from agent_core.model.dialect import dialect_of
 from agent_core.model.discover import DiscoveredModel
-from agent_core.model.tokens import Window
+from agent_core.model.tokens import Estimator, Window
 from tests.kit import ScriptedModel
 
 Scripted: TypeAlias = Callable[..., ScriptedModel]
@@ -42,11 +45,8 @@ async def window(server: ScriptedModel, url: str = OLLAMA, **settings: Any) -> W
 async def test_the_window_is_the_one_that_the_server_loads(scripted: Scripted) -> None:
     rows: list[tuple[str, dict[str, Any], list[dict[str, Any]], int]] = [
         ("it-runs", SHOWN, [running("scripted", context_length=8192)], 8192),
-        ("under-its-whole-name", SHOWN, [running("scripted:latest", context_length=8192)], 8192),
-        ("what-runs-before-what-is-set", SET, [running("scripted", context_length=8192)], 8192),
         ("loaded-to-see", SHOWN, [NOTHING, running("scripted", context_length=32768)], 32768),
         ("set-in-its-file", SET, [running("other", context_length=9)], 16384),
-        ("an-old-server", SET, [running("scripted")], 16384),
         ("nothing-known-but-the-least-default", SHOWN, [NOTHING], 4096),
         ("a-model-with-less", {"model_info": {"bert.context_length": 512}}, [NOTHING], 512),
         ("in-its-cloud", CLOUD, [NOTHING], 32768),
@@ -73,36 +73,6 @@ STUDIO = {
 ANOTHER = "http://192.0.2.1:9000/v1"
 
 
-async def test_a_window_that_is_told_beside_the_endpoint_counts_before_the_models_own(scripted: Scripted) -> None:
-    rows: list[tuple[str, str, dict[str, list[dict[str, Any]]], int]] = [
-        ("llama.cpp", "http://127.0.0.1:8080/v1", {"GET /props": [PROPS]}, 8192),
-        ("llama.cpp-at-another-port", ANOTHER, {"GET /props": [PROPS]}, 8192),
-        ("lm-studio", "http://127.0.0.1:1234/v1", {"GET /api/v0/models": [STUDIO]}, 12_288),
-        (
-            "ollama-at-another-port",
-            ANOTHER,
-            {"POST /api/show": [SET], "GET /api/ps": [running("scripted", context_length=10_240)]},
-            10_240,
-        ),
-        ("nonsense", ANOTHER, {"GET /props": [{"default_generation_settings": []}]}, 40_960),
-        ("a-service-is-not-asked", "https://openrouter.ai/api/v1", {"GET /props": [PROPS]}, 40_960),
-    ]
-    for case, url, beside, tokens in rows:
-        server = scripted([], models=[{"id": "scripted", "meta": {"n_ctx_train": 40_960}}], beside=beside)
-        assert (await window(server, url)).tokens == tokens, case
-
-
-async def test_nobody_else_is_asked_how_it_loads(scripted: Scripted) -> None:
-    rows: list[tuple[str, str, dict[str, int]]] = [
-        ("another-kind-of-server", "http://127.0.0.1:8080/v1", {}),
-        ("as-set", OLLAMA, {"context_tokens": 9_000}),
-    ]
-    for case, url, settings in rows:
-        server = scripted([], beside={"POST /api/show": [SHOWN]})
-        await window(server, url, **settings)
-        assert not server.asked_beside, case
-
-
 LITELLM = {
     "data": [
         {"model_name": "other", "model_info": {"max_input_tokens": 8_000}},
@@ -118,15 +88,11 @@ UNLOADED = {"data": [{"id": "scripted", "state": "not-loaded", "max_context_leng
 async def test_each_kind_of_server_is_believed_in_its_own_way(scripted: Scripted) -> None:
     rows: list[tuple[str, dict[str, Any], dict[str, list[dict[str, Any]]], int]] = [
         ("openrouter", ROUTED, {}, 262_144),
-        ("openrouter-no-provider", {**ROUTED, "top_provider": {"context_length": None}}, {}, 1_000_000),
-        ("vllm", {"max_model_len": 32_768}, {}, 32_768),
         ("lm-studio", {}, {"GET /api/v0/models": [STUDIO]}, 12_288),
         ("lm-studio-not-loaded", {}, {"GET /api/v0/models": [UNLOADED]}, 32_768),
         ("ollama", {}, {"POST /api/show": [SET], "GET /api/ps": [NOTHING]}, 16_384),
         ("llama.cpp", {"meta": {"n_ctx_train": 40_960}}, {"GET /props": [PROPS]}, 8_192),
         ("litellm-the-smallest-of-its-deployments", {}, {"GET /model/info": [LITELLM]}, 128_000),
-        ("groq", {"context_window": 131_072}, {}, 131_072),
-        ("anthropic", {"max_input_tokens": 200_000}, {}, 200_000),
     ]
     for case, entry, beside, tokens in rows:
         found = await window(scripted([], models=[{"id": "scripted", **entry}], beside=beside), ANOTHER)
@@ -143,3 +109,19 @@ async def test_what_is_no_size_is_not_believed(scripted: Scripted) -> None:
         }
         server = scripted([], models=[{"id": "scripted", **dict.fromkeys(names, value)}], beside=beside)
         assert (await window(server, ANOTHER)).is_assumed, value
+
+
+@given(st.integers(1000, 100_000), st.floats(0.5, 3.5))
+def test_estimates_come_near_what_the_endpoint_reports(size: int, factor: float) -> None:
+    estimator, reported = Estimator(), round(size / 4 * factor)
+    for _ in range(60):
+        estimator.learn(size, reported)
+    assert abs(estimator.tokens(size) - reported) <= max(3, reported * 0.02)
+
+
+def test_one_low_report_moves_the_estimate_little_and_a_high_one_much() -> None:
+    low, high = Estimator(), Estimator()
+    low.learn(4000, 100)
+    high.learn(4000, 2300)
+    assert low.tokens(4000) > 1000
+    assert high.tokens(4000) > 1700
