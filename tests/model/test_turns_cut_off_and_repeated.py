@@ -165,3 +165,20 @@ async def test_after_an_edit_of_memory_only_what_may_still_be_missing_in_it_is_o
     _, added, replaced, _, held_already = desk.model.requests
     assert offered(added) == {"core_memory_append"}  # no similar line that it could contradict
     assert offered(replaced) == offered(held_already) == set()
+
+
+async def test_what_comes_round_in_turns_ends_the_turn_as_well(at_desk: OpenDesk) -> None:
+    rounds = [call("count_vowels", text="aha"), call("count_vowels", text="oho")]
+    desk = await at_desk(rounds * 5 + rounds[:1], model__mode="constrained")
+    desk.put("letters.py", VOWELS)
+    await desk.workspace.functions.reload()
+    events = await desk.say("Use count_vowels.")
+    assert ended(events).reason == "repeated"
+    assert "came out the same 6 times" in warned(events)
+
+
+async def test_where_native_mode_is_set_the_refusal_names_the_setting(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Fail(404, "No endpoints found that support tool use.")], model__mode="native")
+    events = await desk.say("Hi.")
+    assert ended(events).reason == "failed"
+    assert "set `model.mode` to auto or constrained" in warned(events)
