@@ -74,8 +74,6 @@ def test_no_command_sends_anything_there(folder: Path, home: dict[str, str]) -> 
         names(folder, listener.url, EMBEDS)
         for command in (
             ("run", *says),
-            ("run", "--json", *says),
-            ("run",),
             ("configure", "--yes"),
             ("run", "--model", "tour", *says),  # a model of this machine, whose texts would be embedded there
         ):
@@ -89,20 +87,15 @@ def test_no_command_sends_anything_there(folder: Path, home: dict[str, str]) -> 
         for search in (("memory", "search", "safe"), ("memory", "search", "--agent", "tour", "safe")):
             at_once(folder, home, *search)
             assert listener.heard == [], search
-        for command in (("doctor",), ("models", "list"), ("sources", "add", "notes.md")):
-            at_once(folder, home, *command)
-            assert listener.heard == [], command
         (folder / "knapper.toml").write_text(f'[model]\nbase_url = "{listener.url}"\n')  # a model without a name
-        for command in (("run", *says), ("doctor",)):
+        for command in (("run", *says), ("doctor",), ("sources", "add", "notes.md")):
             at_once(folder, home, *command)
             assert listener.heard == [], command
 
 
 OTHERS = {
-    "path": "http://127.0.0.1:{port}/v2",
     "port": "http://127.0.0.1:9/v1",
     "host": "http://127.0.0.2:{port}/v1",
-    "scheme": "https://127.0.0.1:{port}/v1",
     "user": "http://me@127.0.0.1:{port}/v1",
 }
 
@@ -174,28 +167,6 @@ def test_at_a_terminal_one_question_names_the_address_and_only_a_yes_sends_anyth
             screen.do("hi", "hello")
             screen.type("\x04")
             assert screen.exit_code() == 0
-
-
-def test_configure_at_a_terminal_asks_before_it_tries_what_the_file_names(folder: Path, home: dict[str, str]) -> None:
-    with listening() as listener:
-        names(folder, listener.url)
-        with terminal("configure", cwd=folder, environment={**home, **KEY}) as screen:
-            for question in (
-                "Address of an endpoint",
-                "Model: its name",
-                "Maximum number of model replies",
-                "Maximum seconds per",
-                "Agent that",
-                "Preset of new agents",
-                "Persona",
-                "What new agents know of you",
-            ):
-                screen.wait_for(question)
-                screen.line("")
-            screen.wait_for("Type y (yes) or n (no), then Enter.")
-            screen.line("n")
-            assert screen.exit_code() == 1
-        assert listener.heard == []
 
 
 def test_an_address_that_looks_like_another_is_shown_as_it_is(folder: Path, home: dict[str, str]) -> None:

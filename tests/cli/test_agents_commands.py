@@ -110,9 +110,3 @@ def test_a_file_of_memgpt_becomes_an_agent_named_after_it(tmp_path: Path) -> Non
     assert "✓ agent old-friend, made of a file of MemGPT's" in done.stdout
     assert "left out:\n    1  model  the workspace's settings say which model answers" in done.stdout
     assert run(tmp_path, "memory", "show", "human", "--agent", "old-friend")["blocks"][0]["value"] == "h"
-
-
-def test_the_log_of_an_agent_without_a_word_names_those_that_have_some(tmp_path: Path) -> None:
-    assert knapper("run", "--model", "tour", "--message", "start", cwd=tmp_path).returncode == 0
-    assert "Nothing was said to main. Next: knapper log --agent tour" in knapper("log", cwd=tmp_path).stderr
-    assert "**You:** start" in knapper("log", "--agent", "tour", cwd=tmp_path).stdout

@@ -1,14 +1,12 @@
-"""`run --once`, `log`, `--debug`, named models, and what input from a pipe may not do: from a shell."""
+"""`run --once`, `log`, `--debug`, named models, and a workspace whose state is in a database."""
 
 from pathlib import Path
 
 import pytest
 
-from agent_core.base.settings import load
 from tests.cli.support import run
 from tests.interfaces.support import COUNT_VOWELS, flags, prompt
 from tests.kit import Expect, Repeat, Say, contains, scripted
-from tests.kit.desk import another
 from tests.kit.program import knapper
 
 
@@ -103,20 +101,37 @@ def test_a_named_model_has_its_address_key_and_price(folder: Path) -> None:
         assert "$1 in, $4000 out for a million tokens" in done.stdout
 
 
-def test_a_named_model_leaves_what_it_does_not_say_and_is_switched_from_the_plain_one(tmp_path: Path) -> None:
-    (tmp_path / "knapper.toml").write_text(
-        '[model]\nname = "usual"\ntemperature = 0.5\n[models.a]\ntemperature = 1\n[models.b]\nname = "other"\n'
+def test_a_workspace_moves_into_a_database_and_belongs_to_one_folder(tmp_path: Path, database: str) -> None:
+    (tmp_path / "functions").mkdir()
+    (elsewhere := tmp_path / "elsewhere" / "functions").mkdir(parents=True)
+    (elsewhere.parent / "knapper.toml").touch()
+    there = {"KNAPPER_STORAGE_URL": database}
+    assert knapper("agents", "list", cwd=tmp_path).returncode == 0  # creates the file
+    file = f"sqlite:///{tmp_path}/.knapper/state.db"
+    copied = knapper("storage", "copy", "--from", file, "--to", database, cwd=tmp_path)
+    assert "compared by their hashes" in copied.stdout, copied.stderr
+    assert "whole" in knapper("storage", "check", cwd=tmp_path, environment=there).stdout
+    told = knapper("storage", "stats", "--json", cwd=tmp_path, environment=there).stdout
+    assert '"place":"postgresql://' in told.replace(" ", "")
+    refused = knapper("storage", "check", cwd=elsewhere.parent, environment=there)
+    assert (refused.returncode, "knapper storage join" in refused.stderr) == (1, True)
+    assert knapper("storage", "claim", cwd=elsewhere.parent, environment=there).returncode == 0
+    assert knapper("storage", "check", cwd=elsewhere.parent, environment=there).returncode == 0
+
+
+def test_a_database_that_only_the_folder_names_is_used_after_a_yes(tmp_path: Path, database: str) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").write_text(f'[storage]\nurl = "{database}"\n')
+    refused = knapper("storage", "check", cwd=tmp_path)
+    assert "you did not confirm here" in refused.stderr
+    assert knapper("storage", "confirm", cwd=tmp_path).returncode == 0
+    assert knapper("storage", "check", cwd=tmp_path).stdout.strip() == "✓ whole: 0 turns with 0 entries"
+
+
+def test_a_state_that_is_not_there_is_not_copied(tmp_path: Path) -> None:
+    new = tmp_path / "new.db"
+    done = knapper(
+        "storage", "copy", "--from", f"sqlite:///{tmp_path}/typo.db", "--to", f"sqlite:///{new}", cwd=tmp_path
     )
-    first = load(tmp_path, {"model.name": "a"})
-    assert (first.model.name, first.model.temperature) == ("a", 1)
-    second = first.using("b")
-    assert (second.model.name, second.model.temperature) == ("other", 0.5)
-
-
-def test_an_import_of_a_module_of_the_workspace_proposes_no_package(folder: Path) -> None:
-    (folder / "functions" / "text.py").write_text(COUNT_VOWELS.replace("count_vowels", "vowels"))
-    for line in ("from text import _hidden", "import text", "from text import vowels, nothing"):
-        source = f"{line}\n\n\n{another('shout')}"
-        done = knapper("functions", "create", "shout", "-", cwd=folder, given=source)
-        assert "package" not in done.stdout + done.stderr
-        assert "write `from functions" in done.stdout + done.stderr
+    assert (done.returncode, "There is no state at" in done.stderr) == (1, True)
+    assert not [*tmp_path.glob("*.db")]

@@ -1,4 +1,4 @@
-"""A workspace is a folder with `knapper.toml`, found upward from the current folder; no other folder counts as one."""
+"""A workspace is a folder with `knapper.toml`, found upward; on a read-only disk it is only read."""
 
 import json
 import os
@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from agent_core import Workspace
-from agent_core.base import old_name
 from agent_core.base.errors import NoWorkspace, WorkspaceError
 from tests.interfaces.support import COUNT_VOWELS
 from tests.kit import Say, scripted
+from tests.kit.levels import require_functions
 from tests.kit.program import knapper
 from tests.kit.terminal import terminal
 
@@ -35,10 +35,7 @@ def test_functions_of_somebody_else_are_not_taken_over(folder: Path) -> None:
     (folder / "functions" / "main.py").write_text(STRANGERS)
     for arguments in (
         ("run", "--message", "hi"),
-        ("functions", "list"),
         ("functions", "call", "hello_http"),
-        ("agents", "list"),
-        ("log",),
         ("mcp",),
     ):
         code, out, err = run(*arguments, cwd=folder)
@@ -91,7 +88,7 @@ def test_nothing_above_the_home_folder_is_looked_at(folder: Path) -> None:
 
 
 @needs_root
-@pytest.mark.parametrize("planted", ["knapper.toml", old_name.SETTINGS, ".knapper"])
+@pytest.mark.parametrize("planted", ["knapper.toml", ".knapper"])
 def test_what_a_stranger_put_into_a_shared_folder_is_not_used(folder: Path, planted: str) -> None:
     (shared := folder / "shared").mkdir(mode=0o1777)
     (shared / "functions").mkdir()
@@ -103,17 +100,6 @@ def test_what_a_stranger_put_into_a_shared_folder_is_not_used(folder: Path, plan
         code, out, err = run("functions", "list", cwd=place, home=folder / "home")
         assert (code, out) == (1, ""), err
     assert run("init", cwd=shared, home=folder / "home")[0] == 1
-
-
-@needs_root
-def test_a_folder_of_somebody_else_ends_the_search(folder: Path) -> None:
-    (folder / "knapper.toml").touch()
-    (work := folder / "theirs" / "work").mkdir(parents=True)
-    os.chown(folder / "theirs", 4711, 4711)
-    code, _, err = run("functions", "list", cwd=work, home=folder / "home")
-    assert code == 1
-    assert f"if you mean the workspace above and trust it: knapper -C {folder}" in err
-    assert run("-C", str(folder), "functions", "list", cwd=work, home=folder / "home")[0] == 0
 
 
 async def test_a_library_makes_what_it_opens_and_finds_only_what_is_one(
@@ -133,3 +119,60 @@ async def test_a_library_makes_what_it_opens_and_finds_only_what_is_one(
     (below / "file").touch()
     with pytest.raises(WorkspaceError, match="is a file"):
         Workspace.find(below / "file")
+
+
+@needs_root
+def test_a_folder_of_somebody_else_ends_the_search(folder: Path) -> None:
+    (folder / "knapper.toml").touch()
+    (work := folder / "theirs" / "work").mkdir(parents=True)
+    os.chown(folder / "theirs", 4711, 4711)
+    code, _, err = run("functions", "list", cwd=work, home=folder / "home")
+    assert code == 1
+    assert f"if you mean the workspace above and trust it: knapper -C {folder}" in err
+    assert run("-C", str(folder), "functions", "list", cwd=work, home=folder / "home")[0] == 0
+
+
+PLANTS = '''\
+def water_plan(days: int) -> list:
+    """Plan on which days of a month the plants in the garden get water."""
+    return [*range(1, 31, days)]
+'''
+SOMEBODY = 65_534
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Path:
+    """A workspace with a state that this user cannot write: root can write all files except a foreign user's."""
+    require_functions()
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "plants.py").write_text(PLANTS)
+    assert knapper("functions", "reload", cwd=tmp_path).returncode == 0
+    os.mkfifo(tmp_path / "functions" / "pipe.py")
+    state = tmp_path / ".knapper"
+    if os.geteuid() == 0:
+        os.chown(state, SOMEBODY, SOMEBODY)
+    else:
+        (state / "state.db").chmod(0o400)
+    return tmp_path
+
+
+def content(root: Path) -> dict[str, tuple[int, bytes]]:
+    paths = [path for path in sorted(root.rglob("*")) if path.is_file()]
+    return {str(path): (path.stat().st_mode, path.read_bytes()) for path in paths}
+
+
+def test_what_only_looks_works_and_what_changes_something_says_why_it_cannot(closed: Path) -> None:
+    before = content(closed)
+    done = knapper("functions", "search", "water the garden", "--json", cwd=closed)
+    assert "cannot be written to, so it is only read" in done.stderr
+    assert [match["name"] for match in json.loads(done.stdout)["results"]] == ["water_plan"]
+    listed = knapper("functions", "list", "--json", cwd=closed)
+    assert [function["name"] for function in json.loads(listed.stdout)["functions"]] == ["water_plan"]
+    for words in (("audit",), ("show", "water_plan")):
+        done = knapper("functions", *words, cwd=closed)
+        assert (done.returncode, "water_plan" in done.stdout) == (0, True)
+    assert content(closed) == before
+    done = knapper("functions", "delete", "water_plan", cwd=closed)
+    assert done.returncode == 1
+    assert "belongs to" in done.stderr or "cannot be opened for writing" in done.stderr
+    assert content(closed) == before

@@ -70,17 +70,6 @@ async def test_a_turn_is_whole_or_streamed_with_calls_thoughts_and_usage(connect
     assert calls(final.messages) == [("function_call", "count_vowels"), ("function_result", "5")]
 
 
-async def test_each_session_is_a_conversation_of_its_own(connected: Connect) -> None:
-    client = await connected([Say("Brindle."), Say("Again."), Say("Kept.")])
-    agent = FrameworkAgent("ada", client)
-    first, second = agent.create_session(), agent.create_session()
-    await agent.run("Where is it?", session=first)
-    await agent.run("Hello", session=second)
-    await agent.run("And now?", session=first)
-    texts = [row["text"] for row in await client.messages(await client.converse(first.session_id))]
-    assert texts == ["Where is it?", "Brindle.", "And now?", "Kept."]
-
-
 async def test_a_saved_session_goes_on_in_another_process(
     connected: Connect, tmp_path: Path, scripted: Callable[..., ScriptedModel]
 ) -> None:
@@ -109,14 +98,6 @@ async def test_a_canceled_run_ends_its_turn(connected: Connect) -> None:
     await asyncio.gather(running, return_exceptions=True)
     assert running.cancelled()
     assert not await client.interrupt()
-    assert (await agent.run("second words")).text == "Now."
-
-
-async def test_a_stream_that_nobody_reads_on_ends_its_turn(connected: Connect) -> None:
-    client = await connected([SLOW, Say("Now.")])
-    agent = FrameworkAgent("ada", client)
-    stream: Any = agent.run("first words", stream=True)
-    assert (await anext(stream)).author_name == "ada"
     assert (await agent.run("second words")).text == "Now."
 
 

@@ -18,10 +18,9 @@ pytest.importorskip("autogen_agentchat", reason="AutoGen is not installed here: 
 from autogen_agentchat import messages as kinds
 from autogen_agentchat.base import Response, TaskResult
 from autogen_agentchat.conditions import MaxMessageTermination
-from autogen_agentchat.teams import RoundRobinGroupChat, SelectorGroupChat
+from autogen_agentchat.teams import RoundRobinGroupChat
 from autogen_core import CancellationToken, Image
 from autogen_core.models import UserMessage
-from autogen_ext.models.replay import ReplayChatCompletionClient
 from PIL import Image as Picture
 
 from agent_core.interfaces.integrations.autogen import AutoGenAgent
@@ -60,14 +59,6 @@ async def test_a_function_grown_in_a_round_is_used_by_the_next_member(connected:
     assert list(dict.fromkeys(one.full_message_id for one in pieces)) == [first.id, second.id]
     assert first.metadata["knapper_created"] == "count_vowels"
     assert first.models_usage.prompt_tokens > 0
-
-
-async def test_a_selector_chooses_among_members_of_ours(connected: Connect) -> None:
-    client = await connected([GROWS, Say("I made it."), USES, Say("5.")])
-    members = [AutoGenAgent("ada", client, description="makes"), AutoGenAgent("bob", client, agent="bob")]
-    chooser = ReplayChatCompletionClient(["ada", "bob"])
-    team = SelectorGroupChat(members, chooser, termination_condition=MaxMessageTermination(3))
-    assert said(await heard(team, "Count."))[1:] == [("ada", "I made it."), ("bob", "5.")]
 
 
 async def test_every_kind_of_message_is_read(connected: Connect) -> None:
@@ -117,31 +108,6 @@ async def test_what_fails_is_an_answer_that_says_why(connected: Connect) -> None
     assert "my turn ended (failed)" in failure
     assert "no such model" in failure
     assert said(await heard(team, "two"))[1:] == [("ada", "Again.")]
-
-
-async def test_a_server_that_is_gone_is_an_answer_too(connected: Connect, unused_tcp_port: int) -> None:
-    from agent_core import connect
-
-    async with await connect(f"http://127.0.0.1:{unused_tcp_port}", token="none") as client:
-        team = RoundRobinGroupChat([AutoGenAgent("ada", client)], max_turns=1)
-        ((_, failure),) = said(await heard(team, "one"))[1:]
-    assert "cannot be reached" in failure
-
-
-async def test_a_group_of_ours_is_one_member(connected: Connect, tmp_path: Path) -> None:
-    (tmp_path / "groups").mkdir()
-    members = 'members = ["main", "bob"]\nchoose = "round_robin"\nrules = []\nstop = { turns = 2 }'
-    (tmp_path / "groups" / "crew.toml").write_text(f'purpose = "Count."\n{members}\n')
-    client = await connected([GROWS, Say("I made it."), USES, Say("5.")])
-    team = RoundRobinGroupChat([AutoGenAgent("crew", client, agent="crew")], max_turns=1)
-    stream = await heard(team, "Count.")
-    assert said(stream)[1:] == [("crew", "5.")]
-    calls = [
-        (one.metadata["knapper_agent"], one.content[0].name)
-        for one in stream
-        if isinstance(one, kinds.ToolCallExecutionEvent)
-    ]
-    assert calls == [("main", "create_function"), ("bob", "count_vowels")]
 
 
 async def test_each_conversation_of_an_agent_is_its_own_and_a_reset_begins_another(connected: Connect) -> None:

@@ -34,6 +34,7 @@ async def agent_with(script: Script, root: Path, sandbox: Sandbox, approver: App
             yield await workspace.agent()
 
 
+@pytest.mark.slow
 async def test_the_time_of_a_call_leaves_out_how_long_a_human_thought_about_a_question(
     one_sandbox: Sandbox, tmp_path: Path
 ) -> None:

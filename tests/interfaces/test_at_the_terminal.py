@@ -5,7 +5,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from tests.interfaces.asking import agree
+import pytest
+
 from tests.interfaces.support import flags, prompt
 from tests.kit import Ask, Expect, Repeat, Say, Script, Wanted, contains, scripted
 from tests.kit.levels import level_here
@@ -40,47 +41,25 @@ KEPT = {
     '=slugify("A b c")': "a-b-c",
     '=slugify(_, sep="_")': "slugify(text='a-b-c', sep='_')",
     '=x = slugify("M n", sep="/")': "m/n",
-    "=slugify(text=x, sep=y)": "`y` is neither a literal nor a saved result. Saved: `_`, `x`.",
-    '=slugify("Q")': "q",
-    "=x": "m/n",
     "=words(x)": "('m/n', 'M/N')",
-    "=words(_[-1])": "('M/N', 'M/N')",
     "=words(_[7])": "`_[7]` does not exist.",
     '=lambda = slugify("a")': "`lambda` is a Python keyword and cannot be a name.",
-    "=scale(4)": "scale(width=4)",
     '=scale(2.5, "m")': "5.0 m",
     "=scale([1])": "scale was not called: width",
-    "=joined(-1)": "joined(items=[-1])",
     '=joined(_, "b")': "joined(items=['-1', 'b'])",
-    "=joined(_)": "joined(items=['-1, b'])",
-    '=slugify("A b c", sep="_")': "a_b_c",
-    '=slugify("A b", "_", "x")': "slugify takes 2 arguments, but got 3.",
-    '=slugify(text="a", text="b")': "`text` was given twice.",
     '=slugify(open("x"))': "is not a literal.",
     '=slugfy("A")': "Did you mean `slugify`?",
-    '=slugify("A") + "b"': "That is not a call of one function.",
-    '=slugify("A"': "That is not a call: '(' was never closed.",
     "=slugify(3)": "slugify was not called: text: expected string, got 3",
     "=slugify(1e400)": "slugify was not called: expected a finite number, got Infinity",
-    '=slugify("\\ud800")': "slugify was not called: expected whole characters",
-    '=slugify("a", sep=["_"])': "sep: expected string, got",
-    "=slugify()": "slugify was not called: text: expected string, got nothing.",
-    "=slugify": "def slugify(text: str, sep: str='-') -> str",
     "=y": "There is no saved result or function named `y`.",
-    '=slugify "x"': "That is not a call.",
-    "=": "That is not a call.",
-    "?": "`?` shows one function.",
     "?slugify of what": "`?` shows one function.",
     "?slugify": "def slugify(text: str, sep: str='-') -> str",
     "??slugify": "return sep.join(text.lower().split())",
     "?conversation_search": "`conversation_search` is part of the program (about memory)",
-    "??create_function": "`create_function` is part of the program (a meta-function)",
-    "/introspect archival_memory_insert": "`archival_memory_insert` is part of the program (about memory)",
     "=core_memory_append('human', 'x')": "core_memory_append is part of the program: only the agent calls it.",
     "/trace slugify -": "`-` is standard input, which the prompt reads itself.",
-    "/load -": "cannot be read",
 }
-LOOKS_SHORT = ("= 3?", "!!", "?? why", "= 3 apples", " =y", " ／help")
+LOOKS_SHORT = ("= 3?", "!!", "?? why", " ／help")
 
 
 def test_functions_are_called_and_shown_as_in_python_and_no_message_is_taken_for_that(folder: Path) -> None:
@@ -97,9 +76,7 @@ def test_functions_are_called_and_shown_as_in_python_and_no_message_is_taken_for
             screen.do(text, f"Answer {number}.", "∙ 1 step")
         # the full-width slash of another keyboard
         screen.do("／hlep all", "Did you mean /help? To send it to the model, put a space before it.")
-        for command in ("cd /", "cd", "export A=1", ". ./env"):
-            useless = f"{command.split()[0]} would have no effect: each ! starts a new shell"
-            screen.do(f"!{command}", useless, f"Type !{command} && COMMAND.")
+        screen.do("!cd /", "cd would have no effect: each ! starts a new shell", "Type !cd / && COMMAND.")
         screen.do("!cd / && pwd", "  it goes along with your next message")
         assert "Knapper failed" not in screen.scrolled()
 
@@ -155,14 +132,6 @@ def test_a_command_of_the_shell_is_shown_goes_along_once_and_is_ended_by_ctrl_c(
         screen.type("!")
         screen.wait_for("› half a line!")  # no job control here: the program keeps running, and nothing is inserted
         assert "\\x1a" not in screen.scrolled()
-
-
-def test_a_command_typed_at_a_question_is_a_no_and_then_runs(folder: Path) -> None:
-    with prompt([], folder) as (screen, _):
-        screen.do("/switch nobody", "There is no agent nobody.")
-        screen.do("/switch second", "It was not created.", "There is no agent second.")
-        agree(screen)
-        screen.wait_count("/help lists", 2)
 
 
 def test_a_new_agent_of_the_memgpt_style_speaks_first_unless_the_user_does(tmp_path: Path) -> None:
@@ -229,6 +198,7 @@ def spin(n: int) -> int:
 '''
 
 
+@pytest.mark.slow
 def test_typed_calls_are_recorded_and_say_that_they_run_and_what_to_do_after_a_time_out(folder: Path) -> None:
     (folder / "functions" / "mine.py").write_text(SHARE_AND_SPIN)
     (folder / "knapper.toml").write_text("[sandbox]\nwall_s = 3\n")

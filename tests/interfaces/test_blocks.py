@@ -62,10 +62,3 @@ def test_what_grows_beyond_a_screen_is_given_out_in_parts_and_a_table_goes_on_un
     found = BlockSplitter().feed("\n".join(["| a |", "|---|", *["| x |"] * 300]) + "\n\n")
     assert [part.text.split("\n")[:2] for part in found] == [["| a |", "|---|"]] * 2
     assert sum(part.text.count("| x |") for part in found) == 300
-
-
-def test_what_is_pending_is_the_unfinished_end_within_its_limits() -> None:
-    blocks = BlockSplitter()
-    blocks.feed("done\n\none\ntwo\nthree\nfo")
-    blocks.feed("ur")
-    assert blocks.pending(2, 3) == "two\nree\nour"

@@ -3,12 +3,12 @@
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.interfaces.debugged import CALL, LOOP_LINE, SCALE, does, standing, written
-from tests.interfaces.support import create, flags, prompt
-from tests.interfaces.test_plain_turns import CONTROL
+from tests.interfaces.support import flags, prompt
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains, scripted
 from tests.kit.program import knapper
-from tests.kit.terminal import terminal
 
 DONE = Say("Done.")
 SPIN = '''import time
@@ -22,7 +22,6 @@ def spin() -> int:
         rounds += 1
     return rounds
 '''
-TRACED = {"function_name": "scale", "arguments": {"numbers": [1, 2], "factor": 10}}
 ARGUMENTS = '{"numbers": [1, 2], "factor": 10}'
 
 
@@ -78,6 +77,7 @@ def test_a_breakpoint_follows_its_line_and_a_function_to_be_debugged_stops_once(
         screen.do("once more", "Again.", "∙ ")
 
 
+@pytest.mark.slow
 def test_a_running_function_is_stopped_where_it_is_and_says_so_and_what_was_changed(tmp_path: Path) -> None:
     written(tmp_path, SPIN)
     with prompt([Ask(Wanted("spin")), Expect(DONE, contains("7777"))], tmp_path) as (screen, _):
@@ -95,29 +95,6 @@ def test_a_running_function_is_stopped_where_it_is_and_says_so_and_what_was_chan
         screen.wait_for("A human stopped this call")
 
 
-def test_a_dumb_terminal_has_the_same_prompt_without_a_control_character(tmp_path: Path) -> None:
-    written(tmp_path)
-    with (
-        scripted([Ask(CALL), Expect(DONE, contains("1112"))]) as model,
-        terminal("run", *flags(model), cwd=tmp_path, environment={"TERM": "dumb"}, columns=120) as screen,
-    ):
-        screen.wait_for("/help lists")
-        for typed, shows in [
-            (f"/break scale:{LOOP_LINE} if number == 3", "● 1: scale"),
-            ("use it", "(debug)"),
-            ("p number, total", "(3, 30)"),
-            ("n", f" →  {LOOP_LINE + 1}"),
-            ("", f" →  {LOOP_LINE - 1}"),
-            ("total = 1070", "done"),
-            ("c", "Done."),
-        ]:
-            screen.type(typed + "\n")
-            screen.wait_for(shows)
-        screen.type("\x04")
-        assert screen.exit_code() == 0
-        assert not CONTROL.search(screen.sent.decode().replace("\r\n", "").replace("^D\x08\x08", ""))
-
-
 def test_where_nobody_sits_at_a_debugger_what_is_seen_is_told(tmp_path: Path) -> None:
     written(tmp_path, SCALE)
     seen = Expect(DONE, contains("Breakpoints were passed and recorded"))
@@ -126,12 +103,3 @@ def test_where_nobody_sits_at_a_debugger_what_is_seen_is_told(tmp_path: Path) ->
         done = knapper("run", "-y", *flags(model), cwd=tmp_path, given=lines)
     assert "No debugger is attached here" in done.stdout
     assert done.stdout.endswith("Done.\n")
-
-
-def test_a_breakpoint_that_the_agent_sets_is_a_record_that_it_reads(tmp_path: Path) -> None:
-    place = {"function_name": "scale", "line": LOOP_LINE, "condition": "number == 3", "expressions": ["total * 2"]}
-    read = Expect(Ask(Wanted("trace_function", TRACED)), contains("hit 1: total * 2 = 60"))
-    made: Script = [Ask(create(SCALE, "scale")), Say("Made."), Ask(Wanted("debugger", place)), Ask(CALL), read]
-    with scripted([*made, Expect(DONE, contains("last  total = 30"))]) as model:
-        done = knapper("run", *flags(model), cwd=tmp_path, given="make it\nlook into it\n")
-    assert (done.returncode, done.stdout) == (0, "Made.\nDone.\n"), done.stderr

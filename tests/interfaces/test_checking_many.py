@@ -13,7 +13,7 @@ from agent_core.functions.service.judgment import Judgment
 from agent_core.interfaces.commands.checking import SarifLog
 from tests.interfaces.support import COUNT_VOWELS, FLAWED, HERE
 from tests.kit.program import knapper
-from tests.kit.terminal import KNAPPER, terminal
+from tests.kit.terminal import KNAPPER
 
 UNHINTED = COUNT_VOWELS.replace("    Args:\n        text: What to look at.\n\n", "").replace("vowels", "more")
 TWO = f"{COUNT_VOWELS}\n\n{UNHINTED}"
@@ -90,15 +90,6 @@ def test_ctrl_c_ends_with_what_was_judged_and_a_whole_log(many: Path) -> None:
     assert len(rest) < 30
 
 
-def test_a_bar_on_a_terminal_tells_how_far_it_is_and_goes(many: Path) -> None:
-    with terminal("functions", "check", "-q", "many.jsonl", cwd=many) as screen:
-        screen.wait_for("of 6 judged")
-        assert screen.exit_code() == 1
-        text = "\n".join(screen.screen())
-    assert "6 judged: 5 would be added, 1 refused" in text
-    assert "░" not in text
-
-
 def the_sarif_log_is_what_code_scanning_takes(many: Path) -> tuple[set[tuple[str, str, int]], dict[str, str]]:
     """Check a log; return the places of its results, and the level of each rule."""
     (many / "lib" / "fixable.py").write_text(COUNT_VOWELS.replace("text: str", "text").replace("vowels", "all"))
@@ -156,9 +147,3 @@ def test_the_fix_of_a_fix_gives_the_text_that_the_gate_judged(tmp_path: Path) ->
         region = change["deletedRegion"]
         lines[region["startLine"] - 1 : region["endLine"] - 1] = [change["insertedContent"]["text"]]
     assert "".join(lines) == source
-
-
-def test_an_empty_log_and_one_that_was_cut_off_are_whole_documents(tmp_path: Path) -> None:
-    for whole in (True, False):
-        (run,) = json.loads(SarifLog(tmp_path).text(whole=whole))["runs"]
-        assert (run["results"], run["invocations"]) == ([], [{"executionSuccessful": whole}])

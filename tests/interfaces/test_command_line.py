@@ -29,8 +29,6 @@ def test_a_command_finds_all_that_it_imports_when_it_starts_from_nothing(tmp_pat
     alone = {"PYTHONPATH": HERE, "HOME": str(tmp_path)}
     for module, words in (
         ("agent_core", "init home"),
-        ("agent_core", "schema words.py"),
-        ("knapper", "models list"),
         ("agent_core", "functions check words.py"),
         ("agent_core", "doctor"),
     ):
@@ -43,19 +41,14 @@ def test_a_command_finds_all_that_it_imports_when_it_starts_from_nothing(tmp_pat
 MISUSES = {
     ("functons",): "Did you mean 'functions'?",
     ("functions", "lst"): "Did you mean 'list'?",
-    ("run", "--mesage", "x"): "--message",
-    ("functions", "check"): "Missing argument 'PATH...'",
     ("functions", "check", "none.py"): "does not exist",
-    ("functions", "list", "--standing", "good"): "'quarantined'",
     ("run", "--message", " "): "The message is empty",
-    ("memory", "edit", "human", "Likes tea"): "Put the text after --value, in quotes.",
     ("run", "hello"): "Put the text after --message, in quotes.",
     ("grants", "list"): "It is in a group: knapper functions grants.",
 }
 BEFORE = {
     ("--model", "big", "run"): " These take it: configure, run, serve.",
     ("functions", "--expected", "3", "confirm"): "confirm.",
-    ("functions", "--json", "list"): "",
     ("functions", "-C", ".", "list"): "knapper functions COMMAND -C",
 }
 
@@ -100,7 +93,7 @@ def test_the_command_alone_begins_with_what_a_newcomer_types(tmp_path: Path) -> 
 
 
 def test_help_lists_every_command_in_groups_and_cuts_no_text(tmp_path: Path) -> None:
-    for columns in (80, 60):
+    for columns in (60,):
         with terminal("--help", cwd=tmp_path, columns=columns, rows=50) as screen:
             assert screen.exit_code() == 0
             shown = screen.scrolled()

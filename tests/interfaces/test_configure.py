@@ -43,20 +43,11 @@ def test_what_does_not_work_is_not_written_and_exits_with_one(tmp_path: Path) ->
     assert (tmp_path / "knapper.toml").read_text() == ""
 
 
-def test_an_address_that_only_the_file_names_gets_no_key_and_configure_says_so(tmp_path: Path) -> None:
-    (tmp_path / "knapper.toml").write_text('[model]\nbase_url = "http://127.0.0.2:9/v1"\nname = "m"\n')
-    done = knapper("configure", "--yes", cwd=tmp_path, environment=KEY)
-    assert "export KNAPPER_MODEL_BASE_URL=http://127.0.0.2:9/v1" in done.stderr
-    assert "no key and no message is sent to it" in done.stderr
-
-
 REFUSED = {
     ("--yes", "--model", "sk-abc"): "A key goes into the environment",
-    ("--yes", "--base-url", "https://x.test/v1?key=1"): "no user, password or query",
     ("--yes", "--model", "tour"): "knapper run --model tour",
     ("--yes", "--base-url", "sk-abc"): "not an address",
     ("--yes", "--agent", "once--x"): "The name `once--x` is reserved",
-    ("--yes", "--agent", "me"): "The name `me` is reserved",
     ("--yes", "--confirm-address", "--base-url", "http://127.0.0.1:9/v1"): "--confirm-address sets nothing",
     (): "--yes",  # without a terminal nothing is asked
 }

@@ -66,7 +66,7 @@ def hear(text: str, *, at_the_end: bool) -> Iterator[object]:
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("name", "at_the_end"),
-    crossed(sampled(REPLIES, 3), [pytest.param(False, id="streamed"), pytest.param(True, id="whole")]),
+    crossed(sampled(REPLIES, 8), [pytest.param(False, id="streamed"), pytest.param(True, id="whole")]),
 )
 def test_a_reply_is_drawn_in_pieces_that_hold_no_key_up(name: str, at_the_end: bool) -> None:
     assert longest(lambda: hear(REPLIES[name], at_the_end=at_the_end)) < LONGEST_S
@@ -74,7 +74,7 @@ def test_a_reply_is_drawn_in_pieces_that_hold_no_key_up(name: str, at_the_end: b
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    "text", sampled([*LINES, '"""', "'\\", "f'{", "a.", "(", "[a," * 160 + "\n", "漢" * 400 + "\n"], 3)
+    "text", sampled([*LINES, '"""', "'\\", "f'{", "a.", "(", "[a," * 160 + "\n", "漢" * 400 + "\n"], 7)
 )
 def test_the_source_of_a_function_is_drawn_in_pieces_that_hold_no_key_up(text: str) -> None:
     code = (text * 20_000)[:20_000]
@@ -105,7 +105,7 @@ def test_a_fence_of_every_language_is_drawn_in_pieces_that_hold_no_key_up() -> N
         "`a",
         "f'{",
     ]
-    names = sampled((aliases[0] for _, aliases, _, _ in get_all_lexers() if aliases), 12)
+    names = sampled((aliases[0] for _, aliases, _, _ in get_all_lexers() if aliases), 40)
     slow = []
     for name in names:
         for part in parts if get_lexer_by_name(name).name in render.MEASURED else parts[:1]:

@@ -7,7 +7,7 @@ import pytest
 from tests.grants.test_files_asked_for_at_a_call import SALES, SUMS
 from tests.interfaces.asking import agree, home, press
 from tests.interfaces.support import create, flags, prompt
-from tests.kit import Ask, Expect, Say, Script, Wanted, contains, scripted, shows
+from tests.kit import Ask, Expect, Say, Script, Wanted, contains, scripted
 from tests.kit.program import knapper
 from tests.kit.terminal import terminal
 
@@ -58,19 +58,6 @@ def test_a_file_is_read_by_one_answer_and_a_no_is_told(tmp_path: Path) -> None:
             elif key == "y":
                 screen.do("/grants csv_sum revoke data/sales.csv", "✓ csv_sum may no longer")
         assert screen.scrolled().count("? csv_sum") == 5
-
-
-def test_a_question_on_a_text_file_is_served_by_a_starter_with_one_answer(tmp_path: Path) -> None:
-    assert knapper("init", ".", cwd=tmp_path).returncode == 0
-    (tmp_path / "data" / "notes.txt").write_text("One two three.\nFour five six seven.\n")
-    counted = Expect(Say("Seven words."), contains('"words": 7'))
-    asked = Expect(Ask(Wanted("count_text", {"text": "data/notes.txt"})), shows("count_text"))
-    with prompt([asked, counted], tmp_path, environment=home(tmp_path)) as (screen, _):
-        screen.line("How many words are in data/notes.txt?")
-        screen.wait_for("? count_text is running and asks to read data/notes.txt")
-        press(screen, "y")
-        screen.wait_for("Seven words.")
-    assert 'read = ["data/notes.txt"]' in entries(tmp_path)
 
 
 def test_a_one_shot_from_a_script_names_the_command_or_reads_what_a_file_lists_and_a_terminal_asks(

@@ -37,16 +37,6 @@ def remember(self, content: str) -> None:
 '''
 
 
-def test_an_import_that_could_read_no_file_has_failed(tmp_path: Path) -> None:
-    (tmp_path / "latin.py").write_bytes(
-        'def three() -> int:\n    """Return three, é."""\n    return 3\n'.encode("latin-1")
-    )
-    done = knapper("functions", "import", "latin.py", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "latin.py encoding: it is not UTF-8" in done.stdout
-    assert "✗ latin.py: no function" in done.stdout
-
-
 def an_archive(folder: Path) -> Path:
     for name, text in {"words.py": COUNT_VOWELS, "extras.py": THOUGHTS}.items():
         (folder / name).write_text(text)
@@ -79,17 +69,6 @@ def test_an_archive_is_tried_taken_taken_again_and_handed_out(tmp_path: Path) ->
     out = knapper("functions", "export", "out", "echo", cwd=tmp_path)
     assert (out.returncode, out.stdout) == (0, "✓ 1 function in out, package out\n")
     assert knapper("functions", "export", "out", cwd=tmp_path).returncode == 2
-
-
-def test_what_has_no_example_is_a_draft_whoever_imports_it_as_if_it_had_been_saved(tmp_path: Path) -> None:
-    text = "def area(r):\n    return 3 * r ** 2\n\n\n" + COUNT_VOWELS.replace("count_vowels", "vowels")
-    (tmp_path / "lib.py").write_text(text)
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "functions" / "saved.py").write_text(text.replace("area", "space").replace("vowels", "sounds"))
-    knapper("functions", "import", "lib.py", "--policy", "human", cwd=tmp_path)
-    listed = json.loads(knapper("functions", "list", "--json", cwd=tmp_path).stdout)
-    standings = {row["name"]: row["standing"] for row in listed["functions"]}
-    assert standings == {"area": "draft", "vowels": "trial", "space": "draft", "sounds": "trial"}
 
 
 WITHOUT_HINTS = '''def ratio(first, second):

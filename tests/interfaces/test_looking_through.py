@@ -1,9 +1,8 @@
 """Paged tables at the prompt, and what one looks up there."""
 
-import re
 from pathlib import Path
 
-from tests.interfaces.support import leave, prompt
+from tests.interfaces.support import prompt
 from tests.kit import Repeat, Say
 from tests.kit.program import knapper
 from tests.kit.terminal import CTRL_C, DOWN, ENTER, ESCAPE, Terminal
@@ -113,17 +112,6 @@ def test_lines_that_no_example_reaches_are_marked_in_the_source(folder: Path) ->
         screen.wait_for('❱ 18         return "none"')
     source = knapper("functions", "show", "grade", cwd=folder).stdout
     assert ("❱   18         return" in source, source.count("❱")) == (True, 1)
-
-
-def test_the_gauge_shows_how_full_a_conversation_is_that_goes_on(tmp_path: Path) -> None:
-    (tmp_path / "knapper.toml").write_text("[model]\ncontext_tokens = 32000\n")
-    for script in ([Say("Hi. " * 2_400)], []):
-        with prompt(script, tmp_path, columns=110) as (screen, _):
-            if script:
-                screen.wait_for(" 0%")
-                screen.do("hello", "∙ 1 step")
-            screen.wait(lambda: bool(re.search(r"▰ *▱* 1\d%", shown(screen))), "how full the window is")
-            assert leave(screen) == 0
 
 
 def shown(screen: Terminal) -> str:

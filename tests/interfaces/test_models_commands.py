@@ -34,9 +34,7 @@ PROGRESS: dict[tuple[int, int | None, float | None], str] = {
     (0, 100 * MB, None): "0 of 100 MB, 0%",
     (40 * MB, 100 * MB, 2.0 * MB): "40 of 100 MB, 40%, 2.0 MB/s, 30 s left",
     (400 * MB, 1117 * MB, 1.0 * MB): "400 of 1117 MB, 35%, 1.0 MB/s, 11 min 57 s left",
-    (0, 7200 * MB, 1.0 * MB): "0 of 7200 MB, 0%, 1.0 MB/s, 2 h 0 min left",
     (5 * MB, None, 1.0 * MB): "5 MB, 1.0 MB/s",
-    (100 * MB, 100 * MB, 1.0 * MB): "100 of 100 MB, 100%, 1.0 MB/s",
 }
 
 
@@ -104,28 +102,13 @@ def test_where_a_model_cannot_be_taken_from_is_said(tmp_path: Path) -> None:
     (tmp_path / "other").write_bytes(b"12345")
     for source, says, code in (
         ("nowhere", "nowhere is not there", 2),
-        (".", "holds nothing of", 2),
         ("other", "it has 5 bytes, not 1,117,320,768", 2),
         ("ftp://host/file", "not an address that can be read", 2),
-        ("http://[", "not an address that can be read", 2),
         ("http://127.0.0.1:9/f", "127.0.0.1 cannot be reached", 1),
     ):
         done = knapper("models", "get", available()[0].name, "--from", source, cwd=tmp_path, environment=home)
         assert (done.returncode, says in done.stderr, done.stdout) == (code, True, ""), (source, done.stderr)
         assert not partial(tmp_path).exists()
-
-
-def test_both_local_models_are_listed_and_the_abler_one_is_named_as_next(tmp_path: Path) -> None:
-    home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
-    done = knapper("models", "list", cwd=tmp_path, environment=home)
-    rows = [row.split() for row in done.stdout.splitlines()]
-    assert [(row[0], row[1]) for row in rows] == [
-        ("local/qwen2.5-coder-1.5b", "1.12"),
-        ("local/qwen2.5-coder-0.5b", "0.49"),
-    ]
-    assert done.stderr.splitlines() == ["Next: knapper models get local/qwen2.5-coder-1.5b"]
-    asked = knapper("models", "path", rows[0][0], cwd=tmp_path, environment=home)
-    assert (asked.returncode, "knapper models get local/qwen2.5-coder-1.5b" in asked.stderr) == (2, True)
 
 
 def test_a_removed_model_is_gone_with_all_that_belongs_to_it(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from tests.kit import Ask, Expect, Fail, Say, Script, Wanted, contains, scripted
 from tests.kit.program import Program, knapper, surroundings
 from tests.kit.terminal import terminal
 
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")
 LISTS = Ask(Wanted("list_functions"))
 SLOWLY = "so it goes on and on " * 30
 
@@ -24,23 +22,11 @@ def allowed(root: Path, text: str) -> str:
     return str(file)
 
 
-def test_a_question_from_a_pipe_is_answered_without_a_control_character(tmp_path: Path) -> None:
-    with scripted([Expect(Say("\x1b[31mred\u202e\x07"), contains("what\ncolour?"))] * 2) as model:
-        for extra, shows in (((), "\\x1b[31mred"), (("--json",), "turn_ended")):
-            given = ("run", *flags(model), "--message", "-", *extra)
-            done = knapper(*given, cwd=tmp_path, given="what\ncolour?\n")
-            assert (done.returncode, shows in done.stdout) == (0, True)
-            assert not CONTROL.search(done.stdout + done.stderr)
-
-
 CODES: list[tuple[Script, tuple[str, ...], int, str]] = [
     ([Say("Yes.")], (), 0, "Yes."),
     ([Fail(401)], (), 1, "key"),
-    ([Fail(401)], ("--json",), 1, "key"),
     ([LISTS, LISTS], ("--max-steps", "2"), 1, "limit of steps"),
-    ([], ("--max-steps", "0"), 2, "max"),
     ([], ("--approve", "ask"), 2, "--approve"),
-    ([], ("--approve", "nowhere.toml"), 2, "nowhere.toml"),
     ([], ("--approve", "wrong.toml"), 2, "cannot be granted"),
     ([Say("Yes.")], ("--agent", "other", "--approve", "deny"), 0, "Yes."),
 ]
@@ -100,12 +86,11 @@ def test_a_file_grants_what_it_lists_for_this_run_alone(tmp_path: Path, place: s
 
 
 def test_a_file_grants_nothing_that_it_does_not_list(tmp_path: Path, place: str) -> None:
-    for text in ("", f'[other]\nnetwork = ["{place}"]', '[weather]\nnetwork = ["elsewhere.example"]'):
-        told = Expect(DONE, contains("Nobody can be asked here."))
-        with scripted([made(place), told, DONE]) as model:
-            run = "run", *flags(model), "--message", "go", "--approve", allowed(tmp_path, text)
-            done = knapper(*run, cwd=tmp_path, environment=home(tmp_path))
-        assert done.stderr.count("! denied because nobody can be asked here: weather") == 1, text
+    file = allowed(tmp_path, f'[other]\nnetwork = ["{place}"]\n[weather]\nnetwork = ["elsewhere.example"]')
+    with scripted([made(place), Expect(DONE, contains("Nobody can be asked here.")), DONE]) as model:
+        run = "run", *flags(model), "--message", "go", "--approve", file
+        done = knapper(*run, cwd=tmp_path, environment=home(tmp_path))
+    assert done.stderr.count("! denied because nobody can be asked here: weather") == 1
 
 
 @pytest.mark.parametrize(("extra", "asks"), [((), True), (("--approve", "deny"), False)], ids=["usual", "deny"])
@@ -124,14 +109,6 @@ def test_one_message_at_a_terminal_asks_there_unless_told_not_to(
         assert ("nobody can be asked" in screen.scrolled()) is not asks
 
 
-def test_a_wrong_setting_is_told_in_two_lines_before_anything_is_loaded(tmp_path: Path) -> None:
-    (tmp_path / "knapper.toml").write_text("[turn]\nmax_stepz = 3\n")
-    done = knapper("run", "--once", "--message", "hi", cwd=tmp_path)
-    told = [line.strip() for line in done.stderr.splitlines()]
-    assert (done.returncode, len(told)) == (2, 2), done.stderr
-    assert "`turn.max_stepz` is not a setting" in told[0]
-
-
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> dict[str, str]:
     """A workspace with a conversation, seen with another XDG_DATA_HOME."""
@@ -145,7 +122,7 @@ def set_aside(root: Path) -> list[str]:
 
 
 def test_a_state_of_another_key_stays_unless_a_command_sets_it_aside(tmp_path: Path, elsewhere: dict[str, str]) -> None:
-    for command in (("log",), ("calls", "list"), ("memory", "show"), ("run", "--message", "hi")):
+    for command in (("calls", "list"), ("run", "--message", "hi")):
         refused = knapper(*command, cwd=tmp_path, environment=elsewhere)
         assert (refused.returncode, set_aside(tmp_path)) == (1, []), refused.stderr
         assert "does not carry your seal" in refused.stderr

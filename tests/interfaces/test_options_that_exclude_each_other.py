@@ -11,21 +11,15 @@ from tests.kit.terminal import Terminal
 
 EDIT = ("functions", "edit", "count_vowels")
 MCP = ("mcp", "add", "x")
-UNUSED_BY_A_URL = (("--read", "a"), ("--write", "a"), ("--unconfined",))
+UNUSED_BY_A_URL = (("--write", "a"), ("--unconfined",))
 EXCLUDED = [
     ((*EDIT, "--old", "letter"), "--old and --new belong together."),
-    ((*EDIT, "--new", "letter"), "--old and --new belong together."),
-    ((*EDIT, "--reason", "why"), "takes no --reason"),
     ((*EDIT, "--old", "letter", "--new", "sign", "--file", "gone.py"), "--old and --file exclude each other."),
-    (("functions", "create", "shout", "mine.py", "--file", "mine.py"), "FILE and --file exclude each other."),
     (("functions", "tend", "--apply", "--undo"), "--apply and --undo exclude each other."),
     (("functions", "check", "mine.py", "--sarif", "--json"), "--json and --sarif exclude each other."),
-    (("functions", "audit", "--sarif", "--json"), "--json and --sarif exclude each other."),
     *(((*MCP, *more, "https://localhost:1/mcp"), "is not confined") for more in UNUSED_BY_A_URL),
     ((*MCP, "--bearer", "API", "true"), "A command gets no bearer token."),
-    (("run", "--first", "--greet", "--message", "hi"), "--first and --greet exclude each other."),
     (("agents", "watch", "--seconds", "nan"), "nan"),
-    (("agents", "watch", "--seconds", "-1"), "-1"),
     (("schema", "functions"), "is a directory"),
 ]
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.interfaces.support import COUNT_VOWELS, FLAWED, prompt
+from tests.interfaces.support import COUNT_VOWELS, FLAWED
 from tests.kit.program import knapper
 
 
@@ -66,15 +66,6 @@ def test_each_rollback_goes_one_version_further_back_and_says_to_which_until_the
     assert functions(grown, "rollback", "count_vowels")["back"].startswith("version 2 of 20")
 
 
-def test_a_rollback_after_a_deletion_that_was_taken_back_goes_before_it(grown: Path) -> None:
-    file = grown / "functions" / "words.py"
-    functions(grown, "edit", "count_vowels", "--old", '"aeiou"', "--new", '"aeiouäöü"')
-    functions(grown, "delete", "count_vowels")
-    assert functions(grown, "rollback", "count_vowels")["back"].startswith("version 2 of 20")
-    assert functions(grown, "rollback", "count_vowels")["back"].startswith("version 1 of 20")
-    assert file.read_text() == COUNT_VOWELS
-
-
 def test_a_refused_candidate_is_seen_and_confirmed_by_a_script(tmp_path: Path) -> None:
     create = ("count_vowels", "--module", "words", "--file", "-")
     assert knapper("functions", "pending", cwd=tmp_path).stderr == "There are no rejected candidates.\n"
@@ -96,14 +87,3 @@ def test_an_example_is_added_by_a_script_or_refused_with_both_values(grown: Path
     assert functions(grown, "add-example", *given, "3")["admitted"]
     added = '        >>> count_vowels("banana")\n        3\n'
     assert (grown / "functions" / "words.py").read_text() == COUNT_VOWELS.replace("        0\n", f"        0\n{added}")
-
-
-def test_at_the_prompt_what_waits_is_settled_and_an_example_is_kept(tmp_path: Path) -> None:
-    knapper("functions", "create", "count_vowels", "--module", "words", cwd=tmp_path, given=FLAWED)
-    with prompt([], tmp_path, columns=120) as (screen, _):
-        screen.do("/pending", "If the returned results are right: /confirm count_vowels")
-        screen.do("/confirm count_vowels", "its result was confirmed, not predicted")
-        screen.do('/example count_vowels count_vowels("banana") = 4', "it returned `3`")
-        screen.do('/example count_vowels count_vowels("banana") = 3', "✓ count_vowels added to words")
-        screen.do("/pending", "There are no rejected candidates.")
-    assert '>>> count_vowels("banana")\n        3\n' in (tmp_path / "functions" / "words.py").read_text()

@@ -12,12 +12,6 @@ from tests.kit.program import knapper, surroundings
 from tests.kit.terminal import KNAPPER
 
 GROW: Script = [Ask(create(COUNT_VOWELS)), Ask(Wanted("count_vowels", {"text": "queueing"})), Say("There are **5**.")]
-CTRL_C_AFTER_LINES = """
-import signal
-from agent_core.interfaces.ui import Voice
-lines = Voice.lines
-Voice.lines = lambda self, shown: (lines(self, shown), signal.raise_signal(signal.SIGINT))
-"""
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -80,12 +74,6 @@ def test_ctrl_c_ends_a_one_shot_turn_with_a_valid_history(tmp_path: Path) -> Non
         assert process.returncode == 1
         assert b"Interrupted." in talk
         assert knapper("run", *flags(model), "--message", "there?", cwd=tmp_path).stdout == "Here.\n"
-
-
-def test_ctrl_c_as_the_result_of_a_command_is_printed_ends_the_program(tmp_path: Path) -> None:
-    with scripted([]) as model:
-        done = knapper("run", *flags(model), cwd=tmp_path, given="/cost\n/functions\n/help\n", first=CTRL_C_AFTER_LINES)
-    assert (done.returncode, "✗ Interrupted." in done.stderr, "/exit" in done.stdout) == (1, True, False)
 
 
 def test_what_a_function_prints_is_an_event_and_no_line_of_its_own(tmp_path: Path) -> None:

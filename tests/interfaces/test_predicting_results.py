@@ -10,7 +10,7 @@ import pytest
 from tests.interfaces.support import prompt
 from tests.kit.desk import SHIPPING, right
 from tests.kit.program import knapper
-from tests.kit.terminal import CTRL_D, Terminal, terminal
+from tests.kit.terminal import Terminal, terminal
 
 WRONG = SHIPPING.replace("weight <= 10", "weight < 10").replace("price + 4", "price - 4")
 QUESTION = re.compile(r"What must (shipping\(.*?\)) return\?")
@@ -51,14 +51,6 @@ def test_in_a_pipe_the_calls_are_named_with_the_command_that_gives_their_results
     assert not any(call in text for call in calls)
 
 
-def test_a_script_whose_results_disagree_reads_both(folder: Path) -> None:
-    calls = created(folder, "wrong.py")["challenges"]
-    given = [word for call in calls for word in ("--expected", right(call))]
-    done = knapper("functions", "confirm", "shipping", *given, cwd=folder)
-    assert done.returncode == 1
-    assert re.search(r"example-disagrees: for `shipping\(.*\)` you wrote `.*`, it returned `.*`", done.stdout)
-
-
 def test_at_a_terminal_each_result_is_asked_for(folder: Path) -> None:
     with terminal("functions", "create", "shipping", "shipping.py", cwd=folder, columns=200) as screen:
         answer(screen, 1)
@@ -77,18 +69,6 @@ def answer(screen: Terminal, count: int) -> None:
 
 def asked_of(screen: Terminal) -> list[str]:
     return QUESTION.findall(screen.scrolled())
-
-
-def test_at_a_terminal_it_is_said_why_results_are_asked_for_and_neither_enter_nor_the_end_is_one(folder: Path) -> None:
-    with terminal("functions", "create", "shipping", "shipping.py", cwd=folder, columns=200) as screen:
-        screen.wait_for("The examples of shipping leave these calls open.")
-        screen.wait_for("return?")
-        screen.do("", "Type it as Python prints it")
-        screen.wait(lambda: len(asked_of(screen)) == 2, "the question once more")
-        screen.type(CTRL_D)
-        screen.wait_for("functions confirm shipping --expected RESULT")
-        assert screen.exit_code() == 1
-        assert "you wrote" not in screen.scrolled()
 
 
 def test_a_script_that_calls_a_function_reads_what_is_unproven_of_it(folder: Path) -> None:

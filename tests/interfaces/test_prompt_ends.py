@@ -12,6 +12,7 @@ import pytest
 from tests.interfaces.support import SLOW as SLOW_FUNCTION
 from tests.interfaces.support import flags, leave, prompt
 from tests.kit import Ask, Expect, Say, Wanted, contains, scripted
+from tests.kit.drawing import sampled
 from tests.kit.program import Program
 from tests.kit.terminal import Knapper, Terminal, terminal
 
@@ -55,14 +56,6 @@ def test_ctrl_d_ends_a_turn_that_nobody_typed_anything_for(tmp_path: Path) -> No
         assert leave(screen) == 0
 
 
-def test_a_signal_while_all_is_being_opened_ends_the_prompt_too(tmp_path: Path) -> None:
-    with scripted([]) as model, terminal("run", *flags(model), cwd=tmp_path) as screen:
-        screen.wait_for("›")
-        os.kill(screen.process.pid, signal.SIGTERM)
-        assert screen.exit_code() == 143
-        assert is_cooked(screen)
-
-
 BROKEN = """
 def breaks():
     import agent_core.{module} as module
@@ -75,13 +68,17 @@ breaks()
 """
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("module", "owner"),
-    [
-        pytest.param("runtime.loop", "AgentLoop._act", id="in-the-turn"),
-        pytest.param("interfaces.repl.render", "TurnRenderer._text", id="in-telling-it"),
-        pytest.param("runtime.agent", "TurnRunner.begin", id="before-the-turn"),
-    ],
+    sampled(
+        [
+            pytest.param("runtime.loop", "AgentLoop._act", id="in-the-turn"),
+            pytest.param("interfaces.repl.render", "TurnRenderer._text", id="in-telling-it"),
+            pytest.param("runtime.agent", "TurnRunner.begin", id="before-the-turn"),
+        ],
+        3,
+    ),
 )
 def test_a_fault_of_our_own_is_told_in_one_line_and_keeps_the_prompt(tmp_path: Path, module: str, owner: str) -> None:
     code = BROKEN.format(module=module, owner=owner)
@@ -107,6 +104,7 @@ live._progress = fails
 """
 
 
+@pytest.mark.slow
 def test_a_fault_at_each_drawing_is_told_once_and_kept_once(folder: Path) -> None:
     (folder / "functions" / "words.py").write_text(SLOW_FUNCTION)
     with (

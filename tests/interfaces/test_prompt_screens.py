@@ -10,6 +10,7 @@ import pytest
 from tests.interfaces.asking import agree
 from tests.interfaces.support import flags, leave, prompt
 from tests.kit import Ask, Expect, Repeat, Say, Script, Wanted, contains, scripted
+from tests.kit.drawing import sampled
 from tests.kit.terminal import CTRL_C, ENTER, ESCAPE, Terminal, terminal
 
 REPLY = """\
@@ -52,7 +53,8 @@ def turns(screen: Terminal) -> list[list[str]]:
     return [lines[start:end] for start, end in zip(begun, ended, strict=True)]
 
 
-@pytest.mark.parametrize(("columns", "rows", "colour"), [(80, 24, "brightblue"), (200, 60, "blue")])
+@pytest.mark.sampled
+@pytest.mark.parametrize(("columns", "rows", "colour"), sampled([(80, 24, "brightblue"), (200, 60, "blue")], 2))
 def test_a_reply_that_streams_ends_on_the_same_screen_as_one_that_comes_at_once(
     tmp_path: Path, columns: int, rows: int, colour: str
 ) -> None:
@@ -68,6 +70,7 @@ def test_a_reply_that_streams_ends_on_the_same_screen_as_one_that_comes_at_once(
     assert any("漢字" in line and "wide" in line for line in whole)
 
 
+@pytest.mark.slow
 def test_what_was_printed_never_changes_and_neither_a_resize_nor_a_slow_terminal_loses_any_of_it(
     tmp_path: Path,
 ) -> None:
@@ -133,24 +136,6 @@ def test_a_dumb_terminal_gets_lines_asks_before_a_function_goes_and_leaves_with_
         screen.type(CTRL_C)
         assert screen.exit_code() == 1
         assert not re.search(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", screen.sent)
-
-
-def test_lines_alone_are_printed_by_an_option_or_a_setting(tmp_path: Path) -> None:
-    with scripted([Say("Plainly."), Say("Hello.")]) as model:
-        with terminal("run", *flags(model), "--plain", cwd=tmp_path) as screen:
-            screen.wait_for("›")
-            screen.type("hello\n")
-            screen.wait_for("Plainly.")
-            screen.type("\x04")
-            assert screen.exit_code() == 0
-            assert "\x1b[?" not in screen.sent.decode()  # nothing is redrawn
-        (tmp_path / "knapper.toml").write_text("[repl]\nplain = true\n")
-        with terminal("run", *flags(model), cwd=tmp_path, environment={"NO_COLOR": "1"}) as screen:
-            screen.wait_for("/help lists")
-            screen.do("go", "∙ 1 step")
-            screen.line("/exit")
-            assert screen.exit_code() == 0
-            assert b"\x1b" not in screen.sent
 
 
 def test_vi_keys_title_and_bell_come_by_configuration(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ import sys
 from functools import partial
 from pathlib import Path
 
-import pytest
-
 from tests.interfaces.support import COUNT_VOWELS, SLOW, create, leave, prompt
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains
 from tests.kit.desk import another
@@ -122,14 +120,13 @@ def test_nothing_that_a_model_or_function_says_reaches_the_terminal_as_an_escape
         assert "pwned" in screen.scrolled()
 
 
-@pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
 def test_an_editor_is_opened_at_the_functions_line_and_nothing_is_written_over_its_screen(
-    grown: Path, term: str
+    grown: Path,
 ) -> None:
     words = grown / "functions" / "words.py"
     words.write_text(f"# mine\n\n\n{COUNT_VOWELS}")
     (grown / "editor.py").write_text(EDITOR)
-    with prompt([], grown, environment={"VISUAL": f"{sys.executable} {grown}/editor.py", "TERM": term}) as (screen, _):
+    with prompt([], grown, environment={"VISUAL": f"{sys.executable} {grown}/editor.py"}) as (screen, _):
         screen.do("/edit count_vowels", "saved")
         assert "editor at +4" in screen.scrolled()
         words.with_name("other.py").write_text("def other(:\n")

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.interfaces.asking import CALL, DONE, KEYS, REFUSED, home, made, press, shown_whole, weather
+import pytest
+
+from tests.interfaces.asking import CALL, DONE, REFUSED, home, made, press, shown_whole, weather
 from tests.interfaces.support import prompt
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains
 from tests.kit.terminal import CTRL_C, ENTER, ESCAPE, UP, Terminal
@@ -87,6 +89,7 @@ def renamed(place: str) -> str:
     return weather(place).replace("weather(", "rain(").replace("what the weather is", "whether it rains")
 
 
+@pytest.mark.slow
 def test_what_is_no_answer_is_explained(tmp_path: Path, place: str) -> None:
     script: Script = [*[made(place), *REFUSED] * 4, Expect(DONE, contains("next"))]
     with prompt(script, tmp_path, environment=home(tmp_path)) as (screen, _):
@@ -171,6 +174,7 @@ def test_a_yes_for_once_serves_one_call_and_a_host_of_no_text_is_asked_for_as_it
     assert entries(tmp_path) == ""
 
 
+@pytest.mark.slow
 def test_what_is_typed_ahead_or_slowly_answers_nothing_and_stays_in_the_line(tmp_path: Path, place: str) -> None:
     slow = made(place, text="One moment please. " * 4, pause_s=0.05)
     with prompt([slow, *REFUSED] * 4, tmp_path, environment=home(tmp_path)) as (screen, _):
@@ -211,20 +215,3 @@ def test_what_is_typed_ahead_or_slowly_answers_nothing_and_stays_in_the_line(tmp
         assert "→" not in since(screen)
         press(screen, "n")
         screen.wait_count("∙ ", before + 1)
-
-
-def test_a_word_and_enter_answer_as_its_key_does_even_at_once(tmp_path: Path, place: str) -> None:
-    script: Script = [*[made(place), *REFUSED] * 2, made(place), DONE, Ask(CALL), Ask(CALL), DONE]
-    with prompt(script, tmp_path, environment=home(tmp_path)) as (screen, _):
-        with turn(screen, "→ no"):
-            screen.line("n")
-        for typed, says in (("w only for Norway", "→ no: “only for Norway”"), ("Once", "→ once")):
-            with turn(screen, says):
-                screen.wait_for(KEYS)
-                for letter in typed:
-                    screen.type(letter)
-                screen.wait_for(f"› {typed}")
-                screen.wait_for("Enter answers with your line")
-                screen.type(ENTER)
-        with turn(screen, "→ yes, kept", asks="? weather asks, before it runs"):
-            screen.line("y")

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from agent_core.access.grants import Grants, Question
 from agent_core.access.grants.approval import Moment
-from agent_core.base.events import GrantAnswered
 from agent_core.interfaces.render.grant_question import (
     GrantDialog,
-    denied_lines,
     fitting_rows,
     question_rows,
     transcript_form,
@@ -51,14 +49,6 @@ def test_no_text_of_a_model_acts_or_looks_like_a_line_of_the_program(
 
 
 MANY_HOSTS = Grants(network=tuple(f"h{number}.example.org" for number in range(20)))
-
-
-def test_what_a_yes_gives_is_cut_to_the_screen_alone_and_says_by_how_much() -> None:
-    whole = len([*question_rows(Question("f", MANY_HOSTS), 60)])
-    for rows in (1, 3, 8, 40):
-        lines, left, is_cut = fitting_rows(Question("f", MANY_HOSTS), 60, rows)
-        assert len(lines) + left == whole
-        assert (left == 0) == (rows == 40) == (not is_cut)
 
 
 def test_reason_lines_and_source_never_take_more_than_six_rows_with_what_a_yes_gives() -> None:
@@ -150,13 +140,6 @@ def whole(rows: list[str]) -> bool:
     return all(any(part in row for row in rows) for part in ("? weather asks", "    fetch from", "o (once)", "›"))
 
 
-def test_a_question_of_more_than_the_screen_shows_comes_in_pages() -> None:
-    many = Question("f", Grants(network=tuple(f"h{number}.example.org" for number in range(40))))
-    found = list(GrantDialog(many).pages(80, 20))
-    assert [is_last for _, is_last in found] == [False, False, True]
-    assert [row for page, _ in found for row in page] == [*question_rows(many, 80)]
-
-
 def test_a_screen_of_a_giant_question_is_drawn_at_once() -> None:
     giant = Question("f", Grants(network=("a.b",)), diff="--- a\n+++ b\n@@ -1 +1 @@\n" + f"+{'x ' * 100_000}\n" * 20)
     assert fitting_rows(giant, 80, 20)[1] == 200
@@ -165,11 +148,7 @@ def test_a_screen_of_a_giant_question_is_drawn_at_once() -> None:
 
 HEADS: list[tuple[Moment, bool, str, str]] = [
     ("join", False, "", "? f asks to join, and to:"),
-    ("call", False, "", "? f asks, before it runs, to:"),
-    ("call", False, "g", "? f, called by g, asks, before it runs, to:"),
     ("call", True, "g", "? f, called by g, is a different version now and asks again to:"),
-    ("run", False, "g", "? f, called by g, runs, and asks to:"),
-    ("grant", False, "", "? You grant f:"),
     ("grant", True, "", "? You grant f again, now a different version:"),
 ]
 
@@ -186,15 +165,3 @@ def test_a_text_that_looks_like_a_new_one_hides_no_difference() -> None:
     shown = plain(question_rows(asking, 80))
     assert "What is different:\n  │ --- a\n" in shown
     assert transcript_form(asking).diff == diff
-
-
-def test_what_was_denied_is_told_once_with_its_command() -> None:
-    one = GrantAnswered(
-        turn="t", question="1", function="f\x1b[5m", says=("fetch from a.b",), answer="no", by="policy", command="do it"
-    )
-    by_human = replace(one, question="2", function="g", by="human")
-    told = plain(denied_lines([one, one, by_human]))
-    assert told == "! denied because nobody can be asked here: f\\x1b[5m to fetch from a.b\n  to grant it: do it\n"
-    missing = replace(one, says=("import the package x",), by="unavailable", word="No\x1b.", command="")
-    told = plain(denied_lines([missing]))
-    assert told == "! denied because what it needs is not available: f\\x1b[5m to import the package x\n  No\\x1b.\n"

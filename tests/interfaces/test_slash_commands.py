@@ -1,8 +1,9 @@
 """The slash commands, in a real pseudo-terminal."""
 
-import sys
 import time
 from pathlib import Path
+
+import pytest
 
 from tests.interfaces.asking import agree
 from tests.interfaces.support import leave, prompt
@@ -45,6 +46,7 @@ def test_help_names_every_command_and_a_wrong_one_is_forgiven(tmp_path: Path) ->
         assert "To keep it, type: knapper configure" in screen.scrolled()
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_test_that_takes_long(folder: Path) -> None:
     (folder / "functions" / "sleep.py").write_text(SLEEPY)
     with prompt([Say("Here.")], folder) as (screen, _):
@@ -99,18 +101,6 @@ def test_delete_asks_first_and_only_yes_deletes_and_a_line_begun_ahead_is_put_as
         screen.do("/delete other", "Delete other?")
         agree(screen)
         screen.wait_for("✓ deleted other from words")
-
-
-def test_edit_says_that_the_examples_fail_since(grown: Path) -> None:
-    editor = grown / "editor.py"
-    editor.write_text(
-        "import sys, pathlib\npath = pathlib.Path(sys.argv[2])\ntext = path.read_text()\n"
-        "path.write_text(text.replace('aeiou', 'aeio') if 'aeiou' in text else text.replace('return ', ''))\n"
-    )
-    with prompt([], grown, environment={"EDITOR": f"{sys.executable} {editor}"}) as (screen, _):
-        for _times in range(2):  # another result, then none
-            said = ("⟳ count_vowels was changed while you edited", "~ count_vowels is a draft now: count_vowels(")
-            screen.do("/edit count_vowels", *said)
 
 
 def test_new_begins_a_conversation_that_knows_nothing_of_the_one_before(tmp_path: Path) -> None:

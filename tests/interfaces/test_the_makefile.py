@@ -44,13 +44,3 @@ def test_what_cannot_be_installed_for_functions_is_told_and_the_rest_is_installe
     done = subprocess.run(["make", ".venv/.run"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, (tmp_path / ".venv" / ".run").exists()) == (0, True), done.stderr
     assert "functions do not run until `.venv/bin/knapper doctor` names a level" in done.stderr
-
-
-def test_what_is_made_in_a_clone_is_ignored_by_git(tmp_path: Path) -> None:
-    shutil.copy(ROOT / ".gitignore", tmp_path)
-    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
-    (tmp_path / "workspace" / "functions").mkdir(parents=True)
-    (tmp_path / "workspace" / "functions" / "grown.py").touch()
-    command = ["git", "status", "--short"]
-    shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    assert shown == "?? .gitignore\n"

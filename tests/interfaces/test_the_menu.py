@@ -7,8 +7,7 @@ from pathlib import Path
 from tests.interfaces.asking import agree
 from tests.interfaces.support import leave
 from tests.kit import Say, scripted
-from tests.kit.program import knapper
-from tests.kit.terminal import CTRL_D, Terminal, terminal
+from tests.kit.terminal import Terminal, terminal
 
 CHOICE = "Type 1, 2 or 3 and Enter"
 SECRET = "sk-never-shown-12345"  # pragma: allowlist secret
@@ -83,8 +82,6 @@ def test_an_address_may_be_given_where_the_choice_is_asked_for_and_without_its_s
 
 UNUSABLE = {
     "http://me:secret@127.0.0.1:9/v1": "has no user, password or query",
-    "http://": "not an address",
-    "": "Nothing was typed",
     "two words": "not a key",
 }
 
@@ -117,14 +114,6 @@ def test_the_third_choice_takes_the_tour_on_a_dumb_terminal_too(tmp_path: Path) 
         screen.wait_for("Type: `how many vowels are in queueing?`")
 
 
-def test_without_a_terminal_no_model_is_an_error_with_the_three_ways(tmp_path: Path) -> None:
-    alone = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
-    done = knapper("run", cwd=tmp_path, given="hello\n", environment=alone)
-    assert done.returncode == 1
-    assert "OPENAI_API_KEY" in done.stderr
-    assert CHOICE not in done.stderr
-
-
 def test_a_folder_that_is_no_workspace_becomes_one_with_a_yes(tmp_path: Path) -> None:
     alone = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
     (tmp_path / "knapper.toml").unlink()  # it would be found from below
@@ -151,15 +140,3 @@ def test_a_folder_stays_as_it_is_without_a_yes_and_what_was_typed_ahead_is_not_s
         screen.do("", "Next: knapper init")
         assert screen.exit_code() == 0
     assert list(bare.iterdir()) == []
-
-
-def test_the_end_of_input_is_a_no_and_what_follows_is_in_a_row_of_its_own(tmp_path: Path) -> None:
-    bare = tmp_path / "bare"
-    (tmp_path / "knapper.toml").unlink()
-    bare.mkdir()
-    with terminal("run", cwd=bare, environment={"HOME": str(tmp_path)}, columns=110) as screen:
-        screen.wait_for("then Enter.")
-        screen.type(CTRL_D)
-        screen.wait_for("Nothing was changed.")
-        assert any(row.startswith("Nothing was changed.") for row in screen.screen())
-        assert screen.exit_code() == 0

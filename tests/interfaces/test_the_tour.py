@@ -1,6 +1,5 @@
 """The tour: a scripted growth session through the real loop; every screen says that it is scripted."""
 
-import re
 import subprocess
 from itertools import product
 from pathlib import Path
@@ -45,12 +44,6 @@ def test_every_screen_says_its_number_and_that_it_is_scripted(tmp_path: Path) ->
     assert not (tmp_path / "functions" / "tour_files.py").exists()
 
 
-def test_the_tour_played_by_next_alone_reaches_its_end(tmp_path: Path) -> None:
-    seen = played("start", *["next"] * 9, cwd=tmp_path)
-    assert f"**Screen 9 of 10 · {LABEL}**" in seen
-    assert (tmp_path / "functions" / "tour.py").read_text().count("def ") == 1
-
-
 def test_anything_off_its_script_gets_an_honest_answer_and_a_second_tour_says_what_is_there(tmp_path: Path) -> None:
     seen = played("What is the meaning of life?", GRANT, "how many vowels are in Señora-queue?", cwd=tmp_path)
     for part in (LABEL, "I have not understood it", "OPENAI_API_KEY", "Ollama", "knapper models get"):
@@ -73,13 +66,6 @@ def test_from_every_screen_next_leads_to_the_following_one() -> None:
         assert line.call or f"Screen {number + 1} of" in line.text
 
 
-def test_a_command_with_a_slash_is_said_to_be_one_of_the_prompt_since_the_page_has_none() -> None:
-    texts = [step.text + step.otherwise for scene in script().scenes for step in scene.steps]
-    named = [text for text in (*texts, script().off, script().astray) if re.search(r"(?<![\w/])/[a-z]{3,}", text)]
-    assert len(named) > 5
-    assert [text for text in named if "at the prompt" not in text.lower().replace("\n", " ")] == []
-
-
 def test_a_call_that_did_not_go_by_the_script_is_told_and_not_hidden() -> None:
     call = {"id": "1", "function": {"name": "create_function", "arguments": '{"function_name": "count_vowels"}'}}
     messages: list[dict[str, Any]] = [  # Any: as on the wire
@@ -91,19 +77,6 @@ def test_a_call_that_did_not_go_by_the_script_is_told_and_not_hidden() -> None:
     assert not line.call
     assert "did not follow my script" in line.text
     assert "is not made yet" in line.text
-
-
-def test_notes_below_a_value_are_not_said_with_it() -> None:
-    call = {"id": "1", "function": {"name": "count_vowels", "arguments": '{"text": "rhythm"}'}}
-    messages: list[dict[str, Any]] = [  # Any: as on the wire
-        {"role": "assistant", "content": "**Screen 4 of 10"},
-        {"role": "user", "content": "how many vowels are in rhythm?\n\n[notice] `count_vowels` changed"},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "content": "7\n\nA human changed `total` from 1 to 7 at the debugger."},
-    ]
-    line = play(messages, frozenset({"count_vowels"}))
-    assert '7 in "rhythm"' in line.text or 'In "rhythm" it is 7 now:' in line.text, line.text
-    assert "debugger" not in line.text
 
 
 def test_a_file_changed_by_hand_is_seen_and_one_is_asked_for_and_read_by_a_yes(tmp_path: Path) -> None:
@@ -137,13 +110,6 @@ def test_a_tour_that_nobody_types_plays_by_itself_to_its_end_and_touches_nothing
         assert part in done.stdout + done.stderr, part
     assert "not follow my script" not in done.stdout
     assert list(empty.iterdir()) == []
-
-
-def test_each_line_that_the_tour_types_is_one_that_its_screens_suggest() -> None:
-    said = "\n".join(step.text for scene in script().scenes for step in scene.steps)
-    for typed in script().typed[1:]:  # the first one is also typed for a person
-        assert f"`{typed.text}`" in said or f"    {typed.text}\n" in said, typed.text
-        assert not typed.file or {typed.old, typed.new} <= set(said.split("`"))
 
 
 def test_a_tour_that_is_read_no_further_ends_without_a_word(tmp_path: Path) -> None:

@@ -81,23 +81,6 @@ def test_an_undo_says_whose_the_change_was_and_leaves_what_another_agent_did(tmp
         undo(screen, "all", f"delete count_vowels, {whose}", "deleted count_vowels")
 
 
-def test_what_the_user_does_here_is_told_to_the_model_as_the_users_and_not_shown_twice(grown: Path) -> None:
-    told = contains("The user changed functions. `count_more` is gone. `count_vowels` is gone.")
-    script: Script = [Ask(create(another("count_more"), "count_more")), Say("Made."), Expect(Say("I know."), told)]
-    with prompt(script, grown, columns=120) as (screen, model):
-        screen.do("Make it.", "∙ created count_more")
-        undo(screen, "1", "delete count_more", "✓ deleted count_more")
-        screen.do("/delete count_vowels", "Delete count_vowels?")
-        agree(screen)
-        screen.wait_for("✓ deleted count_vowels")
-        screen.do("/undo", "Undo: bring count_vowels back, which you deleted (")
-        screen.do("n", "Nothing was changed.")
-        screen.do("And now?", "I know.")
-        assert "⟳" not in screen.scrolled()
-        assert "by you" not in screen.scrolled()
-        assert "someone else" not in model.requests[-1].text
-
-
 def test_a_message_is_sent_again_or_taken_back_and_the_dump_shows_the_rest(tmp_path: Path) -> None:
     again = Expect(Say("Third."), contains("two\nlines"))
     awake = Expect(Say("Awake."), contains("look around"))
@@ -119,3 +102,20 @@ def test_a_message_is_sent_again_or_taken_back_and_the_dump_shows_the_rest(tmp_p
         screen.do("/pop", "There is no turn to remove.")
         screen.do("/undo", NOTHING)
         assert leave(screen) == 0
+
+
+def test_what_the_user_does_here_is_told_to_the_model_as_the_users_and_not_shown_twice(grown: Path) -> None:
+    told = contains("The user changed functions. `count_more` is gone. `count_vowels` is gone.")
+    script: Script = [Ask(create(another("count_more"), "count_more")), Say("Made."), Expect(Say("I know."), told)]
+    with prompt(script, grown, columns=120) as (screen, model):
+        screen.do("Make it.", "∙ created count_more")
+        undo(screen, "1", "delete count_more", "✓ deleted count_more")
+        screen.do("/delete count_vowels", "Delete count_vowels?")
+        agree(screen)
+        screen.wait_for("✓ deleted count_vowels")
+        screen.do("/undo", "Undo: bring count_vowels back, which you deleted (")
+        screen.do("n", "Nothing was changed.")
+        screen.do("And now?", "I know.")
+        assert "⟳" not in screen.scrolled()
+        assert "by you" not in screen.scrolled()
+        assert "someone else" not in model.requests[-1].text

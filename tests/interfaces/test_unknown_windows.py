@@ -82,11 +82,3 @@ def test_a_name_that_the_endpoint_does_not_list_is_refused_with_the_near_ones(tm
                 assert f"has no model `{name}`." in done.stderr
                 assert "`small-coder`" in done.stderr
                 assert name not in (tmp_path / "knapper.toml").read_text()
-
-
-def test_a_name_is_taken_where_the_endpoint_does_not_list_its_models(tmp_path: Path) -> None:
-    listing = {"GET /v1/models": [{"error": "not here"}]}
-    with scripted([Say("Hi."), Say("ready")], beside=listing) as model:
-        flags = "--base-url", model.base_url, "--model", "scripted"
-        assert knapper("run", *flags, "--message", "hi", cwd=tmp_path).stdout == "Hi.\n"
-        assert knapper("configure", "--yes", *flags, cwd=tmp_path).returncode == 0

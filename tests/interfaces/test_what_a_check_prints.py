@@ -95,22 +95,3 @@ def test_a_function_whose_name_another_file_has_is_refused_by_the_check_as_by_th
         assert (done.returncode, "✗ count_vowels refused: name-clash" in done.stdout) == (1, True), done.stdout
         assert "is already the function at functions/first.py:" in done.stdout
         assert done.stdout.count("refused: ") == 1
-
-
-def test_what_one_function_leaves_unproven_is_no_hint_at_its_neighbor(tmp_path: Path) -> None:
-    fetches = '''def page_title(self, path: str) -> str:
-    """Return the title of a page.
-
-    Args:
-        path: Its path.
-    """
-    return self.fetch(f"https://example.org/{path}").text
-'''
-    (tmp_path / "both.py").write_text(f"{fetches}\n\n{COUNT_VOWELS}")
-    done = knapper("functions", "check", "both.py", cwd=tmp_path)
-    title, vowels, *others = done.stdout.splitlines()
-    assert "page_title refused: needs-network" in title
-    assert "unproven" in title
-    assert "count_vowels would be added" in vowels
-    assert "unproven" not in vowels
-    assert not [row for row in others if "unproven" in row and "×" in row]

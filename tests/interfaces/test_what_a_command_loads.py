@@ -95,3 +95,23 @@ def test_a_call_of_a_function_follows_no_files_and_loads_nothing_of_helpers_and_
     assert "agent_core.functions.sandbox_client" in loaded
     kept_out = {"watchdog", "openai", "agent_core.workspace.helper_library"}
     assert sorted(kept_out & loaded) == []
+
+
+NOT_FOR_HELP = (
+    "agent_core.functions.service",
+    "agent_core.storage",
+    "agent_core.workspace",
+    "pydantic",
+    "jsonschema",
+    "apsw",
+)
+
+
+def test_help_loads_no_workspace(tmp_path: Path) -> None:
+    for words in (("--help",), ("functions", "--help")):
+        command = [sys.executable, "-X", "importtime", "-m", "agent_core", *words]
+        done = subprocess.run(command, cwd=tmp_path, env=surroundings({}), capture_output=True, text=True, check=True)
+        lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+        loaded = {line.rpartition("|")[2].strip() for line in lines}
+        assert "agent_core.interfaces.cli" in loaded
+        assert not loaded & {*NOT_FOR_HELP}, words

@@ -1,11 +1,11 @@
 """What a new user reads at the prompt: help, questions, memory."""
 
 from agent_core.interfaces.dialog import Dialog
-from agent_core.interfaces.render.memory_view import edit_says, found_lines, history_lines
-from agent_core.interfaces.slash_catalog import BY_NAME, ENTRIES, GROUPS, group
+from agent_core.interfaces.render.memory_view import found_lines, history_lines
+from agent_core.interfaces.slash_catalog import ENTRIES
 from agent_core.interfaces.styled_lines import explained, plain, width
 from agent_core.memory.search import FoundItem, ResultPage
-from agent_core.storage import BlockChange, BlockRow
+from agent_core.storage import BlockRow
 
 
 def test_help_fits_the_screen_and_keeps_its_texts_near_the_names() -> None:
@@ -16,28 +16,11 @@ def test_help_fits_the_screen_and_keeps_its_texts_near_the_names() -> None:
         assert at <= 32
 
 
-def test_each_command_is_in_one_group_of_the_help_and_the_daily_ones_fit_a_small_screen() -> None:
-    grouped = [entry.name for name in GROUPS for entry in group(name)]
-    assert sorted(grouped) == sorted(BY_NAME)
-    daily, *others = GROUPS
-    rows = explained([(entry.typed, entry.says) for entry in group(daily)], 100)
-    assert len(rows) + len(others) + 3 < 30
-
-
 def test_a_question_is_folded_between_its_words() -> None:
     dialog = Dialog("Undo: remove the message “make it” and its turn from the context?")
     drawn = plain(dialog.rows(22)).splitlines()
     assert all(width(each) <= 22 for each in drawn)
     assert " ".join(map(str.strip, drawn)) == "? Undo: remove the message “make it” and its turn from the context?"
-
-
-def test_an_edit_of_memory_is_told_with_whose_it_was() -> None:
-    for by, what, says in (
-        ("human", "write: +“tea”", "your edit “+“tea””"),
-        ("agent", "core_memory_append: +“tea”", "“core_memory_append: +“tea”” by the agent main"),
-        ("class", "begun", "the edit “begun” from the memory class"),
-    ):
-        assert edit_says(BlockChange("b", 1, "tea", what, by, "main", "", 0.0)).endswith(says)
 
 
 def test_the_history_of_memory_has_a_heading_and_calls_its_reader_you() -> None:
@@ -77,8 +60,3 @@ def test_a_search_shows_the_lines_of_blocks_that_have_a_word_of_it_first() -> No
     first, second, third = plain(found_lines([page], blocks=[block])).splitlines()
     assert (first, second) == ("- the block human: I like tea.", "The nearest by meaning:")
     assert third.endswith("a cup")
-
-
-def test_a_search_that_finds_nothing_tells_a_human_no_hint_for_the_model() -> None:
-    notes = ("Try other words, or fewer.",)
-    assert plain(found_lines([ResultPage("passages", (), 0, 0, 10, notes=notes)])) == "No passages found.\n"

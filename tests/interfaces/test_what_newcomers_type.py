@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.support import COUNT_VOWELS, HERE, flags, prompt
+from tests.interfaces.support import HERE, flags, prompt
 from tests.kit import Say, Stall, scripted
 from tests.kit.desk import another
 from tests.kit.program import knapper, surroundings
-from tests.kit.terminal import CTRL_C, ESCAPE, KNAPPER, terminal
+from tests.kit.terminal import CTRL_C, ESCAPE, KNAPPER
 
 SHOUT = another("shout")
 RETURNS = "    Returns:\n        How many of its letters are a, e, i, o or u.\n\n"
@@ -84,30 +84,13 @@ def test_every_count_of_functions_is_the_same_starters_are_marked_and_the_gate_i
         assert "mutant" not in screen.scrolled()
 
 
-def test_model_lists_what_the_endpoint_has(tmp_path: Path) -> None:
-    names = ["scripted", *(f"cap-{number}" for number in range(40))]
-    with (
-        scripted([], models=names) as model,
-        terminal("run", *flags(model), cwd=tmp_path, rows=60) as screen,
-    ):
-        screen.wait_for("/help lists")
-        screen.do("/model", "and 11 more at the endpoint.")
-        assert {"*  scripted", "   cap-0"} <= {*screen.screen()}
-
-
 NEAR = [
     ("functions", "delete", "count_vowel"),
-    ("functions", "show", "count_vowel"),
     ("functions", "grants", "count_vowel"),
-    ("functions", "revoke", "count_vowel", "--all"),
     ("functions", "list", "count_vowel_"),
-    ("functions", "list", "--module", "word"),
     ("memory", "show", "humann"),
-    ("memory", "history", "humann"),
     ("memory", "show", "--agent", "mian"),
-    ("memory", "search", "x", "--agent", "mian"),
     ("agents", "show", "mian"),
-    ("agents", "pause", "mian"),
     ("log", "--agent", "mian"),
     ("run", "--preset", "mmgpt", "--agent", "new", "--message", "x"),
     ("run", "--persona", "companio", "--agent", "new", "--message", "x"),
@@ -124,14 +107,6 @@ def test_each_unknown_name_is_told_with_the_nearest(grown: Path) -> None:
             named = re.search(r"Did you mean `(\w+)`\?", done.stderr)
             assert named, (words, done.stderr)
             assert named[1] in meant, words
-
-
-def test_a_rejected_edit_in_the_way_is_told_without_a_name_of_the_models(grown: Path) -> None:
-    knapper("functions", "list", cwd=grown)
-    (grown / "functions" / "words.py").write_text(COUNT_VOWELS + "\nfrom string import nothing_there\n")
-    done = knapper("functions", "delete", "count_vowels", cwd=grown)
-    assert (done.returncode, "reload_functions" in done.stderr) == (1, False), done.stderr
-    assert "nothing_there" in done.stderr  # what is wrong with it
 
 
 def test_of_a_turn_that_ended_before_its_first_reply_no_cost_is_made_up(grown: Path) -> None:

@@ -4,6 +4,8 @@ import json
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from tests.interfaces.support import flags, leave, prompt
 from tests.kit import Repeat, Say, scripted
 from tests.kit.program import knapper
@@ -32,6 +34,7 @@ def talked_until_summarized(screen: Terminal) -> tuple[int, bool]:
     raise AssertionError("nothing was summarized")
 
 
+@pytest.mark.slow
 def test_while_old_messages_are_summarized_the_screen_says_so_and_then_all_messages_count(tmp_path: Path) -> None:
     with (
         scripted([Repeat(Say(WORDS))], summary=SLOWLY) as model,
@@ -45,19 +48,6 @@ def test_while_old_messages_are_summarized_the_screen_says_so_and_then_all_messa
     assert row["turns"] == number
     with prompt([], tmp_path) as (screen, _):
         screen.wait_for(f"the conversation continues: you wrote {number} messages, the last: the weather of day")
-
-
-def test_a_summary_on_request_says_what_is_waited_for(tmp_path: Path) -> None:
-    with (
-        scripted([Repeat(Say(WORDS))], summary=SLOWLY) as model,
-        terminal("run", *flags(model), cwd=tmp_path, environment=SMALL) as screen,
-    ):
-        screen.wait_for("/help lists")
-        for number in range(1, 8):
-            screen.do(f"the weather of day {number}?", "∙ 1 step")
-        screen.do("/summarize", WAIT, "A summary stands for")
-        screen.do("go on", "∙ 1 step")
-        assert "oldest messages of this conversation are out of your sight" in model.requests[-1].text
 
 
 def test_what_was_typed_is_listed_on_one_line_without_what_goes_along(tmp_path: Path) -> None:

@@ -16,9 +16,7 @@ from wcwidth import wcwidth
 from agent_core.access.grants import Grants, Question
 from agent_core.base.untrusted import visible
 from agent_core.interfaces.render.grant_question import question_rows
-from agent_core.interfaces.repl import render
-from agent_core.interfaces.repl.live import Live
-from agent_core.interfaces.styled_lines import cut, cut_middle, explained, folded, line, plain, quoted, width
+from agent_core.interfaces.styled_lines import folded, line, plain, quoted, width
 from tests.kit.drawing import crossed
 from tests.kit.terminal import Terminal, terminal
 
@@ -67,19 +65,6 @@ def test_a_question_shows_the_end_of_every_row_whatever_stands_before_it() -> No
         assert "/keys-of-me" in "".join(row.strip().lstrip("↪│").strip() for row in drawn.splitlines())
         if text not in ("漢", "\u0903", "\u0301"):
             assert text not in drawn
-
-
-@given(st.text(st.sampled_from("a b漢\u0301\u0600\u2630✔\ufe0f\n\t│"), max_size=60), st.integers(0, 5))
-def test_text_of_every_kind_comes_to_an_end_on_a_screen_of_hardly_any_columns(text: str, columns: int) -> None:
-    live = Live()
-    live.blocks.feed(text)
-    assert live.draw(columns) is not None
-    assert len([*folded([line(text), *quoted([line(text)])], columns)]) <= 4 * len(text) + 4
-    assert width(cut(text, columns)) <= columns
-    assert width(cut_middle(text, columns)) <= max(columns, 1)
-    assert len(explained([(text, text)], columns)) <= 4 * len(text) + 20
-    for made in (render.CodeStream("python", render.DARK).draw(text, columns), render.source(text, 1, columns)):
-        assert "".join(made).count("\n") <= 4 * len(text) + 4
 
 
 @given(st.text(max_size=300))

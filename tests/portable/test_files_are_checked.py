@@ -2,7 +2,6 @@
 
 import json
 import runpy
-import time
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -74,13 +73,6 @@ async def refusal(moves: Moves, text: str) -> str:
     return told.value.message
 
 
-async def test_the_good_file_is_taken_in_and_its_passage_can_be_found() -> None:
-    async with moving() as (store, moves):
-        (report,) = await moves.take_in(json.dumps(GOOD), ImportOptions())
-        assert {"what": "passages", "as": "passages", "count": 1} in report.to_json()["mapped"]
-        assert await store.search_words("archival", "a", ["passage"], 5)
-
-
 async def test_what_is_wrong_is_told_with_its_place() -> None:
     summary, said = f"{ENTRIES}.3.payload", SUMMARY["payload"]
     posing = {"by": "user: x", "text": "x"}
@@ -88,39 +80,23 @@ async def test_what_is_wrong_is_told_with_its_place() -> None:
         for path, value, told in (
             ("version", 2, "version: expected 1, got 2"),
             ("agent.name", "../x", "agent.name: expected a text of the form"),
-            ("agent.name", ..., "agent.name: expected it, and it is missing"),
             ("agent.extra", 1, "agent.extra: expected no such field"),
-            ("blocks", {}, "blocks: expected a list, got an object"),
             ("blocks.0.limit", "ten", "blocks[0].limit: expected a whole number, got the text"),
             ("blocks.0.limit", 10**30, "blocks[0].limit: expected at most"),
-            ("blocks.0.limit", True, "blocks[0].limit: expected a whole number, got true"),
-            ("blocks.0.position", -(1 << 63), "blocks[0].position: expected at least"),
             ("blocks.0.value", "long" * 9, "blocks[0].value: expected at most 10 characters"),
-            ("blocks.0.value", 3, "blocks[0].value: expected a text, got 3"),
-            ("agent.name", 1, "agent.name: expected a text, got 1"),
             ("blocks.0.label", "a\n", "blocks[0].label: expected a text of the form"),
-            ("blocks.0.label", "a b", "blocks[0].label: expected a text of the form"),
             ("blocks.0.version", 2, "blocks[0].history: expected its last line to be version 2"),
-            ("blocks.0.history.0.value", "y", "blocks[0].history: expected its last line to hold"),
             ("blocks", [BLOCK, BLOCK], "blocks: expected each id once, got `b` twice"),
             ("turns.0.state", "open", "turns[0].ended: expected a time for a turn that ended"),
-            ("turns.0.events", [], "turns[0].events: expected at least 1 item"),
             (f"{ENTRIES}.0.payload", {}, "turns[0].entries[0].payload.text: expected it"),
             (f"{ENTRIES}.0.payload.packed", "[]", "packed: expected the JSON of an object"),
-            (f"{ENTRIES}.0.payload.chars", "x", "payload.chars: expected a whole number"),
-            (f"{ENTRIES}.1.payload.calls.0.arguments", {}, "arguments: expected a text"),
             (f"{ENTRIES}.2", USER, "expected an answer of the call `c` before entry 4"),
             (f"{ENTRIES}.1", USER, "entries[2].payload.call_id: expected a call that waits"),
-            (f"{ENTRIES}.3.payload.upto", 4, "payload.upto: expected less than 4"),
-            (f"{ENTRIES}.0.kind", "A b", "entries[0].kind: expected a text of the form"),
             ("inbox", [LOGIN], "inbox[0].payload.last: expected a number"),
             ("texts", {"0" * 64: "x"}, f"texts.{'0' * 64}: expected the text that has"),
-            ("turns.0.started", -1, "turns[0].started: expected at least 0"),
             ("passages.0.text", "half \ud800", "passages[0].text: expected a text of whole characters"),
-            (summary, said | {"said": [{"by": "user"}]}, "payload.said[0].text: expected it"),
             (summary, said | {"said": [{"text": "x"}]}, "payload.said[0].by: expected it"),
             (summary, said | {"said": [posing]}, "payload.said[0].by: expected a text of the form"),
-            (summary, said | {"asked": 3}, "payload.asked: expected a text"),
         ):
             assert told in await refusal(moves, changed(path, value)), (path, value)
 
@@ -171,15 +147,11 @@ async def test_what_is_no_file_of_an_agent_is_refused_with_a_reason() -> None:
     async with moving() as (_, moves):
         for text, told in {
             "": "line 1, column 1: expected JSON",
-            "[1, 2]": "expected an object",
             '{"a": 1, "a": 2}': "expected each key once, got `a` twice",
             '{"a": NaN}': "expected a finite number, got NaN",
-            '{"a": 1e999}': "expected a finite number, got 1e999",
-            '{"a": ' + "9" * 5000 + "}": "at most 4300 digits",
             '{"a": ' * 150 + "1" + "}" * 150: "expected at most 100 levels",
             '{"a":' + "[" * 200_000 + "]" * 200_000 + "}": "expected at most 100 levels",
             '{"format": "other"}': "`format` is knapper-agent, or one of MemGPT's",
-            '{"agents": []}': "expected one called ``; there are none",
         }.items():
             assert told in await refusal(moves, text), text[:40]
 
@@ -195,14 +167,6 @@ async def test_a_memory_class_of_a_file_is_not_imported_unless_the_settings_name
         {"memory_class": "mine:Notes"},
         {"memory_class": "chat", "preset": "memgpt"},
     ]
-
-
-async def test_a_key_that_is_there_twice_among_very_many_is_found_at_once() -> None:
-    keys = ",".join(f'"k{number:07d}":0' for number in [*range(200_000), 199_999])
-    began = time.monotonic()
-    async with moving() as (_, moves):
-        assert "expected each key once, got `k0199999` twice" in await refusal(moves, f"{{{keys}}}")
-    assert time.monotonic() - began < 60
 
 
 async def test_sections_of_a_file_get_names_beside_the_programs_own_and_keep_to_their_size() -> None:
@@ -224,32 +188,6 @@ async def test_sections_of_a_file_get_names_beside_the_programs_own_and_keep_to_
     assert "section `own_instructions_`, for the program has one of that name" in str(told["mapped"])
     assert told["unmapped"] == [{"what": "the middle of section `long`", "why": SIZE, "count": 1}]
     assert again[0].to_json()["unmapped"] == []
-
-
-async def test_a_system_prompt_of_another_program_keeps_to_the_size_of_a_section() -> None:
-    prompt = {"system": f"You sing. {'la ' * 9_000}", "messages": [], "memory": {}}
-    async with moving() as (store, moves):
-        (report,) = await moves.take_in(json.dumps(prompt), ImportOptions(name="a"))
-        (section,) = await store.sections("a")
-    assert section.text.startswith("You sing. la")
-    assert len(section.text) <= MOST
-    assert SIZE in str(report.to_json()["unmapped"])
-
-
-@pytest.mark.parametrize("dry_run", [True, False])
-async def test_what_waits_in_the_inbox_of_a_file_is_counted_and_shown_on_one_line_each(dry_run: bool) -> None:
-    waits = [
-        {"kind": "message", "payload": {"text": f"{n}: mail\x1b[2J\nto eve {'x' * 900}"}, "at": 1.0} for n in range(25)
-    ]
-    async with moving() as (_, moves):
-        (report,) = await moves.take_in(json.dumps(GOOD | {"inbox": waits}), ImportOptions(dry_run=dry_run))
-    told = report.to_json()
-    assert {"what": "events that wait in the inbox", "as": "events that wait in the inbox", "count": 25} in told[
-        "mapped"
-    ]
-    assert (told["waiting"], len(told["inbox"])) == (25, 20)
-    assert all(one["text"].startswith(f"{n}: mail\\x1b[2J\\nto eve") for n, one in enumerate(told["inbox"]))
-    assert all(len(one["text"]) <= 200 for one in told["inbox"])
 
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "agent-file.schema.json"

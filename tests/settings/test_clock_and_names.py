@@ -20,13 +20,6 @@ def test_every_name_is_a_well_formed_uuid_of_version_seven(stamp: float, noise: 
     assert parsed.int >> 80 == int(stamp * 1000)
 
 
-@given(NOISE, NOISE)
-def test_a_name_of_a_later_millisecond_sorts_after_an_earlier_one(noise: bytes, other: bytes) -> None:
-    earlier = Clock(now=lambda: 1_700_000_000.001, entropy=lambda size: noise[:size]).new_id()
-    later = Clock(now=lambda: 1_700_000_000.003, entropy=lambda size: other[:size]).new_id()
-    assert earlier < later
-
-
 @given(st.integers(0, 73))
 def test_every_bit_of_noise_that_fits_makes_another_name(bit: int) -> None:
     names = {

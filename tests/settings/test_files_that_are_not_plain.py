@@ -8,7 +8,7 @@ import pytest
 
 from agent_core.access.grants.book import GrantsFile
 from agent_core.base.errors import SettingsError, UsageError
-from agent_core.base.plain_files import NotPlainError, read_end, read_plain
+from agent_core.base.plain_files import NotPlainError, read_plain
 from agent_core.base.settings import load, write_values
 from agent_core.interfaces.repl.completion import KeptHistory
 from agent_core.interfaces.repl.prompt import EarlySettings, read_early_settings
@@ -67,8 +67,3 @@ def test_a_history_is_read_as_it_was_kept_and_its_longest_lines_are_left_out(tmp
     short.store_string("two\nlines")
     short.store_string("last")
     assert list(short.load_history_strings()) == ["last", "two\nlines"]
-
-
-def test_the_end_of_a_file_is_read_by_itself(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"0123456789")
-    assert read_end(tmp_path / "file", 4) == b"6789"

@@ -49,8 +49,6 @@ def everything(folder: Path) -> list[str]:
     "plant",
     [
         pytest.param(link("functions", "folder"), id="the-folder-of-functions"),
-        pytest.param(link("functions", "missing"), id="the-folder-of-functions-to-nothing"),
-        pytest.param(link("functions/text.py", "new.py"), id="a-starter-to-nothing"),
         pytest.param(link("knapper.toml", "new.toml"), id="the-settings-to-nothing"),
     ],
 )
@@ -60,21 +58,6 @@ def test_init_makes_nothing_through_a_link(root: Path, outside: Path, plant: Pla
         starters.create(root)
     assert everything(outside) == ["folder"]
     assert not (root / "knapper.toml").is_file()
-
-
-def test_init_says_so_at_the_command_line(root: Path, outside: Path) -> None:
-    (root / "functions").symlink_to(outside / "folder")
-    done = knapper("init", cwd=root)
-    assert done.returncode == 1
-    assert "functions is a link" in done.stderr
-    assert everything(outside) == ["folder"]
-
-
-def test_init_takes_a_folder_that_a_link_names_within_the_workspace(root: Path) -> None:
-    (root / "mine").mkdir()
-    (root / "functions").symlink_to("mine")
-    assert "functions/text.py" in starters.create(root)
-    assert (root / "mine/text.py").is_file()
 
 
 def test_init_writes_over_nothing_that_is_put_there_meanwhile(

@@ -4,7 +4,6 @@ import asyncio
 import fcntl
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +21,6 @@ from tests.kit import Repeat, Say, scripted
 from tests.kit.postgres import Server, name_of
 from tests.kit.program import knapper
 
-ROOT = Path(__file__).parents[2]
 OF_HOME = {"data": "grants.key", "config": "secrets.toml", "cache": "prefixes"}
 READS = '''\
 def first_line(path: str) -> str:
@@ -183,21 +181,6 @@ def test_what_belongs_to_somebody_else_is_not_moved(tmp_path: Path) -> None:
     assert (tmp_path / "toolwright.toml").exists()
 
 
-def test_a_folder_that_cannot_be_written_to_says_so(tmp_path: Path) -> None:
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / "toolwright.toml").touch()
-    user = os.geteuid() or 65534
-    os.chown(tmp_path / "work" / "toolwright.toml", user, -1)
-    (tmp_path / "work").chmod(0o555)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
-    imports = "import os, tomllib\nfrom pathlib import Path\nfrom agent_core.base.old_name import move_workspace"
-    move = f"{imports}\nos.setresuid({user}, {user}, {user})\nmove_workspace(Path())"
-    done = subprocess.run([sys.executable, "-c", move], cwd=tmp_path / "work", capture_output=True, text=True)
-    assert "cannot be renamed to knapper.toml: Permission denied" in done.stderr
-    assert (tmp_path / "work" / "toolwright.toml").exists()
-
-
 def test_old_variables_are_named_once_with_the_new_ones_and_reach_no_child(tmp_path: Path) -> None:
     variables = {"TOOLWRIGHT_MODEL_NAME": "m", "TOOLWRIGHT_SECRET_A": "s3cret-4711", "TOOLWRIGHT_TOKEN": "t0ken-4711"}
     environment = {**os.environ, **variables, "TOOLWRIGHT_OF_ANOTHER": "1"}
@@ -219,13 +202,6 @@ async def test_an_agent_that_was_exported_under_the_old_name_is_imported(tmp_pat
         document = json.loads(await workspace.export_agent("main"))
         agent = await workspace.import_agent(document | {"format": "toolwright-agent"}, "second")
         assert agent.name == "second"
-
-
-async def test_a_preset_that_names_the_persona_of_the_old_name_gets_it(tmp_path: Path) -> None:
-    (tmp_path / "knapper.toml").write_text('[memory]\npersona = "toolwright"\n')
-    async with Workspace.open(tmp_path) as workspace:
-        agent = await workspace.agent()
-        assert "I am Knapper" in agent.memory.blocks.memory["persona"].value
 
 
 def test_no_function_can_make_what_the_program_would_move(tmp_path: Path) -> None:
@@ -268,11 +244,3 @@ def _wait_until_alone(postgres: Server, name: str) -> None:
     sql = f"select 1 from pg_stat_activity where datname = '{name}' and application_name = 'toolwright'"
     while postgres.execute(sql, name):
         pass
-
-
-@pytest.mark.skipif(shutil.which("git") is None or not (ROOT / ".git").exists(), reason="looks at the tracked files")
-def test_the_old_name_is_in_the_module_that_moves_it_its_tests_and_the_changelog_alone() -> None:
-    command = ["git", "grep", "-liE", "toolwright"]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    assert found == ["CHANGELOG.md", "agent_core/base/old_name.py", "tests/settings/test_the_old_name.py"]
-    assert old_name.NAME == "toolwright"

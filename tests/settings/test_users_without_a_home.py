@@ -13,21 +13,15 @@ from tests.kit.program import knapper
 NOBODYS = "~nobody_is_called_so/x"
 MISSING = [
     ["init", "made"],
-    ["functions", "list"],
-    ["secrets", "list"],
     ["secrets", "set", "KEY"],
     ["models", "list"],
-    ["models", "remove", "qwen2.5-coder-0.5b"],
     ["run", "--model", "tour", "--message", "hi"],
-    ["run", "--message", "hi"],
     ["functions", "call", "count_words", "--args", "{}"],
-    ["functions", "grant", "count_words", "--read", "data/", "-y"],
     ["agents", "list"],
     ["doctor"],
 ]
 UNKNOWN = [
     ["models", "get", "qwen2.5-coder-0.5b", "--from", NOBODYS],
-    ["agents", "import", NOBODYS],
     ["sources", "add", NOBODYS],
 ]
 

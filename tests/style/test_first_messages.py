@@ -7,7 +7,7 @@ import pytest
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.events import Warned
-from agent_core.workspace.presets import named, preset, presets, text_of
+from agent_core.workspace.presets import preset, text_of
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Repeat, Say, Step, Wanted, contains, scripted
 from tests.kit.desk import desk as a_desk
@@ -22,13 +22,9 @@ BAD: Mapping[str, Step] = {
     "no thought": send("Hello."),
     "no message": Say("Hello."),
     "another call": LISTS,
-    "nothing": Say(""),
     "an empty message": send(" \u200b\n", thought="A new face."),
     "a call as the message": send('send_message("Hello.")', thought="A new face."),
-    "an object as the message": send('{"name": "create_function", "arguments": {}}', thought="Hm."),
-    "a tag as the message": send("<tool_call>", thought="A new face."),
     "the mark of a template": send("Hello.<|im_end|>", thought="A new face."),
-    "a reserved word in the thought": send("Hello.", thought="I set request_heartbeat to false."),
     "a call in the thought": send("Hello.", thought="conversation_search('Ada')"),
     "reserved words in the message": send("Inner monologue: hello.", thought="A new face."),
 }
@@ -53,19 +49,6 @@ async def test_a_first_reply_is_asked_for_four_times_and_then_the_turn_fails_and
     assert ended(await desk.say("Hi again.")).reply == "Hello."
 
 
-async def test_what_follows_a_turn_without_a_first_reply_is_verified_too(at_desk: OpenDesk) -> None:
-    desk = await memgpt(at_desk, [Repeat(send("Hello."), 5), GOOD], verify=True)
-    await desk.say("Hi.")
-    assert ended(await desk.say("Hi again.")).reply == "Hello."
-    assert len(desk.model.requests) == 6
-
-
-async def test_a_thought_is_not_needed_where_the_settings_waive_it(at_desk: OpenDesk) -> None:
-    desk = await memgpt(at_desk, [send(""), send("Hello.")], verify=True, turn__first_thought=False)
-    assert ended(await desk.say("Hi.")).reply == "Hello."
-    assert "its message is empty" in desk.model.requests[1].text
-
-
 async def test_ordinary_texts_are_taken_at_once_and_only_the_first_reply_is_looked_at(at_desk: OpenDesk) -> None:
     brackets = send("I can make functions (tools) for you.", thought="Friendly {and} brief.")
     code = send("`is_prime(7)` would be True.", thought="They ask for code.")
@@ -86,9 +69,6 @@ async def test_an_empty_message_is_rejected_with_advice(at_desk: OpenDesk) -> No
         assert "Send the text that they are to read" in desk.model.requests[-1].answers[-1]
 
 
-OWN = 'style = "memgpt"\ninstructions = "mine.txt"\nfunctions = ["send_message"]\nabout = "Mine."\n'
-
-
 def put(root: Path, name: str, text: str) -> None:
     file = root / name
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -104,42 +84,19 @@ def test_every_preset_that_comes_along_is_whole(tmp_path: Path, name: str) -> No
     assert "{functions}" not in found.style.instructions + found.style.brief
 
 
-def test_a_preset_of_ones_own_stands_beside_the_others(tmp_path: Path) -> None:
-    put(tmp_path, "presets/mine.toml", OWN)
-    put(tmp_path, "presets/mine.txt", "Be mine.\n\n{functions}")
-    found = preset(tmp_path, "mine")
-    assert found.style.instructions.startswith("Be mine.\n\nIf no function")
-    had = [name for name in ("send_message", "message_llm", "core_memory_append") if found.has(name)]
-    assert had == ["send_message"]
-    assert ("mine", "Mine.") in presets(tmp_path)
-
-
 def test_what_is_wrong_in_a_preset_is_said(tmp_path: Path) -> None:
     for text, says in {
         "style = 'mem": "not valid TOML",
         "styl = 'memgpt'": "`styl`",
         "style = 'loud'": "cannot be 'loud'",
         "compaction = 'short'": "cannot be 'short'",
-        "attempts = '3'": "cannot be '3'",
-        "functions = ['fly']": "`fly`",
         "instructions = '../../etc/passwd'": "no file of instructions",
-        "instructions = 'none.txt'": "no file of instructions",
     }.items():
         put(tmp_path, "presets/mine.toml", text)
         with pytest.raises(KnapperError, match=says):
             preset(tmp_path, "mine")
     with pytest.raises(KnapperError, match="Did you mean `memgpt`"):
         preset(tmp_path, "memgtp")
-
-
-def test_personas_of_ones_own_come_before_those_that_come_along(tmp_path: Path) -> None:
-    put(tmp_path, "personas/companion.txt", "I am Max.\n")
-    put(tmp_path, "humans/ada.txt", "Ada, an engineer.")
-    assert text_of(tmp_path, "persona", "companion") == "I am Max."
-    assert "ada" in named(tmp_path, "human")
-    assert text_of(tmp_path, "persona", "I am a text of my own.") == "I am a text of my own."
-    with pytest.raises(KnapperError, match="Known are: companion, knapper, librarian"):
-        text_of(tmp_path, "persona", "nobody")
 
 
 def test_a_file_that_leads_out_of_the_workspace_is_not_read(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from agent_core.base.events import CallAnswered, Text, Thought, Warned
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Fail, Say, Script, Wanted, contains
-from tests.kit.desk import VOWELS, ended, of
+from tests.kit.desk import ended, of
 from tests.style.support import memgpt, send, types
 
 
@@ -17,13 +17,6 @@ async def test_a_message_is_shown_and_is_the_reply_while_the_text_is_inner(at_de
     assert [each.text for each in of(Text, events)] == ["Hello, Ada."]
     assert [each.text for each in of(Thought, events)] == ["She is back."]
     assert (ended(events).reason, ended(events).reply, ended(events).steps) == ("replied", "Hello, Ada.", 1)
-
-
-async def test_two_messages_of_one_reply_are_shown_apart_from_each_other(at_desk: OpenDesk) -> None:
-    both = Ask(Wanted("send_message", {"message": "One."}), Wanted("send_message", {"message": "Two."}))
-    desk = await memgpt(at_desk, [both])
-    events = await desk.say("Count.")
-    assert "".join(each.text for each in of(Text, events)) == ended(events).reply == "One.\n\nTwo."
 
 
 async def test_text_without_a_message_is_the_message_after_one_word_to_the_model(at_desk: OpenDesk) -> None:
@@ -54,13 +47,6 @@ async def test_text_is_not_lost_where_the_turn_is_ended_from_outside(
     assert [each.text for each in of(Text, events)] == ["Nine lives."]
 
 
-async def test_text_after_a_message_stays_inner_and_ends_the_turn(at_desk: OpenDesk) -> None:
-    desk = await memgpt(at_desk, [send("I look.", heartbeat=True), Say("That was all.")])
-    events = await desk.say("Look.")
-    assert (ended(events).reply, ended(events).steps) == ("I look.", 2)
-    assert of(Warned, events) == []
-
-
 async def test_a_turn_that_ends_in_silence_is_said_to_the_human(at_desk: OpenDesk) -> None:
     desk = await memgpt(at_desk, [Ask(Wanted("list_functions", {"request_heartbeat": False}))])
     events = await desk.say("Hi.")
@@ -77,12 +63,6 @@ async def test_a_call_that_asks_for_a_heartbeat_gives_another_step(at_desk: Open
         assert ended(await desk.say("Go.")).steps == steps, asked
         before, after = (types(desk.model, request).count("heartbeat") for request in (first, -1))
         assert after - before == steps - 1, asked
-
-
-async def test_a_failed_call_gives_another_step_with_the_heartbeat_told(at_desk: OpenDesk) -> None:
-    desk = await memgpt(at_desk, [Ask(Wanted("no_such_function", {})), send("It is not there.")])
-    assert ended(await desk.say("Go.")).reply == "It is not there."
-    assert types(desk.model) == ["login", "user_message", "heartbeat"]
 
 
 async def test_every_function_shown_asks_for_a_heartbeat_and_none_does_in_direct(at_desk: OpenDesk) -> None:
@@ -117,16 +97,6 @@ async def test_a_functions_own_parameter_of_that_name_is_passed_on_to_it(at_desk
     assert "beats(request_heartbeat: int) -> int" in desk.model.requests[0].text
 
 
-async def test_a_call_by_call_function_asks_for_another_step(at_desk: OpenDesk) -> None:
-    given: list[object] = [{}, "{}", '{"pattern": "a*"}', "```json\n{}\n```"]
-    wrapped = {"name": "list_functions", "request_heartbeat": True}
-    calls = [Ask(Wanted("call_function", {**wrapped, "arguments": each})) for each in given]
-    desk = await memgpt(at_desk, [step for call in calls for step in (call, send("These."))])
-    for each in given:
-        events = await desk.say("Go.")
-        assert (ended(events).steps, ended(events).reply) == (2, "These."), each
-
-
 BEATS = '''\
 def beats(request_heartbeat: int) -> int:
     """Double a number of beats.
@@ -141,16 +111,6 @@ def beats(request_heartbeat: int) -> int:
     """
     return request_heartbeat * 2
 '''
-
-
-async def test_a_function_is_made_and_called_in_this_style_as_well(at_desk: OpenDesk) -> None:
-    create = {"function_name": "count_vowels", "function_code_with_docstring": VOWELS, "request_heartbeat": True}
-    call = {"text": "queueing", "request_heartbeat": "true"}
-    script = [Ask(Wanted("create_function", create)), Ask(Wanted("count_vowels", call)), send("Five.")]
-    desk = await memgpt(at_desk, script)
-    last = ended(await desk.say("Count the vowels in queueing."))
-    assert (last.reply, last.made) == ("Five.", {"created": ["count_vowels"], "called": {"count_vowels": 1}})
-    assert desk.model.requests[2].answers == ["5"]
 
 
 async def test_who_speaks_while_a_candidate_stands_refused_gets_one_more_step(at_desk: OpenDesk) -> None:

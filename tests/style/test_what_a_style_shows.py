@@ -31,22 +31,6 @@ def test_what_did_not_change_is_the_same_object_in_every_line(lines: list[list[s
         before = now
 
 
-def test_a_line_that_is_the_same_gives_the_same_line_and_schema() -> None:
-    style, parameters = MessageProtocol("memgpt"), KNOWN["a"].parameters
-    line = (KNOWN["a"], KNOWN["b"])
-    assert style.shown(line) is style.shown(line)
-    assert DIRECT.shown(line) is line
-    assert style.reading(parameters) is style.reading(parameters)
-    assert DIRECT.reading(parameters) is parameters
-
-
-def test_a_function_is_not_changed_by_how_it_is_shown() -> None:
-    function = shown("a", text={"type": "string"})
-    (made,) = MessageProtocol("memgpt").shown((function,))
-    assert made.parameters["required"] == ["text", HEARTBEAT]
-    assert [*function.parameters["properties"]] == ["text"]
-
-
 def test_a_model_under_a_schema_is_shown_functions_as_they_are_but_for_sending() -> None:
     line = (KNOWN["a"], KNOWN[SEND])
     assert MessageProtocol("memgpt").shown(line, "constrained") == (KNOWN["a"],)

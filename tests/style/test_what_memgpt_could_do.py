@@ -63,20 +63,6 @@ async def test_another_model_is_asked_with_a_system_message_of_its_own(tmp_path:
     assert model.requests[2].answers == ["Lima."]
 
 
-async def test_a_function_of_the_folder_that_has_an_old_name_is_meant_itself(at_desk: OpenDesk) -> None:
-    here = await memgpt(at_desk, [Ask(Wanted("message_chatgpt", {"text": "aha"}))])
-    here.put("old.py", 'def message_chatgpt(text: str) -> str:\n    """Turn a text round."""\n    return text[::-1]\n')
-    await here.workspace.functions.reload()
-    assert ['"aha"' in event.text for event in of(CallAnswered, await here.say("Go."))] == [True]
-    assert len(here.model.requests) == 1
-
-
-async def test_a_direct_agent_has_none_of_these_functions(at_desk: OpenDesk) -> None:
-    here = await at_desk([Ask(Wanted("message_chatgpt", {"message": "Hi."})), Say("I cannot.")])
-    await here.say("Go.")
-    assert "There is no function `message_chatgpt`" in here.model.requests[1].answers[0]
-
-
 async def test_every_function_of_the_agent_is_listed_marked_and_shown_with_its_schema(at_desk: OpenDesk) -> None:
     says = {
         "create_function": ["meta-function", "cannot be edited", '"function_code_with_docstring"'],
@@ -106,34 +92,3 @@ async def test_every_function_of_the_agent_is_listed_marked_and_shown_with_its_s
         if name in tools:
             assert tools[name]["properties"].keys() == parameters["properties"].keys()
             assert tools[name]["required"] == parameters["required"]
-
-
-FOREIGN = '''\
-from memgpt.agent import Agent
-
-
-def shout(self: Agent, text: str) -> str:
-    """Write a text in capitals.
-
-    Args:
-        text: The text.
-
-    >>> shout("ab")
-    'AB'
-    >>> shout("c d")
-    'C D'
-    """
-    self.interface.internal_monologue(f"shouting {text}")
-    return text.upper()
-'''
-
-
-async def test_the_interface_of_another_agent_is_translated_when_a_function_is_made(at_desk: OpenDesk) -> None:
-    create = call("create_function", function_name="shout", function_code_with_docstring=FOREIGN)
-    here = await memgpt(at_desk, [create, call("shout", text="x"), send("X")])
-    await here.say("Shout.")
-    assert "became a note of progress" in here.model.requests[1].answers[-1]
-    assert here.model.requests[2].answers[-1] == '"X"'
-    source = here.workspace.functions.plans.source("shout")
-    assert 'self.progress(0, note=f"shouting {text}")' in source
-    assert "memgpt" not in source
