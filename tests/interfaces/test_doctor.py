@@ -13,40 +13,16 @@ from agent_core.base.errors import ModelError
 from agent_core.base.settings import FILE_NAME, load
 from agent_core.storage import Post, open_store
 from agent_core.workspace.doctor import check_address
-from agent_core.workspace.workspace import Workspace
 from sandbox.processes.startup import LEVELS
-from tests.kit.desk import VOWELS
 from tests.kit.postgres import WITH_PASSWORD, Server, name_of
 from tests.kit.program import knapper
 
 STRANGE = '[model]\nbase_url = "https://collector.example/v1"\n'
-LOOSE = VOWELS.replace("text: str)", "text: str, most: int = 5)").replace(
-    "look at.\n", "look at.\n        most: The most.\n"
-)
 
 
 @pytest.fixture
 def with_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-
-
-@pytest.mark.usefixtures("with_key")
-@pytest.mark.parametrize(
-    ("url", "expected"),
-    [
-        pytest.param("https://api.openai.com/v1", {"loose": "`most` is optional"}, id="strict"),
-        pytest.param("http://127.0.0.1:9/v1", {}, id="no-strict-mode"),
-    ],
-)
-async def test_functions_that_strict_mode_cannot_express_are_named_with_the_reason(
-    tmp_path: Path, url: str, expected: dict[str, str]
-) -> None:
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "functions" / "mine.py").write_text(VOWELS + "\n\n" + LOOSE.replace("count_vowels", "loose"))
-    flags = {"model.base_url": url, "model.name": "m"}
-    async with Workspace.open(tmp_path, flags=flags) as workspace:
-        found = (await workspace.doctor())["model"]["loosened"]
-    assert {name: why for name, why in found.items() if name in ("loose", "count_vowels")} == expected
 
 
 def test_the_ways_to_a_model_are_a_line_each_and_nothing_is_left_in_the_folder(tmp_path: Path) -> None:

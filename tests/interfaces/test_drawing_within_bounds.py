@@ -11,7 +11,7 @@ from agent_core.interfaces.render import verdicts
 from agent_core.interfaces.render.call_log import CallLog, call_line
 from agent_core.interfaces.render.function_view import SourceRow
 from agent_core.interfaces.repl import render
-from agent_core.interfaces.repl.live import BlockSplitter, Live, RunningCall
+from agent_core.interfaces.repl.live import Live, RunningCall
 from agent_core.interfaces.repl.prompt import Above
 from agent_core.interfaces.repl.render import TurnRenderer
 from tests.kit.drawing import crossed, sampled
@@ -130,10 +130,3 @@ def test_the_arguments_of_a_running_call_are_read_once_and_not_if_they_are_long(
 
     assert longest(draw) < LONGEST_S / 2
     assert verdicts.compact_call("add", '{"a": 1}') == "add(a=1)"
-
-
-def test_what_is_left_of_an_unfinished_reply_is_drawn_in_no_time() -> None:
-    live = Live()
-    live.blocks.feed("漢\u0301 *a* " * 60_000)
-    assert longest(lambda: (live.draw(80) for _ in range(3))) < LONGEST_S
-    assert BlockSplitter().feed("x" * 100_000) == []

@@ -5,11 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.grants.test_files_asked_for_at_a_call import SALES, SUMS
-from tests.interfaces.asking import agree, home, press
-from tests.interfaces.support import create, flags, prompt
-from tests.kit import Ask, Expect, Say, Script, Wanted, contains, scripted
-from tests.kit.program import knapper
-from tests.kit.terminal import terminal
+from tests.interfaces.asking import home, press
+from tests.interfaces.support import create, prompt
+from tests.kit import Ask, Expect, Say, Script, Wanted, contains
 
 CALL = Ask(Wanted("csv_sum", {"path": "data/sales.csv"}))
 ASKS = "? csv_sum is running and asks to read data/sales.csv"
@@ -58,24 +56,3 @@ def test_a_file_is_read_by_one_answer_and_a_no_is_told(tmp_path: Path) -> None:
             elif key == "y":
                 screen.do("/grants csv_sum revoke data/sales.csv", "✓ csv_sum may no longer")
         assert screen.scrolled().count("? csv_sum") == 5
-
-
-def test_a_one_shot_from_a_script_names_the_command_or_reads_what_a_file_lists_and_a_terminal_asks(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "allowed.toml").write_text('[csv_sum]\nread = ["data/sales.csv"]\n')
-    told = contains(f"Nobody can be asked here.\\nA human grants it with: {GRANT[:-4]}")
-    script: Script = [Ask(create(SUMS, "csv_sum")), CALL, Expect(Say("Done."), told)]
-    with scripted([*script, CALL, Expect(Say("Done."), contains("6.5"))]) as model:
-        run = ("run", *flags(model), "--message", "sum")
-        unasked = knapper(*run, cwd=tmp_path, environment=home(tmp_path))
-        assert (unasked.returncode, GRANT in unasked.stderr) == (0, True)
-        listed = knapper(*run, "--approve", "allowed.toml", cwd=tmp_path, environment=home(tmp_path))
-        assert listed.returncode == 0
-    call = ("functions", "call", "csv_sum", "--args", '{"path": "data/sales.csv"}')
-    with terminal(*call, cwd=tmp_path, environment=home(tmp_path)) as screen:
-        screen.wait_for(ASKS)
-        agree(screen, "f")
-        screen.wait_for("6.5")
-        assert screen.exit_code() == 0
-    assert 'read = ["data/"]' in entries(tmp_path)

@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent_core.interfaces.progress import Download, progress_text
-from agent_core.model.local.weights import available, named
+from agent_core.model.local.weights import available
 from tests.kit.http import Answer, Request, Server
 from tests.kit.program import knapper
 from tests.kit.terminal import CTRL_C, terminal
@@ -200,16 +199,3 @@ def test_a_local_model_that_cannot_or_may_not_be_fetched_says_what_is_missing(tm
     assert "knapper models get qwen2.5-coder-1.5b" in done.stderr
     done = knapper("doctor", cwd=tmp_path, environment=around, first=engine())
     assert "✗ model: The weights of qwen2.5-coder-1.5b are not here. knapper models get" in done.stdout
-
-
-def test_local_is_the_best_model_that_is_here_or_else_the_recommended_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    recommended, smaller = available()
-    assert named("local") == recommended
-    file = partial(tmp_path).with_name(smaller.file)
-    file.parent.mkdir(parents=True)
-    file.touch()
-    os.truncate(file, smaller.size)
-    assert named("local") == smaller

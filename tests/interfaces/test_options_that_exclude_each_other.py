@@ -1,9 +1,8 @@
 """Options that cannot be given together are refused, and nothing is done."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
-
-import pytest
 
 from tests.interfaces.support import COUNT_VOWELS
 from tests.kit.program import Program, knapper
@@ -42,28 +41,19 @@ class Unseen(Terminal):
             return Program(command, [slave, slave, errors.fileno()], cwd=cwd, environment=environment)
 
 
-@pytest.mark.parametrize(
-    ("words", "typed", "says"),
-    [
-        (
-            ("functions", "grant", "count_vowels", "--network", "localhost"),
-            "",
-            "There is no terminal for the question.",
-        ),
-        (("run",), "", "No model"),
-        (("run", "--plain", "--model", "tour"), "/delete count_vowels\nyes\n/exit\n", "no terminal to ask at"),
-    ],
+UNASKED = (
+    (("functions", "grant", "count_vowels", "--network", "localhost"), "", "There is no terminal for the question."),
+    (("run", "--plain", "--model", "tour"), "/delete count_vowels\nyes\n/exit\n", "no terminal to ask at"),
 )
-def test_a_question_is_not_asked_where_standard_error_is_a_file(
-    grown: Path, words: Sequence[str], typed: str, says: str
-) -> None:
-    unseen = Unseen(words, cwd=grown, environment={"HOME": str(grown), "XDG_DATA_HOME": str(grown)})
-    try:
-        if typed:  # gVisor never returns from a write of nothing
-            unseen.type(typed)
-        code = unseen.exit_code(20)
-        shown = (grown / "errors").read_text() + unseen.scrolled()
-        assert (code, says in shown) == (1 if "run" in words else 2, True), shown
-        assert (grown / "functions" / "words.py").exists()
-    finally:
-        unseen.close()
+
+
+def test_a_question_is_not_asked_where_standard_error_is_a_file(grown: Path) -> None:
+    for words, typed, says in UNASKED:
+        unseen = Unseen(words, cwd=grown, environment={"HOME": str(grown), "XDG_DATA_HOME": str(grown)})
+        with closing(unseen):
+            if typed:  # gVisor never returns from a write of nothing
+                unseen.type(typed)
+            code = unseen.exit_code(20)
+            shown = (grown / "errors").read_text() + unseen.scrolled()
+            assert (code, says in shown) == (1 if "run" in words else 2, True), shown
+            assert (grown / "functions" / "words.py").exists()

@@ -133,20 +133,3 @@ def program(code: str, *arguments: str, cwd: Path) -> Iterator[Terminal]:
         yield screen
     finally:
         screen.close()
-
-
-def test_the_tour_leaves_a_turn_that_was_cut_off_to_be_sent_again(tmp_path: Path) -> None:
-    with terminal("run", "--model", "tour", cwd=tmp_path) as screen:
-        screen.wait_for("Screen 1 of 10")
-        screen.line("how many vowels are in queueing?")
-        screen.wait_for("Screen 2 of 10")
-        screen.line("how many functions are in tour.py?")
-        screen.wait_for("functions_in_tour asks")
-        os.kill(screen.process.pid, signal.SIGKILL)
-        screen.exit_code()
-    with terminal("run", "--model", "tour", cwd=tmp_path) as screen:
-        screen.wait_for("/retry sends its message again")
-        screen.line("/retry")
-        screen.wait_for("functions_in_tour asks")
-        assert "› start" not in [row.strip() for row in screen.screen()]
-        screen.line("no")

@@ -164,24 +164,3 @@ def test_what_both_hands_wrote_is_shown_and_either_can_be_taken(grown: Path) -> 
         screen.do("/pending", kept)
         screen.do("/confirm count_vowels", "✓ count_vowels added to words")
         assert words.read_text().strip() == AGENTS.strip()
-
-
-def test_what_one_changes_oneself_is_not_told_as_changed_outside(grown: Path) -> None:
-    changes = "path.write_text(path.read_text().replace('Count the', 'Tally the'))\n"
-    (grown / "editor.py").write_text(f"import sys, pathlib\npath = pathlib.Path(sys.argv[-1])\n{changes}")
-    with prompt([], grown, environment={"EDITOR": f"{sys.executable} {grown / 'editor.py'}"}) as (screen, _):
-        for times, (typed, *told) in enumerate(
-            (
-                ("/edit count_vowels", "⟳ count_vowels was changed while you edited"),
-                (
-                    f"!{sys.executable} editor.py functions/words.py",
-                    "⟳ count_vowels was changed while that ran",
-                    "it goes along with your next message",
-                ),
-            ),
-            1,
-        ):
-            screen.do(typed, *told)
-            (grown / "functions" / "words.py").write_text(COUNT_VOWELS)
-            screen.wait_count("⟳ count_vowels was changed outside", times)
-        assert screen.scrolled().count("changed outside") == 2

@@ -16,7 +16,6 @@ from agent_core.interfaces.render.grant_question import (
     GrantDialog,
     fitting_rows,
     question_rows,
-    transcript_form,
 )
 from agent_core.interfaces.styled_lines import Line, plain, width
 from tests.interfaces.asking import DONE, REFUSED, asked, ended, made, press, shown_whole, weather
@@ -157,11 +156,3 @@ def test_the_first_line_says_who_asks_and_when() -> None:
     for moment, is_again, caller, head in HEADS:
         asking = Question("f", Grants(network=("a.b",)), moment=moment, is_again=is_again, caller=caller)
         assert plain(question_rows(asking, 80)).splitlines() == [head, "    fetch from a.b"]
-
-
-def test_a_text_that_looks_like_a_new_one_hides_no_difference() -> None:
-    diff = "--- a\n+++ b\n@@ -1 +1,2 @@\n one\n+@@ -0,0 +1 @@"
-    asking = Question("f", Grants(network=("a.b",)), diff=diff)
-    shown = plain(question_rows(asking, 80))
-    assert "What is different:\n  │ --- a\n" in shown
-    assert transcript_form(asking).diff == diff

@@ -1,4 +1,7 @@
+"""What a new user reads at the prompt: help, questions, memory."""
+
 import re
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import given
@@ -10,11 +13,17 @@ from agent_core.base.untrusted import visible
 from agent_core.functions.debug import Command, DebugStop
 from agent_core.functions.debug.stop import At
 from agent_core.functions.service.judgment import Judgment
+from agent_core.interfaces.dialog import Dialog
 from agent_core.interfaces.render import verdicts
 from agent_core.interfaces.render.call_log import CallLog, call_line, ended_lines, stop_parts
+from agent_core.interfaces.render.memory_view import found_lines, history_lines
 from agent_core.interfaces.repl import render
+from agent_core.interfaces.repl.live import BlockSplitter, DrawnBlock
 from agent_core.interfaces.repl.prompt import gauge
-from agent_core.interfaces.styled_lines import columns, cut, folded, line, meter, plain, quoted, width
+from agent_core.interfaces.slash_catalog import ENTRIES
+from agent_core.interfaces.styled_lines import columns, cut, explained, folded, meter, plain, width
+from agent_core.memory.search import FoundItem, ResultPage
+from agent_core.storage import BlockRow
 
 
 def log_of(arguments: str, **given: Any) -> CallLog:
@@ -102,13 +111,6 @@ def test_wrapped_lines_fit_the_screen_and_lose_nothing_but_spaces(spans: list[An
     assert "".join(shown).replace(" ", "") == re.sub("[ \n\t]", "", "".join(visible(text) for _, text in spans))
 
 
-def test_a_long_line_is_folded_at_words_under_its_indentation_and_behind_its_bar() -> None:
-    shown = plain(folded([line("    place: parameter has no description")], 20)).splitlines()
-    assert shown == ["    place: parameter", "      has no", "      description"]
-    shown = plain(folded(quoted([line("one two three four")]), 12)).splitlines()
-    assert shown == ["│ one two", "│   three", "│   four"]
-
-
 def test_a_value_an_error_and_what_is_displayed_at_a_stop_stand_behind_the_bar() -> None:
     at = At("functions/a.py", 1, "f")
     shown = (("x", "o once · y yes, kept"),)
@@ -133,3 +135,116 @@ def test_markdown_is_drawn_without_blank_edges_links_or_foreign_escapes() -> Non
         assert re.sub("\x1b\\[[0-9;]*m", "", drawn).splitlines() == lines
     wide = "\n".join(("|" + "a|" * 5_000, "|" + "-|" * 5_000))  # wider than any screen: drawn as it was written
     assert re.sub(r"\s", "", "".join(render.markdown(wide, 80))) == re.sub(r"\s", "", wide)
+
+
+TEXT = "First *line*\nsecond line\n\n- one\n- two\n\n```python\nx = 1\n\ny = 2\n```\nAfter.\n"
+WHOLE = [
+    DrawnBlock("First *line*\nsecond line"),
+    DrawnBlock("- one\n- two"),
+    DrawnBlock("x = 1\n\ny = 2\n", "python"),
+    DrawnBlock("After."),
+]
+
+
+def pieces_of(text: str, at: list[int]) -> list[str]:
+    places = sorted({0, len(text), *(place % len(text) for place in at)})
+    return [text[start:end] for start, end in pairwise(places)]
+
+
+def play(pieces: list[str]) -> list[DrawnBlock]:
+    """Return the blocks of a stream, with the parts of each joined."""
+    blocks, whole = BlockSplitter(), list[DrawnBlock]()
+    for block in [*(found for piece in pieces for found in blocks.feed(piece)), *blocks.end()]:
+        if whole and not whole[-1].ends:
+            block = DrawnBlock(whole.pop().text + block.text, block.code, block.ends)
+        whole.append(block)
+    return whole
+
+
+@given(st.lists(st.integers(0, 1000)))
+def test_blocks_are_the_same_however_the_stream_was_cut(at: list[int]) -> None:
+    assert play(pieces_of(TEXT, at)) == WHOLE
+
+
+@given(st.text(alphabet="a#- \n", max_size=80), st.lists(st.integers(0, 1000), max_size=6))
+def test_no_line_that_says_something_is_lost_or_said_twice(text: str, at: list[int]) -> None:
+    pieces = pieces_of(text, at) if text else []
+    said = [line for block in play(pieces) for line in block.text.split("\n") if line.strip()]
+    assert said == [line for line in text.split("\n") if line.strip()]
+
+
+@given(st.text(alphabet="a`~ \n", max_size=60), st.lists(st.integers(0, 1000), max_size=6))
+def test_code_and_its_fences_are_cut_the_same_in_any_pieces(text: str, at: list[int]) -> None:
+    assert play(pieces_of(text, at) if text else []) == play([text])
+
+
+def test_code_is_given_out_as_soon_as_it_is_written_without_the_indentation_of_its_fence() -> None:
+    blocks = BlockSplitter()
+    assert blocks.feed("~~~~ python\na\n\n~~~\nb") == [DrawnBlock("a\n\n~~~\n", "python", ends=False)]
+    assert blocks.feed("\n~~~~\n") == [DrawnBlock("b\n", "python")]
+    assert play(["- so:\n  ```\n  x\n    y\n  ```\n"]) == [DrawnBlock("- so:"), DrawnBlock("x\n  y\n", "")]
+    assert play(["```\nx"]) == [DrawnBlock("x\n", "")]  # a block that the reply leaves open ends with it
+
+
+def test_what_grows_beyond_a_screen_is_given_out_in_parts_and_a_table_goes_on_under_its_head() -> None:
+    for line, first, parts in (("- item", 40, 3), ("| a | b |", 120, 1)):
+        lines = [line, "|---|---|" if line[0] == "|" else line, *[line] * 118]
+        found = BlockSplitter().feed("\n".join(lines) + "\n\n")
+        assert (len(found), found[0].text.count("\n") + 1) == (parts, first)
+    found = BlockSplitter().feed("\n".join(["| a |", "|---|", *["| x |"] * 300]) + "\n\n")
+    assert [part.text.split("\n")[:2] for part in found] == [["| a |", "|---|"]] * 2
+    assert sum(part.text.count("| x |") for part in found) == 300
+
+
+def test_help_fits_the_screen_and_keeps_its_texts_near_the_names() -> None:
+    for screen in (60, 80, 100, 120):
+        shown = plain(explained([(entry.typed, entry.says) for entry in ENTRIES], screen)).splitlines()
+        assert all(width(each) < screen for each in shown)
+        (at,) = {each.index("List the commands") for each in shown if "List the commands" in each}
+        assert at <= 32
+
+
+def test_a_question_is_folded_between_its_words() -> None:
+    dialog = Dialog("Undo: remove the message “make it” and its turn from the context?")
+    drawn = plain(dialog.rows(22)).splitlines()
+    assert all(width(each) <= 22 for each in drawn)
+    assert " ".join(map(str.strip, drawn)) == "? Undo: remove the message “make it” and its turn from the context?"
+
+
+def test_the_history_of_memory_has_a_heading_and_calls_its_reader_you() -> None:
+    by = {"human": "you", "agent": "the agent main", "class": "from the memory class"}
+    change = {"at": 0.0, "label": "human", "version": 6, "agent": "main", "turn": "", "what": "write"}
+    head, *lines = plain(history_lines({"changes": [{**change, "by": each} for each in by]})).splitlines()
+    assert head.split() == ["when", "block", "version", "by"]
+    assert [line.split("v6")[1].strip() for line in lines[::2]] == [*by.values()][::-1]
+    assert history_lines({"changes": []}) == []
+
+
+def test_a_search_by_a_human_begins_with_what_is_missing_and_the_best_hits_of_all() -> None:
+    items = tuple(FoundItem(n, f"{'word ' * 200}heron{' word' * 200}", 0.0, "you") for n in range(2))
+    best = FoundItem(7, "an owl and a heron", 0.0, "birds.md, lines 1–2", "p-1")
+    terms, notes = frozenset({"heron", "owl"}), ("To follow up, search again with: Ada.",)
+    said = ResultPage("messages", items, 0, 5, 2, terms, notes, ("owl", "emu"))
+    stored = ResultPage("passages", (best,), 0, 1, 2, terms, notes, ("emu",))
+    missing, first, *hits, messages, passages = plain(found_lines([said, stored], "'heron owl'")).splitlines()
+    assert "birds.md, lines 1–2: an owl and a heron" in first
+    assert all("heron" in hit and len(hit) < 220 for hit in hits)
+    assert "message 0.0: " in hits[0]
+    assert messages == ("messages 1 to 2 of 5; more: knapper memory search 'heron owl' --in recall --count 2 --page 1")
+    assert (passages, missing) == ("passages 1 to 1 of 1", "No hit has: emu.")
+
+
+def test_a_search_of_which_no_hit_has_a_word_says_so_first_and_shows_the_nearest_three() -> None:
+    items = tuple(FoundItem(n, f"tea number {n}", 0.0, "you") for n in range(10))
+    page = ResultPage("messages", items, 0, 14, 10, frozenset({"emu"}), missing=("emu",))
+    first, *hits = plain(found_lines([page])).splitlines()
+    assert first == "No hit has: emu. The nearest by meaning:"
+    assert [hit.rpartition(" ")[2] for hit in hits] == ["0", "1", "2"]
+
+
+def test_a_search_shows_the_lines_of_blocks_that_have_a_word_of_it_first() -> None:
+    page = ResultPage("messages", (FoundItem(1, "a cup", 0.0, "you"),), 0, 1, 10, frozenset({"tea"}), missing=("tea",))
+    block = BlockRow("b-1", "human", "I like tea.\nI am tall.", 2_000)
+    first, second, third = plain(found_lines([page], blocks=[block])).splitlines()
+    assert (first, second) == ("- the block human: I like tea.", "The nearest by meaning:")
+    assert third.endswith("a cup")

@@ -1,13 +1,18 @@
-"""The slash commands, in a real pseudo-terminal."""
+"""The slash commands, in a real pseudo-terminal; what a user's editor writes; messages as a turn ends."""
 
+import stat
 import time
 from pathlib import Path
 
 import pytest
 
+from agent_core.interfaces.conversation import opened
+from agent_core.interfaces.options import RunOptions
+from agent_core.interfaces.slash import command, during
+from agent_core.interfaces.ui import Voice
 from tests.interfaces.asking import agree
-from tests.interfaces.support import leave, prompt
-from tests.kit import Expect, Say, Script, contains
+from tests.interfaces.support import COUNT_VOWELS, leave, prompt
+from tests.kit import Expect, Say, Script, contains, scripted
 from tests.kit.terminal import CTRL_C, ENTER, ESCAPE
 
 SLEEPY = '''import time
@@ -129,3 +134,44 @@ def test_clear_empties_the_screen_and_keeps_what_is_being_typed(tmp_path: Path) 
         screen.wait_gone("/help lists")
         screen.wait_for("1 step")
         screen.do(" question", "Yes.")
+
+
+def editor(folder: Path, text: str) -> str:
+    """Return an editor that writes this text into any file it opens."""
+    (folder / "text").write_text(text)
+    program = folder / "editor"
+    program.write_text(f'#!/bin/sh\nfor last; do :; done\ncp "{folder}/text" "$last"\n')
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return str(program)
+
+
+def test_a_refused_one_is_kept_and_opened_again_and_a_name_that_is_taken_is_told(folder: Path) -> None:
+    wrong = COUNT_VOWELS.replace("return sum", "return 1 + sum")
+    with prompt([], folder, environment={"EDITOR": editor(folder, wrong)}) as (screen, _):
+        screen.do("/create count_vowels words", "/create count_vowels opens it again")
+        (folder / "text").write_text(COUNT_VOWELS)
+        screen.do("/create count_vowels words", "count_vowels added to words")
+        assert "def count_vowels" in (folder / "functions" / "words.py").read_text()
+        screen.do("/create count_vowels", "There is a function count_vowels already.")
+        for name in ("1st", "a-b"):
+            screen.do(f"/create {name}", "cannot be a function's name")
+
+
+async def test_a_message_starts_a_turn_of_its_own_instead_of_waiting_for_the_next_message(tmp_path: Path) -> None:
+    with scripted([Say("heard")]) as model:
+        options = RunOptions(tmp_path, base_url=model.base_url, model="scripted")
+        async with opened(options, Voice()) as talk:
+            await during(talk, "one more thing")
+            assert await talk.agent.waiting() == []
+            assert [message.text for message in await talk.agent.history()] == ["one more thing", "heard"]
+
+
+async def test_a_command_that_waited_runs_after_the_turn_that_nobody_typed(tmp_path: Path) -> None:
+    with scripted([Say("awake")]) as model:
+        options = RunOptions(tmp_path, base_url=model.base_url, model="scripted")
+        async with opened(options, Voice(agrees=True), command) as talk:
+            talk.busy = True
+            await during(talk, "/new")
+            talk.busy = False
+            await talk.let_agent_begin()
+            assert (talk.later, await talk.agent.history()) == ([], [])

@@ -21,24 +21,6 @@ def menu(cwd: Path, environment: Mapping[str, str] | None = None) -> Iterator[Te
         yield screen
 
 
-def test_a_resource_of_azure_is_named_and_asked_for_its_deployment(tmp_path: Path) -> None:
-    with scripted([Say("ready"), Say("Good day.")]) as model:
-        url = model.base_url.removesuffix("/v1")
-        variables = {"AZURE_OPENAI_ENDPOINT": f"{url}/", "AZURE_OPENAI_API_KEY": SECRET}
-        with menu(tmp_path, variables) as screen:
-            shown = "\n".join(screen.screen())
-            assert f"AZURE_OPENAI_ENDPOINT is set to {url}, and no deployment is" in shown
-            assert f"1 a deployment at {url} (Azure)" in shown
-            screen.line("1")
-            screen.wait_for("The name of the deployment")
-            screen.line("scripted")
-            screen.wait_for("/help lists")
-            screen.line("hello")
-            screen.wait_for("Good day.")
-            assert leave(screen) == 0
-            assert SECRET not in screen.scrolled()
-
-
 def test_an_address_with_a_key_is_tried_written_with_a_yes_and_used(tmp_path: Path) -> None:
     with scripted([Say("ready"), Say("Good day.")], key=SECRET) as model, menu(tmp_path) as screen:
         screen.do("1", "not shown as you type")

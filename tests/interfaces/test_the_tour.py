@@ -1,15 +1,14 @@
 """The tour: a scripted growth session through the real loop; every screen says that it is scripted."""
 
-import subprocess
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from agent_core.model.tour import LABEL, SERVED, play, script
 from tests.interfaces.asking import home, press
-from tests.interfaces.support import HERE, leave
-from tests.kit.program import knapper, surroundings
-from tests.kit.terminal import KNAPPER, terminal
+from tests.interfaces.support import leave
+from tests.kit.program import knapper
+from tests.kit.terminal import terminal
 
 VOWELS = "how many vowels are in queueing?"
 PROGRAM = "which word has most vowels: queueing, audio or sky?"
@@ -110,17 +109,6 @@ def test_a_tour_that_nobody_types_plays_by_itself_to_its_end_and_touches_nothing
         assert part in done.stdout + done.stderr, part
     assert "not follow my script" not in done.stdout
     assert list(empty.iterdir()) == []
-
-
-def test_a_tour_that_is_read_no_further_ends_without_a_word(tmp_path: Path) -> None:
-    command = f"{' '.join(KNAPPER)} run --model tour </dev/null | head -2"
-    surrounding = surroundings({"PYTHONPATH": HERE} | ALONE)
-    done = subprocess.run(
-        ["bash", "-c", command], cwd=tmp_path, env=surrounding, capture_output=True, text=True, check=True, timeout=100
-    )
-    assert done.stdout == "\n› start\n"
-    assert "Traceback" not in done.stderr
-    assert "✗" not in done.stderr
 
 
 def test_a_tour_whose_functions_cannot_be_made_says_so_and_fails(tmp_path: Path) -> None:

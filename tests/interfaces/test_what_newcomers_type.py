@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.interfaces.support import HERE, flags, prompt
-from tests.kit import Say, Stall, scripted
+from tests.kit import Say, scripted
 from tests.kit.desk import another
 from tests.kit.program import knapper, surroundings
-from tests.kit.terminal import CTRL_C, ESCAPE, KNAPPER
+from tests.kit.terminal import ESCAPE, KNAPPER
 
 SHOUT = another("shout")
 RETURNS = "    Returns:\n        How many of its letters are a, e, i, o or u.\n\n"
@@ -107,17 +107,6 @@ def test_each_unknown_name_is_told_with_the_nearest(grown: Path) -> None:
             named = re.search(r"Did you mean `(\w+)`\?", done.stderr)
             assert named, (words, done.stderr)
             assert named[1] in meant, words
-
-
-def test_of_a_turn_that_ended_before_its_first_reply_no_cost_is_made_up(grown: Path) -> None:
-    with prompt([Stall(60, "Well")], grown, columns=110) as (screen, _):
-        screen.do("hello", "Well")
-        screen.type(CTRL_C)
-        screen.wait_for("Interrupted.")
-        screen.do("/cost", "Not counted: it ended before the model's first reply was complete.")
-        assert "$0.00" not in screen.scrolled()
-        screen.do("/changes", "Nothing was made or changed in this session.")
-        assert "/pop" not in screen.scrolled()
 
 
 def test_a_file_that_imports_its_neighbor_by_its_bare_name_is_told_how_to(grown: Path) -> None:
