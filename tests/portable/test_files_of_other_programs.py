@@ -8,7 +8,7 @@ import pytest
 from agent_core.memory.recall import lines
 from agent_core.storage import Entry, Store
 from agent_core.workspace.portable import AgentFileError, AgentReport, ImportOptions
-from agent_core.workspace.portable.text import clock_time, stamp_time, unpacked
+from agent_core.workspace.portable.text import unpacked
 from tests.portable.support import moving
 
 
@@ -182,9 +182,3 @@ def test_a_packed_message_says_its_kind_text_and_time() -> None:
     ):
         found = unpacked(text)
         assert [found.kind, found.text, found.at] == expected, text[:40]
-
-
-def test_times_without_a_zone_are_utc_and_nonsense_is_no_time() -> None:
-    assert clock_time("2023-10-30 08:47:00 PM") == stamp_time("2023-10-30T20:47:00") == 1698698820
-    assert [stamp_time(one) for one in ("soon", 5, None, "0001-01-01T00:00:00+23:59")] == [0, 0, 0, 0]
-    assert clock_time("2023-99-30 08:47:00 PM") == 0

@@ -1,7 +1,6 @@
 """Any file becomes a whole agent or is rejected with a reason; it has no other effect."""
 
 import json
-from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
@@ -64,11 +63,3 @@ async def test_a_spoiled_file_becomes_a_whole_agent_or_is_refused_with_a_reason(
         for report in reports:
             again = await moves.export(report.name)
             await moves.take_in(again, ImportOptions(name=f"{report.name[:50]}-again"))
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=st.text(max_size=40) | st.binary(max_size=40).map(lambda raw: raw.decode("latin-1")))
-async def test_a_text_of_no_kind_is_refused(reader: ReaderProcess, text: str) -> None:
-    async with moving(reader=reader) as (_, moves):
-        with suppress(AgentFileError):
-            raise AssertionError(await moves.take_in(text, ImportOptions()))

@@ -22,9 +22,6 @@ from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.worker_api import WorkerApi
 from agent_core.memory.function_api import FunctionMemoryApi
 from sandbox import Failure, Frame, Outcome, Sandbox
-from sandbox.host import AttemptSeries
-from sandbox.processes import sessions as talking
-from sandbox.processes.calls import CallServer
 from tests.secrets.support import KEY
 from tests.secrets.ways import NUMBER, WAYS
 
@@ -49,17 +46,6 @@ BY_EVENT = {
     "stopped": "debug-stopped",
     "answered": "debug-answered",
 }
-BY_KIND = {
-    "ready": "",  # before the worker has anything, …
-    "loaded": "",  # … and from a worker that makes no requests
-    "tried": "a-reply-of-no-shape",
-    "module": "a-module",
-    "source": "a-module",
-    "request": "a-request-of-no-verb",
-    "returned": "returned-nested",
-    "raised": "a-reply-raised",
-    "refused": "a-reply-refused",
-}
 
 
 def words_of(part: object) -> set[str]:
@@ -77,25 +63,6 @@ def _words(node: ast.AST) -> Iterator[str]:
             yield from (one.value for one in others if isinstance(one, ast.Constant) and isinstance(one.value, str))
 
 
-def kinds_of(*parts: object) -> set[str]:
-    """Return the kinds of frames that the host accepts from a worker, from its patterns and comparisons."""
-    kinds: set[str] = set()
-    for part in parts:
-        for node in ast.walk(ast.parse(inspect.getsource(part))):  # type: ignore[arg-type]  # a module
-            match node:
-                case ast.MatchMapping(
-                    keys=[ast.Constant(value="kind"), *_], patterns=[ast.MatchValue(value=value), *_]
-                ):
-                    kinds |= {ast.literal_eval(value)}
-                case ast.Compare(
-                    left=ast.Subscript(slice=ast.Constant(value="kind")), comparators=[ast.Constant() as one]
-                ):
-                    kinds |= {str(one.value)}
-                case ast.Compare(comparators=[ast.Dict(keys=[ast.Constant(value="kind")], values=[one])]):
-                    kinds |= {ast.literal_eval(one)}
-    return kinds | talking._REQUESTS
-
-
 def test_each_verb_is_told_a_secret_by() -> None:
     assert words_of(WorkerApi.__call__) | words_of(MaskedChannel._answer) | FETCHES == BY_VERB.keys()
     assert (
@@ -105,12 +72,6 @@ def test_each_verb_is_told_a_secret_by() -> None:
     )
     assert words_of(Watch._answer) == BY_EVENT.keys()
     assert {*BY_VERB.values(), *BY_ACT.values(), *BY_EVENT.values()} <= WAYS.keys()
-
-
-def test_each_kind_of_frame_is_told_a_secret_by() -> None:
-    modules = [inspect.getmodule(one) for one in (talking.WorkerConversation, CallServer, AttemptSeries)]
-    assert kinds_of(*modules) == BY_KIND.keys()
-    assert {*BY_KIND.values()} - {""} <= WAYS.keys()
 
 
 def poisoned(kind: Any) -> Any:  # Any: a type, as hints give it

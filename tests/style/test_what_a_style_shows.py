@@ -2,14 +2,9 @@
 
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from agent_core.base.messages import SEND
 from agent_core.model.request import FunctionShown
 from agent_core.runtime.message_protocol import DIRECT, HEARTBEAT, MessageProtocol
-
-NAMES = st.lists(st.sampled_from(["a", "b", "c", "d", SEND]), unique=True, max_size=5)
 
 
 def shown(name: str, **properties: Any) -> FunctionShown:  # Any: JSON Schema
@@ -18,17 +13,6 @@ def shown(name: str, **properties: Any) -> FunctionShown:  # Any: JSON Schema
 
 
 KNOWN = {name: shown(name, text={"type": "string"}) for name in ["a", "b", "c", "d", SEND]}
-
-
-@given(st.lists(NAMES, min_size=2, max_size=6))
-def test_what_did_not_change_is_the_same_object_in_every_line(lines: list[list[str]]) -> None:
-    style, before = MessageProtocol("memgpt"), dict[str, FunctionShown]()
-    for names in lines:
-        line = style.shown(tuple(KNOWN[name] for name in names))
-        now = {each.name: each for each in line}
-        assert [*now] == names
-        assert all(now[name] is before[name] for name in now.keys() & before.keys())
-        before = now
 
 
 def test_a_model_under_a_schema_is_shown_functions_as_they_are_but_for_sending() -> None:
