@@ -28,27 +28,6 @@ SCALE = '''def scale(numbers: list[int], factor: int) -> int:
         even += number % 2 == 0
     return total + even
 '''
-OUTER = '''def doubled(numbers: list[int]) -> int:
-    """Scale numbers by two.
-
-    Args:
-        numbers: What to scale.
-
-    Examples:
-        >>> doubled([1, 2])
-        7
-    """
-    found = scale(numbers, 2)
-    return found
-'''
-LATER = '''import asyncio
-
-
-async def later(word: str) -> str:
-    """Say a word later."""
-    said = await asyncio.sleep(0.01, word)
-    return said * 2
-'''
 LOOP_LINE = 17
 IF_THREE = f"scale:{LOOP_LINE} if number == 3"
 CALL = Wanted("scale", {"numbers": [1, 2, 3, 4], "factor": 10})

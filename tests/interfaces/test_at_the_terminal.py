@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.support import flags, prompt
-from tests.kit import Ask, Expect, Repeat, Say, Script, Wanted, contains, scripted
+from tests.interfaces.support import prompt
+from tests.kit import Expect, Say, Script, contains
 from tests.kit.levels import level_here
 from tests.kit.program import knapper
-from tests.kit.terminal import ENTER, KNAPPER, TAB, Terminal, terminal
+from tests.kit.terminal import ENTER, KNAPPER, TAB, Terminal
 
 SLUG = '''def slugify(text: str, sep: str = "-") -> str:
     """Return a text as a slug."""
@@ -132,20 +132,6 @@ def test_a_command_of_the_shell_is_shown_goes_along_once_and_is_ended_by_ctrl_c(
         screen.type("!")
         screen.wait_for("› half a line!")  # no job control here: the program keeps running, and nothing is inserted
         assert "\\x1a" not in screen.scrolled()
-
-
-def test_a_new_agent_of_the_memgpt_style_speaks_first_unless_the_user_does(tmp_path: Path) -> None:
-    script: Script = [Repeat(Ask(Wanted("send_message", {"message": "Good morning."}), text="They are there."))]
-    with scripted(script) as model:
-        run = ("run", *flags(model), "--preset", "memgpt")
-        with terminal(*run, "--first", cwd=tmp_path) as screen:
-            screen.wait_for("/help lists")
-            time.sleep(1)
-            assert model.requests == []
-        with terminal(*run, "--agent", "second", cwd=tmp_path) as screen:
-            screen.wait_for("Good morning.")
-            screen.wait_for("∙ 1 step")
-            assert len(model.requests) == 1
 
 
 SLOW_TO_CHECK = '''\

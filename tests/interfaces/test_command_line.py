@@ -68,17 +68,6 @@ def test_misuse_exits_with_two_and_the_next_command_to_type(tmp_path: Path) -> N
     assert (done.returncode, done.stderr) == (2, "")
 
 
-def test_a_file_is_not_taken_for_a_workspace_nor_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("x")
-    for command in (["functions", "list"], ["memory", "show"], ["run", "--message", "hi"], ["init"]):
-        done = knapper(*command, *(["notes.txt"] if command == ["init"] else ["-C", "notes.txt"]), cwd=tmp_path)
-        assert (done.returncode, "notes.txt is a file, and a workspace is a folder." in done.stderr) == (1, True)
-        if command != ["init"]:
-            done = knapper(*command, "-C", "nowhere", cwd=tmp_path)
-            assert (done.returncode, "There is no folder " in done.stderr) == (1, True)
-            assert "Next: knapper init nowhere" in done.stderr
-
-
 def test_the_command_alone_begins_with_what_a_newcomer_types(tmp_path: Path) -> None:
     with terminal(cwd=tmp_path) as screen:
         assert screen.exit_code() == 2

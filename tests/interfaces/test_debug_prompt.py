@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.debugged import CALL, IF_THREE, LATER, LOOP_LINE, OUTER, SCALE, does, standing, written
+from tests.interfaces.debugged import CALL, LOOP_LINE, does, standing
 from tests.interfaces.support import leave
-from tests.kit import Ask, Expect, Say, Script, Wanted, contains
-from tests.kit.terminal import CTRL_C, CTRL_D, ENTER, TAB, UP
+from tests.kit import Ask, Expect, Say, Script, contains
+from tests.kit.terminal import CTRL_C, TAB, UP
 
 DONE = Say("Done.")
 USED: Script = [Ask(CALL), DONE]
@@ -115,43 +115,3 @@ def test_keys_complete_recall_and_interrupt_and_ctrl_c_twice_ends_the_turn(tmp_p
         screen.wait_for("Interrupted.")
         screen.wait_for("› ")
         assert leave(screen) == 0
-
-
-@pytest.mark.slow
-def test_stops_reach_into_other_functions_wait_for_one_another_and_end_calls(tmp_path: Path) -> None:
-    written(tmp_path, SCALE, OUTER, LATER)
-    doubled = Ask(Wanted("doubled", {"numbers": [1, 2]}))
-    later: Script = [Ask(Wanted("later", {"word": "so"})), Expect(DONE, contains("naynay"))]
-    ended: Script = [Ask(CALL), Expect(DONE, contains("its debugger was told to end it"))]
-    at_once = Ask(CALL, Wanted("scale", {"numbers": [3], "factor": 7}), text="One moment please. " * 3, pause_s=0.05)
-    script: Script = [doubled, DONE, *later, at_once, DONE, *ended, *ended]
-    with standing(script, tmp_path, where="doubled", environment={"NO_COLOR": "1"}) as screen:
-        screen.wait_for("found = scale(numbers, 2)")
-        assert screen.colour_of("found = scale")[0] == "default"
-        does(screen, "s", "■ scale  functions/words.py:14, in a call of doubled")
-        does(screen, "u", "found = scale(numbers, 2)")
-        does(screen, "numbers", "[1, 2]")
-        does(screen, "d", "total = 0")
-        screen.do("c", "Done.", "∙ ")
-        does(screen, "/break later", "● 2: later")
-        does(screen, "use it", "(debug)")
-        does(screen, "n", "return said * 2")
-        does(screen, "said = 'nay'", "done")
-        screen.do("c", "Done.", "∙ ")
-        does(screen, f"/break {IF_THREE}", "● 3: scale")
-        stops = screen.scrolled().count("(debug)")
-        screen.do("use both", "One moment")
-        screen.type("half a thought")
-        screen.wait_count("(debug)", stops + 1)
-        does(screen, "'with', factor", "('with', ")
-        other_one = 7 if "('with', 10)" in screen.scrolled() else 10
-        does(screen, "c", "■ scale")
-        does(screen, "'with', factor", f"('with', {other_one})")
-        screen.do("c", "Done.", "∙ ")
-        screen.wait_for("› half a thought")
-        screen.type(CTRL_C)
-        for typed in ("q" + ENTER, CTRL_D):
-            does(screen, "use it", "(debug)")
-            turns = screen.scrolled().count("∙ ")
-            screen.type(typed)
-            screen.wait_count("∙ ", turns + 1)

@@ -7,11 +7,9 @@ import pytest
 from pygments.lexers import get_all_lexers, get_lexer_by_name  # type: ignore[import-untyped]
 
 from agent_core.base import events
-from agent_core.interfaces.render import verdicts
-from agent_core.interfaces.render.call_log import CallLog, call_line
-from agent_core.interfaces.render.function_view import SourceRow
+from agent_core.interfaces.render.call_log import CallLog
 from agent_core.interfaces.repl import render
-from agent_core.interfaces.repl.live import Live, RunningCall
+from agent_core.interfaces.repl.live import Live
 from agent_core.interfaces.repl.prompt import Above
 from agent_core.interfaces.repl.render import TurnRenderer
 from tests.kit.drawing import crossed, sampled
@@ -73,16 +71,6 @@ def test_a_reply_is_drawn_in_pieces_that_hold_no_key_up(name: str, at_the_end: b
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(
-    "text", sampled([*LINES, '"""', "'\\", "f'{", "a.", "(", "[a," * 160 + "\n", "漢" * 400 + "\n"], 7)
-)
-def test_the_source_of_a_function_is_drawn_in_pieces_that_hold_no_key_up(text: str) -> None:
-    code = (text * 20_000)[:20_000]
-    assert longest(lambda: render.source(code, 1, 80)) < LONGEST_S
-    assert longest(lambda: render.listing(f"{code}#", [SourceRow(1 + code.count("\n"), "x")], 80)) < LONGEST_S
-
-
-@pytest.mark.sampled
 def test_a_fence_of_every_language_is_drawn_in_pieces_that_hold_no_key_up() -> None:
     parts = [
         "a",
@@ -113,20 +101,3 @@ def test_a_fence_of_every_language_is_drawn_in_pieces_that_hold_no_key_up() -> N
             if longest(lambda: render.CodeStream(name, render.DARK).draw(lines, 80)) > LONGEST_S:  # noqa: B023
                 slow.append((name, part))
     assert slow == []
-
-
-def test_the_arguments_of_a_running_call_are_read_once_and_not_if_they_are_long() -> None:
-    arguments = '{"text": [' + "0, " * 330_000 + "0]}"
-    live = Live()
-
-    def draw() -> Iterator[object]:
-        live.calls["1"] = RunningCall("slowly", arguments, time.monotonic())
-        for _ in range(3):
-            yield live.draw(80)
-        log = CallLog()
-        log.started(events.CallStarted(turn="t", call_id="1", name="slowly", arguments=arguments))
-        answer = events.CallAnswered(turn="t", call_id="1", name="slowly", text="5", outcome="returned", seconds=1.0)
-        yield call_line(log.answered(answer), 80)
-
-    assert longest(draw) < LONGEST_S / 2
-    assert verdicts.compact_call("add", '{"a": 1}') == "add(a=1)"

