@@ -46,7 +46,7 @@ KEPT = {
     '=lambda = slugify("a")': "`lambda` is a Python keyword and cannot be a name.",
     '=scale(2.5, "m")': "5.0 m",
     "=scale([1])": "scale was not called: width",
-    '=joined(_, "b")': "joined(items=['-1', 'b'])",
+    '=joined(_, "b")': "joined(items=['5.0 m', 'b'])",
     '=slugify(open("x"))': "is not a literal.",
     '=slugfy("A")': "Did you mean `slugify`?",
     "=slugify(3)": "slugify was not called: text: expected string, got 3",

@@ -59,12 +59,15 @@ def test_a_command_at_a_terminal_asks_and_input_from_before_is_no_answer(tmp_pat
         assert is_granted(tmp_path) == (code == 0)
 
 
+@pytest.mark.slow
 def test_the_rest_of_a_paste_answers_no_question(tmp_path: Path, place: str) -> None:
     (tmp_path / "new.py").write_text(weather(place))
     with terminal(*CREATE, cwd=tmp_path, environment=home(tmp_path)) as screen:
-        while ASKS not in screen.scrolled():  # input is still arriving when the question appears
+        until = time.monotonic() + 8
+        while time.monotonic() < until:  # input is still arriving when the question appears
             screen.type("yes\n")
             time.sleep(0.02)
+        screen.wait_for(ASKS)
         screen.type("n\n")
         assert screen.exit_code() == 1
     assert not is_granted(tmp_path)

@@ -4,6 +4,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from tests.interfaces.support import COUNT_VOWELS, SLOW, create, leave, prompt
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains
 from tests.kit.desk import another
@@ -144,6 +146,7 @@ def _taken(root: Path, name: str) -> bool:
     return f"def {name}".encode() in b"".join(file.read_bytes() for file in (root / ".knapper").glob("state.db*"))
 
 
+@pytest.mark.slow
 def test_what_both_hands_wrote_is_shown_and_either_can_be_taken(grown: Path) -> None:
     words = grown / "functions" / "words.py"
     stays = Expect(Say("Yours stays."), contains('-    """Tally'), contains("confirm_function"))

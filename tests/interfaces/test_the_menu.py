@@ -99,7 +99,7 @@ def test_the_third_choice_takes_the_tour_on_a_dumb_terminal_too(tmp_path: Path) 
 def test_a_folder_that_is_no_workspace_becomes_one_with_a_yes(tmp_path: Path) -> None:
     alone = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
     (tmp_path / "knapper.toml").unlink()  # it would be found from below
-    for name, has in (("bare", ""), ("cloned", ".git"), ("used", "letter.txt")):
+    for name, has in (("bare", ""), ("used", "letter.txt")):
         (tmp_path / name / has).mkdir(parents=True)
         with terminal("run", cwd=tmp_path / name, environment=alone) as screen:
             screen.wait_for("then Enter.")

@@ -17,7 +17,7 @@ from agent_core.access.grants import Grants, Question
 from agent_core.base.untrusted import visible
 from agent_core.interfaces.render.grant_question import question_rows
 from agent_core.interfaces.styled_lines import folded, line, plain, quoted, width
-from tests.kit.drawing import crossed
+from tests.kit.drawing import crossed, sampled
 from tests.kit.terminal import Terminal, terminal
 
 SAY = '''def say(text: str) -> str:
@@ -36,11 +36,13 @@ def measures(character: str) -> int:
     return max(get_cwidth(character), wcwidth(character), cell_len(character))
 
 
+@pytest.mark.sampled
 def test_no_library_takes_a_character_for_wider_than_the_program_does() -> None:
-    shown = map(visible, EVERY)
+    shown = map(visible, sampled(EVERY, 5))
     assert [text for text in shown if len(text) == 1 and measures(text) > width(text)] == []
 
 
+@pytest.mark.slow
 def test_every_character_on_which_measures_differ_stays_behind_the_bar_of_its_row() -> None:
     differing = [
         one
