@@ -62,14 +62,10 @@ async def _all(agents: int, messages: int, seconds: float) -> list[Row]:
 
 async def bench(agents: int, messages: int, seconds: float) -> list[Row]:
     """Return the messages lost or processed twice under kills, and the figures without kills."""
+    kills, wrong = await after_kills(agents, messages, seconds)
     with running() as address, tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-        url, killed, quiet = f"{address}/0/v1", Path(folder, "killed"), Path(folder, "quiet")
-        for root in (killed, quiet):
-            root.mkdir()
+        url, quiet = f"{address}/0/v1", Path(folder)
         names, warm_up = _names(agents), [f"warm-{number}x" for number in range(_WARM_UP)]
-        await _fill(killed, url, names, messages)
-        kills = await asyncio.to_thread(_kill_each_second, killed, url, seconds)
-        wrong = await _wrong(killed, url, names, messages)
         await _fill(quiet, url, warm_up, messages)
         async with _opened(quiet, url) as workspace:
             await _turns(workspace)
@@ -78,12 +74,24 @@ async def bench(agents: int, messages: int, seconds: float) -> list[Row]:
             wall, cpu = await _turns(workspace)
             memory = _resident() - before
     return [
-        Row("messages lost, doubled or out of order after kills", wrong, aim=0, unit="messages"),
+        Row("messages lost, doubled or out of order after kills", float(wrong.total()), aim=0, unit="messages"),
         Row("kills of processes that were at work", kills, unit="kills"),
         Row("a turn", wall * 1000, aim=1000 / LEAST_PER_S),
         Row("a turn, time of processors", cpu * 1000),
         Row("memory of an agent that was closed", round(memory / agents / 1000, 1), aim=MOST_BYTES / 1000, unit="kB"),
     ]
+
+
+async def after_kills(agents: int, messages: int, seconds: float) -> tuple[int, Counter[str]]:
+    """Return the number of kills, and the wrong outcomes of messages by kind, once all that was left is done."""
+    with running() as address, tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+        url, root, names = f"{address}/0/v1", Path(folder), _names(agents)
+        await _fill(root, url, names, messages)
+        kills = await asyncio.to_thread(_kill_each_second, root, url, seconds)
+        while (left_s := await _left_s(root, url)) is not None:  # a turn that was cut off twice is begun again later
+            await asyncio.sleep(left_s)
+            await work(root, url)
+        return kills, await _wrong(root, url, names, messages)
 
 
 async def asked_together(rounds: int = 3) -> Row:
@@ -205,24 +213,37 @@ def _resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-async def _wrong(root: Path, url: str, names: list[str], messages: int) -> float:
-    """Finish the remaining work and count the messages and questions with a wrong outcome."""
-    await work(root, url)
+async def _left_s(root: Path, url: str) -> float | None:
+    """Return the seconds until more is due, or None if nothing is."""
     async with _opened(root, url) as workspace:
-        store, wrong = workspace._store, 0
-        open_asks = await store.asks()
+        store = workspace._store
+        if await store.work():
+            return 0.0
+        due = await store.next_due()
+        return None if due is None else max(due - await store.now(), 0.0)
+
+
+async def _wrong(root: Path, url: str, names: list[str], messages: int) -> Counter[str]:
+    """Count the messages and questions with a wrong outcome, by kind and agent."""
+    wrong = Counter[str]()
+    async with _opened(root, url) as workspace:
+        store = workspace._store
+        wrong.update(f"open ask of {ask}" for ask in await store.asks())
         for name in names:
-            wrong += await _wrong_of(store, name, messages)
-        return float(wrong + len(open_asks))
+            wrong.update(await _wrong_of(store, name, messages))
+    return wrong
 
 
-async def _wrong_of(store: Store, name: str, messages: int) -> int:
+async def _wrong_of(store: Store, name: str, messages: int) -> list[str]:
     read = [entry.payload["text"].splitlines()[1] for entry in await store.history(name, kinds=("user",))]
     numbers = [int(text.partition(":")[0]) for text in read]
-    doubled = sum(count - 1 for count in Counter(numbers).values())
-    lost = len({*range(messages)} - {*numbers})
     asks = [letter for letter in await store.letters(f"t-{name}") if letter.kind == "ask"]
-    return doubled + lost + (numbers != sorted(numbers)) + sum(ask.state != "answered" for ask in asks)
+    return [
+        *(f"doubled: {number} of {name}" for number, count in Counter(numbers).items() for _ in range(count - 1)),
+        *(f"lost: {number} of {name}" for number in {*range(messages)} - {*numbers}),
+        *([f"out of order: {numbers} of {name}"] if numbers != sorted(numbers) else []),
+        *(f"unanswered: {ask.text[:9]} of {name} is {ask.state}" for ask in asks if ask.state != "answered"),
+    ]
 
 
 if __name__ == "__main__":

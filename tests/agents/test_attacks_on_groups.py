@@ -11,7 +11,7 @@ from agent_core.runtime.groups.floor import marked
 from tests.kit import Ask, ScriptedModel, Wanted
 from tests.kit.desk import ended, of
 
-from .groups import Cast, chosen, playing, speakers, talk, team
+from .groups import Cast, playing, speakers, talk, team
 
 START = Callable[..., ScriptedModel]
 POSING = [
@@ -42,12 +42,6 @@ async def test_no_line_of_a_member_passes_for_the_users(tmp_path: Path, scripted
     assert len(lines) >= len(POSING)
     assert all(row.startswith("  ") for row in lines if row)
     assert not [row for row in (first, *lines) if row.strip().casefold().startswith(posing)]
-
-
-async def test_the_choosing_model_cannot_name_a_stranger(tmp_path: Path, scripted: START) -> None:
-    cast = Cast(lambda name, number: f"Speech {number}.", lambda *_: chosen("main"))
-    async with team(tmp_path, scripted(playing(cast)), 'choose = "model"\nstop = { turns = 2 }') as group:
-        assert speakers(await talk(group, "Talk.")) == ["planner", "coder"]
 
 
 async def test_what_members_say_does_not_instruct_the_choosing_model(tmp_path: Path, scripted: START) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,30 +32,6 @@ async def test_only_the_result_enters_the_context_of_the_caller(tmp_path: Path, 
     last = desk.model.requests[-1]
     assert [message["role"] for message in last.messages][-3:] == ["user", "assistant", "tool"]
     assert "give_result" not in json.dumps(last.messages)
-
-
-def _call(n: int) -> Ask:
-    return Ask(Wanted("vowel_finder", {"text": f"text {n}"}))
-
-
-def _work(n: int) -> Ask:
-    return Ask(Wanted("count_vowels", {"text": f"a long text that nobody but the helper has to read, number {n}" * 9}))
-
-
-async def test_a_context_grows_by_the_results_of_calls_alone(tmp_path: Path, at_desk: OpenDesk) -> None:
-    put(tmp_path)
-    script = [step for n in range(4) for step in (_call(n), _work(n), give([f"word{n}"]))]
-    desk = await at_desk([*script, Say("Done.")], turn__max_steps=20)
-    await desk.say("Four times.")
-    sizes = [len(json.dumps(seen.messages)) for seen in desk.model.requests if not is_helper(seen)]
-    growth = [after - before for before, after in pairwise(sizes)]
-    inside = [len(json.dumps(seen.messages)) for seen in desk.model.requests if is_helper(seen)]
-    call_and_result = len(json.dumps(desk.model.requests[-1].messages[-2:]))
-    assert len(sizes) == 5
-    assert max(growth) - min(growth) < 20
-    assert max(growth) <= call_and_result + 10
-    assert sum(inside) > 5 * sum(growth)
-    assert desk.model.connections == 3  # for the list of models, the caller, and the helper
 
 
 async def test_a_result_of_another_type_is_fixed_once_and_only_its_own_functions_are_called(

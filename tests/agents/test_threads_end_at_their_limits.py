@@ -37,13 +37,6 @@ async def test_a_ping_pong_stops_at_its_hops(tmp_path: Path) -> None:
         assert "[runner] of knapper.toml" in sent[-1].text
 
 
-async def test_no_message_at_all_is_sent_where_the_limit_is_0(tmp_path: Path) -> None:
-    async with team(tmp_path, {"main": asking, "editor": lambda _: Say("!")}, runner__messages=0) as agents:
-        agents.model._left[:] = [Ask(Wanted("ask_agent", {"agent": "editor", "question": "?"})), Say("I may not.")]
-        events = await agents.say("Ask.")
-        assert "limit of 0 messages" in next(event.text for event in events if isinstance(event, CallAnswered))
-
-
 def endless(seen: Seen) -> Step:
     """Search for one function after another."""
     return Ask(Wanted("list_functions", {"pattern": f"a word {len(seen.messages)}"}))

@@ -229,23 +229,6 @@ async def test_a_worker_that_the_network_cuts_off_ends_with_75_and_its_turn_goes
             assert "has taken over an agent" in made.words()
 
 
-@pytest.mark.usefixtures("postgres")  # skipped where no PostgreSQL can be started
-async def test_workers_go_on_when_the_database_was_restarted(tmp_path: Path) -> None:
-    server = Server.make()
-    try:
-        with scripted([Repeat(lambda seen: Say(f"heard {seen.messages[-1]['content']}"))]) as model:
-            async with cluster(server.url(), model) as made:
-                worker = made.start(tmp_path)
-                await made.at_work(1)
-                server.stop()
-                server.start()
-                await made.say("a0", "hello")
-                await made.replied("a0", "heard hello")
-                assert worker.poll() is None
-    finally:
-        server.remove()
-
-
 async def test_a_worker_whose_database_fails_for_good_ends_with_75(
     database: str, tmp_path: Path, postgres: Server
 ) -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import Final
 from urllib.parse import quote
 
@@ -50,66 +51,46 @@ def keys(before: str, after: str, value: str = "0") -> bytes:
 
 def errors_by_the_hundred_thousand() -> Iterator[Heavy]:
     """Yield bodies in which each element is wrong, for every endpoint."""
-    chat = '{"model":"main","messages":[{"role":"user","content":['
-    for part in ("{},", "0,", '"",', "[],", "null,"):
-        yield Heavy(f"chat: content of {part}", CHAT, cut(chat, part, "]}]}"))
-        yield Heavy(f"chat: messages of {part}", CHAT, cut('{"model":"main","messages":[', part, "]}"))
-        yield Heavy(f"responses: input of {part}", RESPONSES, cut('{"model":"main","input":[', part, "]}"))
-        yield Heavy(
-            f"responses: content of {part}",
-            RESPONSES,
-            cut('{"model":"main","input":[{"role":"user","content":[', part, "]}]}"),
-        )
-        message = '{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"messageId":"a","parts":['
-        yield Heavy(f"a2a: parts of {part}", A2A, cut(message, part, "]}}}"))
-        yield Heavy(f"command: words of {part}", COMMANDS, cut('{"words":[', part, "]}"))
-        yield Heavy(f"a list of {part}", MESSAGES, cut("[", part, "]"))
-        yield Heavy(f"mcp: a batch of {part}", MCP, cut("[", part, "]"))
-        for list_name in ("tools", "functions"):
-            yield Heavy(
-                f"chat: {list_name} of {part}",
-                CHAT,
-                cut(f'{{"model":"main","messages":[{{"role":"user","content":"a"}}],"{list_name}":[', part, "]}"),
-            )
-    choice = (
-        '{"model":"main","messages":[{"role":"user","content":"a"}],"tool_choice":{"type":"allowed_tools","tools":['
+    message = '{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"messageId":"a","parts":['
+    said = '{"model":"main","messages":[{"role":"user","content":"a"}],'
+    output = '[{"type":"function_call_output","call_id":"a","output":['
+    rows = (
+        ("chat: content", CHAT, '{"model":"main","messages":[{"role":"user","content":[', "]}]}"),
+        ("chat: messages", CHAT, '{"model":"main","messages":[', "]}"),
+        ("chat: tools", CHAT, f'{said}"tools":[', "]}"),
+        ("chat: tools of the choice", CHAT, f'{said}"tool_choice":{{"type":"allowed_tools","tools":[', "]}}"),
+        ("chat: calls", CHAT, '{"model":"main","messages":[{"role":"assistant","tool_calls":[', "]}]}"),
+        ("responses: input", RESPONSES, '{"model":"main","input":[', "]}"),
+        ("responses: output", RESPONSES, f'{{"model":"main","input":{output}', "]}]}"),
+        ("a2a: parts", A2A, message, "]}}}"),
+        ("command: words", COMMANDS, '{"words":[', "]}"),
+        ("mcp: a batch", MCP, "[", "]"),
+        ("trace: lines", "/api/v1/functions/slugify/trace", '{"expected":[', "]}"),
     )
-    yield Heavy("chat: tools of the choice", CHAT, cut(choice, "{},", "]}}"))
-    yield Heavy("chat: names of the choice", CHAT, cut(choice, "0,", "]}}"))
-    calls = '{"model":"main","messages":[{"role":"assistant","tool_calls":['
-    yield Heavy("chat: calls that are none", CHAT, cut(calls, "{},", "]}]}"))
-    output = '{"model":"main","input":[{"type":"function_call_output","call_id":"a","output":['
-    yield Heavy("responses: an output of nothing", RESPONSES, cut(output, "{},", "]}]}"))
+    for (name, path, before, after), part in product(rows, ("{},", "0,")):
+        yield Heavy(f"{name} of {part}", path, cut(before, part, after))
     yield Heavy("command: texts of numbers", COMMANDS, keys('{"words":["functions","list"],"texts":{', "}}"))
-    yield Heavy("test: lines that are numbers", "/api/v1/functions/slugify/trace", cut('{"expected":[', "0,", "]}"))
 
 
 def unknown_keys() -> Iterator[Heavy]:
     """Yield objects of 180,000 unknown keys."""
-    for path in (
-        CHAT, RESPONSES, A2A, MCP, MESSAGES, CALL, COMMANDS, IMPORT, "/api/v1/functions/check", "/api/v1/agents",
-    ):  # fmt: skip
+    for path in (CHAT, RESPONSES, A2A, MCP, MESSAGES, COMMANDS, IMPORT, "/api/v1/functions/check"):
         yield Heavy(f"unknown keys at {path}", path, keys("{", "}"))
-    for where in ("metadata", "response_format", "tool_choice", "stream_options", "logit_bias"):
+    for where in ("metadata", "response_format", "logit_bias"):
         begin = f'{{"model":"main","messages":[{{"role":"user","content":"a"}}],"{where}":{{'
         yield Heavy(f"chat: {where} of unknown keys", CHAT, keys(begin, "}}"))
     yield Heavy("chat: a message of unknown keys", CHAT, keys('{"model":"main","messages":[{"role":"user",', "}]}"))
     yield Heavy("arguments of unknown keys", CALL, keys('{"arguments":{', "}}"))
-    begin = '{"jsonrpc":"2.0","id":1,"method":"message/send","params":{'
-    yield Heavy("a2a: params of unknown keys", A2A, keys(begin, "}}"))
     begin = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slugify","arguments":{'
     yield Heavy("mcp: arguments of unknown keys", MCP, keys(begin, "}}}"))
-    begin = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{'
-    yield Heavy("mcp: params of unknown keys", MCP, keys(begin, "}}"))
 
 
 def documents() -> Iterator[Heavy]:
     """Yield agents' files with wrong parts, in a body of at most 2 MiB."""
-    for list_name in ("blocks", "turns", "passages", "sections", "inbox", "documents"):
-        for part in ("{},", "0,"):
-            inner = f'{{"format":"knapper-agent-1","agent":{{"name":"a"}},"{list_name}":['
-            text = inner + (part * ((_MOST - 2_000) // len(part))).rstrip(",") + "]}"
-            yield Heavy(f"a document with {list_name} of {part}", IMPORT, json.dumps({"document": text}).encode())
+    for list_name, part in product(("turns", "passages"), ("{},", "0,")):
+        inner = f'{{"format":"knapper-agent-1","agent":{{"name":"a"}},"{list_name}":['
+        text = inner + (part * ((_MOST - 2_000) // len(part))).rstrip(",") + "]}"
+        yield Heavy(f"a document with {list_name} of {part}", IMPORT, json.dumps({"document": text}).encode())
 
 
 def others() -> Iterator[Heavy]:
@@ -119,20 +100,12 @@ def others() -> Iterator[Heavy]:
     yield Heavy("objects in objects", CHAT, b'{"a":' * (_MOST // 5))
     yield Heavy("one number of digits", MESSAGES, b'{"text":' + b"9" * (_MOST - 20) + b"}")
     yield Heavy("numbers of 4,300 digits", CALL, cut('{"arguments":{"a":[', "9" * 4_299 + ",", "]}}"))
-    yield Heavy("fractions", CALL, cut('{"arguments":{"a":[', "1e5,", "]}}"))
-    yield Heavy("numbers for a function", CALL, cut('{"arguments":{"text":[', "1,", "]}}"))
     yield Heavy("the same key", CHAT, cut("{", '"a":0,', "}"))
-    yield Heavy("pairs of surrogates", CHAT, cut(say, "\\ud83d\\ude00", '"}]}'))
     yield Heavy("halves of surrogates", CHAT, cut(say, "\\ud83d", '"}]}'))
-    yield Heavy("commas in a text", CHAT, cut(say, ",[{", '"}],"n":2}'))
     yield Heavy("quotes in a text", CHAT, cut(say, '\\"\\\\', '"}],"n":2}'))
     yield Heavy("a ligature that becomes eighteen letters", MESSAGES, cut('{"key":"', "\ufdfa", '","text":"a"}'))
     yield Heavy("a key of 2 MiB", MESSAGES, cut('{"', "k", '":1}'))
-    yield Heavy("a key of control characters", MESSAGES, cut('{"', "\\u0001", '":1}'))
-    yield Heavy("an image", CHAT, cut('{"model":"main","messages":[{"role":"user","content":[{"type":"image_url",'
-                                     '"image_url":{"url":"data:image/png;base64,', "A", '"}}]}]}'))  # fmt: skip
     yield Heavy("not JSON, at its end", CHAT, cut('{"model":"main","messages":[', "{},", ""))
-    yield Heavy("spaces", CHAT, b"{" + b" " * (_MOST - 2) + b"}")
     yield Heavy("line breaks, then an error", CHAT, b"\n" * (_MOST - 1) + b"!")
     yield Heavy("a file of base64 that is none", "/api/v1/agents/main/sources",
                 cut('{"name":"a","data":"', "=", '"}'))  # fmt: skip
@@ -143,7 +116,6 @@ def heads() -> Iterator[Heavy]:
     query = "&".join(f"k{n}=" for n in range(4_000))
     yield Heavy("parameters in an address", f"/api/v1/agents?{query}", b"", "GET")
     yield Heavy("headers", "/api/v1/agents", b"", "GET", tuple(f"x{n}: a" for n in range(3_000)))
-    yield Heavy("cookies", "/api/v1/agents", b"", "GET", ("Cookie: " + "; ".join(f"a{n}=b" for n in range(3_400)),))
     yield Heavy("a quoted cookie", "/api/v1/agents", b"", "GET", ('Cookie: a="' + "\\\\" * 15_000 + '"',))
     form = b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n'
     many = form * (_MOST // len(form))
@@ -165,26 +137,17 @@ def tools() -> Iterator[Heavy]:
     chained = f'"type":"object","properties":{{"a":{{"$ref":"#/$defs/a0"}}}},"$defs":{{{chained},"a1200":{{}}}}'
     for name, schema in (("doubled", doubled), ("in a chain", chained)):
         described = f'{{"name":"f","strict":true,"parameters":{{{schema}}}}}'
-        ask = '{"model":"main","messages":[{"role":"user","content":"a"}],'
         yield Heavy(f"tools: references {name}", CHAT, f"{begin}{described}}}]}}".encode())
-        shape = f'"response_format":{{"type":"json_schema","json_schema":{{"name":"f","schema":{{{schema}}}}}}}'
-        yield Heavy(f"a format: references {name}", CHAT, f"{ask}{shape}}}".encode())
     deep = '{"anyOf":[' * 25 + "{}" + "]}" * 25
     yield Heavy("tools: deep schemas", CHAT, cut(begin + properties + '"a":{"anyOf":[', deep + ",", "]}}}}}]}"))
 
 
 def conversations() -> Iterator[Heavy]:
     """Yield client histories of the maximum length."""
-    pairs = '{"role":"assistant","content":"' + "a" * 160 + '"},'
-    yield Heavy("an assistant that said much", CHAT, _conversation([pairs] * 9_999))
     pairs = '{"role":"user","content":"a"},{"role":"assistant","content":"b"},'
     yield Heavy("a long conversation", CHAT, _conversation([pairs] * 4_999))
     call = '{"role":"assistant","tool_calls":[{"id":"c%d","function":{"name":"f","arguments":"{}"}}]},'
-    answer = '{"role":"tool","tool_call_id":"c%d","content":"x"},'
-    yield Heavy("a conversation of calls", CHAT, _conversation([call % n + answer % n for n in range(4_900)]))
     yield Heavy("open calls", CHAT, _conversation([call % n for n in range(9_900)]))
-    parts = '{"role":"user","content":[' + ",".join(['{"type":"text","text":""}'] * 7) + "]},"
-    yield Heavy("a conversation in parts", CHAT, _conversation([parts] * 9_999))
 
 
 def _conversation(rows: list[str]) -> bytes:
@@ -209,7 +172,7 @@ class Crowd:
 def crowds() -> Iterator[Crowd]:
     """Yield requests that are harmless one at a time."""
     ready = {heavy.name: heavy for heavy in (*others(), *conversations(), *unknown_keys(), *tools())}
-    for name in ("open calls", "numbers of 4,300 digits", "mcp: arguments of unknown keys", "fractions", "a pattern"):
+    for name in ("open calls", "numbers of 4,300 digits", "mcp: arguments of unknown keys", "a pattern"):
         heavy = ready.get(name) or ready[f"tools: {name}"]
         yield Crowd(f"12 × {name}", heavy, 12)
     for path in ("/api/v1/doctor", "/api/v1/tree", "/api/v1/functions/search?need=a"):

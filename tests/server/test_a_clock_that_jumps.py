@@ -81,6 +81,7 @@ def replies(frames: Frames) -> list[str]:
     return [data["reply"] for _, data in frames if data is not None and data["type"] == "turn_ended"]
 
 
+@pytest.mark.slow
 def test_tokens_follow_the_date_and_turns_links_cookies_and_brakes_do_not(machine: Machine) -> None:
     brief = machine.new_token("brief", "--expires", "2h")
     with machine.serving() as process:

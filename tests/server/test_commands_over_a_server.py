@@ -3,22 +3,17 @@
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import TypeAlias
 
-import click
 import pytest
 
 from agent_core.interfaces.client import Client, HttpWire
-from agent_core.interfaces.commands.verb import Verb
 from agent_core.interfaces.plain import Typed
 from agent_core.interfaces.remote import RemoteTalk
-from agent_core.interfaces.server.app import OPERATIONS
-from agent_core.interfaces.server.operations import API, Operation
-from agent_core.interfaces.slash_catalog import NOUNS, verb_of
 from agent_core.interfaces.ui import Voice
 from tests.kit import Ask, Say, Script, Wanted
 from tests.kit.desk import SHIPPING, VOWELS
@@ -163,30 +158,6 @@ async def test_a_command_is_answered_alike_whether_or_not_the_server_runs_in_a_t
     for name in ("stdin", "stdout", "stderr"):
         monkeypatch.setattr(sys, name, screen)
     assert (await answers(), screen.getvalue()) == (without, "")
-
-
-_BY_METHOD = {"POST": "", "PUT": "create", "PATCH": "edit", "DELETE": "delete remove"}
-
-
-def _twins() -> Iterator[tuple[str, Verb, Operation]]:
-    """Yield each verb with an operation of the same name: the last word of its path or, for a noun, by its method."""
-    groups = [noun for noun, group in NOUNS.items() if isinstance(group, click.Group)]
-    for operation in OPERATIONS:
-        parts = operation.path.removeprefix(f"{API}/").split("/")
-        words = [part for part in parts if "{" not in part]
-        read = "show" if "{" in parts[-1] else "list"
-        names = _BY_METHOD.get(operation.method, read).split() if words[-1] in groups else words[-1:]
-        for noun in [word for word in words if word in groups][-1:] or groups:
-            for name in names:
-                if (verb := verb_of(noun, name)) is not None:
-                    yield f"{noun} {name}", verb, operation
-
-
-def test_a_verb_and_an_operation_of_the_same_name_take_the_same_tokens() -> None:
-    twins = [*_twins()]
-    assert len(twins) > 30
-    differing = {name for name, verb, operation in twins if {*verb.scopes} != {*operation.scopes}}
-    assert differing == {"agents import", "agents export"}  # their handlers read and write files where they run
 
 
 async def test_a_server_reads_no_file_of_its_own_for_a_command(served: Serve) -> None:

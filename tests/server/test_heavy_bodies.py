@@ -20,10 +20,24 @@ from tests.kit.drawing import sampled
 from tests.kit.heartbeat import stall_of
 
 from .conftest import Served, server
-from .heavy_bodies import A2A, CHAT, COMMANDS, MESSAGES, RESPONSES, Heavy, all_of_them
+from .heavy_bodies import (
+    A2A,
+    CHAT,
+    COMMANDS,
+    MESSAGES,
+    PUT_MANY,
+    RESPONSES,
+    Crowd,
+    Heavy,
+    all_of_them,
+    crowds,
+    large_answers,
+    sources,
+)
 
 MOST_MS = 300.0  # CPU time without a break; the least of several tries, most of which take a tenth
 MOST_ANSWER = 32 << 10
+SOURCES = [*sources()]
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +46,7 @@ async def willing(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandbox
     with scripted([Repeat(Say("done"))]) as model:
         async with server(tmp_path_factory.mktemp("willing"), model, one_sandbox) as started:
             await started.said("Hi.")  # so that there is an agent to search
+            assert b" 200 " in (await sent(started, request(started, PUT_MANY)))[:20]
             yield started
 
 
@@ -59,18 +74,35 @@ async def sent(served: Served, request: bytes) -> bytes:
     return answer
 
 
+async def asked(served: Served, heavy: Heavy, times: int = 1) -> tuple[float, list[bytes]]:
+    """Return the longest CPU time without a break while a request is answered, and the answers."""
+    bytes_of_it, answers = request(served, heavy), list[bytes]()
+
+    async def ask() -> None:
+        answers[:] = await asyncio.gather(*(sent(served, bytes_of_it) for _ in range(times)))
+
+    return (await stall_of(ask, within_s=120)).cpu_ms, answers
+
+
 @pytest.mark.sampled
-@pytest.mark.parametrize("heavy", [pytest.param(heavy, id=heavy.name) for heavy in sampled(all_of_them(), 13)])
+@pytest.mark.parametrize(
+    "heavy", [pytest.param(heavy, id=heavy.name) for heavy in sampled([*all_of_them(), *SOURCES], 23)]
+)
 async def test_a_heavy_request_holds_up_nobody(willing: Served, heavy: Heavy) -> None:
-    bytes_of_it, answers = request(willing, heavy), list[bytes]()
+    cpu_ms, (answer,) = await asked(willing, heavy)
+    assert cpu_ms < MOST_MS
+    assert answer[:12] in {b"HTTP/1.1 %d" % status for status in (200, 400, 404, 413, 422, 502)}, answer[:300]
+    assert len(answer) < MOST_ANSWER or heavy in SOURCES, "a verdict repeats the source"
 
-    async def asked() -> None:
-        answers.append(await sent(willing, bytes_of_it))
 
-    stall = await stall_of(asked, within_s=120)
-    assert stall.cpu_ms < MOST_MS, stall
-    assert answers[0][:12] in {b"HTTP/1.1 %d" % status for status in (200, 400, 404, 413, 422, 502)}, answers[0][:300]
-    assert len(answers[0]) < MOST_ANSWER
+@pytest.mark.sampled
+async def test_neither_a_large_answer_nor_many_requests_at_once_hold_up_anybody(willing: Served) -> None:
+    rows = [Crowd(heavy.name, heavy, 1) for heavy in sampled(large_answers(), 4)]
+    for crowd in [*rows, *sampled(crowds(), 4)]:
+        cpu_ms, answers = await asked(willing, crowd.heavy, crowd.count)
+        assert cpu_ms < MOST_MS, crowd.name
+        statuses = {int(answer[9:12]) for answer in answers}
+        assert statuses == {200} if crowd in rows else max(statuses) < 500, crowd.name
 
 
 async def test_more_values_than_a_request_may_have_are_not_read(willing: Served) -> None:

@@ -28,7 +28,7 @@ SLOW = Say("It takes so very long. " * 200, pause_s=0.05)
 LONGER = Say("It takes longer. " * 200, pause_s=0.05)
 
 
-@pytest.fixture(params=["in process", "socket"])
+@pytest.fixture(params=["in process", pytest.param("socket", marks=pytest.mark.slow)])
 async def connected(
     request: pytest.FixtureRequest,
     tmp_path: Path,

@@ -58,15 +58,6 @@ async def test_each_turn_over_http_ends_with_its_receipt_and_the_conversation_ke
     ]
 
 
-async def test_a_turn_that_was_killed_has_its_receipt_there_too(place: str, tmp_path: Path, served: Serve) -> None:
-    killed(tmp_path, [reporting(place), Stall(60)])
-    server = await served([Say("Well.")])
-    await server.said("Go on.", turns=2)  # the killed one ends first
-    cut, after = await receipts(server)
-    assert cut["made"] == {**reported(place), "asked": [ASKED]}
-    assert after["made"] == {}
-
-
 async def test_other_doors_have_it_too_and_a_message_that_is_sent_again_has_that_of_its_new_turn(
     place: str, served: Serve
 ) -> None:

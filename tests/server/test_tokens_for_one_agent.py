@@ -178,7 +178,7 @@ class Neighbors:
         return httpx2.Response(answer.status_code, headers=answer.headers, content=content)
 
 
-@pytest.fixture(scope="module", params=["file", "database"])
+@pytest.fixture(scope="module", params=["file", pytest.param("database", marks=pytest.mark.slow)])
 async def neighbors(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandbox
 ) -> AsyncIterator[Neighbors]:

@@ -1,15 +1,12 @@
 """The API for inspection and control: steps, growth, cost, versions, sources, agents at work."""
 
 import base64
-import re
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_core.functions.service.function_facts import FunctionEffect
 from sandbox import Sandbox
 from tests.kit import Ask, Fail, Repeat, Say, ScriptedModel, Wanted
 
@@ -72,17 +69,6 @@ async def test_how_a_function_came_to_be_can_be_followed_from_the_wish_to_its_us
     (turn,) = cost["turns"]
     assert (turn["message"], turn["steps"]) == ("Double 21.", 5)  # one is the reader's
     assert turn["prompt"] + turn["completion"] == cost["total"]["prompt"] + cost["total"]["completion"] > 0
-
-
-async def test_the_page_shows_who_made_a_function_its_effect_and_its_state_as_the_api_names_them(served: Serve) -> None:
-    server = await served([create(DOUBLE), Say("Made.")])
-    await server.said("Make one that doubles.")
-    script = (await server.client.get("/page/functions.js")).text
-    shown = set(re.findall(r"\bfacts\.(\w+)", script))
-    answer = await get(server, "functions/double")
-    assert (answer["maker"], {"maker", "effect", "state"} - shown, shown - answer.keys()) == ("scripted", set(), set())
-    taken = re.findall(r"facts\.effect\.(\w+)", script)
-    assert {*taken} <= {field.name for field in fields(FunctionEffect)}
 
 
 async def test_cost_is_that_of_all_turns_also_of_those_before_a_restart_and_those_that_were_removed(
