@@ -228,7 +228,6 @@ async def _wrong(root: Path, url: str, names: list[str], messages: int) -> Count
     wrong = Counter[str]()
     async with _opened(root, url) as workspace:
         store = workspace._store
-        wrong.update(f"open ask of {ask}" for ask in await store.asks())
         for name in names:
             wrong.update(await _wrong_of(store, name, messages))
     return wrong

@@ -109,18 +109,6 @@ async def test_a_turn_longer_than_the_window_is_cut_inside_and_the_question_stay
     assert any(entry.kind == SUMMARY for entry in await journal(tmp_path))
 
 
-async def test_every_request_of_a_long_turn_holds_each_call_with_its_answers(tmp_path: Path) -> None:
-    def two(number: int) -> Step:
-        wanted = [Wanted("list_functions", {"pattern": "z" * 900}), Wanted("no_such", {"n": number, "text": "y" * 900})]
-        return Ask(*wanted)
-
-    with scripted([*(two(number) for number in range(3)), Say("So far.")] * 6, limit_tokens=8_192) as model:
-        async with desk(tmp_path, model) as here:
-            await fill(here, 6)
-    assert model.summaries
-    assert model.refusals == []
-
-
 async def test_a_turn_is_cut_inside_over_the_responses_api_and_its_reasoning_goes_with_its_steps(
     tmp_path: Path,
 ) -> None:

@@ -15,8 +15,6 @@ from tests.conftest import OpenDesk
 from tests.context.long_talk import in_json
 from tests.kit import Say, Step
 
-ROOM = 100_000
-
 
 class NothingHidden:
     """No function is quarantined."""
@@ -64,23 +62,6 @@ async def test_only_a_model_that_calls_natively_is_told_how_many_more_there_are(
     await desk.say("Hi.")
     told = str(desk.model.requests[0].messages[0]["content"])
     assert ("more, by module: many " in told) is (mode == "native")
-
-
-async def test_a_model_that_calls_by_itself_is_shown_all_functions_of_memory(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Say("Hello.")], model__context_tokens=32_000)
-    await desk.say("Hi.")
-    wanted = {"core_memory_append", "conversation_search", "archival_memory_insert", "read_on", "create_function"}
-    assert wanted <= {*desk.model.requests[0].functions}
-
-
-def test_the_choice_for_small_models_is_the_same_object_while_nothing_changes() -> None:
-    own = [host.function for host in standard().values()]
-    shown = Shown(own, 64, NothingHidden(), frozenset({"archival_memory_insert", "conversation_search"}))
-    shown.choose({})
-    assert shown.fitting("constrained", ROOM) is shown.fitting("constrained", ROOM)
-    assert shown.fitting("native", ROOM) is shown.line
-    left_out = _names(shown.line) - _names(shown.fitting("constrained", ROOM))
-    assert left_out == {"archival_memory_insert", "call_function", "run_program"}
 
 
 def test_a_small_window_shows_what_was_used_last() -> None:

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-from benchmarks.context import changed as changed_shares
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Seen, Step, Wanted
 from tests.kit.desk import another, ended
@@ -54,9 +53,3 @@ async def test_tools_and_index_are_the_same_bytes_over_many_steps(at_desk: OpenD
     assert "There is no function `no_such_function`" in answered[7]
     assert "name" in answered[9]
     assert "cannot be called by another call" in answered[10]
-
-
-async def test_a_step_sends_all_of_the_step_before_it_again_unchanged_also_after_edits_of_memory() -> None:
-    usual, most = await changed_shares(20)
-    assert usual <= 0.05
-    assert most <= 0.05

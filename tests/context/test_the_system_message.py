@@ -39,12 +39,6 @@ async def test_the_parts_stand_in_the_order_of_their_positions_with_the_instruct
     assert "3 passages in archival memory" in system.text
 
 
-async def test_without_memory_there_are_instructions_and_nothing_empty() -> None:
-    system = SystemMessage()
-    await system.render("You are an assistant.", "", LONG)
-    assert system.text == "You are an assistant."
-
-
 async def test_a_few_more_messages_leave_the_prefix_as_it_was() -> None:
     kept = Kept()
     system = SystemMessage(kept)
@@ -74,12 +68,6 @@ async def test_parts_that_would_leave_the_conversation_no_room_are_shortened_and
     assert len(system.text) < 5_000
     assert system.text.startswith("Instructions stay whole. " * 10)
     assert "characters left out" in system.text
-
-
-async def test_letters_that_take_more_room_than_others_leave_less_of_a_part() -> None:
-    system = SystemMessage(Kept(rows=[SectionRow("huge", 50, "界" * 20_000)]))
-    await system.render("Instructions stay whole. " * 10, "", 8_000)
-    assert len(system.text.encode()) < 5_000
 
 
 async def test_a_section_with_the_name_of_a_part_of_the_program_is_shortened_and_stands_behind_the_instructions() -> (

@@ -107,13 +107,3 @@ async def test_under_a_schema_what_stays_keeps_its_place_and_what_comes_is_appen
     await desk.say("Now look for the other: split a river.")
     assert called in chosen(desk)
     assert any(name.startswith("split_river") for name in chosen(desk))
-
-
-async def test_a_small_library_is_shown_whole(at_desk: OpenDesk) -> None:
-    desk = await opened(at_desk, 5)
-    for count in (5, 20):
-        write(desk, count)
-        await desk.workspace.functions.reload()
-        await desk.agent.begin_anew()
-        await desk.say("Hello.")
-        assert sum(name[-4:].isdigit() for name in desk.model.requests[-1].functions) == count

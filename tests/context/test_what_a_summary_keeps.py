@@ -2,7 +2,7 @@
 
 from agent_core.base.messages import Assistant, Call, Message, User
 from agent_core.context import History, Summary
-from agent_core.context.compaction import CompactionOrder, Sentence, extract, lost, sentences, summarize
+from agent_core.context.compaction import CompactionOrder, Sentence, lost, sentences, summarize
 
 ORDER = CompactionOrder(tail=40, chars=700, material=4_000)
 SAID: tuple[Message, ...] = (
@@ -75,11 +75,6 @@ async def test_a_long_past_is_summed_up_in_parts_each_with_the_summary_so_far() 
     assert all("What happened: parts were read." in material for _, material in asked[1:])
 
 
-async def test_what_is_hardly_longer_than_its_summary_is_not_sent_to_a_model() -> None:
-    _, asked = await summed_up("Anything.", history_of(User("Short."), Assistant("Yes."), User("Go on.")))
-    assert asked == []
-
-
 async def test_sparse_priming_asks_for_statements_instead_of_headings() -> None:
     summary, asked = await summed_up(
         "Anything of some length.", history_of(*SAID), CompactionOrder(40, 700, 4_000, "spr")
@@ -105,13 +100,6 @@ def test_of_what_is_lost_the_sentences_with_most_in_them_come_first() -> None:
     assert texts(lost(said, "", 45)) == ["Call Dagny at 555-0199 about Eskil."]
 
 
-def test_an_extract_keeps_to_its_room_and_to_the_order_in_which_it_was_said() -> None:
-    said = sentences("One came. Two went. Three stayed at 10. Nothing more was said about it.")
-    found = extract(said, 60)
-    assert sum(len(each.line) + 3 for each in found) <= 60
-    assert found == [each for each in said if each in found]
-
-
 async def test_what_the_user_said_stays_through_summaries_of_summaries_before_what_the_model_said() -> None:
     history = history_of(*SAID)
     for number in range(6):
@@ -134,3 +122,8 @@ def test_a_number_is_not_told_by_a_longer_one_that_holds_it() -> None:
     ]:
         assert texts(lost(sentences(said), longer, 100)) == [said]
         assert lost(sentences(said), kept, 100) == [], kept
+
+
+async def test_what_is_hardly_longer_than_its_summary_is_not_sent_to_a_model() -> None:
+    _, asked = await summed_up("Anything.", history_of(User("Short."), Assistant("Yes."), User("Go on.")))
+    assert asked == []

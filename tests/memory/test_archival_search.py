@@ -64,13 +64,6 @@ async def test_without_a_question_the_newest_come_first(talk: Talk) -> None:
     assert not (await talk.archival().search("", page=10**19)).items
 
 
-async def test_a_passage_is_deleted_by_the_id_that_was_told(talk: Talk) -> None:
-    id = (await _keep(talk, "The code is 1234.")).split()[2].strip(";")
-    edit = await talk.archival().delete(id)
-    await talk.store.apply(edit.writes)
-    assert (await talk.archival().search("code")).total == 0
-
-
 async def test_an_id_that_names_no_one_passage_is_refused(talk: Talk) -> None:
     for id in ["", "01", "ffff-not-there"]:
         await _keep(talk, "The code is 1234.")

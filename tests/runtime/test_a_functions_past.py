@@ -46,14 +46,6 @@ async def test_a_function_that_was_deleted_comes_back_and_is_called_in_the_same_
     assert (value, (desk.functions / "grown.py").read_text()) == ("2", VOWELS)
 
 
-async def test_where_no_other_text_was_there_no_way_back_is_offered(at_desk: OpenDesk) -> None:
-    steps = [CREATE, Ask(Wanted("introspect_function", NAME)), Ask(Wanted("delete_function", NAME))]
-    steps += [Ask(Wanted("rollback_function", NAME)), Ask(Wanted("function_history", NAME))]
-    (_, open_, *_, told), _ = await ask(at_desk, *steps)
-    assert "1 version of its module is kept." in open_
-    assert told.splitlines()[-1] == "There is no other text of it to go back to."
-
-
 async def test_what_is_asked_of_a_functions_past_is_answered_with_what_there_is(at_desk: OpenDesk) -> None:
     example = 'count_vowels("aha")'
     keeps = f"`count_vowels` keeps the example `{example}` now, in functions/grown.py"
@@ -116,3 +108,11 @@ async def test_a_result_that_was_confirmed_is_marked_wherever_the_function_is_lo
     marked = 'Taken as they came back, not as predicted: `count_vowels("queueing")`.'
     assert [marked in text for text in shown] == [True, True]
     assert '>>> count_vowels("queueing")\n    5' in (desk.functions / "grown.py").read_text()
+
+
+async def test_where_no_other_text_was_there_no_way_back_is_offered(at_desk: OpenDesk) -> None:
+    steps = [CREATE, Ask(Wanted("introspect_function", NAME)), Ask(Wanted("delete_function", NAME))]
+    steps += [Ask(Wanted("rollback_function", NAME)), Ask(Wanted("function_history", NAME))]
+    (_, open_, *_, told), _ = await ask(at_desk, *steps)
+    assert "1 version of its module is kept." in open_
+    assert told.splitlines()[-1] == "There is no other text of it to go back to."

@@ -60,17 +60,6 @@ async def test_a_refused_attempt_is_shown_to_the_maker_with_the_reason(
     assert "expected 3" in second or "returned 0" in second, second
 
 
-async def test_what_the_maker_writes_passes_the_gate_as_any_other(
-    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
-) -> None:
-    stub = VOWELS.replace('return sum(letter in "aeiou" for letter in text.lower())', "return 5 if text else 0")
-    maker = scripted([Say(stub)] * 3, models=["strong"])
-    desk = await at_desk([ASKED, Say("No."), Say("It was not done.")], **maker_at(maker))
-    (refused,) = answers(await desk.say("Count."))
-    assert "count_vowels" not in desk.workspace.functions.names()
-    assert "not" in refused
-
-
 async def test_a_maker_that_does_not_answer_leaves_it_to_the_agents_own_source(
     at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
 ) -> None:

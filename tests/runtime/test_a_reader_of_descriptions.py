@@ -102,22 +102,6 @@ async def test_a_person_decides_about_who_insists(at_desk: OpenDesk, answer: str
         assert "joined" not in said[1]
 
 
-async def test_what_is_confirmed_is_read_too_and_once(at_desk: OpenDesk) -> None:
-    wrong = HOLLOW.replace("'Sent \"Late\" to bob@example.org'", "'Sent'")
-    script: Script = [
-        making(wrong),
-        confirming("send_mail"),
-        confirming("send_mail", reason="It is right."),
-        Say("Made."),
-    ]
-    desk = await at_desk(script, reader=by_description)
-    said = answers(await desk.say("Send mails."))
-    assert "has to reach the network" in said[1]
-    assert "It is a draft" in said[2]
-    assert len(desk.model.readings) == 1
-    assert (await verdict_on(desk, "send_mail")).standing == "draft"
-
-
 async def test_an_author_who_agrees_with_the_reader_has_a_wrong_body(at_desk: OpenDesk) -> None:
     script: Script = [
         CREATE,
@@ -147,15 +131,6 @@ async def test_an_author_who_agrees_with_its_code_alone_has_a_draft(at_desk: Ope
     assert "`count_vowels('yes')` returns `1`" in doubt
     assert "expects `2`" in doubt
     assert "yes" not in (desk.functions / "grown.py").read_text()
-
-
-async def test_a_person_settles_what_author_and_reader_see_otherwise(at_desk: OpenDesk) -> None:
-    script: Script = [CREATE, confirming("count_vowels", expected=["1"]), Say("Made.")]
-    desk = await at_desk(script, reader=reading("nothing", WRONG))
-    desk.workspace.functions.granting.approver = human("yes")
-    await desk.say("Count vowels.")
-    verdict = await verdict_on(desk, "count_vowels")
-    assert (verdict.standing, verdict.doubts) == ("trial", ())
 
 
 async def test_it_is_asked_what_the_examples_leave_open(at_desk: OpenDesk) -> None:
@@ -228,7 +203,26 @@ async def test_a_small_model_is_asked_for_the_reach_alone(at_desk: OpenDesk) -> 
     assert (said["reach"], said["is_small"], said["calls"]) == ("nothing", True, [])
 
 
-async def test_it_is_not_asked_where_it_is_off(at_desk: OpenDesk) -> None:
-    desk = await at_desk([CREATE, Say("Made.")], gate__reader="off")
-    assert "joined" in answers(await desk.say("Count vowels."))[0]
-    assert desk.model.readings == []
+async def test_a_person_settles_what_author_and_reader_see_otherwise(at_desk: OpenDesk) -> None:
+    script: Script = [CREATE, confirming("count_vowels", expected=["1"]), Say("Made.")]
+    desk = await at_desk(script, reader=reading("nothing", WRONG))
+    desk.workspace.functions.granting.approver = human("yes")
+    await desk.say("Count vowels.")
+    verdict = await verdict_on(desk, "count_vowels")
+    assert (verdict.standing, verdict.doubts) == ("trial", ())
+
+
+async def test_what_is_confirmed_is_read_too_and_once(at_desk: OpenDesk) -> None:
+    wrong = HOLLOW.replace("'Sent \"Late\" to bob@example.org'", "'Sent'")
+    script: Script = [
+        making(wrong),
+        confirming("send_mail"),
+        confirming("send_mail", reason="It is right."),
+        Say("Made."),
+    ]
+    desk = await at_desk(script, reader=by_description)
+    said = answers(await desk.say("Send mails."))
+    assert "has to reach the network" in said[1]
+    assert "It is a draft" in said[2]
+    assert len(desk.model.readings) == 1
+    assert (await verdict_on(desk, "send_mail")).standing == "draft"

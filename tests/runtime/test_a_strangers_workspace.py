@@ -111,14 +111,6 @@ async def test_a_module_and_a_package_of_one_name_do_not_keep_it_shut(opened: Op
         assert await opened(tmp_path) == (["count_vowels"], ["module-clash"])
 
 
-async def test_the_file_that_held_a_module_holds_it_after_a_restart(opened: Opened, tmp_path: Path) -> None:
-    (tmp_path / "functions/web").mkdir(parents=True)
-    (tmp_path / "functions/web/__init__.py").write_text(SECOND)
-    await opened(tmp_path)
-    (tmp_path / "functions/web.py").write_text(FIRST)
-    assert await opened(tmp_path) == (["count_others"], ["module-clash"])
-
-
 @pytest.mark.parametrize("names", [("web.py", "web/__init__.py"), ("web/__init__.py", "web.py")])
 async def test_a_module_that_became_a_package_goes_on(opened: Opened, tmp_path: Path, names: tuple[str, str]) -> None:
     before, after = (tmp_path / "functions" / name for name in names)
@@ -153,19 +145,6 @@ def test_a_huge_file_in_the_way_is_refused_without_comparing_it(tmp_path: Path) 
     with pytest.raises(WorkspaceError, match="Too much differs to be compared") as refused:
         save(tmp_path, "functions/grown.py", "".join(f"{number % 199}\n" for number in range(9_000)), None)
     assert len(str(refused.value)) < 10_000
-
-
-CONDITIONAL = "if True:\n" + "".join(f"    {line}" for line in SECOND.splitlines(keepends=True))
-
-
-async def test_a_function_under_a_condition_can_be_looked_into(at_desk: OpenDesk) -> None:
-    asked = [Wanted(verb, {"function_name": "count_others"}) for verb in ("introspect_function", "delete_function")]
-    desk = await at_desk([Ask(*asked), Repeat(Say("Done."))])
-    desk.put("letters.py", CONDITIONAL)
-    await desk.workspace.functions.reload()
-    looked, deleted = answers(await desk.say("Go."))
-    assert "def count_others" in looked
-    assert "is not a plain function at the top level" in deleted
 
 
 async def test_comments_above_a_function_outlive_an_edit_of_it(at_desk: OpenDesk) -> None:
@@ -213,3 +192,24 @@ async def test_a_name_of_a_file_stays_on_its_line(at_desk: OpenDesk) -> None:
         file.unlink()
         await desk.workspace.functions.saved([file])
         assert not desk.workspace.functions.rejected(), name
+
+
+CONDITIONAL = "if True:\n" + "".join(f"    {line}" for line in SECOND.splitlines(keepends=True))
+
+
+async def test_a_function_under_a_condition_can_be_looked_into(at_desk: OpenDesk) -> None:
+    asked = [Wanted(verb, {"function_name": "count_others"}) for verb in ("introspect_function", "delete_function")]
+    desk = await at_desk([Ask(*asked), Repeat(Say("Done."))])
+    desk.put("letters.py", CONDITIONAL)
+    await desk.workspace.functions.reload()
+    looked, deleted = answers(await desk.say("Go."))
+    assert "def count_others" in looked
+    assert "is not a plain function at the top level" in deleted
+
+
+async def test_the_file_that_held_a_module_holds_it_after_a_restart(opened: Opened, tmp_path: Path) -> None:
+    (tmp_path / "functions/web").mkdir(parents=True)
+    (tmp_path / "functions/web/__init__.py").write_text(SECOND)
+    await opened(tmp_path)
+    (tmp_path / "functions/web.py").write_text(FIRST)
+    assert await opened(tmp_path) == (["count_others"], ["module-clash"])

@@ -32,14 +32,6 @@ async def test_an_agent_that_nobody_holds_any_more_is_closed(tmp_path: Path) -> 
             assert [event async for event in again.turn("and again")]
 
 
-async def test_many_agents_one_after_another_leave_nothing_open(tmp_path: Path) -> None:
-    async with Workspace.open(tmp_path) as workspace, Workspace.open(tmp_path) as elsewhere:
-        for number in range(20):
-            await (await workspace.agent(f"agent-{number}")).aclose()
-        held = [await elsewhere.agent(f"agent-{number}") for number in range(20)]
-        assert len(held) == 20
-
-
 async def test_a_second_close_does_nothing(tmp_path: Path) -> None:
     async with Workspace.open(tmp_path) as workspace:
         agent = await workspace.agent()

@@ -1,6 +1,5 @@
 """`agent.ask` and `agent_core.ask`: a reply as text, or an error that says why there is none."""
 
-import inspect
 import json
 import os
 import subprocess
@@ -100,13 +99,6 @@ async def test_what_is_closed_says_so(tmp_path: Path) -> None:
             await workspace.agent()
 
 
-async def test_a_file_that_is_not_there_is_no_agents_file(tmp_path: Path) -> None:
-    async with Workspace.in_memory() as workspace:
-        with pytest.raises(AgentFileError, match="cannot be read") as told:
-            await workspace.load(tmp_path / "nofile")
-    assert told.value.fix == "Name an agent's file."
-
-
 async def test_an_agent_is_saved_loaded_exported_and_imported(tmp_path: Path) -> None:
     with scripted([Say("Good day."), Say("I remember.")]) as model:
         async with Workspace.in_memory(environment=model.environment) as workspace:
@@ -178,13 +170,6 @@ async def test_an_import_without_the_functions_of_a_program_says_which_are_missi
                 warnings.simplefilter("error")
                 third = await workspace.import_agent(document, "third", memory=Lucky())
             assert await third.ask("And now?") == "Seven again."
-
-
-def test_the_guide_shows_how_ask_is_called() -> None:
-    parameters = inspect.signature(agent_core.ask).parameters.values()
-    plain = inspect.Signature([parameter.replace(annotation=parameter.empty) for parameter in parameters])
-    shown = f"ask{plain}".replace("'", '"')
-    assert f"`{shown}`" in (Path(__file__).parents[2] / "docs" / "library.md").read_text()
 
 
 async def test_an_agent_and_its_workspace_show_what_they_are_in_a_notebook(tmp_path: Path) -> None:

@@ -151,11 +151,3 @@ async def test_odd_replies_of_the_model_have_a_defined_course(at_desk: OpenDesk)
     desk = await at_desk([step for script, _ in courses for step in script])
     for script, reason in courses:
         assert ended(await desk.say("Hello")).reason == reason, script
-
-
-async def test_the_step_limit_ends_a_turn_with_an_honest_message(at_desk: OpenDesk) -> None:
-    calls = [Ask(Wanted("list_functions", {"page": page})) for page in (1, 2, 3)]
-    desk = await at_desk(calls, turn__max_steps=3)
-    events = await desk.say("Go on for ever.")
-    assert ended(events).reason == "steps"
-    assert "after 3 steps" in of(Warned, events)[-1].message

@@ -86,19 +86,6 @@ async def test_leaving_the_events_early_ends_the_turn_and_frees_the_agent(at_des
         assert ended(await desk.say("Still there?")).reply == "Here."
 
 
-async def test_a_popped_turn_is_out_of_the_context_and_can_be_sent_again(at_desk: OpenDesk) -> None:
-    def forgotten(seen: object) -> Say:
-        assert "First." not in str(seen)
-        return Say("Fine.")
-
-    desk = await at_desk([Say("One."), forgotten])
-    await desk.say("First.")
-    removed = await desk.agent.pop()
-    assert removed is not None
-    assert removed.text == "First."
-    assert ended(await desk.say("Second.")).reply == "Fine."
-
-
 async def test_a_turn_that_another_process_cancelled_ends_at_its_next_entry(at_desk: OpenDesk) -> None:
     desk = await at_desk([Ask(Wanted("list_functions")), Say("Back.")])
     other = open_store(desk.workspace.root / ".knapper" / "state.db", clock=Clock())

@@ -68,13 +68,6 @@ async def test_right_predictions_let_it_join_unwritten_and_are_not_asked_for_aga
         assert f'"minItems": {len(calls)}, "maxItems": {len(calls)}' in schema
 
 
-async def test_the_question_does_not_show_what_came_back(at_desk: OpenDesk) -> None:
-    desk = await at_desk([create(SHIPPING.replace("20\n    return", "4711\n    return")), Say("Hm."), Say("Hm.")])
-    (question,), text = await made(desk)
-    assert "4711" not in question
-    assert not text
-
-
 async def test_a_wrong_body_disagrees_with_its_author_and_joins_once_it_is_fixed(at_desk: OpenDesk) -> None:
     desk = await at_desk([create(WRONG), predict(right), create(SHIPPING), Say("Made.")])
     (question, disagreement, joined), text = await made(desk)
@@ -124,3 +117,10 @@ async def test_a_function_with_strong_examples_joins_without_a_question(at_desk:
     desk = await at_desk([create(strong), Say("Made.")])
     (joined,), _text = await made(desk)
     assert "joined" in joined
+
+
+async def test_the_question_does_not_show_what_came_back(at_desk: OpenDesk) -> None:
+    desk = await at_desk([create(SHIPPING.replace("20\n    return", "4711\n    return")), Say("Hm."), Say("Hm.")])
+    (question,), text = await made(desk)
+    assert "4711" not in question
+    assert not text

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.events import CallAnswered, Printed
-from agent_core.interfaces.repl.live import RunningCall
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import of
@@ -86,19 +85,3 @@ async def test_prints_of_what_a_function_calls_are_not_its_own(at_desk: OpenDesk
     await put(desk.workspace, "inner", 'print("inner")\nreturn 1')
     await put(desk.workspace, "tell", CALLS)
     assert [one.text for one in of(Printed, await desk.say("tell me"))] == ["outer\n"]
-
-
-@pytest.mark.parametrize(
-    ("pieces", "last"),
-    [
-        pytest.param(["a\n", "b"], "b", id="line-that-is-not-ended"),
-        pytest.param(["a", "b\n", "\n"], "ab", id="line-in-pieces"),
-        pytest.param(["1%\r", "2%\r"], "2%", id="line-over-a-line"),
-        pytest.param(["\n\n"], "", id="nothing-said"),
-    ],
-)
-def test_the_last_line_that_says_something_is_kept(pieces: list[str], last: str) -> None:
-    running = RunningCall("tell", "{}", 0.0)
-    for piece in pieces:
-        running.hear(piece)
-    assert running.last_line == last

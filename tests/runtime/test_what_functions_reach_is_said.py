@@ -1,7 +1,6 @@
 """What a function accesses besides its arguments is shown to the model that may call it, and to people."""
 
 import json
-import re
 from pathlib import Path
 
 from tests.conftest import OpenDesk
@@ -44,19 +43,6 @@ async def test_a_model_reads_it_at_the_end_of_a_line_and_where_it_looks_function
     assert "- count_vowels (letters, trial, computes only): Count" in listed
     assert f"standing draft; {SAYS}." in fetching
     assert "standing trial; computes only." in computing
-
-
-async def test_a_change_of_a_helper_changes_what_is_said_of_those_that_use_it(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Say("One."), Say("Two.")])
-    desk.put("rates.py", FETCHES)
-    await desk.workspace.functions.reload()
-    await desk.say("Go.")
-    desk.put("rates.py", FETCHES.replace("rates.example.org", "other.example.org"))
-    await desk.workspace.functions.reload()
-    await desk.agent.begin_anew()
-    await desk.say("Go.")
-    ends = [re.findall(r"^rate_of\(.*\[(.*)\]$", seen.text, re.MULTILINE) for seen in desk.model.requests]
-    assert ends == [["fetches rates.example.org"], ["fetches other.example.org"]]
 
 
 def test_commands_show_it_in_the_list_and_of_one_function(tmp_path: Path) -> None:

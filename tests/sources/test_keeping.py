@@ -91,14 +91,6 @@ async def test_a_source_is_removed_with_its_passages(tmp_path: Path) -> None:
             await at.sources.remove("docs")
 
 
-async def test_progress_is_told_up_to_the_whole(tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
-    async with desk(tmp_path) as at:
-        (report,) = await at.sources.add(str(rows_of(tmp_path)), lambda done, total, _: told.append((done, total)))
-    assert report.passages > 2 * BATCH
-    assert told == [(min(done, report.passages), report.passages) for done in range(0, report.passages + BATCH, BATCH)]
-
-
 async def test_vectors_are_made_for_all_of_a_source(tmp_path: Path) -> None:
     async with desk(tmp_path, meaning=True) as at:
         await at.sources.add(str(rows_of(tmp_path, 5_000)))

@@ -47,13 +47,6 @@ async def test_a_manifest_conflict_takes_the_entries_and_posts_back_with_it(stor
     await store.append(turn.id, 1, 0, [user("the place is still free")])
 
 
-async def test_a_lost_lease_takes_writes_and_posts_back_with_it(store: Store) -> None:
-    turn = await begin(store)
-    with pytest.raises(LostLease):
-        await store.append(turn.id, 2, 0, [user("x")], posts=[Post("other", "n", {})], writes=saving("text", "x = 1\n"))
-    assert await _nothing_happened(store, turn.id)
-
-
 async def test_a_full_inbox_of_another_agent_takes_the_whole_append_back(store: Store) -> None:
     turn = await begin(store)
     many = [Post("crowded", "note", {}) for _ in range(INBOX_LIMIT + 1)]

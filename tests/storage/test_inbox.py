@@ -1,7 +1,6 @@
 """Events are posted once, wait in order, and are claimed once."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,23 +53,6 @@ async def test_a_timed_event_blocks_nothing_and_is_due_when_its_time_has_come(st
     assert await store.next("main", "here") is None
     clock.time += 61
     assert await store.due() == [Due("main", is_takeover=False)]
-
-
-async def test_an_event_is_taken_by_one_of_two_claimants_only(store: Store, open_again: Callable[[], Store]) -> None:
-    other = open_again()
-    await store.post(event("once"))
-    mine, theirs = await store.next("main", "here"), await other.next("main", "there")
-    assert mine is not None
-    assert theirs is not None
-    assert mine.id == theirs.id
-    assert (mine.attempt, theirs.attempt) == (1, 2)
-
-
-async def test_a_full_inbox_refuses_and_says_how_many_wait(store: Store) -> None:
-    turn = await begin(store)
-    await store.append(turn.id, 1, 0, [user("x")], posts=[event(str(number)) for number in range(INBOX_LIMIT)])
-    with pytest.raises(InboxFull, match=str(INBOX_LIMIT)):
-        await store.post(event("one too many"))
 
 
 async def test_only_an_event_of_its_own_that_waits_is_taken_in_mid_turn(store: Store) -> None:

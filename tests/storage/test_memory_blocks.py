@@ -26,7 +26,7 @@ from agent_core.storage import (
     Value,
     content_hash,
 )
-from tests.storage.support import ManualClock, begin, saving, say, user
+from tests.storage.support import ManualClock, begin, saving, say
 
 HUMAN = BlockRow("b1", "human", "Bob", 2000, "who is spoken to", position=1)
 PERSONA = BlockRow("b2", "persona", ("kind", "quick"), 500, read_only=True)
@@ -78,14 +78,6 @@ async def test_a_second_block_of_one_label_is_refused_to_whoever_comes_later(sto
     assert await store.block_ids("main") == {"b1": "human", "b9": "human"}
 
 
-async def test_an_edit_rides_on_the_entry_that_tells_of_it(store: Store) -> None:
-    turn = await begin(store)
-    await store.append(turn.id, 1, 0, [user("a")], writes=[SaveBlock(HUMAN, "main", "new")])
-    with pytest.raises(ManifestConflict):
-        await store.append(turn.id, 1, 1, [user("b")], writes=[SaveBlock(HUMAN, "main", "new")])
-    assert len(await store.load(turn.id)) == 1
-
-
 async def test_a_shared_block_is_seen_changed_by_every_agent_that_has_it(
     store: Store, open_again: Callable[[], Store]
 ) -> None:
@@ -123,13 +115,6 @@ async def test_sections_stand_in_order_and_a_later_one_takes_the_place(store: St
     found = await store.sections("main")
     assert found == [SectionRow("z", 0, "zero", 9, clock.time), SectionRow("b", 5, "new", 4000, clock.time)]
     assert await store.sections("other") == []
-
-
-async def test_what_an_agent_is_comes_back_as_it_was_saved(store: Store) -> None:
-    assert await store.agent_settings("main") is None
-    for settings in ({"preset": "direct"}, {"preset": "memgpt", "first": [1, None]}):
-        await store.apply([SaveAgent("main", settings)])
-        assert await store.agent_settings("main") == settings
 
 
 async def test_agents_are_found_by_the_beginning_of_their_name_and_a_text_in_their_settings(store: Store) -> None:

@@ -1,10 +1,7 @@
 """Searches by words and by meaning: exact, per agent, and current to the last write."""
 
 import random
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -226,24 +223,3 @@ async def test_whatever_two_processes_do_both_find_exactly_what_is_there(
                 near = await handle.search_vector("archival", "main", "v", floats(1, 0), 999)
                 assert {hit.seq for hit in near} == vectors
                 assert (await handle.memory_counts("main")).passages == len(there)
-
-
-IDLE = """
-import asyncio, pathlib, sys
-from agent_core.base.clock import Clock
-from agent_core.storage import PassageRow, SavePassages, open_store
-
-async def main():
-    async with open_store(pathlib.Path(sys.argv[1]), clock=Clock()) as store:
-        await store.apply([SavePassages((PassageRow("p", "main", "pie", "pie", 1.0),))])
-        print((await store.memory_counts("main")).passages, "numpy" in sys.modules)
-        print(len(await store.search_words("archival", "main", ["pie"], 5)), "numpy" in sys.modules)
-
-asyncio.run(main())
-"""
-
-
-def test_who_only_keeps_things_does_not_wait_for_what_searches(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", IDLE, str(tmp_path / "state.db")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["1", "False", "1", "True"]

@@ -53,14 +53,14 @@ async def test_a_plan_that_cannot_be_planned_again_is_refused(error: KnapperErro
     assert (plan.outcome, texts) == ("refused", ["1", f"{REFUSED}{error.message}"])
 
 
+async def test_an_error_of_the_store_passes_through() -> None:
+    with pytest.raises(StorageError, match="The disk is full"):
+        await committed(planned(1, []), lambda _: StorageError("The disk is full."))
+
+
 async def test_a_plan_whose_replanning_fails_is_refused() -> None:
     async def again() -> Plan:
         raise StaleFile("`f` itself was changed.")
 
     plan, texts = await committed(replace(planned(1, []), replan=again), lambda _: LATE[0])
     assert (plan.outcome, texts) == ("refused", ["1", f"{REFUSED}`f` itself was changed."])
-
-
-async def test_an_error_of_the_store_passes_through() -> None:
-    with pytest.raises(StorageError, match="The disk is full"):
-        await committed(planned(1, []), lambda _: StorageError("The disk is full."))

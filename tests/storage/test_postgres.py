@@ -546,28 +546,3 @@ async def test_who_had_an_agent_last_is_told_of_its_next_messages(
             await stack.enter_async_context(last.store.hold(tmp_path, name))
         await stores[0].post(Post("main", "message", {"text": "hello"}))
         await heard(lambda: listeners[0].told + listeners[2].told == [WORK])
-
-
-async def test_who_has_an_agent_alone_is_told_of_its_messages(
-    database: str, clock: ManualClock, tmp_path: Path
-) -> None:
-    async with AsyncExitStack() as stack:
-        stores = [await stack.enter_async_context(open_store(database, clock=clock)) for _ in range(3)]
-        listeners = [await stack.enter_async_context(Listener(store).at_work(2)) for store in stores]
-        async with listeners[1].store.hold(tmp_path, "main"):
-            for _ in range(5):
-                await stores[0].post(Post("main", "message", {"text": "hello"}))
-            await heard(lambda: len(listeners[1].told) == 5)
-        await heard(lambda: listeners[0].told + listeners[2].told == [WORK])  # it was released, and something waits
-        assert len(listeners[1].told) == 5
-
-
-async def test_claims_that_met_a_conflict_leave_their_connections_fit_for_more(database: str) -> None:
-    for attempt in range(6):  # whether a conflict does harm depends on what a new connection has run so far
-        async with open_store(database, clock=Clock()) as store, open_store(database, clock=Clock()) as other:
-            for number in range(20):
-                turn = await begin(store, f"agent-{attempt}-{number}")
-                moves = [store.append(turn.id, 1, 0, [user("old")]), other.next(turn.agent, "there")]
-                moves = moves if number % 2 else moves[::-1]
-                outcomes = await asyncio.gather(*moves, return_exceptions=True)
-                assert {type(outcome).__name__ for outcome in outcomes} <= {"Appended", "ClaimedTurn", "LostLease"}

@@ -100,13 +100,6 @@ async def test_a_waiter_that_is_cancelled_leaves_only_when_its_append_is_settled
     assert len(await store.load(turn.id)) == 1
 
 
-async def test_an_append_says_whether_a_message_waits(store: Store) -> None:
-    turn = await begin(store)
-    assert not (await store.append(turn.id, 1, 0, [user("a")])).waits
-    await store.post(Post(turn.agent, "message", {"text": "b"}))
-    assert (await store.append(turn.id, 1, 1, [user("c")])).waits
-
-
 async def test_an_event_is_in_the_turn_that_goes_on_with_the_one_that_was_cut_off(store: Store) -> None:
     event = await store.post(Post("main", "message", {"text": "hello"}))
     assert await store.turn_of(event) is None

@@ -1,7 +1,6 @@
 """Blocks outlive the process; each edit is in the history and can be undone."""
 
 import re
-from collections import Counter
 
 import pytest
 
@@ -17,32 +16,6 @@ async def test_an_edit_is_there_when_the_blocks_are_loaded_again(blocks_of: Open
     assert "Name: Chad" in again.render()
 
 
-MITYA, MITUA = "Best friend: Mitya, who also loves cherry pies", "Mitua is also a best friend of the user"
-TOLD = ["Name: Chad", "Favourite food: cherry pie", MITYA, MITUA, "Ann is also a best friend of the user"]
-
-
-async def test_facts_told_and_corrected_twice_are_there_once_and_without_contradiction(blocks_of: OpenBlocks) -> None:
-    blocks = await blocks_of()
-    corrections = [("Best friend: Mitya", "Mitya was no friend"), *[("Mitua is", "Mitua is not")] * 2]
-    for function, arguments in [
-        *[("core_memory_append", {"content": fact}) for fact in TOLD * 2],
-        *[("core_memory_replace", {"old_content": old, "new_content": new}) for old, new in corrections],
-    ]:
-        edit = await blocks.commit(await blocks.call(function, {"name": "human", **arguments}, By()))
-        assert edit.outcome == "returned", edit.text
-    lines = blocks.memory.human.lines
-    assert lines[:2] == TOLD[:2]
-    assert not {MITYA, MITUA} & {*lines}
-    assert "cherry pies" in blocks.memory.human.text
-    assert max(Counter(lines).values()) == 1
-
-
-async def test_an_answer_tells_how_the_block_reads_now(blocks_of: OpenBlocks) -> None:
-    blocks = await blocks_of(memory=ChatMemory(human="Name: Chad"))
-    said = await edit(blocks, "core_memory_append", name="human", content="Plays chess")
-    assert "`human` reads now (22 of 2,000 characters):\nName: Chad\nPlays chess" in said
-
-
 async def test_a_planned_edit_counts_only_once_it_is_on_disk(blocks_of: OpenBlocks, store: Store) -> None:
     blocks = await blocks_of()
     edit = await blocks.call("core_memory_append", {"name": "human", "content": "Name: Chad"}, By())
@@ -50,14 +23,6 @@ async def test_a_planned_edit_counts_only_once_it_is_on_disk(blocks_of: OpenBloc
     await store.apply(edit.writes)
     edit.done()
     assert blocks.memory.human.value == "Name: Chad"
-
-
-async def test_two_edits_one_after_another_need_no_new_reading(blocks_of: OpenBlocks) -> None:
-    blocks = await blocks_of()
-    for fact in ("Name: Chad", "Plays chess"):
-        await edit(blocks, "core_memory_append", name="human", content=fact)
-    assert blocks.memory.human.lines == ["Name: Chad", "Plays chess"]
-    assert [row.version for row in blocks.rows] == [1, 3]
 
 
 async def test_the_history_has_who_when_and_what_of_each_edit(blocks_of: OpenBlocks) -> None:
@@ -81,16 +46,6 @@ async def test_each_undo_goes_back_one_more_change_to_the_beginning(blocks_of: O
     assert values == ["one\ntwo", "one", ""]
     assert (await blocks.undo("human", HUMAN)).outcome == "refused"
     assert len(await blocks.history("human")) == 7
-
-
-async def test_an_undo_after_a_new_edit_takes_back_that_edit(blocks_of: OpenBlocks) -> None:
-    blocks = await blocks_of()
-    await edit(blocks, "core_memory_append", name="human", content="one")
-    await edit(blocks, "core_memory_append", name="human", content="two")
-    await blocks.commit(await blocks.undo("human", HUMAN))
-    await edit(blocks, "core_memory_append", name="human", content="three")
-    await blocks.commit(await blocks.undo("human", HUMAN))
-    assert blocks.memory.human.value == "one"
 
 
 async def test_an_edit_that_cannot_be_is_refused_and_says_why(blocks_of: OpenBlocks) -> None:

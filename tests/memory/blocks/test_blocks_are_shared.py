@@ -4,9 +4,7 @@ from agent_core.base.clock import Clock
 from agent_core.memory.blocks import Blocks
 from agent_core.memory.classes import Block, ChatMemory, Memory
 from agent_core.storage import Store
-from tests.memory.blocks.conftest import HUMAN, By, OpenBlocks, edit
-
-B = By(agent="b")
+from tests.memory.blocks.conftest import HUMAN, OpenBlocks, edit
 
 
 async def _pair(blocks_of: OpenBlocks) -> tuple[Blocks, Blocks]:
@@ -60,16 +58,6 @@ async def test_an_edit_that_comes_late_is_made_on_what_is_there_by_then(blocks_o
     again = await blocks_of("b")
     assert again.memory.team.lines == ["Ann leads", "Bob bakes", "Cid sings"]
     assert [change.agent for change in await again.history("team")] == ["a", "a", "b", "a"]
-
-
-async def test_writing_anew_what_another_has_just_changed_is_refused_with_how_it_reads(blocks_of: OpenBlocks) -> None:
-    one, other = await _pair(blocks_of)
-    await edit(one, "core_memory_append", name="team", content="Bob cooks")
-    said = await edit(other, "core_memory_rewrite", name="team", content="Cid sings")
-    assert "Bob cooks" in said
-    assert (await blocks_of("b")).memory.team.lines == ["Ann leads", "Bob cooks"]
-    await edit(other, "core_memory_rewrite", name="team", content="Cid sings")
-    assert (await blocks_of("a")).memory.team.lines == ["Cid sings"]
 
 
 async def test_a_number_of_a_line_is_that_of_the_text_that_the_model_read(blocks_of: OpenBlocks) -> None:

@@ -21,6 +21,7 @@ LONG = "\n".join(f"Fact {n}" for n in range(38_000))  # comparing each line with
 def test_a_block_is_looked_up_by_its_label_in_both_ways() -> None:
     memory = ChatMemory(human="Name: Chad")
     assert memory.human is memory["human"]
+    assert (ChatMemory().human.value, copy.deepcopy(memory)) == ("", memory), "two memories share no block"
     assert (str(memory.human), memory.labels, "human" in memory) == ("Name: Chad", ["persona", "human"], True)
 
 
@@ -38,11 +39,6 @@ def test_an_unknown_label_names_the_known_ones() -> None:
     with pytest.raises(ValidationError, match=r"`humans`.*`persona`, `human`"):
         ChatMemory(humans="Name: Chad")
     assert not hasattr(ChatMemory(), "humans")
-
-
-def test_two_memories_of_a_class_share_no_block() -> None:
-    first = ChatMemory(human="Name: Chad")
-    assert (ChatMemory().human.value, copy.deepcopy(first)) == ("", first)
 
 
 def test_there_is_one_block_per_label() -> None:
@@ -116,19 +112,6 @@ async def test_what_is_no_function_of_the_class_cannot_be_called(blocks_of: Open
         assert (edit.outcome, hidden in edit.text) == ("refused", True), hidden
 
 
-def test_a_class_that_is_made_in_a_function_is_read_too() -> None:
-    class Inner(Memory):
-        def note(self, text: str) -> str:
-            """Note a text.
-
-            Args:
-                text: The text.
-            """
-            return text
-
-    assert [each.name for each in methods_of(Inner)][-1] == "note"
-
-
 def test_a_method_that_no_model_can_call_is_told_to_the_one_who_wrote_it() -> None:
     class Wrong(Memory):
         def note(self, *texts: str) -> None:
@@ -176,13 +159,6 @@ async def test_a_class_that_the_state_names_is_imported_only_if_the_user_names_i
             await theirs.agent("a")
     async with Workspace.open(tmp_path, flags=flags) as mine:
         assert "tasks" in (await mine.agent("a")).memory.blocks.memory
-
-
-def test_a_name_that_is_no_memory_class_is_an_error_that_says_the_form() -> None:
-    for name in ["..x:Y", "a b:C", ":x", "chat:", "x:", "json:decoder", "no_such_module:X"]:
-        with pytest.raises(SettingsError) as found:
-            named(name)
-        assert "package.module:Class" in str(found.value), name
 
 
 async def test_a_text_that_no_block_could_hold_is_refused_before_it_is_compared(blocks_of: OpenBlocks) -> None:

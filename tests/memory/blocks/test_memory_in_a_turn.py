@@ -105,13 +105,6 @@ async def test_an_argument_that_a_function_has_itself_keeps_its_name(at_desk: Op
     assert agent.memory.blocks.memory["human"].value == "Name: Bob"
 
 
-async def test_an_edit_beyond_the_limit_is_refused_by_how_much_in_the_turn(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Ask(_append("x" * 2010)), Say("It is full.")])
-    agent = await desk.workspace.agent("blank", memory=ChatMemory())
-    (answer,) = await _say(agent, "Remember this.")
-    assert (answer.outcome, "10 too many" in answer.text) == ("refused", True)
-
-
 async def test_an_agent_is_made_with_a_memory_class_of_its_users_own(at_desk: OpenDesk) -> None:
     desk = await at_desk([Ask(Wanted("task_push", {"task": "Wash up"})), Say("Done.")])
     agent = await desk.workspace.agent("tidy", memory=TaskMemory())
@@ -120,19 +113,6 @@ async def test_an_agent_is_made_with_a_memory_class_of_its_users_own(at_desk: Op
     shown = desk.model.requests[0]
     assert ("task_pop" in shown.functions, "core_memory_rewrite" in shown.functions) == (True, False)
     assert agent.memory.blocks.memory["tasks"].value == ["Wash up"]
-
-
-async def test_a_block_that_was_attached_meanwhile_is_told_of_and_can_be_edited(at_desk: OpenDesk) -> None:
-    told = Expect(Ask(Wanted("core_memory_append", {"name": "Team", "content": "Bob cooks"})), contains("Ann leads"))
-    desk = await at_desk([told, Say("Done.")])
-    lent = Memory(blocks=[Block(label="team", value="Ann leads", shared=True)])
-    lender = await desk.workspace.agent("lender", memory=lent)
-    beside = desk.agent.memory.blocks
-    await beside.commit(await beside.attach("team", HUMAN))
-    (answer,) = await _say(desk.agent, "Bob cooks.")
-    assert answer.outcome == "returned"
-    await lender.memory.blocks.changed_elsewhere()
-    assert lender.memory.blocks.memory["team"].lines == ["Ann leads", "Bob cooks"]
 
 
 async def test_a_shared_block_that_changes_while_a_turn_runs_is_told_of_before_its_next_steps_are_over(

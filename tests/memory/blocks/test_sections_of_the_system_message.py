@@ -12,19 +12,6 @@ def sections(store: Store) -> Sections:
     return Sections(store, "a")
 
 
-async def test_sections_stand_by_position_and_a_later_text_takes_the_place(sections: Sections) -> None:
-    for name, position, text in [("rules", 20, "Be brief."), ("house", 10, "Green."), ("rules", 5, "Be kind.")]:
-        await sections.set(name, position, text)
-    assert [(one.name, one.text) for one in await sections.list()] == [("rules", "Be kind."), ("house", "Green.")]
-
-
-async def test_a_section_is_the_agents_own_and_goes_when_it_is_dropped(sections: Sections, store: Store) -> None:
-    await sections.set("rules", 1, "Be kind.")
-    assert await Sections(store, "b").list() == []
-    await sections.drop("rules")
-    assert await sections.list() == []
-
-
 async def test_what_cannot_be_a_section_is_refused_and_says_why(sections: Sections) -> None:
     await sections.set("rules", 1, "Be kind.")
     with pytest.raises(UsageError, match="7 too many"):
