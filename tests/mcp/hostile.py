@@ -75,27 +75,19 @@ PAGES: Final = count()
 WHAT: Final[dict[str, Callable[[Any], Parts]]] = {
     "blanks": lambda number: endless(MIB, first=head()),
     "blanks-in-events": lambda number: endless(MIB, first=head(EVENTS)),
-    "other-blanks": lambda number: endless(MIB, first=head("text/html")),
-    "refused-with-blanks": lambda number: endless(MIB, first=head(status="400 Bad Request")),
     "a-packed-bomb": lambda number: once(head(more="Content-Encoding: gzip\r\n") + bomb()),
     "a-bomb-in-events": lambda number: once(head(EVENTS, more="Content-Encoding: gzip\r\n") + bomb()),
-    "a-bomb-in-an-error": lambda number: once(head(status="400 No", more="Content-Encoding: gzip\r\n") + bomb()),
     "headers": lambda number: endless(b"X-Y: " + b"z" * 60_000 + b"\r\n", first=b"HTTP/1.1 200 OK\r\n"),
-    "small-headers": lambda number: endless(b"X-Y: z\r\n" * 1000, first=b"HTTP/1.1 200 OK\r\n"),
     "slow-headers": lambda number: endless(b"X", 0.2, first=b"HTTP/1.1 200 OK\r\n"),
     "continue": lambda number: endless(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000),
     "silence": lambda number: endless(b"", 0.5),
     "slowly": lambda number: endless(b" ", 0.2, first=head()),
     "slow-event": lambda number: endless(b"x", 0.2, first=head(EVENTS) + b"data: "),
     "comments": lambda number: endless(b": ping\n\n" * 1000, first=head(EVENTS)),
-    "blank-lines": lambda number: endless(b"\n\r\n\r" * 1000, first=head(EVENTS)),
-    "slow-comments": lambda number: endless(b": ping\n\n", 0.2, first=head(EVENTS)),
     "one-event": lambda number: endless(b"x" * (1 << 20), first=head(EVENTS) + b"data: "),
     "one-comment": lambda number: endless(b"x" * (1 << 20), first=head(EVENTS) + b": "),
     "data-lines": lambda number: endless(b"data:\n" * 1000, first=head(EVENTS)),
     "garbage": lambda number: endless(b"data: {]\n\n" * 1000, first=head(EVENTS)),
-    "ids": lambda number: endless(b"id: " + b"x" * 900 + b"\n\n", first=head(EVENTS)),
-    "other-events": lambda number: endless(b"event: x\ndata: {}\n\n" * 1000, first=head(EVENTS)),
     "progress": lambda number: endless(
         event({"method": "notifications/progress", "params": {"progressToken": number, "progress": 1}}) * 100,
         first=head(EVENTS),
@@ -107,22 +99,15 @@ WHAT: Final[dict[str, Callable[[Any], Parts]]] = {
     "questions": lambda number: endless(
         b"".join(event({"id": f"q-{at}", "method": "ping"}) for at in range(1000)), first=head(EVENTS)
     ),
-    "answers-to-nothing": lambda number: endless(event({"method": "x", "params": {}}) * 100, first=head(EVENTS)),
     "reconnecting": lambda number: once(head(EVENTS) + b"id: 1\nretry: 0\ndata:\n\n"),
     "redirects": lambda number: once(head(status="307 Again", more="Location: /mcp\r\n")),
-    "accepted": lambda number: once(head(status="202 Accepted")),
     "tools": lambda number: once(listed(number, [{**ECHO, "name": f"t{at}"} for at in range(20_000)])),
-    "wide-tools": lambda number: once(
-        listed(number, [{"name": f"t{at}", "description": "x" * 300, "inputSchema": TEXT} for at in range(20_000)])
-    ),
     "tiny-tools": lambda number: once(
         head() + b'{"jsonrpc":"2.0","id":1,"result":{"tools":[' + b'{"name":"","inputSchema":{}},' * 280_000 + b"1]}}"
     ),
     "empty-lists": lambda number: once(
         head() + b'{"jsonrpc":"2.0","id":1,"result":{"x":[' + b"[]," * 2_700_000 + b"0]}}"
     ),
-    "numbers": lambda number: once(head() + b'{"jsonrpc":"2.0","id":1,"result":{"x":[' + b"0," * 4_100_000 + b"0]}}"),
-    "quotes": lambda number: once(head() + b'"' * (8 << 20)),
     "deep": lambda number: once(head() + b'{"jsonrpc":"2.0","id":1,"result":' + b"[" * 4_000_000),
     "descriptions": lambda number: once(
         listed(number, [{**ECHO, "name": f"t{at}", "description": "x" * 38_000} for at in range(200)])
@@ -130,47 +115,22 @@ WHAT: Final[dict[str, Callable[[Any], Parts]]] = {
     "pages": lambda number: once(
         listed(number, [{**ECHO, "name": f"t{next(PAGES)}", "description": "x" * 7_000_000}], nextCursor="more")
     ),
-    "cursors": lambda number: once(listed(number, [], nextCursor="x" * 7_900_000)),
     "one-name": lambda number: once(listed(number, [{**ECHO, "name": "x" * 8_000_000}])),
-    "one-schema": lambda number: once(listed(number, [{**ECHO, "inputSchema": {**TEXT, "title": "x" * 8_000_000}}])),
-    "a-wide-schema": lambda number: once(
-        listed(
-            number, [{**ECHO, "inputSchema": {"type": "object", "properties": {f"a{at}": {} for at in range(40_000)}}}]
-        )
-    ),
     "a-deep-schema": lambda number: nested(400_000),
     "a-schema-of-itself": lambda number: once(
         listed(number, [{**ECHO, "inputSchema": {**TEXT, "$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}}])
-    ),
-    "a-schema-of-nothing": lambda number: once(
-        listed(number, [{**ECHO, "inputSchema": {"type": "object", "properties": {"text": {"$ref": "#/$defs/a"}}}}])
-    ),
-    "a-long-number": lambda number: once(
-        head() + b'{"jsonrpc":"2.0","id":1,"result":{"tools":[],"x":' + b"9" * 8_000_000 + b"}}"
-    ),
-    "halves-of-surrogates": lambda number: once(
-        head() + b'{"jsonrpc":"2.0","id":1,"result":{"tools":[],"x":"' + b"\\ud83d" * 1_300_000 + b'"}}'
     ),
     "the-same-key": lambda number: once(
         head() + b'{"jsonrpc":"2.0","id":1,"result":{"tools":[],"x":{' + b'"a":0,' * 1_300_000 + b'"b":0}}}'
     ),
     "a-deflated-bomb": lambda number: once(head(more="Content-Encoding: deflate\r\n") + bomb(15)),
-    "packed-twice": lambda number: once(head(more="Content-Encoding: gzip, gzip\r\n") + bomb()),
     "packed-by-the-way": lambda number: once(head(more="Transfer-Encoding: gzip, chunked\r\n") + bomb()),
     "a-line-of-status": lambda number: endless(b"x" * 60_000, first=b"HTTP/1.1 200 "),
-    "extensions-of-a-chunk": lambda number: endless(
-        b"x" * 60_000, first=head(more="Transfer-Encoding: chunked\r\n") + b"1;"
-    ),
-    "empty-parts": lambda number: endless(b"1\r\n \r\n" * 1000, first=head(more="Transfer-Encoding: chunked\r\n")),
-    "trailers": lambda number: endless(
-        b"X-Y: z\r\n" * 1000, first=head(more="Transfer-Encoding: chunked\r\n") + b"2\r\n{}\r\n0\r\n"
-    ),
     "another-protocol": lambda number: endless(MIB, first=b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"),
     "a-promised-length": lambda number: endless(b" " * 1000, first=head(more="Content-Length: 999999999999\r\n")),
     "news-of-the-list": lambda number: endless(
         event({"method": "notifications/tools/list_changed"}) * 100, first=head(EVENTS)
     ),
-    "a-far-pause": lambda number: once(head(EVENTS) + b"id: 1\nretry: 99999999999999999999\ndata:\n\n"),
     "a-long-session": lambda number: once(
         head(more=f"Mcp-Session-Id: {'s' * 60_000}\r\n") + result(number, {"tools": [ECHO]})
     ),
@@ -185,24 +145,15 @@ DRIPS: Final[dict[str, Callable[[Any], Parts]]] = {  # one byte, line or event a
     "interim-heads": lambda number: endless(b"HTTP/1.1 100 Continue\r\n\r\n", 1.0),
     "blanks-before-a-body": lambda number: endless(b" ", 1.0, first=head()),
     "a-body": lambda number: endless(b"x", 1.0, first=head() + b'{"jsonrpc": "2.0", "result": "'),
-    "the-length-of-a-chunk": lambda number: endless(
-        b"0", 1.0, first=head(EVENTS, more="Transfer-Encoding: chunked\r\n") + b"0"
-    ),
     "an-event": lambda number: endless(b"x", 1.0, first=head(EVENTS) + b"data: "),
-    "lines-of-an-event": lambda number: endless(b"data: x\n", 1.0, first=head(EVENTS)),
-    "comments-in-an-event": lambda number: endless(b": x\n", 1.0, first=head(EVENTS) + b"data: {\n"),
     "a-comment": lambda number: endless(b"x", 1.0, first=head(EVENTS) + b": "),
     "comments": lambda number: endless(b": ping\n\n", 1.0, first=head(EVENTS)),
-    "blank-lines": lambda number: endless(b"\n", 1.0, first=head(EVENTS)),
-    "ids": lambda number: endless(b"id: 1\ndata:\n\n", 1.0, first=head(EVENTS)),
     "garbage": lambda number: endless(b"data: {]\n\n", 1.0, first=head(EVENTS)),
-    "ends-of-garbage": lambda number: endless(b"\n\ndata: {]", 1.0, first=head(EVENTS)),
     "progress-of-no-call": lambda number: endless(
         event({"method": "notifications/progress", "params": {"progressToken": 77, "progress": 1}}),
         1.0,
         first=head(EVENTS),
     ),
-    "what-no-protocol-has": lambda number: endless(event({"method": "x"}), 1.0, first=head(EVENTS)),
     "an-answer-to-another": lambda number: once(head() + result(77, FINE)),
 }
 HONEST: Final[dict[str, Callable[[Any], Parts]]] = {  # works for a long time, then answers
@@ -212,7 +163,6 @@ HONEST: Final[dict[str, Callable[[Any], Parts]]] = {  # works for a long time, t
         (0, b"data: " + result(number, FINE)[:20]),
         (1, result(number, FINE)[20:] + b"\n\n"),
     ),
-    "silent-before-the-head": lambda number: late((20, head() + result(number, FINE))),
     "silent-before-the-body": lambda number: late((0, head()), (20, result(number, FINE))),
     "silent-in-a-stream": lambda number: late((0, head(EVENTS)), (20, b"data: " + result(number, FINE) + b"\n\n")),
     "kept-open": lambda number: late(
@@ -237,6 +187,8 @@ async def answer(body: dict[str, Any], method: str, what: str, where: str) -> Pa
     """Return the response to a request, in parts."""
     number = body.get("id")
     if where in (name := str(body.get("method", method)), "everything"):
+        if what == "a-result":
+            return once(head() + result(number, {**FINE, "structuredContent": {"x": "a" * 60 + "!"}}))
         kind, _, rest = what.partition(":")
         return {"drip": DRIPS, "honest": HONEST}[kind][rest](number) if rest else WHAT[what](number)
     if number is None or "method" not in body:
@@ -247,8 +199,6 @@ async def answer(body: dict[str, Any], method: str, what: str, where: str) -> Pa
         return once(head(more=more) + result(number, {"protocolVersion": body["params"]["protocolVersion"], **about}))
     if name == "tools/list":
         return once(listed(number, [FOR_RESULTS]))
-    if name == "tools/call":
-        return once(head() + result(number, {**FINE, "structuredContent": {"x": "a" * 60 + "!"}}))
     error = {"error": {"code": -32601, "message": "Method not found"}}
     return once(head(status="400 No") + json.dumps({"jsonrpc": "2.0", "id": number, **error}).encode())
 

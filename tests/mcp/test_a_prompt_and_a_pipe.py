@@ -2,9 +2,8 @@
 
 import asyncio
 import os
-import subprocess
-import sys
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import mcp_types as wire
 import pytest
@@ -12,7 +11,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from tests.interfaces.support import COUNT_VOWELS, create, prompt
 from tests.kit import Ask, Say
-from tests.kit.program import surroundings
+from tests.kit.program import Program, surroundings
 from tests.kit.terminal import KNAPPER
 
 from .conftest import text_of
@@ -46,26 +45,20 @@ async def test_what_is_made_at_a_prompt_is_heard_of_and_called_by_another_progra
             await asyncio.to_thread(screen.wait_for, "It is made.")
 
 
-def test_a_client_that_is_gone_from_both_pipes_ends_the_program_quietly(tmp_path: Path) -> None:
-    pipe = subprocess.PIPE
-    command = [*KNAPPER, "-C", str(tmp_path), "mcp"]
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=tmp_path, env=surroundings({})) as program:
-        assert program.stdin is not None
-        assert program.stdout is not None
-        assert program.stderr is not None
-        program.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
-        program.stdin.flush()
-        assert program.stdout.readline()
-        program.stdout.close()
-        program.stdin.close()
-        assert (program.wait(60), program.stderr.read()) == (0, b"")
-
-
-def test_a_server_without_a_client_ends_at_once_and_says_nothing(tmp_path: Path) -> None:
-    (tmp_path / "knapper.toml").touch()
-    program = [sys.executable, "-m", "agent_core", "mcp"]
-    done = subprocess.run(program, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+@pytest.mark.parametrize("said", [b"", b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'], ids=["nothing", "ping"])
+def test_a_server_whose_client_is_gone_or_was_never_there_ends_quietly(tmp_path: Path, said: bytes) -> None:
+    (typed, given), (told, out) = os.pipe(), os.pipe()
+    with TemporaryFile() as err:
+        program = Program(["mcp"], [typed, out, err.fileno()], cwd=tmp_path, environment=surroundings({}))
+        for end in (typed, out):
+            os.close(end)
+        os.write(given, said)
+        assert not said or os.read(told, 1 << 16)
+        for end in (given, told):
+            os.close(end)
+        assert program.wait(60) == 0
+        err.seek(0)
+        assert err.read() == b""
 
 
 def test_an_approved_tool_of_another_program_is_called_by_hand_at_the_prompt(tmp_path: Path) -> None:

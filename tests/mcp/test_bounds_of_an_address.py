@@ -12,18 +12,18 @@ from tempfile import TemporaryFile
 
 import pytest
 
+from agent_core.functions.mcp.servers import ServerBook, ServerEntry
 from tests.kit.drawing import crossed, sampled
 from tests.kit.program import Program, surroundings
 
-from .hostile import DRIPS, HONEST, WHAT
+from .hostile import DRIPS, HONEST, TEXT, WHAT
 
 SERVER = Path(__file__).with_name("hostile.py")
 MOST_MIB = 300
 MOST_S = 30.0
-SLOW = {"slow-headers", "continue", "silence", "slowly", "slow-event", "slow-comments"}
+SLOW = {"slow-headers", "continue", "silence", "slowly", "slow-event"}
 WHOLE = {"schemas", "a-long-session"}  # within the limits, so it is read
-READ = {*WHOLE, "descriptions", "empty-pages", "one-name", "one-schema"}  # the valid part is read
-READ |= {"a-wide-schema", "a-schema-of-itself", "a-schema-of-nothing"}
+READ = {*WHOLE, "descriptions", "empty-pages", "one-name", "a-schema-of-itself"}  # the valid part is read
 STREAMED = ["blanks-in-events", "comments", "one-event", "garbage", "questions", "progress", "large-log-lines"]
 
 
@@ -91,7 +91,7 @@ def is_bounded(done: Ran) -> bool:
 @pytest.mark.parametrize(
     "what",
     [
-        *sampled([what for what in WHAT if what not in SLOW], 5),
+        *sampled([what for what in WHAT if what not in SLOW], 9),
         *(pytest.param(what, marks=pytest.mark.slow) for what in sorted(SLOW)),
     ],
 )
@@ -111,10 +111,9 @@ def test_what_is_sent_in_place_of_a_list_of_tools_is_bounded(tmp_path: Path, wha
     ("what", "where"),
     sampled(
         crossed(
-            ["blanks", "redirects", "headers", "blanks-in-events", "a-packed-bomb", "tiny-tools"],
-            ["initialize", "everything"],
+            ["tiny-tools", "redirects", "headers", "blanks-in-events", "a-packed-bomb"], ["initialize", "everything"]
         ),
-        3,
+        6,
     ),
 )
 def test_a_greeting_without_end_is_bounded(tmp_path: Path, what: str, where: str) -> None:
@@ -127,13 +126,15 @@ def test_a_greeting_without_end_is_bounded(tmp_path: Path, what: str, where: str
 def called(root: Path, what: str) -> Ran:
     """Call an approved tool to which the server answers this way."""
     with hostile(what, "tools/call") as url:
-        shown = json.loads(added(root, url).said)
-        assert ran(root, "mcp", "approve", "strange", shown["digest"]).code == 0
+        (root / "knapper.toml").touch()
+        book, entry = ServerBook(root), ServerEntry(url=url)
+        book.put("strange", entry)
+        book.approve("strange", entry, {"echo": {"description": "Repeat.", "parameters": TEXT}})
         return ran(root, "functions", "call", "strange__echo", "--args", '{"text": "a"}')
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("what", sampled(["blanks", "reconnecting", "news-of-the-list", *STREAMED], 3))
+@pytest.mark.parametrize("what", sampled(["blanks", "reconnecting", "news-of-the-list", *STREAMED], 6))
 def test_what_is_sent_in_place_of_a_result_is_bounded(tmp_path: Path, what: str) -> None:
     assert is_bounded(done := called(tmp_path, what))
     assert "strange" in done.said
@@ -156,9 +157,8 @@ def test_what_drips_before_anything_is_approved_is_bounded(tmp_path: Path, what:
     assert is_refused(tmp_path, done)
 
 
-@pytest.mark.parametrize(
-    "what", [pytest.param(what, marks=() if what == "kept-open-for-a-while" else pytest.mark.slow) for what in HONEST]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("what", HONEST)
 def test_a_call_that_takes_long_and_says_so_now_and_then_returns(tmp_path: Path, what: str) -> None:
     done = called(tmp_path, f"honest:{what}")
     assert (done.code, "fine" in done.said) == (0, True), done.said
@@ -172,7 +172,7 @@ def is_refused(root: Path, done: Ran) -> bool:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    "what", sampled(["a-bomb-in-events", "reconnecting", "redirects", "news-of-the-list", *STREAMED], 4)
+    "what", sampled(["a-bomb-in-events", "reconnecting", "redirects", "news-of-the-list", *STREAMED], 11)
 )
 def test_a_stream_beside_the_answers_is_bounded_and_holds_up_nothing(tmp_path: Path, what: str) -> None:
     with hostile(what, "GET") as url:
@@ -181,7 +181,7 @@ def test_a_stream_beside_the_answers_is_bounded_and_holds_up_nothing(tmp_path: P
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("what", sampled(["blanks", "silence", "headers", "continue", "slowly"], 2))
+@pytest.mark.parametrize("what", sampled(["headers", "silence", "blanks", "continue", "slowly"], 5))
 def test_the_farewell_is_bounded(tmp_path: Path, what: str) -> None:
     with hostile(what, "DELETE") as url:
         done = added(tmp_path, url)
@@ -190,9 +190,6 @@ def test_the_farewell_is_bounded(tmp_path: Path, what: str) -> None:
 
 
 def test_a_schema_of_results_that_takes_forever_to_compare_is_not_compared(tmp_path: Path) -> None:
-    with hostile("silence", "nothing") as url:
-        shown = json.loads(added(tmp_path, url).said)
-        assert ran(tmp_path, "mcp", "approve", "strange", shown["digest"]).code == 0
-        done = ran(tmp_path, "functions", "call", "strange__echo", "--args", '{"text": "a"}')
+    done = called(tmp_path, "a-result")
     assert is_bounded(done)
     assert (done.code, "aaaa" in done.said) == (0, True)
