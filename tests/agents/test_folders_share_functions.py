@@ -108,6 +108,7 @@ async def test_what_is_made_saved_and_deleted_in_either_folder_comes_to_the_othe
     assert not file(two, "maths.py").exists()
 
 
+@pytest.mark.slow
 async def test_a_folder_that_vanishes_deletes_nothing_in_the_other(both: tuple[Workspace, Workspace]) -> None:
     one, two = both
     await makes(one, "count_vowels", VOWELS, "count_vowels")
@@ -248,7 +249,10 @@ async def test_a_folder_that_joins_or_was_emptied_and_joins_again_gets_packages_
     assert file(one, "web/__init__.py").is_file()
 
 
-@pytest.mark.parametrize(("saved", "is_kept"), [pytest.param(0, True, id="older"), pytest.param(2, False, id="newer")])
+@pytest.mark.parametrize(
+    ("saved", "is_kept"),
+    [pytest.param(0, True, id="older"), pytest.param(2, False, id="newer", marks=pytest.mark.slow)],
+)
 async def test_an_older_text_that_is_saved_again_is_a_change_and_a_newer_one_is_only_behind(
     opened: Opening, both: tuple[Workspace, Workspace], database: str, tmp_path: Path, saved: int, is_kept: bool
 ) -> None:
@@ -286,6 +290,7 @@ async def test_two_programs_in_a_folder_that_has_joined_see_what_each_and_the_ot
         assert len(await one.store.module_history("grown")) == 4
 
 
+@pytest.mark.slow
 async def test_two_programs_in_a_folder_with_a_save_that_is_not_taken_have_what_is_made_elsewhere(
     opened: Opening, both: tuple[Workspace, Workspace], database: str, tmp_path: Path
 ) -> None:
@@ -304,6 +309,7 @@ async def test_two_programs_in_a_folder_with_a_save_that_is_not_taken_have_what_
         assert file(first).read_text() == f"{VOWELS}\n# mine\n"
 
 
+@pytest.mark.slow
 async def test_a_module_that_is_a_folder_here_and_a_file_there_stays_in_both(
     opened: Opening, both: tuple[Workspace, Workspace]
 ) -> None:

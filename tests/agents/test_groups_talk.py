@@ -82,7 +82,7 @@ async def test_under_a_schema_the_model_can_only_choose_and_is_shown_no_other_ta
     [
         pytest.param("stop = { turns = 2 }", 2, id="turns"),
         pytest.param("", 7, id="no progress"),
-        pytest.param("stop = { turns = 9, no_progress = false }", 9, id="progress not wanted"),
+        pytest.param("stop = { turns = 9, no_progress = false }", 9, id="progress not wanted", marks=pytest.mark.slow),
     ],
 )
 async def test_a_group_stops(tmp_path: Path, scripted: START, stop: str, spoken: int) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import pytest
 
 from agent_core.base.events import CallAnswered, TurnEnded, TurnStarted
 from agent_core.storage import Amounts, Post, SendMessage
@@ -62,6 +63,7 @@ async def test_an_answer_wakes_the_turn_that_was_parked_for_it_also_after_a_rest
         assert words[0] == "[from: main] asks you; your reply is the answer:\nWhich word is wrong?"
 
 
+@pytest.mark.slow
 async def test_work_of_an_agent_that_another_process_held_for_a_moment_is_not_left(tmp_path: Path) -> None:
     parts: dict[str, Part] = {"main": asking, "editor": lambda _: Say(TYPO)}
     async with team(tmp_path, parts) as agents:

@@ -6,6 +6,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.agents.workers import cluster, until
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted, scripted
 from tests.kit.responses import reasoning
@@ -44,6 +46,7 @@ class Reasoner:
         return Ask(Wanted("note", {"text": f"{number}"}, f"n{number}"), thought=f"thought {number}")
 
 
+@pytest.mark.slow
 async def test_reasoning_comes_back_at_each_step_also_after_a_kill(database: str, tmp_path: Path) -> None:
     reasoner = Reasoner()
     (tmp_path / "functions").mkdir()

@@ -116,6 +116,7 @@ async def test_two_workers_share_the_turns_of_eight_agents(database: str, tmp_pa
     assert len(rows) == 16
 
 
+@pytest.mark.slow
 async def test_what_a_killed_worker_did_goes_on_where_no_slot_is_free(database: str, tmp_path: Path) -> None:
     with scripted([Repeat(slow)]) as model:
         async with cluster(database, model) as made:
@@ -147,6 +148,7 @@ async def test_a_turn_that_was_answered_when_its_worker_was_killed_is_answered_o
             assert len(model.requests) == 1
 
 
+@pytest.mark.slow
 async def test_who_asked_hears_of_a_turn_that_the_user_ended_before_its_worker_was_killed(
     database: str, tmp_path: Path
 ) -> None:
@@ -181,6 +183,7 @@ async def test_a_turn_that_was_handed_back_and_removed_is_not_begun_again(databa
                 assert await workspace.store.due() == []
 
 
+@pytest.mark.slow
 async def test_a_summary_in_the_middle_of_which_a_conversation_was_killed_is_given_up(
     database: str, tmp_path: Path
 ) -> None:
@@ -197,6 +200,7 @@ async def test_a_summary_in_the_middle_of_which_a_conversation_was_killed_is_giv
             assert [entry.kind for entry in said] == ["user"] * 9
 
 
+@pytest.mark.slow
 async def test_a_worker_that_stood_still_ends_with_75_when_its_agent_was_taken(database: str, tmp_path: Path) -> None:
     with scripted([Repeat(slow)]) as model:
         async with cluster(database, model) as made:
@@ -209,6 +213,7 @@ async def test_a_worker_that_stood_still_ends_with_75_when_its_agent_was_taken(d
             assert "has taken over an agent" in made.words()
 
 
+@pytest.mark.slow
 async def test_a_worker_that_the_network_cuts_off_ends_with_75_and_its_turn_goes_on_elsewhere(
     database: str, tmp_path: Path, postgres: Server
 ) -> None:
@@ -229,6 +234,7 @@ async def test_a_worker_that_the_network_cuts_off_ends_with_75_and_its_turn_goes
             assert "has taken over an agent" in made.words()
 
 
+@pytest.mark.slow
 async def test_a_worker_whose_database_fails_for_good_ends_with_75(
     database: str, tmp_path: Path, postgres: Server
 ) -> None:
@@ -246,6 +252,7 @@ async def test_a_worker_whose_database_fails_for_good_ends_with_75(
             assert "is not currently accepting connections" in made.words()
 
 
+@pytest.mark.slow
 async def test_a_server_whose_database_fails_says_so_and_goes_on_when_it_is_well_again(
     database: str, tmp_path: Path, postgres: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -323,8 +330,8 @@ async def test_a_turn_that_a_worker_runs_is_ended_from_another_process(database:
 @pytest.mark.parametrize(
     ("options", "given"),
     [
-        pytest.param(("--message", "and again"), "", id="message"),
-        pytest.param(("--once", "--message", "and again"), "", id="once"),
+        pytest.param(("--message", "and again"), "", id="message", marks=pytest.mark.slow),
+        pytest.param(("--once", "--message", "and again"), "", id="once", marks=pytest.mark.slow),
         pytest.param((), "and again\nand more\n", id="lines"),
     ],
 )

@@ -55,7 +55,7 @@ async def test_only_a_model_that_calls_natively_is_told_how_many_more_there_are(
     at_desk: OpenDesk, tmp_path: Path, mode: str, reply: Step
 ) -> None:
     (folder := tmp_path / "functions").mkdir()
-    more = "".join(f'def f{n}() -> int:\n    """Give {n}."""\n    return {n}\n\n\n' for n in range(200))
+    more = "".join(f'def f{n}() -> int:\n    """Give {n}."""\n    return {n}\n\n\n' for n in range(90))
     (folder / "many.py").write_text(more)
     desk = await at_desk([reply], model__mode=mode, model__context_tokens=16_000)
     await desk.workspace.functions.reload()

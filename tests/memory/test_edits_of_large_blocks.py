@@ -50,7 +50,7 @@ EDITS: dict[str, Callable[[list[str]], Edited]] = {
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(("edit", "block"), [*sampled(product(EDITS, BLOCKS), 5)])
+@pytest.mark.parametrize(("edit", "block"), [*sampled(product(EDITS, BLOCKS), 11)])
 def test_every_edit_of_every_large_block_ends_soon(block: str, edit: str) -> None:
     def make() -> None:
         with suppress(UsageError):
@@ -60,7 +60,7 @@ def test_every_edit_of_every_large_block_ends_soon(block: str, edit: str) -> Non
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("block", sampled(BLOCKS, 3))
+@pytest.mark.parametrize("block", sampled(BLOCKS, 5))
 async def test_no_edit_of_a_large_block_holds_up_the_event_loop(at_desk: OpenDesk, block: str) -> None:
     here = await at_desk([])
     memory = ChatMemory()

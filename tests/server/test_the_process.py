@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,7 +18,7 @@ import pytest
 
 from agent_core import Workspace
 from tests.kit import Say, ScriptedModel, Stall
-from tests.kit.program import Program, knapper
+from tests.kit.program import Program, knapper, surroundings
 from tests.kit.terminal import KNAPPER
 
 from .conftest import Frames, ends
@@ -147,9 +148,9 @@ def test_knapper_login_trusts_the_servers_own_certificate_and_no_other(
 ) -> None:
     root, token = place
     for name in ("ours", "other"):
-        made = f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={name}.example".split()
+        made = f"openssl req -x509 -newkey ed25519 -nodes -days 2 -subj /CN={name}.example"
         files = ["-keyout", str(tmp_path / f"{name}.key"), "-out", str(tmp_path / f"{name}.pem")]
-        subprocess.run([*made, *files], check=True, capture_output=True)
+        subprocess.run([*made.split(), *files], check=True, capture_output=True)
     tls = ("--tls-cert", str(tmp_path / "ours.pem"), "--tls-key", str(tmp_path / "ours.key"))
     with ended(Process(root, scripted([]), token, tls)):
         done = knapper("login", cwd=root)
@@ -215,13 +216,17 @@ def test_a_server_without_a_model_says_so_and_how_to_set_one_and_which_files_are
     refused = knapper("serve", "--host", "0.0.0.0", "--json", cwd=tmp_path / "other")
     assert (refused.returncode, "knapper tokens add" in refused.stdout) == (2, True)
     (root / "functions" / "broken.py").write_text("def broken(:\n")
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-    command, pipe = [*KNAPPER, "-C", str(root), "serve", "--port", "0"], subprocess.PIPE
-    with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True) as served:
-        assert served.stdout is not None
-        served.stdout.readline()
-        served.send_signal(signal.SIGINT)
-        _, said = served.communicate(timeout=60)
+    (told, out), environment = os.pipe(), surroundings({"HOME": str(tmp_path)})
+    with TemporaryFile() as err:
+        arguments = ["-C", str(root), "serve", "--port", "0"]
+        served = Program(arguments, [0, out, err.fileno()], cwd=tmp_path, environment=environment)
+        os.close(out)
+        assert os.read(told, 1 << 16)
+        os.kill(served.pid, signal.SIGINT)
+        served.wait(60)
+        os.close(told)
+        err.seek(0)
+        said = err.read().decode()
     assert "No turn can be taken yet: No model is set and none was found." in said
     assert "knapper configure" in said
     assert "✗ rejected: functions/broken.py:1" in said

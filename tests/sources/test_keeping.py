@@ -27,7 +27,7 @@ asyncio.run(main())
 """
 
 
-def rows_of(folder: Path, rows: int = 30_000) -> Path:
+def rows_of(folder: Path, rows: int = 18_000) -> Path:
     """Write a table that makes some thousand passages."""
     path = folder / "people.csv"
     path.write_text("name,city\n" + "".join(f"Person number {n} of all,City {n % 97}\n" for n in range(rows)))
@@ -93,7 +93,7 @@ async def test_a_source_is_removed_with_its_passages(tmp_path: Path) -> None:
 
 async def test_vectors_are_made_for_all_of_a_source(tmp_path: Path) -> None:
     async with desk(tmp_path, meaning=True) as at:
-        await at.sources.add(str(rows_of(tmp_path, 5_000)))
+        await at.sources.add(str(rows_of(tmp_path, 2_000)))
         assert await at.archival.vectors.embed() == 0
 
 
@@ -114,6 +114,7 @@ async def test_what_was_cancelled_goes_on_where_it_stopped(tmp_path: Path) -> No
         ]
 
 
+@pytest.mark.slow
 async def test_what_was_killed_goes_on_and_keeps_no_passage_twice(tmp_path: Path) -> None:
     path = rows_of(tmp_path)
     wanted = [chunk.text for chunk in read("a.csv", path.read_bytes()).chunks]

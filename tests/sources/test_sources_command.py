@@ -91,6 +91,7 @@ def test_what_cannot_be_done_is_said_with_its_exit_code(folder: Path) -> None:
         assert says in run(folder, *words, code=code)["error"]["message"], case
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_it_and_the_same_again_goes_on(folder: Path) -> None:
     (folder / "big.csv").write_text("name,city\n" + "".join(f"Person {n} of all,City {n}\n" for n in range(200_000)))
     with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:

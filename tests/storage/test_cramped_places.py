@@ -40,7 +40,7 @@ def report(what: str, folder: Path) -> dict[str, Any]:  # Any: JSON
         pytest.param(
             "full_disk", "is full. The change in progress is not saved; everything before it is. Free", id="disk"
         ),
-        pytest.param("size_limit", "limits on file size", id="limit"),
+        pytest.param("size_limit", "limits on file size", id="limit", marks=pytest.mark.slow),
     ],
 )
 def test_where_there_is_no_more_room_nothing_acknowledged_is_lost_and_work_goes_on(
@@ -54,7 +54,7 @@ def test_where_there_is_no_more_room_nothing_acknowledged_is_lost_and_work_goes_
     assert found["finding"] is None
 
 
-@pytest.mark.parametrize("what", ["read_only_from_start", "read_only_with_file"])
+@pytest.mark.parametrize("what", [pytest.param("read_only_from_start", marks=pytest.mark.slow), "read_only_with_file"])
 def test_a_folder_that_cannot_be_written_is_told_with_what_to_do(tmp_path: Path, what: str) -> None:
     message = report(what, tmp_path)["message"]
     assert f"The state file `{tmp_path / 'state.db'}` cannot be" in message

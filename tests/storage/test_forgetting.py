@@ -60,7 +60,7 @@ def erasing(target: Any) -> Erasure:
     return Erasure(target, words.indexed, summed, said_by)
 
 
-async def filled(path: Path) -> Store:
+async def filled(path: Path, passages: int = 600) -> Store:
     store = open_store(path, clock=Clock())
     await say(store, f"my friend is {NAME}", agent="main")
     turn = await claimed(store, "we met in Bergen")
@@ -68,7 +68,7 @@ async def filled(path: Path) -> Store:
     said = [{"by": "user", "text": f"my friend is {NAME}"}, {"by": "user", "text": "we met in Bergen"}]
     upto = (await store.history("main"))[-1].seq
     await store.append(*turn, [Entry(SUMMARY, {"text": text, "covers": 2, "upto": upto, "said": said})])
-    rows = tuple(PassageRow(f"p-{n}", "main", f"{NAME} {n}", f"quillon {n}", 1.0) for n in range(5_200))
+    rows = tuple(PassageRow(f"p-{n}", "main", f"{NAME} {n}", f"quillon {n}", 1.0) for n in range(passages))
     await store.apply([SavePassages(rows)])
     missing = await store.unembedded("archival", "space", 10_000)
     vector = bytes(4 * 7) + b"\x00\x00\x80\x3f"
@@ -99,7 +99,7 @@ def failing(text: str, at: float | None, tags: Sequence[str]) -> str:
 
 async def test_a_summary_loses_the_sentence_and_no_index_keeps_the_stem_or_nothing_is_changed(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
-    store = await filled(path)
+    store = await filled(path, 5_200)  # more than are compared one by one
     before = dumped(path)
     assert "quillon" in before.lower()
     with pytest.raises(ZeroDivisionError):  # in the middle

@@ -19,6 +19,7 @@ from agent_core.storage import (
     open_store,
 )
 from agent_core.storage.sqlite.search_index import EXACT
+from tests.kit.drawing import drawn
 from tests.storage.memory_support import floats, found, insert, message, rarity
 from tests.storage.support import ManualClock
 
@@ -95,7 +96,7 @@ async def test_passages_that_come_one_by_one_are_all_found_whenever_a_search_loo
     store: Store, open_again: Callable[[], Store]
 ) -> None:
     other, looked = open_again(), {0: 11, 1: 40}
-    for number in range(100):
+    for number in range(45):
         await insert(store, "pie", prefix=f"{number}-")
         await embed(store, {number + 1: floats(1, number)})
         for place, handle in enumerate((store, other)):
@@ -119,9 +120,9 @@ async def test_what_was_not_committed_or_is_of_a_deleted_agent_is_not_found(stor
 
 @pytest.mark.usefixtures("comparing")
 async def test_deleting_most_of_many_leaves_exactly_the_rest_to_be_found(store: Store) -> None:
-    await insert(store, *["pie"] * 1500, prefix="d")
+    await insert(store, *["pie"] * 600, prefix="d")
     await insert(store, "pie rest", "rest")
-    await embed(store, {seq: floats(1, seq % 7) for seq in range(1, 1503)})
+    await embed(store, {seq: floats(1, seq % 7) for seq in range(1, 603)})
     await by_words(store, "pie")
     await store.apply([DropDocument("main", "d")])
     assert (await by_words(store, "pie", "rest"), await by_vector(store, 1, 3)) == (["p0", "p1"], ["p0", "p1"])
@@ -141,6 +142,7 @@ async def test_vectors_find_the_nearest_by_angle_and_tell_the_cosine(store: Stor
     assert cosines == pytest.approx({2: 0.5**0.5, 3: -1})
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("comparing")
 async def test_among_many_vectors_the_nearest_are_those_of_an_exact_search(store: Store, address: str) -> None:
     many = EXACT + 1000 if address.endswith(".db") else 600  # PostgreSQL compares all, whatever their number
@@ -196,7 +198,7 @@ STEP = st.one_of(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=drawn(40))
 @given(steps=st.lists(STEP, max_size=25))
 async def test_whatever_two_processes_do_both_find_exactly_what_is_there(
     steps: list[tuple[str, int, str]], tmp_path_factory: pytest.TempPathFactory

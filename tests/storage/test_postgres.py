@@ -143,9 +143,9 @@ async def test_an_odd_word_or_a_pasted_file_in_one_word_is_kept_and_found(store:
 async def test_writers_at_the_same_rows_all_get_through(store: Store, open_again: Callable[[], Store]) -> None:
     stores = (store, open_again())
     call = RecordCall("count", "v", "returned", 0.1)
-    await asyncio.gather(*(stores[number % 2].apply([call]) for number in range(60)))
+    await asyncio.gather(*(stores[number % 2].apply([call]) for number in range(20)))
     [stats] = await store.call_stats("count")
-    assert (stats.calls, stats.holding, len(await store.recent_calls("count"))) == (60, 60, 60)
+    assert (stats.calls, stats.holding, len(await store.recent_calls("count"))) == (20, 20, 20)
 
 
 async def test_a_commit_that_breaks_in_mid_search_is_begun_again(
@@ -184,12 +184,12 @@ async def test_a_step_that_posts_what_is_posted_at_the_same_moment_is_written(
 ) -> None:
     """A post is not serializable in PostgreSQL: it may come between a step's lookup of a key and its insert."""
     turn, other = await begin(store), open_again()
-    for n in range(40):
+    for n in range(12):
         post = Post("other", "user", {}, key=str(n))
         await asyncio.gather(
             other.post(post), store.append(turn.id, 1, n, [user("hello")], posts=[post]), other.post(post)
         )
-    assert len(await store.waiting("other")) == 40
+    assert len(await store.waiting("other")) == 12
 
 
 async def test_functions_that_others_put_into_public_are_never_called(
@@ -234,6 +234,7 @@ async def test_a_restart_of_the_database_is_waited_for(clock: ManualClock, tmp_p
         server.remove()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("postgres")  # skips it where no server starts
 async def test_who_comes_back_after_a_restart_keeps_what_is_theirs_and_who_died_meanwhile_does_not(
     tmp_path: Path,

@@ -58,7 +58,7 @@ async def test_a_race_of_append_and_claim_never_hides_a_row_from_the_new_owner(
     store: Store, open_again: Callable[[], Store]
 ) -> None:
     other = open_again()
-    for number in range(60):
+    for number in range(16):
         turn = await begin(store, f"agent-{number}")
         append = store.append(turn.id, 1, 0, [user("old")])
         moves = [append, other.next(turn.agent, "there")] if number % 2 else [other.next(turn.agent, "there"), append]
@@ -70,11 +70,11 @@ async def test_a_race_of_append_and_claim_never_hides_a_row_from_the_new_owner(
 
 async def test_of_two_writers_at_one_place_exactly_one_is_kept(store: Store, open_again: Callable[[], Store]) -> None:
     other, turn = open_again(), await begin(store)
-    for place in range(40):
+    for place in range(16):
         both = (handle.append(turn.id, 1, place, [user("x")]) for handle in (store, other))
         outcomes = await asyncio.gather(*both, return_exceptions=True)
         assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Appended", "LostLease"]
-    assert len(await store.load(turn.id)) == 40
+    assert len(await store.load(turn.id)) == 16
 
 
 async def test_a_cancel_is_reported_to_every_append_and_successor_but_not_to_the_next_turn(store: Store) -> None:
