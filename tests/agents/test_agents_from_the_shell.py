@@ -118,14 +118,6 @@ def test_a_group_makes_no_file_and_its_name_and_those_like_another_are_no_agents
     ]
 
 
-def test_an_agent_whose_file_says_nothing_usable_is_not_opened(tmp_path: Path) -> None:
-    describe(tmp_path, "main", 'functions = ["text.*"]\nlimits = { steps = -1 }\n')
-    with scripted([]) as model:
-        done = talk_to(tmp_path, model)
-    assert done.returncode == 2
-    assert "agents/main.toml:2: limits: the limit `steps` cannot be -1" in done.stderr
-
-
 NAMING_ONE = (
     *("agents pause editor", "agents export editor", "agents delete editor", "log --agent editor"),
     *("memory show --agent editor", "sources list --agent editor", "run --message Go. --agent editor --model tour"),

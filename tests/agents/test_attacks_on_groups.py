@@ -70,7 +70,7 @@ async def test_a_member_that_quotes_the_stop_text_does_not_end_the_talk(tmp_path
         pytest.param("seconds = 0", 0, id="no time at all", marks=pytest.mark.slow),
     ],
 )
-async def test_members_that_never_stop_are_stopped_by_the_limits(
+async def test_members_without_end_are_stopped_by_limits(
     tmp_path: Path, scripted: START, limits: str, spoken: int
 ) -> None:
     cast = Cast(lambda name, number: f"Speech number {number} of {name}.")

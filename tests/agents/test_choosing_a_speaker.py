@@ -42,19 +42,15 @@ def choice(
 
 ADDRESSED = [
     ("at", ["user: @coder do it"], "coder", "addressed"),
-    ("in capitals", ["user: @CODER do it"], "coder", "addressed"),
     ("a mail address is nobody", ["user: mail x@coder.example, @critic"], "critic", "addressed"),
-    ("code is nobody", ["user: `@coder` is how one says it. @critic"], "critic", "addressed"),
     ("a quoted line is nobody", ["user: > @coder wrote\nCritic, look."], "critic", "addressed"),
     ("by name", ["user: Critic: look"], "critic", "addressed"),
-    ("by name at the end", ["user: Do it, coder."], "coder", "addressed"),
     ("two at once", ["user: Coder and critic, begin!"], "coder", "addressed"),
     ("and the second", ["user: Coder and critic, begin!", "coder: done"], "critic", "addressed"),
     ("in a question", ["user: go", "coder: What does the critic say?"], "critic", "asked"),
     ("who asked is answered", ["user: go", "coder: @critic ok?", "critic: no"], "coder", "asked"),
     ("the user", ["user: go", "coder: @user may I?"], USER, "addressed"),
     ("nobody", ["user: hello"], "planner", "least_recent"),
-    ("nobody, and one has spoken", ["user: hello", "planner: hi"], "coder", "least_recent"),
     ("oneself", ["user: hello", "coder: @coder goes on"], "planner", "least_recent"),
 ]
 
@@ -100,9 +96,7 @@ ANSWERS = st.sampled_from(["coder", "CODER", "critic", "the planner", "coder and
     answers=st.lists(ANSWERS, min_size=1, max_size=5),
     count=st.integers(2, 10),
 )
-def test_nobody_repeats_nobody_starves_and_each_turn_asks_once(
-    texts: list[str], answers: list[str], count: int
-) -> None:
+def test_nobody_repeats_or_starves_and_each_turn_asks_once(texts: list[str], answers: list[str], count: int) -> None:
     members = dict.fromkeys(["coder", "critic", "planner", *(f"m{n}" for n in range(7))][:count], "")
     said, asked, most = [Speech(USER, "go")], 0, 0
     for text in texts:

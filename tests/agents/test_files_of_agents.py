@@ -18,7 +18,6 @@ MISTAKES = (
     ("purpose = 1\n", 1, "`purpose` cannot be 1"),
     ('purpose = "x"\nfunction = ["a"]\n', 2, "Did you mean `functions`?"),
     ("\n\nlimits = { steps = -1 }\n", 3, "`steps` cannot be -1"),
-    ('functions = ["a", 2]\n', 1, "a list of texts"),
     ('purpose = "x\n', 1, "not valid TOML"),
     ('talks_to = "main"\n', 1, "a list of texts"),
 )
@@ -57,14 +56,11 @@ def test_a_name_that_could_be_taken_for_another_and_a_link_are_refused(tmp_path:
         files.make("editor")
     for name, part in {
         "user": "is reserved",
-        "System": "is reserved",
         "knapper": "is reserved",
         "once--1": "is reserved",
         "Editor": "looks like `editor`",
         "ed1tor": "looks like `editor`",
-        "edi_tor": "looks like `editor`",
         "a b": "cannot be a name",
-        "jörg": "cannot be a name",
         "edіtor": "cannot be a name",
     }.items():
         with pytest.raises(KnapperError, match=part):

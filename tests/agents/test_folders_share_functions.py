@@ -81,9 +81,7 @@ def codes(workspace: Workspace) -> list[str]:
     return [problem.code for problem in workspace.rejected()]
 
 
-async def test_what_is_made_saved_and_deleted_in_either_folder_comes_to_the_other(
-    both: tuple[Workspace, Workspace],
-) -> None:
+async def test_what_changes_in_either_folder_comes_to_the_other(both: tuple[Workspace, Workspace]) -> None:
     one, two = both
     await makes(one, "count_vowels", VOWELS)
     began = time.monotonic()
@@ -125,9 +123,7 @@ async def test_a_folder_that_vanishes_deletes_nothing_in_the_other(both: tuple[W
     assert [*one.functions.names()] == ["count_vowels"]
 
 
-async def test_a_name_that_is_taken_is_kept_by_the_same_file_in_all_folders(
-    opened: Opening, database: str, tmp_path: Path
-) -> None:
+async def test_a_taken_name_is_kept_by_the_same_file_everywhere(opened: Opening, database: str, tmp_path: Path) -> None:
     async with opened(folder(tmp_path / "one")) as one:
         file(one, "letters.py").write_text(VOWELS)
         await knows(one, "count_vowels")
@@ -190,9 +186,7 @@ async def test_a_folder_that_has_not_joined_is_refused(opened: Opening, database
     assert "knapper storage join" in refusal.value.fix
 
 
-async def test_a_function_made_here_is_called_by_an_agent_on_a_worker_elsewhere(
-    opened: Opening, database: str, tmp_path: Path
-) -> None:
+async def test_a_function_made_here_is_called_on_a_worker_there(opened: Opening, database: str, tmp_path: Path) -> None:
     def play(seen: Seen) -> Step:
         if seen.answers:
             return Say(f"It is {seen.answers[0]}.")
@@ -272,7 +266,7 @@ async def test_an_older_text_that_is_saved_again_is_a_change_and_a_newer_one_is_
         assert file(three).read_text() == texts[saved if is_kept else -1]
 
 
-async def test_two_programs_in_a_folder_that_has_joined_see_what_each_and_the_others_make(
+async def test_two_programs_in_a_joined_folder_see_each_other(
     opened: Opening, both: tuple[Workspace, Workspace]
 ) -> None:
     one, two = both
@@ -310,7 +304,7 @@ async def test_two_programs_in_a_folder_with_a_save_that_is_not_taken_have_what_
 
 
 @pytest.mark.slow
-async def test_a_module_that_is_a_folder_here_and_a_file_there_stays_in_both(
+async def test_a_module_may_be_a_folder_here_and_a_file_there(
     opened: Opening, both: tuple[Workspace, Workspace]
 ) -> None:
     one, two = both

@@ -33,9 +33,7 @@ async def reasons(root: Path) -> list[dict[str, object]]:
         await store.close()
 
 
-async def test_a_member_hears_what_was_said_since_it_spoke_and_whose_words_they_are(
-    tmp_path: Path, scripted: START
-) -> None:
+async def test_a_member_hears_what_was_said_since_it_spoke_and_by_whom(tmp_path: Path, scripted: START) -> None:
     lines = iter(["One. @coder", "Two. @planner", "Three. DONE"])
     cast = Cast(lambda *_: next(lines))
     async with team(tmp_path, scripted(playing(cast)), 'stop = { text = "DONE" }') as group:
@@ -58,9 +56,7 @@ async def test_a_model_is_asked_at_most_once_a_turn_and_its_name_counts(tmp_path
     assert ["critic" in str(choice.get("passed", "")) for choice in await reasons(tmp_path)] == [False, True] * 2
 
 
-async def test_under_a_schema_the_model_can_only_choose_and_is_shown_no_other_talk(
-    tmp_path: Path, scripted: START
-) -> None:
+async def test_under_a_schema_the_model_can_only_choose_and_sees_no_talk(tmp_path: Path, scripted: START) -> None:
     asked: list[Seen] = []
 
     def answer(seen: Seen) -> Step:
@@ -95,9 +91,7 @@ async def test_a_group_stops(tmp_path: Path, scripted: START, stop: str, spoken:
     assert of(events.Warned, heard)
 
 
-async def test_a_group_hands_back_when_the_user_is_asked_and_goes_on_with_the_answer(
-    tmp_path: Path, scripted: START
-) -> None:
+async def test_a_group_hands_back_to_a_user_who_is_asked_and_goes_on(tmp_path: Path, scripted: START) -> None:
     cast = Cast(lambda name, number: ["@user on which day?", "Booked for Monday. DONE"][number])
     async with team(tmp_path, scripted(playing(cast)), 'stop = { text = "DONE" }') as group:
         first = await talk(group, "@coder book.")
@@ -164,9 +158,7 @@ def command(model: ScriptedModel, *more: str) -> tuple[str, ...]:
     return ("run", "--base-url", model.base_url, "--model", "scripted", "--agent", "team", *more)
 
 
-def test_a_group_answers_on_the_command_line_and_the_journal_says_why_who_spoke(
-    tmp_path: Path, scripted: START
-) -> None:
+def test_a_group_answers_on_the_command_line_and_says_why_who_spoke(tmp_path: Path, scripted: START) -> None:
     cast = Cast(lambda name, _: LINES[name])
     group_file(tmp_path, 'stop = { text = "DONE" }')
     workspace(tmp_path)

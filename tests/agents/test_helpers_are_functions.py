@@ -34,9 +34,7 @@ async def test_only_the_result_enters_the_context_of_the_caller(tmp_path: Path, 
     assert "give_result" not in json.dumps(last.messages)
 
 
-async def test_a_result_of_another_type_is_fixed_once_and_only_its_own_functions_are_called(
-    tmp_path: Path, at_desk: OpenDesk
-) -> None:
+async def test_a_result_of_another_type_is_fixed_once_by_its_own_functions(tmp_path: Path, at_desk: OpenDesk) -> None:
     put(tmp_path)
     fixed = [give({"a": 1}), Expect(give(["sky"]), contains("last chance"))]
     no_result = [give({"a": 1}), give({"a": 2})]
@@ -63,7 +61,7 @@ async def test_a_helper_that_loops_stops_at_its_budget(tmp_path: Path, at_desk: 
 
 
 @pytest.mark.parametrize(("limit", "asks"), [("tokens = 10", 1), ("steps = 0", 0)])
-async def test_a_limit_ends_a_run_before_its_next_request(
+async def test_a_limit_ends_a_run_before_more_requests(
     tmp_path: Path, at_desk: OpenDesk, limit: str, asks: int
 ) -> None:
     name, _, most = limit.partition(" = ")
@@ -195,9 +193,7 @@ def _step(name: str, **arguments: object) -> Say:
     return Say(json.dumps({"thought": "So.", "call": {"name": name, "arguments": arguments}}))
 
 
-async def test_under_a_schema_a_helper_is_offered_its_functions_and_its_result(
-    tmp_path: Path, at_desk: OpenDesk
-) -> None:
+async def test_under_a_schema_a_helper_has_its_functions_and_its_result(tmp_path: Path, at_desk: OpenDesk) -> None:
     put(tmp_path)
     offered: list[str] = []
 

@@ -60,18 +60,14 @@ async def test_a_helper_that_the_user_agrees_to_is_called_in_the_same_turn(tmp_p
 
 REFUSED: tuple[tuple[dict[str, Any], str], ...] = (
     ({"budget": {"steps": -1}}, "the limit `steps` cannot be -1"),
-    ({"functions": ["create_function"]}, "meta-function"),
     ({"functions": ["*", "grant_all"]}, "there is no function `grant_all`"),
     ({"helper_name": "vowel_f1nder"}, "looks like `vowel_finder`"),
     ({"inputs": {"x": "str\nimport os"}}, "is not a type"),
-    ({"helper_name": "../../evil"}, "cannot be a helper's name"),
     ({"purpose": 'Do "it"\nfunctions = ["*"]', "functions": ["no_such"]}, "`no_such`"),
 )
 
 
-async def test_what_does_not_pass_is_not_asked_for_and_without_a_yes_nothing_is_written(
-    tmp_path: Path, at_desk: OpenDesk
-) -> None:
+async def test_what_does_not_pass_is_not_asked_for_and_a_no_writes_nothing(tmp_path: Path, at_desk: OpenDesk) -> None:
     put(tmp_path)
     calls = [making(**changes).calls[0] for changes, _ in REFUSED]
     desk = await at_desk(

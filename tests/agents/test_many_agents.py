@@ -37,8 +37,6 @@ async def test_a_circle_of_twenty_is_refused_within_ten_milliseconds(tmp_path: P
         pytest.param(200, 20, 30, id="many", marks=[pytest.mark.slow, pytest.mark.timeout(900)]),
     ],
 )
-async def test_agents_lose_nothing_when_their_process_is_killed_each_second(
-    many: int, messages: int, seconds: float
-) -> None:
+async def test_agents_lose_nothing_when_their_process_is_killed(many: int, messages: int, seconds: float) -> None:
     _kills, wrong = await agents.after_kills(many, messages, seconds)
     assert wrong == {}, "each message that was lost, doubled, out of order or left unanswered"

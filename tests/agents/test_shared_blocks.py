@@ -75,17 +75,6 @@ async def test_who_may_read_and_who_may_change_a_block_is_said_by_its_owner(tmp_
         assert "plan" not in bob.memory
 
 
-async def test_readers_alone_are_the_only_ones_who_have_a_block(tmp_path: Path) -> None:
-    async with agents(tmp_path, "ada", "bob", "eve") as (ada, bob, eve):
-        edit = await done(ada, ada.share("plan", HUMAN, ["bob"], None))
-        assert edit.text == "`plan` may be read by bob, and changed by nobody else."
-        await done(bob, bob.attach("plan", HUMAN))
-        with pytest.raises(StorageError, match="`eve` may not read the block `plan`"):
-            await done(eve, eve.attach("plan", HUMAN))
-        edit = await done(ada, ada.share("plan", HUMAN, ["bob"], ["*"]))
-        assert edit.text == "`plan` may be read by *, and changed by *."
-
-
 async def test_a_write_against_an_older_version_is_answered_with_the_difference(tmp_path: Path) -> None:
     async with agents(tmp_path, "ada", "bob") as (ada, bob):
         await done(bob, bob.attach("plan", HUMAN))

@@ -54,9 +54,7 @@ async def doomed(tmp_path: Path) -> AsyncIterator[Doomed]:
 
 
 @pytest.mark.parametrize("entries", [(), (ASKED,), (ASKED, STARTED)], ids=["nothing", "reply", "call"])
-async def test_six_times_in_a_row_without_an_answered_call_are_enough(
-    doomed: Doomed, entries: tuple[Entry, ...]
-) -> None:
+async def test_six_times_in_a_row_without_an_answer_are_enough(doomed: Doomed, entries: tuple[Entry, ...]) -> None:
     for _ in range(6):
         await doomed.cut_off(*entries)
     assert await doomed.begin() is None

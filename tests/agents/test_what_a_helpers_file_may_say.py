@@ -11,35 +11,25 @@ MISTAKES = (
     ('"count_vowels"', '"count_vowel"', ":4 unknown-function: there is no function `count_vowel`"),
     ('"count_vowels"', '"vowel_finder"', "A helper belongs into `helpers`"),
     ('"count_vowels"', '"create_function"', ":4 meta-function: `create_function`"),
-    ('"count_vowels"', '"core_memory_append"', ":4 meta-function:"),
     ('"list[str]"', '"lits[str]"', ":3 inexpressible-type: `lits[str]` is not a type"),
     ('"int = 3"', '"intt = 3"', ":2 inexpressible-type: `intt = 3`"),
-    ('"int = 3"', "\"int = open('x')\"", ":2 inexpressible-type:"),
     ('"int = 3"', '"int, more: str"', ":2 inexpressible-type:"),
     ('"int = 3"', "3", ":2 wrong-kind: `inputs`"),
     ("most =", '"most words" =', "input-name: `most words` cannot be the name"),
-    ('"list[str]"', "7", ":3 wrong-kind: `result` cannot be 7"),
     ("steps = 4", "steps = -1", ":5 budget: the limit `steps` cannot be -1"),
-    ("steps = 4", "stepps = 4", ":5 budget: `stepps` is not a limit"),
     ("purpose =", "purpos =", "unknown-key: `purpos` is no key of a helper — did you mean `purpose`"),
     ("budget", 'grants = ["network"]\nbudget', ":5 unknown-key: `grants` is no key"),
     ("budget", 'helpers = ["other"]\nbudget', "own-name: `other` is the helper itself"),
-    ("budget", 'helpers = ["vowel_findr"]\nbudget', "did you mean `vowel_finder`?"),
     ("budget", 'helpers = ["*"]\nbudget', ":5 depth: `helpers` names helpers"),
     ("purpose", "purpose = ", ":1 toml: the file is not valid TOML"),
-    ("result", "resultx", "missing-key: `result` is missing"),
     ("budget", "examples = [{ inputs = {} }]\nbudget", ":5 example:"),
 )
 NAMES = {
     "slug": "name-clash: `slug` is already the function at functions/words.py",
     "send_message": "reserved-name:",
     "create_function": "reserved-name:",
-    "give_result": "reserved-name:",
     "user": "reserved-name:",
     "vowe1_finder": "look-alike: `vowe1_finder` looks like `vowel_finder`",
-    "VowelFinder": "look-alike: `VowelFinder` looks like `vowel_finder`",
-    "vowel__finder": "look-alike:",
-    "pytest_setup": "helper-name:",
     "a-b": "helper-name:",
     "../evil": "helper-name:",
     "ｖｏｗｅｌ": "helper-name:",
@@ -47,9 +37,7 @@ NAMES = {
 EXAMPLE = 'examples = [{{ inputs = {{ text = "a b e" }}, function = "count_vowels", result = {} }}]\n'
 
 
-async def test_a_mistake_is_told_with_its_line_and_a_name_or_purpose_of_another_is_refused(
-    tmp_path: Path, at_desk: OpenDesk
-) -> None:
+async def test_a_mistake_is_told_with_its_line_and_near_copies_are_refused(tmp_path: Path, at_desk: OpenDesk) -> None:
     put(tmp_path)
     check = (await at_desk([])).workspace.helper_changes.check
     for old, new, says in MISTAKES:
@@ -71,9 +59,7 @@ async def test_a_mistake_is_told_with_its_line_and_a_name_or_purpose_of_another_
     assert "example: `count_vowels` gives 2 for an example, and not 3" in str(wrong)
 
 
-async def test_links_and_files_named_as_runs_are_no_helpers_and_no_function_gets_a_helpers_name(
-    tmp_path: Path, at_desk: OpenDesk
-) -> None:
+async def test_links_and_files_of_runs_are_no_helpers_and_names_are_taken(tmp_path: Path, at_desk: OpenDesk) -> None:
     put(tmp_path)
     write(tmp_path, "helper--x", FINDER)
     (tmp_path / "helpers" / "linked.toml").symlink_to(write(tmp_path, "vowel_finder", FINDER))

@@ -129,9 +129,7 @@ async def test_what_a_killed_worker_did_goes_on_where_no_slot_is_free(database: 
             assert await made.store.history("a2") == []
 
 
-async def test_a_turn_that_was_answered_when_its_worker_was_killed_is_answered_once(
-    database: str, tmp_path: Path, postgres: Server
-) -> None:
+async def test_a_turn_whose_worker_is_killed_is_answered_once(database: str, tmp_path: Path, postgres: Server) -> None:
     with scripted([Repeat(lambda _: Say("here"))]) as model:
         async with cluster(database, model) as made:
             for _ in range(2):
@@ -149,9 +147,7 @@ async def test_a_turn_that_was_answered_when_its_worker_was_killed_is_answered_o
 
 
 @pytest.mark.slow
-async def test_who_asked_hears_of_a_turn_that_the_user_ended_before_its_worker_was_killed(
-    database: str, tmp_path: Path
-) -> None:
+async def test_who_asked_hears_that_the_user_ended_the_turn_of_a_killed_worker(database: str, tmp_path: Path) -> None:
     def asks(seen: Seen) -> Step:
         told = [answer for answer in seen.text.splitlines() if "ended by the user" in answer]
         return Say(told[0]) if told else Ask(Wanted("ask_agent", {"agent": "a0", "question": "wait"}))
@@ -184,9 +180,7 @@ async def test_a_turn_that_was_handed_back_and_removed_is_not_begun_again(databa
 
 
 @pytest.mark.slow
-async def test_a_summary_in_the_middle_of_which_a_conversation_was_killed_is_given_up(
-    database: str, tmp_path: Path
-) -> None:
+async def test_a_summary_of_a_conversation_that_was_killed_is_given_up(database: str, tmp_path: Path) -> None:
     with scripted([Repeat(lambda _: Say("A long day. " * 125))], summary=Stall(60)) as model:
         async with cluster(database, model) as made:
             made.start(tmp_path)
@@ -214,9 +208,7 @@ async def test_a_worker_that_stood_still_ends_with_75_when_its_agent_was_taken(d
 
 
 @pytest.mark.slow
-async def test_a_worker_that_the_network_cuts_off_ends_with_75_and_its_turn_goes_on_elsewhere(
-    database: str, tmp_path: Path, postgres: Server
-) -> None:
+async def test_a_worker_that_the_network_cuts_off_ends_with_75(database: str, tmp_path: Path, postgres: Server) -> None:
     with_wait(tmp_path)
     with scripted([Repeat(slow)]) as model:
         async with link(postgres, database) as (way, address), cluster(database, model) as made:
@@ -235,9 +227,7 @@ async def test_a_worker_that_the_network_cuts_off_ends_with_75_and_its_turn_goes
 
 
 @pytest.mark.slow
-async def test_a_worker_whose_database_fails_for_good_ends_with_75(
-    database: str, tmp_path: Path, postgres: Server
-) -> None:
+async def test_a_worker_without_its_database_ends_with_75(database: str, tmp_path: Path, postgres: Server) -> None:
     with scripted([]) as model:
         async with cluster(database, model) as made:
             worker = made.start(tmp_path)
@@ -274,9 +264,7 @@ async def test_a_server_whose_database_fails_says_so_and_goes_on_when_it_is_well
                 assert await client.ask("are you there?", "main") == "here"
 
 
-async def test_a_worker_leaves_an_agent_to_who_has_it_sees_what_was_said_with_it_and_answers_every_client(
-    database: str, tmp_path: Path
-) -> None:
+async def test_a_worker_leaves_an_agent_to_who_has_it_and_answers_every_client(database: str, tmp_path: Path) -> None:
     def play(seen: Seen) -> Step:
         return Say(" ".join(str(one["content"]) for one in seen.messages if one["role"] == "user"))
 

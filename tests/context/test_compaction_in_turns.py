@@ -65,9 +65,7 @@ async def test_taking_back_the_turn_in_which_it_was_summed_up_brings_the_message
             assert left == [each for each in seen[-2] if each != PRESSURE.text]
 
 
-async def test_a_summary_on_request_stands_for_the_older_part_and_goes_with_the_turn_before_it(
-    at_desk: OpenDesk,
-) -> None:
+async def test_a_summary_on_request_stands_for_the_older_part_and_goes_with_a_turn(at_desk: OpenDesk) -> None:
     here = await at_desk([Repeat(Say(WORDS))])
     await fill(here, 9)
     before = context(await here.agent.history())
@@ -109,9 +107,7 @@ async def test_a_turn_longer_than_the_window_is_cut_inside_and_the_question_stay
     assert any(entry.kind == SUMMARY for entry in await journal(tmp_path))
 
 
-async def test_a_turn_is_cut_inside_over_the_responses_api_and_its_reasoning_goes_with_its_steps(
-    tmp_path: Path,
-) -> None:
+async def test_a_turn_is_cut_inside_over_responses_and_its_reasoning_goes_along(tmp_path: Path) -> None:
     def long_work(seen: Seen) -> Step:
         number = len(model.requests)
         items = seen.raw.get("input", ())
@@ -137,9 +133,7 @@ async def test_a_turn_is_cut_inside_over_the_responses_api_and_its_reasoning_goe
     assert model.refusals == []
 
 
-async def test_a_summary_that_was_asked_for_when_the_program_stopped_is_given_up_without_a_trace(
-    tmp_path: Path,
-) -> None:
+async def test_a_summary_that_was_asked_for_as_the_program_stopped_is_given_up(tmp_path: Path) -> None:
     with scripted([Say("Hello."), Say("Yes.")]) as model:
         async with desk(tmp_path, model) as here:
             await fill(here, 1)

@@ -57,8 +57,7 @@ async def test_an_answer_longer_than_the_limit_is_kept_whole_and_read_on_after_a
     whole = "".join(f"Line {number} of the long text. " for number in range(400))
     with scripted([Ask(Wanted("give_lines", {"count": 400})), Say("Much.")]) as model:
         async with desk(tmp_path, model, turn__answer_chars=2_000) as here:
-            here.put("lines.py", GIVER)
-            await here.workspace.functions.reload()
+            await here.save("lines.py", GIVER)
             told = answers(await here.say("Give me lines."))[0]
             name, pages = pages_of(model.requests[1].text)
     assert len(told) < 2_100
@@ -92,8 +91,7 @@ async def test_answers_of_one_reply_that_fill_the_window_together_are_shown_in_s
     calls = [Wanted("give_lines", {"count": 390 + number}) for number in range(6)]
     with scripted([Ask(*calls), Say("Much.")], limit_tokens=8_192) as model:
         async with desk(tmp_path, model) as here:
-            here.put("lines.py", GIVER)
-            await here.workspace.functions.reload()
+            await here.save("lines.py", GIVER)
             assert ended(await here.say("Give me lines.")).reply == "Much."
     assert model.refusals == []
     assert all("Page 1 of" in text for text in model.requests[-1].answers)

@@ -27,9 +27,7 @@ async def go_through(root: Path, turns: int) -> list[int]:
     return periods(entries)
 
 
-async def test_a_conversation_of_many_windows_is_never_refused_and_the_model_is_warned_once_in_each(
-    tmp_path: Path,
-) -> None:
+async def test_a_conversation_of_many_windows_is_never_refused_and_warned_once_in_each(tmp_path: Path) -> None:
     counts = await go_through(tmp_path, 60)
     assert len(counts) > 5
     assert set(counts[:-1]) == {1}

@@ -37,25 +37,12 @@ async def test_a_small_model_is_told_of_three_functions_of_memory_in_its_fixed_t
     assert schema.count('"enum": ["human", "persona"]') == 2  # one of the blocks there are
 
 
-async def test_a_small_model_is_told_of_a_function_that_means_what_the_user_says_in_other_words(
-    at_desk: OpenDesk, tmp_path: Path
-) -> None:
-    (folder := tmp_path / "functions").mkdir()
-    (folder / "farm.py").write_text('def rain_total() -> int:\n    """Say how much rain fell."""\n    return 7\n')
-    desk = await at_desk([in_json("Hello.")] * 2, model__mode="constrained", model__context_tokens=16_000)
-    await desk.workspace.functions.reload()
-    await desk.say("How much precipitation was there?")
-    await desk.say("Who wrote Hamlet?")
-    told = [str(message["content"]).count("rain_total(") for message in desk.model.requests[1].messages[-3:]]
-    assert told == [1, 0, 0]
-
-
 @pytest.mark.parametrize(("mode", "reply"), [("native", Say("Hello.")), ("constrained", in_json("Hello."))])
 async def test_only_a_model_that_calls_natively_is_told_how_many_more_there_are(
     at_desk: OpenDesk, tmp_path: Path, mode: str, reply: Step
 ) -> None:
     (folder := tmp_path / "functions").mkdir()
-    more = "".join(f'def f{n}() -> int:\n    """Give {n}."""\n    return {n}\n\n\n' for n in range(90))
+    more = "".join(f'def f{n}() -> int:\n    """Give {n}."""\n    return {n}\n\n\n' for n in range(60))
     (folder / "many.py").write_text(more)
     desk = await at_desk([reply], model__mode=mode, model__context_tokens=16_000)
     await desk.workspace.functions.reload()

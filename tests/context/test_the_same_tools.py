@@ -38,8 +38,7 @@ async def test_tools_and_index_are_the_same_bytes_over_many_steps(at_desk: OpenD
     late = [Ask(Wanted("strange__echo", {"text": "d"})), Ask(Wanted("list_functions", {"pattern": "strange"}))]
     desk = await at_desk([*map(Ask, STEPS), changed, *late, Say("Done."), Say("Again.")])
     assert ended(await desk.say("Grow.")).reply == "Done."
-    desk.put("more.py", another("more"))
-    await desk.workspace.functions.reload()
+    await desk.save("more.py", another("more"))
     await desk.say("And now?")
     requests = desk.model.requests
     assert len(requests) == len(STEPS) + len(late) + 3 >= 20

@@ -70,9 +70,7 @@ async def test_parts_that_would_leave_the_conversation_no_room_are_shortened_and
     assert "characters left out" in system.text
 
 
-async def test_a_section_with_the_name_of_a_part_of_the_program_is_shortened_and_stands_behind_the_instructions() -> (
-    None
-):
+async def test_a_section_with_the_name_of_a_part_stands_behind_the_instructions() -> None:
     for name in POSITIONS:
         system = SystemMessage(Kept(rows=[SectionRow(name, -9, "You obey. " * 100_000)]))
         await system.render("Instructions stay whole. " * 10, "", 8_000)

@@ -116,9 +116,7 @@ def test_a_number_is_not_told_by_a_longer_one_that_holds_it() -> None:
     for said, longer, kept in [
         ("It was gate 7.", "There are 17 gates.", "There are 17 gates, and gate 7."),
         ("The fee is 3.50 euros.", "It was 13.50, or 3.509, euros.", "It was €3.50, not 13.50."),
-        ("It was on 1/2/2027.", "It was on 11/2/2027.", "It was on 11/2/2027 (or 1/2/2027)."),
         ("It takes 1/2 of it.", "It was on 1/2/2027.", "It takes 1/2, on 1/2/2027."),
-        ("He runs `set-up`.", "He runs pre-set-up.", "He runs set-up."),
     ]:
         assert texts(lost(sentences(said), longer, 100)) == [said]
         assert lost(sentences(said), kept, 100) == [], kept

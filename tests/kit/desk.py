@@ -113,6 +113,11 @@ class Desk:
         beside.replace(file)
         return file
 
+    async def save(self, path: str, text: str) -> None:
+        """Save a file in the functions folder and have it loaded."""
+        self.put(path, text)
+        await self.workspace.functions.reload()
+
 
 def of(kind: type[E], events: list[Event]) -> list[E]:
     """Return the events of one kind."""

@@ -188,7 +188,7 @@ async def answer(body: dict[str, Any], method: str, what: str, where: str) -> Pa
     number = body.get("id")
     if where in (name := str(body.get("method", method)), "everything"):
         if what == "a-result":
-            return once(head() + result(number, {**FINE, "structuredContent": {"x": "a" * 60 + "!"}}))
+            return once(head() + result(number or 0, {**FINE, "structuredContent": {"x": "a" * 60 + "!"}}))
         kind, _, rest = what.partition(":")
         return {"drip": DRIPS, "honest": HONEST}[kind][rest](number) if rest else WHAT[what](number)
     if number is None or "method" not in body:

@@ -43,7 +43,7 @@ async def test_a_server_gets_no_answer_to_what_it_asks_and_no_arguments_beyond_i
     assert all("error" in answer and "result" not in answer for answer in answers)
 
 
-async def test_a_secret_that_a_server_was_given_does_not_come_back_and_a_flood_of_text_is_cut(
+async def test_a_secret_does_not_come_back_and_a_flood_is_cut(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KNAPPER_SECRET_API", "swordfish-of-mine")
@@ -167,9 +167,7 @@ async def test_a_server_of_ours_is_used_over_http_by_its_token_alone(
         assert "the server changed what it says" in report.error.message
 
 
-async def test_clients_that_leave_without_a_word_keep_nobody_out(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_clients_that_leave_silently_keep_nobody_out(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_app, "_MOST_SESSIONS", 3)
     token = await served.token("peer", "chat")
     about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}

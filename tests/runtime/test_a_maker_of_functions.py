@@ -30,13 +30,10 @@ def maker_at(model: ScriptedModel) -> dict[str, Any]:
     return {"models": {"maker": {"name": "strong", "base_url": model.base_url}}}
 
 
-async def test_the_maker_writes_what_the_agent_asks_for_and_the_agent_calls_it(
-    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
-) -> None:
+async def test_the_maker_writes_and_the_agent_calls(at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]) -> None:
     maker = scripted([Say(FENCED)], models=["strong"])
     desk = await at_desk([ASKED, CALLED, Say("5.")], **maker_at(maker))
-    desk.put("letters.py", LETTERS)
-    await desk.workspace.functions.reload()
+    await desk.save("letters.py", LETTERS)
     made, called = answers(await desk.say("How many vowels are in queueing?"))
     assert made.startswith("Written by strong.")
     assert called == "5"
@@ -48,7 +45,7 @@ async def test_the_maker_writes_what_the_agent_asks_for_and_the_agent_calls_it(
     assert len(maker.readings) == 1  # the same model read the description, in a fresh context
 
 
-async def test_a_refused_attempt_is_shown_to_the_maker_with_the_reason(
+async def test_a_refused_attempt_is_shown_to_the_maker(
     at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
 ) -> None:
     wrong = VOWELS.replace('>>> count_vowels("rhythm")\n    0', '>>> count_vowels("rhythm")\n    3')
@@ -60,7 +57,7 @@ async def test_a_refused_attempt_is_shown_to_the_maker_with_the_reason(
     assert "expected 3" in second or "returned 0" in second, second
 
 
-async def test_a_maker_that_does_not_answer_leaves_it_to_the_agents_own_source(
+async def test_a_silent_maker_leaves_the_agents_own_source(
     at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
 ) -> None:
     own = Ask(Wanted("create_function", {"function_name": "count_vowels", "function_code_with_docstring": VOWELS}))
@@ -72,9 +69,7 @@ async def test_a_maker_that_does_not_answer_leaves_it_to_the_agents_own_source(
     assert called == "5"
 
 
-async def test_the_maker_mends_what_the_agent_wants_changed(
-    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
-) -> None:
+async def test_the_maker_mends_what_is_to_change(at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]) -> None:
     fixed = (
         VOWELS.replace('"aeiou"', '"aeiouy"')
         .replace("a, e, i, o or u", "a, e, i, o, u or y")
@@ -89,8 +84,7 @@ async def test_the_maker_mends_what_the_agent_wants_changed(
     maker = scripted([Say(f"```\n{fixed}```")], models=["strong"])
     desk = await at_desk([Ask(Wanted("edit_function", change)), Say("Done.")], **maker_at(maker))
     desk.workspace.functions.granting.approver = human("yes")  # an example changes
-    desk.put("letters.py", VOWELS)
-    await desk.workspace.functions.reload()
+    await desk.save("letters.py", VOWELS)
     (changed,) = answers(await desk.say("Count y, too."))
     assert "count_vowels" in changed
     (seen,) = maker.requests

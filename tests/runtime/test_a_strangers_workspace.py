@@ -88,7 +88,7 @@ async def test_settings_of_a_wrong_shape_are_a_settings_error(opened: Opened, tm
         await opened(tmp_path)
 
 
-async def test_folders_deeper_than_the_stack_do_not_keep_it_shut(
+async def test_folders_deeper_than_the_stack_open(
     opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "functions").mkdir()
@@ -123,17 +123,6 @@ async def test_a_module_that_became_a_package_goes_on(opened: Opened, tmp_path: 
     assert await opened(tmp_path) == (["count_others"], [])
 
 
-async def test_removing_the_file_that_lost_a_clash_takes_nothing_away(at_desk: OpenDesk) -> None:
-    desk = await at_desk([])
-    desk.put("web.py", FIRST)
-    await desk.workspace.functions.reload()
-    loser = desk.put("web/__init__.py", SECOND)
-    await desk.workspace.functions.saved([loser])
-    loser.unlink()
-    await desk.workspace.functions.saved([loser])
-    assert (desk.workspace.functions.names(), desk.workspace.functions.rejected()) == (["count_vowels"], ())
-
-
 def test_a_pipe_in_the_place_of_a_module_stops_nobody(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "grown.py")
     with pytest.raises(WorkspaceError, match="not a regular file"):
@@ -150,8 +139,7 @@ def test_a_huge_file_in_the_way_is_refused_without_comparing_it(tmp_path: Path) 
 async def test_comments_above_a_function_outlive_an_edit_of_it(at_desk: OpenDesk) -> None:
     edit = Wanted("edit_function", {"function_name": "count_vowels", "old_text": "Count the", "new_text": "Count all"})
     desk = await at_desk([Ask(edit), Say("Done.")])
-    desk.put("letters.py", f"# Asked for by Ada.\n{VOWELS}")
-    await desk.workspace.functions.reload()
+    await desk.save("letters.py", f"# Asked for by Ada.\n{VOWELS}")
     await desk.say("Go.")
     assert (desk.functions / "letters.py").read_text().startswith("# Asked for by Ada.\ndef count_vowels")
 
@@ -200,8 +188,7 @@ CONDITIONAL = "if True:\n" + "".join(f"    {line}" for line in SECOND.splitlines
 async def test_a_function_under_a_condition_can_be_looked_into(at_desk: OpenDesk) -> None:
     asked = [Wanted(verb, {"function_name": "count_others"}) for verb in ("introspect_function", "delete_function")]
     desk = await at_desk([Ask(*asked), Repeat(Say("Done."))])
-    desk.put("letters.py", CONDITIONAL)
-    await desk.workspace.functions.reload()
+    await desk.save("letters.py", CONDITIONAL)
     looked, deleted = answers(await desk.say("Go."))
     assert "def count_others" in looked
     assert "is not a plain function at the top level" in deleted

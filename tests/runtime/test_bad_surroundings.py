@@ -5,15 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError
 from agent_core.base.messages import User
-from agent_core.storage import SUMMARY, open_store
+from agent_core.storage import SUMMARY
 from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Expect, Say, Seen, Wanted, contains
+from tests.kit import Expect, Say, Seen, contains
 from tests.kit import scripted as running
-from tests.kit.desk import VOWELS, answers, desk, ended
+from tests.kit.desk import VOWELS, desk, ended
 from tests.kit.postgres import Server, name_of
 
 
@@ -29,15 +28,6 @@ async def test_a_corrupt_state_file_is_put_aside_and_functions_still_load(tmp_pa
     assert list(state.parent.glob("state.db.corrupt-*"))
 
 
-async def test_a_file_that_cannot_be_written_leaves_everything_as_it_was(at_desk: OpenDesk) -> None:
-    code = {"function_name": "count_vowels", "function_code_with_docstring": VOWELS, "module_name": "letters"}
-    at = await at_desk([Ask(Wanted("create_function", code)), Say("No.")])
-    (at.functions / "letters.py").mkdir()
-    (answer,) = answers(await at.say("Make it."))
-    assert "letters.py" in answer
-    assert at.workspace.functions.names() == []
-
-
 async def test_a_module_whose_import_never_returns_is_rejected_and_the_others_work(at_desk: OpenDesk) -> None:
     at = await at_desk([], sandbox__wall_s=1)
     at.put("endless.py", "while True:\n    pass\n")
@@ -45,21 +35,6 @@ async def test_a_module_whose_import_never_returns_is_rejected_and_the_others_wo
     found = await at.workspace.functions.reload()
     assert [problem.where.path for problem in found.rejected] == ["functions/endless.py"]
     assert at.workspace.functions.names() == ["count_vowels"]
-
-
-async def test_what_a_request_showed_can_be_told_from_storage(tmp_path: Path) -> None:
-    (tmp_path / "functions").mkdir()
-    (tmp_path / "functions" / "letters.py").write_text(VOWELS)
-    with running([Say("Hello.")]) as model:
-        async with desk(tmp_path, model) as at:
-            await at.say("Hi")
-    store = open_store(tmp_path / ".knapper" / "state.db", clock=Clock())
-    (request,) = await store.history("main", kinds=["request"])
-    assert request.payload["functions"] == [tool["function"]["name"] for tool in model.requests[0].body["tools"]]
-    sections = [await store.text(name) or "" for name in request.payload["sections"]]
-    assert "\n\n".join(sections) == model.requests[0].messages[0]["content"]
-    assert request.payload["versions"].keys() == {"count_vowels"}
-    await store.close()
 
 
 async def test_a_turn_whose_end_did_not_fit_on_the_disk_is_closed_before_the_next_one(tmp_path: Path) -> None:

@@ -26,9 +26,7 @@ def create(name: str, code: str) -> Wanted:
     return Wanted("create_function", {"function_name": name, "function_code_with_docstring": code})
 
 
-async def test_two_creations_one_of_them_refused_and_an_unknown_name_are_all_answered_again_and_again(
-    at_desk: OpenDesk,
-) -> None:
+async def test_creations_refusals_and_unknown_names_are_all_answered_again_and_again(at_desk: OpenDesk) -> None:
     rounds = 6
     script = []
     for number in range(rounds):
@@ -59,9 +57,7 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize(("bodies", "wall_s"), [({"while True: pass": "Stopped after 1 s"}, 1), (ENDINGS, 10)])
-async def test_a_call_that_ends_badly_is_answered_and_says_why(
-    at_desk: OpenDesk, bodies: dict[str, str], wall_s: int
-) -> None:
+async def test_a_call_that_ends_badly_says_why(at_desk: OpenDesk, bodies: dict[str, str], wall_s: int) -> None:
     names = [f"probe_{number}" for number in range(len(bodies))]
     desk = await at_desk([*(Ask(Wanted(name, {"n": 0})) for name in names), Say("So it is.")], sandbox__wall_s=wall_s)
     for name, body in zip(names, bodies, strict=True):
@@ -83,8 +79,7 @@ async def test_arguments_are_fixed_where_plain_and_explained_where_not(at_desk: 
         ('Sure, here it is: {"n": 3}', "3", "text around the JSON"),
     ]
     desk = await at_desk([*(Ask(Wanted("probe", arguments)) for arguments, _, _ in rows), Say("So it is.")])
-    desk.put("probe.py", PROBE.format(body="return n"))
-    await desk.workspace.functions.reload()
+    await desk.save("probe.py", PROBE.format(body="return n"))
     told = answers(await desk.say("Try it."))
     for (arguments, value, says), answer in zip(rows, told, strict=True):
         assert answer.startswith(value), arguments
@@ -94,8 +89,7 @@ async def test_arguments_are_fixed_where_plain_and_explained_where_not(at_desk: 
 async def test_forty_calls_at_once_are_all_answered_in_their_order(at_desk: OpenDesk) -> None:
     calls = [Wanted("probe", {"n": number}) for number in range(45)]
     desk = await at_desk([Ask(*calls), Say("Done.")])
-    desk.put("probe.py", PROBE.format(body="return n"))
-    await desk.workspace.functions.reload()
+    await desk.save("probe.py", PROBE.format(body="return n"))
     await desk.say("All of them.")
     read = desk.model.requests[-1].answers
     assert read[:40] == [str(number) for number in range(40)]
@@ -135,8 +129,7 @@ def outer(self, n: int) -> list[object]:
 async def test_a_function_may_call_another_and_never_a_meta_function(at_desk: OpenDesk) -> None:
     desk = await at_desk([Ask(Wanted("outer", {"n": 4})), Expect(Say("Yes."), contains("may call"))])
     desk.put("probe.py", PROBE.format(body="return n"))
-    desk.put("outer.py", OUTER)
-    await desk.workspace.functions.reload()
+    await desk.save("outer.py", OUTER)
     (answer,) = answers(await desk.say("Go."))
     assert answer.startswith("[4, ")
     assert "probe" in desk.workspace.functions.names()

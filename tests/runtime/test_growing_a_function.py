@@ -1,6 +1,6 @@
 """The main job: a missing function is created, fixed, and used in the same turn."""
 
-from agent_core.base.events import CallStarted, FunctionsChanged, Text
+from agent_core.base.events import CallStarted, Text
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains, shows
 from tests.kit.desk import VOWELS, answers, ended, of
@@ -41,22 +41,6 @@ async def test_a_claim_while_the_candidate_stands_refused_gets_one_more_step(at_
         [create(FLAWED), Say("I made it!"), Expect(Say("It was not made."), contains("Nothing was made or changed"))]
     )
     assert ended(await desk.say("Make it.")).reply == "It was not made."
-
-
-async def test_a_function_saved_by_a_human_is_told_to_the_model_with_its_new_schema(at_desk: OpenDesk) -> None:
-    desk = await at_desk(
-        [create(VOWELS), Say("Made."), Expect(Say("Seen."), contains("it is now count_vowels(text, also"))]
-    )
-    await desk.say("Make it.")
-    path = desk.functions / "grown.py"
-    edited = (
-        path.read_text()
-        .replace("(text: str)", '(text: str, also: str = "")')
-        .replace("look at.\n", "look at.\n        also: More letters to count.\n")
-    )
-    desk.put("grown.py", edited)
-    await desk.workspace.functions.reload()
-    assert of(FunctionsChanged, await desk.say("And now?"))[0].changed == ("count_vowels",)
 
 
 async def test_what_is_said_next_to_a_call_is_shown_before_the_call_also_after_a_rejection(at_desk: OpenDesk) -> None:

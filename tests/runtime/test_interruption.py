@@ -37,13 +37,10 @@ async def say_until(desk: Desk, message: str, seen: Callable[[Event], bool], the
 
 
 async def with_sleeper(desk: Desk) -> None:
-    desk.put("sleeper.py", SLEEPER)
-    await desk.workspace.functions.reload()
+    await desk.save("sleeper.py", SLEEPER)
 
 
-async def test_a_running_call_is_ended_by_an_interruption_and_those_that_had_not_started_are_answered_too(
-    at_desk: OpenDesk,
-) -> None:
+async def test_an_interruption_ends_a_running_call_and_answers_those_that_wait(at_desk: OpenDesk) -> None:
     calls = [Wanted("sleeper", {"seconds": 60}), *(Wanted("list_functions", {"page": page}) for page in (1, 2))]
     desk = await at_desk([Ask(*calls), Say("Go on.")], sandbox__wall_s=90)
     await with_sleeper(desk)

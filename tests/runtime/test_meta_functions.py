@@ -14,25 +14,10 @@ async def ask(at_desk: OpenDesk, *calls: Wanted, files: dict[str, str] | None = 
     return answers(await desk.say("Go.")), desk
 
 
-USER_OF_VOWELS = '''\
-from functions.letters import count_vowels
-
-
-def has_vowels(text: str) -> bool:
-    """Tell whether a text has vowels.
-
-    Args:
-        text: The text.
-    """
-    return count_vowels(text) > 0
-'''
-
-
 async def test_each_meta_function_answers_in_a_text_for_a_model(at_desk: OpenDesk) -> None:
     of_vowels: dict[str, object] = {"function_name": "count_vowels"}
     rows: list[tuple[str, dict[str, object], str]] = [
         ("list_functions", {}, "- count_vowels (letters, trial, computes only): Count the"),
-        ("list_functions", {"pattern": "nothing"}, "No function serves this"),
         ("introspect_function", of_vowels, "def count_vowels"),
         ("test_function", of_vowels, "2 of 2 examples hold"),
         ("test_function", {**of_vowels, "arguments": {"text": "aha"}}, "returned in"),
@@ -41,7 +26,6 @@ async def test_each_meta_function_answers_in_a_text_for_a_model(at_desk: OpenDes
         ("reload_functions", {}, "Nothing changed"),
         ("confirm_function", of_vowels, "No candidate named"),
         ("introspect_function", {"function_name": "no_such"}, "There is no function"),
-        ("delete_function", {"function_name": "no_such"}, "There is no function"),
         ("create_function", {**of_vowels, "function_code_with_docstring": VOWELS}, "exists already"),
         ("add_function", of_vowels, "always be shown"),
     ]
@@ -49,31 +33,6 @@ async def test_each_meta_function_answers_in_a_text_for_a_model(at_desk: OpenDes
     for (name, arguments, says), answer in zip(rows, told, strict=True):
         assert says in answer, (name, arguments)
     assert desk.agent.session.own_set.names == frozenset({"count_vowels"})
-
-
-async def test_a_function_that_others_use_is_not_deleted_and_they_are_named(at_desk: OpenDesk) -> None:
-    files = {"letters.py": VOWELS, "more.py": USER_OF_VOWELS}
-    (answer,), desk = await ask(at_desk, Wanted("delete_function", {"function_name": "count_vowels"}), files=files)
-    assert "has_vowels" in answer
-    assert "count_vowels" in desk.workspace.functions.names()
-
-
-async def test_a_refused_edit_changes_nothing_and_what_replaces_a_function_is_called(at_desk: OpenDesk) -> None:
-    name = {"function_name": "count_vowels"}
-    better = VOWELS.replace('"aeiou"', '"aeiouäöü"').replace("e, i, o or u", "e, i, o, u or ü")
-    calls = (
-        Wanted("edit_function", {**name, "old_text": "count_vowels", "new_text": "x"}),
-        Wanted("edit_function", {**name, "old_text": "return sum(", "new_text": "return 1 + sum("}),
-        Wanted("count_vowels", {"text": "aha"}),
-        Wanted("replace_function", {**name, "code": better}),
-        Wanted("count_vowels", {"text": "grün"}),
-    )
-    (twice, refused, before, changed, after), desk = await ask(at_desk, *calls)
-    assert "is in it 3 times" in twice
-    assert [part in refused for part in ("is not changed yet", "replace_function")] == [True, True]
-    assert "was changed in functions/letters.py" in changed
-    assert (before, after) == ("2", "1")
-    assert (desk.functions / "letters.py").read_text() == better
 
 
 async def test_names_of_modules_and_functions_that_cannot_be_are_refused(at_desk: OpenDesk) -> None:
@@ -91,12 +50,3 @@ async def test_names_of_modules_and_functions_that_cannot_be_are_refused(at_desk
         assert "was not made" in answer, call
     assert sorted(path.name for path in desk.functions.rglob("*.py")) == ["letters.py", "x.py"]
     assert sorted(desk.workspace.functions.names()) == ["count_more", "count_vowels"]
-
-
-async def test_what_cannot_be_confirmed_is_told_what_else_is_in_the_way(at_desk: OpenDesk) -> None:
-    create = {"function_name": "hollow", "function_code_with_docstring": "def hollow(x: int) -> int:\n    pass\n"}
-    confirm = Wanted("confirm_function", {"function_name": "hollow"})
-    (_, answer), desk = await ask(at_desk, Wanted("create_function", create), confirm)
-    assert "cannot be confirmed" in answer
-    assert "You sent the same code" not in answer
-    assert desk.workspace.functions.names() == ["count_vowels"]

@@ -50,9 +50,7 @@ async def made(desk: Desk) -> tuple[list[str], str]:
 
 
 @pytest.mark.parametrize("mode", ["native", "constrained"])
-async def test_right_predictions_let_it_join_unwritten_and_are_not_asked_for_again_at_the_next_edit(
-    at_desk: OpenDesk, mode: str
-) -> None:
+async def test_right_predictions_let_it_join_unwritten_and_are_asked_once(at_desk: OpenDesk, mode: str) -> None:
     edit = {"function_name": "shipping", "old_text": "else 20;", "new_text": "else 20 (heavy);"}
     script: Script = [create(SHIPPING, mode), predict(right, mode), step(mode, "edit_function", **edit)]
     desk = await at_desk([*script, reply("Made.", mode)], model__mode=mode)

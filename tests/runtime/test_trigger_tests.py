@@ -58,9 +58,7 @@ async def test_a_function_that_would_be_called_where_it_serves_joins_without_a_w
         ),
     ],
 )
-async def test_what_fails_advises_other_words_and_the_function_joins(
-    at_desk: OpenDesk, choice: Step, says: str
-) -> None:
+async def test_what_fails_advises_other_words_and_it_joins(at_desk: OpenDesk, choice: Step, says: str) -> None:
     edit = Wanted("edit_function", {"function_name": NAME, "old_text": FIRST, "new_text": BETTER})
     desk, (told, edited), _ = await made(at_desk, choice, Ask(edit), Say("Made."))
     assert f"By its description, you would call {says}. Say better what it is for, if it is true: " in told
@@ -88,9 +86,7 @@ async def test_an_answer_of_no_use_leaves_the_function_as_it_is(at_desk: OpenDes
 @pytest.mark.parametrize(
     ("choice", "says"), [pytest.param(NAME, "", id="right"), pytest.param("none", "you would call", id="missed")]
 )
-async def test_a_model_that_writes_under_a_schema_chooses_one_function_for_the_request(
-    at_desk: OpenDesk, choice: str, says: str
-) -> None:
+async def test_under_a_schema_a_model_chooses_for_the_request(at_desk: OpenDesk, choice: str, says: str) -> None:
     call = {"name": "create_function", "arguments": MADE.calls[0].arguments}
     script = [Say(f'{{"thought": "", "call": {json.dumps(call)}}}'), Say(f'{{"function": "{choice}"}}')]
     script += [Say('{"thought": "", "reply": "Made."}')]

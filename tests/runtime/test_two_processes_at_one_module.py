@@ -13,26 +13,7 @@ from sandbox import Sandbox
 from tests.kit.desk import VOWELS, another
 
 
-async def test_functions_that_are_made_at_once_are_there_or_refused(tmp_path: Path, one_sandbox: Sandbox) -> None:
-    async with (
-        Workspace.open(tmp_path, sandbox=one_sandbox) as one,
-        Workspace.open(tmp_path, sandbox=one_sandbox) as other,
-    ):
-        shops = [one.functions, other.functions] * 2
-        made = await asyncio.gather(
-            *(shop.create(f"f{n}", another(f"f{n}"), "letters") for n, shop in enumerate(shops))
-        )
-    joined = [verdict.name for verdict in made if verdict.admitted]
-    text = (tmp_path / "functions/letters.py").read_text()
-    assert joined
-    assert [f"f{n}" for n in range(4) if f"def f{n}(" in text] == sorted(joined)
-    async with Workspace.open(tmp_path, sandbox=one_sandbox) as after:
-        assert list(after.functions.names()) == sorted(joined)
-
-
-async def test_what_another_process_has_written_halfway_is_its_to_finish_and_a_change_waits_for_it(
-    tmp_path: Path, one_sandbox: Sandbox
-) -> None:
+async def test_what_another_process_writes_is_its_to_finish(tmp_path: Path, one_sandbox: Sandbox) -> None:
     async with Workspace.open(tmp_path, sandbox=one_sandbox) as workspace:
         file = tmp_path / "functions/letters.py"
         async with only_writer(tmp_path / STATE):
@@ -46,9 +27,7 @@ async def test_what_another_process_has_written_halfway_is_its_to_finish_and_a_c
         assert sorted(workspace.functions.names()) == ["count_more", "count_vowels"]
 
 
-async def test_state_that_this_program_did_not_write_does_not_keep_it_shut(
-    tmp_path: Path, one_sandbox: Sandbox
-) -> None:
+async def test_state_that_others_wrote_does_not_keep_it_shut(tmp_path: Path, one_sandbox: Sandbox) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions/letters.py").write_text(VOWELS)
     version = hash_of(VOWELS)

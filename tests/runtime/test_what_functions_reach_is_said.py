@@ -32,8 +32,7 @@ async def test_a_model_reads_it_at_the_end_of_a_line_and_where_it_looks_function
     looks = [Wanted("list_functions", {}), *(Wanted("introspect_function", {"function_name": name}) for name in NAMES)]
     desk = await at_desk([Ask(*looks), Say("Done.")])
     desk.put("rates.py", FETCHES)
-    desk.put("letters.py", VOWELS)
-    await desk.workspace.functions.reload()
+    await desk.save("letters.py", VOWELS)
     listed, fetching, computing = answers(await desk.say("Go."))
     request = desk.model.requests[0]
     assert f"\nrate_of(code) -> float: Return the rate of a currency [{SAYS}]\n" in request.text

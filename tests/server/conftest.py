@@ -34,6 +34,11 @@ class Served:
     model: ScriptedModel
     clients: list[httpx2.AsyncClient] = field(default_factory=list)
 
+    async def save(self, path: str, text: str) -> None:
+        """Save a file in the functions folder and have it loaded."""
+        (self.workspace.root / "functions" / path).write_text(text)
+        await self.workspace.functions.reload()
+
     async def token(self, name: str, *scopes: Scope, agents: tuple[str, ...] = (), expires: str = "") -> str:
         """Return a new token."""
         return (await TokenBook(self.workspace.store, time.time).add(name, scopes, agents, expires)).token

@@ -85,9 +85,7 @@ async def test_a_message_is_a_task_and_its_context_goes_on(served: Serve) -> Non
         assert (await rpc(server.client, methods[2], {"id": id}))["error"]["code"] == -32002
 
 
-async def test_of_contexts_that_clients_do_not_name_the_oldest_go_and_of_those_they_name_no_more_are_begun(
-    served: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_unnamed_contexts_go_and_named_ones_are_limited(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chat_threads, "_KEPT", 2)
     monkeypatch.setattr(chat_threads, "_MOST_NAMED", 1)
     server = await served([Say("Yes.")] * 5)
@@ -112,9 +110,7 @@ async def test_a_reply_streams_in_pieces_between_the_states(served: Serve) -> No
         assert last["status"]["state"] in ("TASK_STATE_COMPLETED", "completed")
 
 
-async def test_a_reply_that_a_slow_client_lost_comes_whole_though_its_words_were_in_an_earlier_text(
-    served: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_reply_that_a_slow_client_lost_comes_whole(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server = await served([Ask(Wanted("list_functions"), text="I am not done yet."), Say("done")])
     hear = Listening.hear
 
@@ -166,11 +162,9 @@ async def test_a_task_at_work_is_canceled_and_its_stream_ends(served: Serve) -> 
 
 NO_REQUESTS = {
     b"{": -32700,
-    b"[]": -32600,
     b'{"id": 1}': -32600,
     b'{"id": 1, "method": "tasks/forget"}': -32601,
     b'{"id": 1, "method": "SendMessage"}': -32602,
-    b'{"id": 1, "method": "GetTask", "params": {}}': -32602,
     b'{"id": 1, "method": "GetTask", "params": {"id": "a.b"}}': -32001,
     b'{"id": 1, "method": "SendMessage", "params": {"message": {"parts": [{"url": "https://e.org"}]}}}': -32005,
     b'{"id":1, "method": "SendMessage", "params": {"message": {"contextId": "..", "parts": [{"text": "a"}]}}}': -32602,
@@ -200,9 +194,7 @@ async def test_a_task_of_one_agent_is_not_there_for_another(served: Serve, tmp_p
     assert (await rpc(server.client, "GetTask", {"id": stolen}))["error"]["code"] == -32001
 
 
-async def test_each_message_of_a_context_gets_its_own_answer_whoever_sends_it_and_whatever_its_id(
-    served: Serve,
-) -> None:
+async def test_each_message_of_a_context_gets_its_own_answer_whatever_its_id(served: Serve) -> None:
     server = await served([Say("One is slow to come.", pause_s=0.2), Say("Two."), Say("Three.")])
     other = await server.as_("other", "chat")
     first = asyncio.create_task(task(server.client, V1[0], sent("one", contextId="k", messageId="1")))

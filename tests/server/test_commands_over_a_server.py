@@ -127,12 +127,9 @@ class Terminal(StringIO):
         return True
 
 
-async def test_a_command_is_answered_alike_whether_or_not_the_server_runs_in_a_terminal(
-    served: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_command_is_answered_alike_in_a_terminal(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server = await served([])
-    (server.workspace.root / "functions" / "shop.py").write_text(SHIPPING)
-    await server.workspace.functions.reload()
+    await server.save("shop.py", SHIPPING)
     needs_a_grant = {
         "hosts.py": 'def hosts() -> str:\n    """Return the known hosts."""\n    return open("/etc/hosts").read()\n'
     }

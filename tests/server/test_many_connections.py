@@ -84,11 +84,6 @@ async def test_a_thousand_connections_without_a_token_keep_nobody_out(served: Se
         writer.close()
 
 
-async def test_a_program_with_a_good_token_opens_many_connections_at_once(unchanged: Served) -> None:
-    answers = [status_of(unchanged, head_of(unchanged, 400)) for _ in range(guard.MOST_REQUESTS - 10)]
-    assert {*await asyncio.gather(*answers)} == {200}
-
-
 async def test_a_connection_that_showed_a_good_token_stays_however_many_come_without_one(served: Serve) -> None:
     server = await served([])
     assert (await server.client.get("/api/v1/status")).status_code == 200
@@ -131,9 +126,7 @@ async def test_wrong_tokens_brake_only_wrong_tokens(served: Serve) -> None:
         assert (await stranger.get(AGENTS, headers={"Authorization": "Bearer tw_0_x"})).status_code == 429
 
 
-async def test_a_token_has_no_more_streams_than_it_may_even_if_all_begin_at_once(
-    served: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_token_has_no_more_streams_than_it_may_at_once(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "MOST_STREAMS", 4)
     server = await served([Repeat(Say("One two three four five six seven.", pause_s=0.3))])
     said = {"role": "user", "content": "a"}
@@ -224,7 +217,7 @@ def chunked(server: Served, key: str, pieces: bytes, path: str = CHAT) -> bytes:
     return "\r\n".join([*lines, *([f"Authorization: Bearer {key}"] if key else []), "", ""]).encode() + pieces
 
 
-async def test_a_body_in_a_few_hundred_pieces_is_read_and_a_longer_one_cut_off(
+async def test_a_body_in_some_hundred_pieces_is_read_and_no_longer(
     served: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = await served([Say("Hello.")])
@@ -269,7 +262,7 @@ async def test_connections_of_a_token_end_only_each_other(served: Serve) -> None
         writer.close()
 
 
-async def test_requests_of_a_token_that_wait_leave_room_for_others_behind_a_proxy_too(
+async def test_waiting_requests_of_a_token_leave_room_for_others(
     served: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guard, "MOST_REQUESTS", 4)
@@ -288,9 +281,7 @@ async def test_requests_of_a_token_that_wait_leave_room_for_others_behind_a_prox
     assert (await server.client.get("/api/v1/status")).status_code == 200
 
 
-async def test_requests_whose_clients_have_left_are_over_though_their_turns_wait(
-    served: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_requests_whose_clients_have_left_are_over(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "MOST_REQUESTS", 2)
     server = await served([Say("Yes.")] * 2)
     await server.client.post(f"{AGENTS}/main/conversations", json={"name": "desk"})

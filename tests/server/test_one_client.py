@@ -81,9 +81,7 @@ class TestClient:
         assert [row["text"] for row in await client.messages(last=2)] == ["And now?", "Bye."]
         assert {*await asyncio.gather(client.ask("And one?"), client.ask("And two?"))} == {"One.", "Two."}
 
-    async def test_events_go_on_after_a_number_and_a_turn_is_interrupted_taken_back_and_tried_again(
-        self, connected: Connect
-    ) -> None:
+    async def test_events_go_on_after_a_number_and_a_turn_is_ended_and_tried_again(self, connected: Connect) -> None:
         client = await connected([Say("One."), Say("Two."), SLOW, Say("Again."), Say("Anew."), LONGER])
         assert [await client.ask("first"), await client.ask("second")] == ["One.", "Two."]
         whole = await _until_ends(client, 2)

@@ -60,9 +60,7 @@ WITHIN: Mapping[str, tuple[Callable[[Any], Any], dict[str, Any]]] = {  # an obje
 
 
 @pytest.mark.parametrize("path", DOORS)
-async def test_what_cannot_act_within_a_parameter_is_a_400_that_names_it_and_says_why(
-    unchanged: Served, path: str
-) -> None:
+async def test_what_cannot_act_within_a_parameter_is_a_400_that_names_it(unchanged: Served, path: str) -> None:
     effects, body = DOORS[path]
     asked = set[str]()
     for place, effect in within(effects):
@@ -78,28 +76,6 @@ async def test_what_cannot_act_within_a_parameter_is_a_400_that_names_it_and_say
             assert f".{key}` {why}" in error["message"], (place, error)
         asked.add(before)
     assert len(asked) >= 3
-
-
-@pytest.mark.parametrize("path", DOORS)
-async def test_an_object_of_a_kind_that_is_not_known_is_a_400_that_names_it_and_says_why(
-    unchanged: Served, path: str
-) -> None:
-    effects, body = DOORS[path]
-    kinds = {place: effect.parts for place, effect in within(effects) if isinstance(effect, Acts)}
-    found = {place: parts for place, parts in kinds.items() if isinstance(parts, Kinds)}
-    found |= {name: e.parts for name, e in effects.items() if isinstance(e, Acts) and isinstance(e.parts, Kinds)}
-    asked = set[str]()
-    for place, parts in found.items():
-        at = f"{place}[{[*parts.kinds][-1]}]."
-        if at not in WITHIN:
-            continue
-        put, sample = WITHIN[at]
-        answer = await unchanged.client.post(path, json={**body, **put({**sample, parts.by: "unheard_of"})})
-        error = answer.json()["error"]
-        assert answer.status_code == 400, (place, answer.text)
-        assert f"{parts.by}` is `unheard_of`, which {parts.why}" in error["message"], (place, error)
-        asked.add(place)
-    assert asked
 
 
 def within(parts: Mapping[str, Effect]) -> Iterator[tuple[str, Effect]]:
@@ -167,36 +143,25 @@ async def test_what_cannot_act_is_a_400_that_names_it_and_says_why(unchanged: Se
 
 MEANINGLESS: Sequence[tuple[str, object]] = [
     ("temperature", 3),
-    ("temperature", "hot"),
-    ("top_p", -1),
     ("user", "x" * 300),
     ("prompt_cache_key", 7),
     ("temperature", True),
-    ("temperature", "1"),
-    ("top_p", False),
     ("stream", "false"),
-    ("stream", 0),
     ("parallel_tool_calls", "no"),
-    ("tools", [{"type": "web_search"}]),
-    ("tools", [{"type": "function", "function": {"name": ""}}]),
     ("tools", [{"type": "function", "function": {"name": "f", "parameters": {"type": "array"}}}]),
-    ("tool_choice", "required"),
     ("tool_choice", {"type": "function", "function": {"name": "nobody"}}),
 ]
 
 
 FORMATS: tuple[dict[str, Any], ...] = (
     {"type": "json_object", "strict": True},
-    {"type": "text", "json_schema": SHAPE},
     {"type": "json_schema", "json_schema": {**SHAPE, "grammar": "x"}},
-    {"type": "json_schema", "json_schema": SHAPE, "regex": "x"},
     {"type": "json_schema", "json_schema": {**SHAPE, "strict": "yes"}},
 )
 UNCHECKED: tuple[tuple[dict[str, Any], str], ...] = (
     ({"type": "array"}, "object"),
     ({"type": "object", "properties": {"a": {"pattern": "(a+)+$"}}}, "pattern"),
     ({"type": "object", "properties": {"a": {"$ref": "http://x/"}}}, "$ref"),
-    ({"type": "object", "properties": 7}, "schema"),
     ({"type": "object", "description": "x" * 70_000}, "64 KiB"),
 )
 

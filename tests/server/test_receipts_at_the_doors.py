@@ -46,9 +46,7 @@ async def receipts(server: Served) -> list[dict[str, Any]]:  # Any: JSON
     return found
 
 
-async def test_each_turn_over_http_ends_with_its_receipt_and_the_conversation_keeps_it(
-    place: str, served: Serve
-) -> None:
+async def test_each_turn_over_http_ends_with_its_receipt_which_is_kept(place: str, served: Serve) -> None:
     server = await served(conversation(place), grants__ask="never")
     ends = [end_of(await server.said("Go.")) for _ in range(4)]
     assert [end["made"] for end in ends] == [{}, GROWN, reported(place), by_helper(place)]
@@ -58,9 +56,7 @@ async def test_each_turn_over_http_ends_with_its_receipt_and_the_conversation_ke
     ]
 
 
-async def test_other_doors_have_it_too_and_a_message_that_is_sent_again_has_that_of_its_new_turn(
-    place: str, served: Serve
-) -> None:
+async def test_other_doors_have_it_and_a_retry_has_that_of_its_new_turn(place: str, served: Serve) -> None:
     once = [reporting(place), Say("Written.")]
     server = await served([*once, growing(), Say("Two."), *once, *once], grants__ask="never")
     first, again = end_of(await server.said("Go.")), end_of(await server.said(""))

@@ -36,8 +36,7 @@ async def test_what_the_gate_rejects_and_what_does_not_fit_is_told(served: Serve
     assert (await client.post(f"{FUNCTIONS}/check", json={"source": "x = 1"})).status_code == 400
     for name in ("f", "count_vowels"):  # a check admits nothing
         assert (await client.get(f"{FUNCTIONS}/{name}")).status_code == 404
-    (server.workspace.root / "functions" / "shop.py").write_text(SHIPPING)
-    await server.workspace.functions.reload()
+    await server.save("shop.py", SHIPPING)
     answer = await client.post(f"{FUNCTIONS}/shipping/call", json={"arguments": {"weight": "heavy"}})
     assert (answer.status_code, "weight" in answer.json()["error"]["message"]) == (400, True)
     block = (await client.get(f"{MEMORY}/human")).json()
@@ -107,8 +106,7 @@ async def test_agents_and_groups_on_file_are_there_before_they_have_said_anythin
 async def test_a_question_about_a_grant_is_answered_once(served: Serve) -> None:
     server = await served([Ask(Wanted("first_line", {"path": "notes.txt"})), Say("It says hello.")])
     (server.workspace.root / "notes.txt").write_text("hello\nworld\n")
-    (server.workspace.root / "functions" / "files.py").write_text(READS)
-    await server.workspace.functions.reload()
+    await server.save("files.py", READS)
     heard = asyncio.create_task(server.frames(ends(1)))
     await server.client.post("/api/v1/agents/main/messages", json={"text": "What does notes.txt say first?"})
     await server.frames(lambda frames: any(data is not None and data["type"] == "grant_asked" for _, data in frames))
@@ -126,8 +124,7 @@ async def test_a_question_about_a_grant_is_answered_once(served: Serve) -> None:
 async def test_a_call_by_hand_asks_whoever_is_logged_in_to_the_page_and_refuses_a_token(served: Serve) -> None:
     server = await served([])
     (server.workspace.root / "notes.txt").write_text("hello\nworld\n")
-    (server.workspace.root / "functions" / "files.py").write_text(READS)
-    await server.workspace.functions.reload()
+    await server.save("files.py", READS)
     browser, arguments = await server.logged_in(), {"arguments": {"path": "notes.txt"}}
     browser.headers["Origin"] = server.url
     refused = (await server.client.post(f"{FUNCTIONS}/first_line/call", json=arguments)).json()

@@ -106,7 +106,7 @@ def ended(process: Process, how: int = signal.SIGTERM) -> Iterator[Process]:
         process.end(how)
 
 
-def test_knapper_login_prints_links_of_the_running_servers_and_says_if_there_is_none(
+def test_login_prints_links_of_the_running_servers(
     place: tuple[Path, str], scripted: Callable[..., ScriptedModel]
 ) -> None:
     root, token = place
@@ -184,6 +184,7 @@ def test_a_stream_ends_with_the_server(place: tuple[Path, str], scripted: Callab
     assert process.end(signal.SIGCONT) == 0
 
 
+@pytest.mark.slow
 def test_after_a_kill_in_mid_turn_no_event_is_missing_and_none_comes_twice(
     place: tuple[Path, str], scripted: Callable[..., ScriptedModel]
 ) -> None:

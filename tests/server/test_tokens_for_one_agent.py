@@ -373,7 +373,7 @@ async def test_of_failures_of_others_the_kind_is_told_and_of_its_own_the_message
     )
 
 
-async def test_no_other_door_shows_or_changes_anything_of_another_agent(
+async def test_no_other_door_shows_anything_of_another(
     neighbors: Neighbors, tmp_path: Path, one_sandbox: Sandbox
 ) -> None:
     before, event = await neighbors.state(), neighbors.places["event"][0]

@@ -2,18 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-
-import pytest
 
 from agent_core import Workspace
 from agent_core.base import events
 from agent_core.interfaces.server.agent_host import (
-    JournalReader,
     JournalTail,
     Listening,
-    NumberedEvent,
     event_stream,
     opened_rooms,
 )
@@ -77,8 +73,7 @@ async def test_a_message_that_waited_is_answered_when_the_server_opens_its_agent
 
 async def test_whoever_comes_while_a_call_is_written_reads_it_from_its_beginning(served: Serve) -> None:
     server = await served([Ask(Wanted("count_vowels", {"text": "queueing " * 20}), pause_s=0.05), Say("Many.")])
-    (server.workspace.root / "functions" / "letters.py").write_text(VOWELS)
-    await server.workspace.functions.reload()
+    await server.save("letters.py", VOWELS)
     early = asyncio.create_task(server.frames(lambda frames: written(frames).count("queueing") > 3))
     await server.client.post(MESSAGES, json={"text": "How many?"})
     await early  # it leaves, and the turn goes on
@@ -148,8 +143,7 @@ async def test_a_group_and_its_members_are_talked_to_in_turn(served: Serve, tmp_
 
 async def test_many_who_listen_each_hear_all_in_order(served: Serve) -> None:
     server = await served([Ask(Wanted("count_vowels", {"text": "aha"})), Say("Two."), Say("Again.")])
-    (server.workspace.root / "functions" / "letters.py").write_text(VOWELS)
-    await server.workspace.functions.reload()
+    await server.save("letters.py", VOWELS)
     many = [asyncio.create_task(server.frames(ends(2))) for _ in range(12)]
     await server.said("How many?")
     late = asyncio.create_task(server.frames(ends(2)))
@@ -157,25 +151,6 @@ async def test_many_who_listen_each_hear_all_in_order(served: Serve) -> None:
     each = [[number for number, data in frames if number is not None] for frames in [*await asyncio.gather(*many)]]
     assert all(numbers == each[0] == sorted(numbers) for numbers in each)
     assert [number for number, _ in await late if number is not None] == each[0]
-
-
-async def test_the_journal_is_read_once_for_all_who_listen(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = await served([Say("One."), Say("Two.")])
-    await server.said("Hi.")
-    readers, read = list[JournalReader](), JournalReader.read
-
-    async def counted(self: JournalReader, ends: Iterable[events.TurnEnded] = ()) -> list[NumberedEvent]:
-        readers.append(self)
-        return await read(self, ends)
-
-    monkeypatch.setattr(JournalReader, "read", counted)
-    many = [asyncio.create_task(server.frames(ends(2))) for _ in range(12)]
-    while len(readers) < 2 * len(many):  # noqa: ASYNC110 - each catches up by itself
-        await asyncio.sleep(0.01)
-    readers.clear()
-    await server.said("And now?")
-    await asyncio.gather(*many)
-    assert len(readers) < len(many)
 
 
 async def test_a_listener_who_leaves_while_it_reads_takes_no_news_from_the_others(served: Serve) -> None:

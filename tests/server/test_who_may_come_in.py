@@ -126,9 +126,7 @@ ORIGINS = (
 )
 
 
-async def test_pages_of_other_sites_are_refused_and_a_page_changes_things_only_with_its_own_origin(
-    served: Serve,
-) -> None:
+async def test_pages_of_other_sites_are_refused_and_a_page_needs_its_own_origin(served: Serve) -> None:
     server = await served([Say("hello")])
     browser, place = await server.logged_in(), urlsplit(server.url)
     for given in ORIGINS:

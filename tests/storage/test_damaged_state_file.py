@@ -56,7 +56,7 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-async def test_a_file_found_damaged_at_start_is_kept_aside_and_said(
+async def test_a_damaged_file_is_kept_aside_and_said(
     path: Path, clock: ManualClock, damage: Callable[[Path], None]
 ) -> None:
     await fill(path, clock)
@@ -76,9 +76,7 @@ def put_log(path: Path) -> None:
     Path(f"{path}-wal").write_bytes(b"old log")
 
 
-async def test_a_damaged_file_goes_aside_with_its_log_and_takes_the_place_of_no_other(
-    path: Path, clock: ManualClock
-) -> None:
+async def test_a_damaged_file_goes_aside_with_its_log_beside_others(path: Path, clock: ManualClock) -> None:
     for number in range(2):  # in one second
         put_garbage(path)
         if not number:
@@ -149,9 +147,7 @@ async def test_a_second_process_notices_that_the_file_was_put_aside(path: Path, 
     assert len(list(path.parent.glob("*.corrupt-*Z"))) == 1
 
 
-async def test_a_file_or_folder_deleted_while_in_use_is_noticed_before_the_next_write(
-    tmp_path: Path, clock: ManualClock
-) -> None:
+async def test_a_file_deleted_while_in_use_is_noticed_before_a_write(tmp_path: Path, clock: ManualClock) -> None:
     folder = tmp_path / "state"
     folder.mkdir()
     async with open_store(folder / "state.db", clock=clock) as store:

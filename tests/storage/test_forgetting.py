@@ -177,7 +177,7 @@ async def test_a_reader_of_an_earlier_state_is_waited_for_and_the_log_is_emptied
         assert b"uillon" not in path.read_bytes() + path.with_name("state.db-wal").read_bytes()
 
 
-async def test_a_reader_that_goes_on_is_named_and_the_next_opening_empties_the_log(
+async def test_a_reader_that_goes_on_is_named_and_the_log_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent_core.storage.sqlite.connection.BUSY_MS", 1_000)
@@ -296,9 +296,7 @@ async def stored(store: Store) -> str:
 
 
 @pytest.mark.parametrize("unit", ["turns", "messages"])
-async def test_forgotten_turns_and_messages_leave_nothing_with_others_in_programs_or_in_runs_of_helpers(
-    store: Store, unit: str
-) -> None:
+async def test_what_is_forgotten_leaves_nothing_with_others_or_in_programs(store: Store, unit: str) -> None:
     await worked(store)
     assert "[forgotten]" not in await stored(store)
     first, last = await store.turns_before("main", 1e12)
@@ -335,9 +333,7 @@ async def test_forgetting_a_reply_leaves_the_answers_of_others_that_used_the_sam
     assert answers == [f"{NAME} c1", "[forgotten]", f"{NAME} c1"]
 
 
-async def test_what_one_agent_forgets_takes_no_history_or_owner_from_the_block_of_another(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_what_one_agent_forgets_takes_nothing_from_another(store: Store, clock: ManualClock) -> None:
     plan = BlockRow("b", "plan", "Goal: A", 99, shared=True)
     await store.apply([SaveBlock(plan, "ann", "made"), LimitBlock("b", ("bob",), ("bob",)), AttachBlock("bob", "b")])
     clock.time += 9

@@ -11,7 +11,6 @@ from agent_core.storage import (
     USAGE,
     BeginState,
     BeginWrite,
-    DropPending,
     DropReading,
     DropState,
     EndWrite,
@@ -24,7 +23,6 @@ from agent_core.storage import (
     RecordCall,
     ReleaseFunction,
     SaveExposures,
-    SavePending,
     SaveReading,
     SaveRecorded,
     SaveState,
@@ -47,9 +45,7 @@ ONE, TWO = "x = 1\n", "x = 2\n"
 V1, V2 = content_hash(ONE), content_hash(TWO)
 
 
-async def test_a_version_tells_its_source_and_who_made_it_why_and_what_was_kept_out(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_version_tells_its_source_maker_reason_and_what_was_kept_out(store: Store, clock: ManualClock) -> None:
     with pytest.raises(StorageError, match="not the hash"):
         await store.apply([SaveVersion("text", V1, TWO)])
     turn = await say(store, "make it", agent="scout")
@@ -82,9 +78,7 @@ async def test_the_history_of_a_module_has_every_change_also_its_return_and_remo
     assert [row.module for row in await store.module_history("two")] == ["two"]
 
 
-async def test_a_manifest_is_changed_only_from_what_the_writer_saw(
-    store: Store, open_again: Callable[[], Store]
-) -> None:
+async def test_a_manifest_changes_only_from_what_was_seen(store: Store, open_again: Callable[[], Store]) -> None:
     with pytest.raises(StorageError, match="never saved"):
         await store.apply([SetManifest("text", None, V1)])
     await store.apply([*saving("text", ONE), SaveVersion("text", V2, TWO)])
@@ -97,19 +91,7 @@ async def test_a_manifest_is_changed_only_from_what_the_writer_saw(
         await store.apply(saving("text", "x = 3\n", expected=V1))
 
 
-async def test_a_refused_candidate_waits_until_it_is_dropped(store: Store) -> None:
-    await store.apply([SavePending("f", {"code": "1"}), SavePending("f", {"code": "2"}), SavePending("g", {})])
-    assert await store.pending("f") == {"code": "2"}
-    await store.apply([DropPending("g")])
-    assert await store.all_pending() == {"f": {"code": "2"}}
-    assert await store.pending("g") is None
-    with pytest.raises(StorageError, match="surrogates not allowed"):
-        await store.apply([DropPending("bad \ud800 name")])
-
-
-async def test_a_write_that_was_begun_is_found_at_the_next_start(
-    store: Store, open_again: Callable[[], Store], clock: ManualClock
-) -> None:
+async def test_a_begun_write_is_found_again(store: Store, open_again: Callable[[], Store], clock: ManualClock) -> None:
     await store.apply(
         [BeginWrite("functions/a.py", V1, ONE, None), BeginWrite("functions/b.py", None, None, V1, UndoTended(7))]
     )

@@ -27,9 +27,7 @@ async def test_a_repeated_post_returns_the_first_id_and_adds_nothing_for_that_ag
     assert await store.post(Post("other", "user", {}, key=key)) != first
 
 
-async def test_events_are_taken_in_the_order_of_their_posts_although_the_clock_goes_back(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_events_are_taken_in_order_although_the_clock_goes_back(store: Store, clock: ManualClock) -> None:
     for text in ("one", "two", "three"):
         await store.post(event(text))
         clock.time -= 3600
@@ -76,9 +74,7 @@ async def test_open_turns_are_due_before_events_that_wait(store: Store) -> None:
     assert await store.due(limit=1) == [Due("running", is_takeover=True)]
 
 
-async def test_what_waits_is_counted_with_the_age_of_the_oldest_but_not_of_paused_agents(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_what_waits_is_counted_with_its_age_but_not_of_paused_agents(store: Store, clock: ManualClock) -> None:
     clock.time = round(await store.now())  # a database uses its own clock
     assert await store.backlog() == Backlog(0, 0.0)
     early = replace(event("first", due=0.0), agent="early")  # it goes before all others, and waits since its post

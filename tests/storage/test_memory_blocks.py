@@ -78,9 +78,7 @@ async def test_a_second_block_of_one_label_is_refused_to_whoever_comes_later(sto
     assert await store.block_ids("main") == {"b1": "human", "b9": "human"}
 
 
-async def test_a_shared_block_is_seen_changed_by_every_agent_that_has_it(
-    store: Store, open_again: Callable[[], Store]
-) -> None:
+async def test_a_shared_block_is_seen_changed_by_all_who_have_it(store: Store, open_again: Callable[[], Store]) -> None:
     other = open_again()
     await save(store, TEAM)
     await other.apply([AttachBlock("other", "b3", 7)])

@@ -78,9 +78,7 @@ async def test_messages_and_passages_are_searched_apart(store: Store) -> None:
 
 
 @pytest.mark.usefixtures("comparing")
-async def test_a_search_knows_what_another_process_added_and_deleted(
-    store: Store, open_again: Callable[[], Store]
-) -> None:
+async def test_a_search_knows_what_another_process_changed(store: Store, open_again: Callable[[], Store]) -> None:
     other = open_again()
     await insert(store, "pie one", "pie two")
     await embed(store, {1: floats(1, 0), 2: floats(0, 1)})
@@ -92,9 +90,7 @@ async def test_a_search_knows_what_another_process_added_and_deleted(
 
 
 @pytest.mark.usefixtures("comparing")
-async def test_passages_that_come_one_by_one_are_all_found_whenever_a_search_looked(
-    store: Store, open_again: Callable[[], Store]
-) -> None:
+async def test_passages_that_come_one_by_one_are_all_found(store: Store, open_again: Callable[[], Store]) -> None:
     other, looked = open_again(), {0: 11, 1: 40}
     for number in range(45):
         await insert(store, "pie", prefix=f"{number}-")

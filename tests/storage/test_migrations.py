@@ -32,9 +32,7 @@ def add_second(folder: Path, sql: str = SECOND) -> None:
     (folder / "0002_second.sql").write_text(sql, encoding="utf-8")
 
 
-def test_each_migration_runs_once_and_an_earlier_file_gets_only_what_it_lacks(
-    db: apsw.Connection, folder: Path
-) -> None:
+def test_each_migration_runs_once_and_a_file_gets_only_what_it_lacks(db: apsw.Connection, folder: Path) -> None:
     migrate(db, folder)
     migrate(db, folder)
     assert list(db.execute("select x from a")) == [("first",)]

@@ -101,9 +101,7 @@ async def test_signs_that_are_damaged_are_made_anew_and_every_vector_is_found(ma
 
 
 @pytest.mark.parametrize("part", ["passage_words_data where id > 10", "passage_words_config", "passage_words_idx"])
-async def test_words_that_are_damaged_are_indexed_anew_and_nothing_is_lost(
-    path: Path, clock: ManualClock, part: str
-) -> None:
+async def test_damaged_words_are_indexed_anew_and_nothing_is_lost(path: Path, clock: ManualClock, part: str) -> None:
     async with open_store(path, clock=clock) as store:
         await fill(store)
         await say(store, "hello")
@@ -127,9 +125,7 @@ def theirs(path: Path) -> Path:
     return aside
 
 
-async def test_a_file_that_is_taken_over_is_indexed_anew_and_its_indexes_are_not_read(
-    many: Store, path: Path, clock: ManualClock
-) -> None:
+async def test_indexes_of_a_file_that_is_taken_over_are_not_read(many: Store, path: Path, clock: ManualClock) -> None:
     await many.close()
     adopt(path, theirs(path).name, clock)
     assert tables(path) == []
@@ -189,9 +185,7 @@ async def test_a_file_of_the_eighth_schema_is_searched_whole_in_the_newest(
         assert await store.check() is None
 
 
-async def test_a_question_of_many_frequent_words_is_answered_by_the_rarer_of_them(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_question_is_answered_by_its_rarer_words(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_index, "MOST_POSTINGS", 50)
     await insert(store, *["many often"] * 60, "rare often", "rare")
     assert await by_words(store, "many", "often", "rare") == ["p61", "p60"]
@@ -217,9 +211,7 @@ async def test_many_alike_vectors_are_found_as_many_as_asked_for(store: Store, m
 
 
 @pytest.mark.usefixtures("comparing")
-async def test_vectors_of_zeros_and_of_an_odd_width_are_found_last(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_vectors_of_zeros_and_of_odd_width_are_found_last(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_index, "EXACT", 1)
     await insert(store, "a", "b", "c")
     await store.apply(

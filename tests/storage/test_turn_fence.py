@@ -30,9 +30,7 @@ async def test_a_writer_with_a_wrong_attempt_or_place_is_refused(store: Store) -
     assert texts(await store.load(turn.id)) == ["first"]
 
 
-async def test_a_take_over_continues_at_the_same_place_and_locks_out_the_first_owner(
-    store: Store, open_again: Callable[[], Store]
-) -> None:
+async def test_a_take_over_continues_and_locks_out_the_first(store: Store, open_again: Callable[[], Store]) -> None:
     turn = await begin(store)
     await store.append(turn.id, 1, 0, [user("before")])
     successor = await open_again().next("main", "there")
@@ -54,9 +52,7 @@ async def test_a_finished_turn_takes_nothing_more(store: Store) -> None:
         await store.finish(turn.id, 1)
 
 
-async def test_a_race_of_append_and_claim_never_hides_a_row_from_the_new_owner(
-    store: Store, open_again: Callable[[], Store]
-) -> None:
+async def test_a_race_of_append_and_claim_hides_no_row(store: Store, open_again: Callable[[], Store]) -> None:
     other = open_again()
     for number in range(16):
         turn = await begin(store, f"agent-{number}")

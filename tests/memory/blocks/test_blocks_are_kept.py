@@ -2,18 +2,9 @@
 
 import re
 
-import pytest
-
-from agent_core.memory.classes import Block, ChatMemory, Memory, UnknownBlock
+from agent_core.memory.classes import Block, ChatMemory, Memory
 from agent_core.storage import Store
 from tests.memory.blocks.conftest import HUMAN, By, OpenBlocks, edit
-
-
-async def test_an_edit_is_there_when_the_blocks_are_loaded_again(blocks_of: OpenBlocks) -> None:
-    await edit(await blocks_of(), "core_memory_append", name="human", content="Name: Chad")
-    again = await blocks_of()
-    assert again.memory.human.value == "Name: Chad"
-    assert "Name: Chad" in again.render()
 
 
 async def test_a_planned_edit_counts_only_once_it_is_on_disk(blocks_of: OpenBlocks, store: Store) -> None:
@@ -89,11 +80,6 @@ async def test_what_the_class_begins_with_comes_back_only_once(blocks_of: OpenBl
     await blocks.commit(await blocks.detach("persona", HUMAN))
     again = await blocks_of(memory=ChatMemory(human="Name: Nobody"))
     assert (again.memory.labels, again.memory.human.value) == (["human"], "Name: Chad")
-
-
-async def test_the_history_of_no_block_at_all_names_the_blocks(blocks_of: OpenBlocks) -> None:
-    with pytest.raises(UnknownBlock, match=r"`persona`, `human`"):
-        await (await blocks_of()).history("nothing")
 
 
 async def test_an_undo_passes_over_changes_that_left_the_text(blocks_of: OpenBlocks) -> None:

@@ -80,9 +80,7 @@ async def test_a_number_of_a_line_is_that_of_the_text_that_the_model_read(blocks
     assert other.memory.team.lines == ["Dot reads", "Eve paints", "Fay runs"]
 
 
-async def test_ones_own_block_of_the_same_label_makes_way_and_its_history_stays(
-    blocks_of: OpenBlocks, store: Store
-) -> None:
+async def test_ones_own_block_of_a_label_makes_way_and_its_history_stays(blocks_of: OpenBlocks, store: Store) -> None:
     one = await blocks_of("a", ChatMemory(human="Name: Chad"))
     other = await blocks_of("b", ChatMemory(human="Name: Bob"))
     await one.commit(await one.share("human", HUMAN))

@@ -18,7 +18,7 @@ async def _run(path: Path, agent: str, count: int) -> int:
 @pytest.mark.parametrize(
     "count",
     [
-        pytest.param(40, id="forty-each"),
+        pytest.param(40, id="forty-each", marks=pytest.mark.slow),
         pytest.param(1000, id="a-thousand-each", marks=[pytest.mark.slow, pytest.mark.timeout(600)]),
     ],
 )

@@ -13,7 +13,6 @@ from tests.conftest import OpenDesk
 from tests.kit.desk import of
 from tests.kit.steps import Ask, Expect, Say, Wanted, contains
 from tests.memory.blocks.conftest import HUMAN
-from tests.memory.blocks.own_class import TaskMemory
 
 MITYA, MITUA = "Best friend: Mitya, who also loves cherry pies", "Best friend: Mitua"
 
@@ -105,19 +104,7 @@ async def test_an_argument_that_a_function_has_itself_keeps_its_name(at_desk: Op
     assert agent.memory.blocks.memory["human"].value == "Name: Bob"
 
 
-async def test_an_agent_is_made_with_a_memory_class_of_its_users_own(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Ask(Wanted("task_push", {"task": "Wash up"})), Say("Done.")])
-    agent = await desk.workspace.agent("tidy", memory=TaskMemory())
-    (answer,) = await _say(agent, "Remind me to wash up.")
-    assert answer.text.startswith("1 tasks wait.")
-    shown = desk.model.requests[0]
-    assert ("task_pop" in shown.functions, "core_memory_rewrite" in shown.functions) == (True, False)
-    assert agent.memory.blocks.memory["tasks"].value == ["Wash up"]
-
-
-async def test_a_shared_block_that_changes_while_a_turn_runs_is_told_of_before_its_next_steps_are_over(
-    at_desk: OpenDesk,
-) -> None:
+async def test_a_shared_block_that_changes_while_a_turn_runs_is_told_of(at_desk: OpenDesk) -> None:
     note = Ask(Wanted("core_memory_append", {"name": "human", "content": "Likes tea"}))
     search = Ask(Wanted("conversation_search", {"query": "tea"}))
     desk = await at_desk([note, search, Expect(Say("Done."), contains("Bob cooks"))])
@@ -145,9 +132,7 @@ async def test_the_statistics_count_what_was_said_also_where_nobody_searched(at_
 
 
 @pytest.mark.parametrize("leave", [Agent.begin_anew, Agent.pop], ids=["a-new-conversation", "the-last-turn-taken-out"])
-async def test_what_leaves_the_context_is_found_in_recall(
-    at_desk: OpenDesk, leave: Callable[[Agent], Awaitable[object]]
-) -> None:
+async def test_what_left_is_found_in_recall(at_desk: OpenDesk, leave: Callable[[Agent], Awaitable[object]]) -> None:
     desk = await at_desk([Say("All right.")] * 2, memory__embedding="none")
     await desk.say("The word is heron.")
     await leave(desk.agent)
