@@ -67,15 +67,6 @@ def test_the_tree_shows_who_waits_for_whom_and_a_person_steers(tmp_path: Path) -
     assert tree(tmp_path)["main"]["state"] == "stopped"
 
 
-def test_the_tree_says_what_the_last_turn_of_an_agent_took_that_wrote_to_nobody(tmp_path: Path) -> None:
-    workspace(tmp_path)
-    with scripted([Say("Fine."), Say("Fine, too.")]) as model:
-        for text in ("How are you?", "And now?"):
-            knapper("run", *flags(model), "--message", text, cwd=tmp_path)
-        spent = tree(tmp_path)["main"]["spent"]
-    assert (spent["steps"], spent["tokens"] > 0) == (1, True)
-
-
 def test_what_cannot_be_steered_is_told_and_agents_run_until_nothing_is_due(tmp_path: Path) -> None:
     workspace(tmp_path)
     for words, part in {

@@ -8,7 +8,7 @@ import pytest
 from agent_core.base import events
 from agent_core.base.messages import User
 from agent_core.runtime.groups.floor import marked
-from tests.kit import Ask, ScriptedModel, Wanted
+from tests.kit import ScriptedModel
 from tests.kit.desk import ended, of
 
 from .groups import Cast, playing, speakers, talk, team
@@ -80,15 +80,6 @@ async def test_members_without_end_are_stopped_by_limits(
     assert len(cast.spoken) == spoken
     assert ended(heard).reason == "limits"
     assert any("groups/team.toml" in warned.message for warned in of(events.Warned, heard))
-
-
-async def test_a_member_that_calls_without_end_stops_at_the_groups_limit(tmp_path: Path, scripted: START) -> None:
-    again = Ask(Wanted("conversation_search", {"query": "more"}))
-    cast = Cast(lambda name, number: again)
-    async with team(tmp_path, scripted(playing(cast)), "limits = { steps = 2 }") as group:
-        heard = await talk(group, "Talk.")
-    assert len(cast.heard) == 2
-    assert ended(heard).reason in ("limits", "failed")
 
 
 def test_a_flood_of_marks_is_read_in_time() -> None:

@@ -35,19 +35,6 @@ def test_what_is_wrong_with_a_file_is_told_with_its_line_and_what_the_good_one_s
         assert (problem.where.path, problem.where.line) == ("agents/editor.toml", line)
 
 
-def test_files_for_which_the_folder_had_no_room_are_read_when_there_is_some(tmp_path: Path) -> None:
-    files, text = AgentFiles(tmp_path, "main"), f"talks_to = {['b'] * 900}\n"
-    for number in range(40):
-        describe(tmp_path, f"a{number}x", text)
-    first = files.folder.read().keys()
-    assert 0 < len(first) < 40
-    assert len(files.folder.problems) == 40 - len(first)
-    for name in sorted(first)[:20]:
-        (tmp_path / "agents" / f"{name}.toml").unlink()
-    assert len(files.folder.read()) == 20
-    assert files.folder.problems == ()
-
-
 def test_a_name_that_could_be_taken_for_another_and_a_link_are_refused(tmp_path: Path) -> None:
     files = AgentFiles(tmp_path, "main")
     assert files.make("editor") == "agents/editor.toml"
@@ -140,14 +127,6 @@ async def test_a_model_that_is_saved_in_the_file_of_an_open_agent_answers_from_t
             await editor.ask("Hello.")
         describe(tmp_path, "editor", 'model = "scripted"\n')
         assert await editor.ask("Hello.") == "!"
-
-
-async def test_its_own_name_before_a_reply_is_left_out_in_the_stream_too(tmp_path: Path) -> None:
-    parts = {"editor": lambda _: Say("editor: The text is good."), "critic": lambda _: Say("!")}
-    async with team(tmp_path, parts, model__stream=True) as agents:
-        events = await agents.say("Well?", to="editor")
-        assert ended(events).reply == "The text is good."
-        assert "".join(event.text for event in events if event.type == "text") == "The text is good."  # type: ignore[union-attr]  # of its type
 
 
 async def test_what_is_wrong_with_a_file_is_told_once_in_the_next_turn(tmp_path: Path) -> None:

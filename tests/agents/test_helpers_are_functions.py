@@ -108,15 +108,6 @@ async def test_a_helper_below_a_helper_needs_the_word_of_its_file(tmp_path: Path
     assert shown == [["give_result", "count_vowels", "lower"], ["give_result", "count_vowels"]]
 
 
-async def test_a_third_level_is_refused_where_two_were_given(tmp_path: Path, at_desk: OpenDesk) -> None:
-    upper = FINDER.replace("steps = 4", "steps = 4, depth = 2").replace("functions", 'helpers = ["*"]\nfunctions')
-    put(tmp_path, "upper", upper)
-    write(tmp_path, "middle", upper)
-    deep = [call("upper"), call("middle"), Expect(call("upper"), shows("upper"))]
-    desk = await at_desk([*deep, Expect(give([]), contains("no further level")), give([]), Say("Done.")])
-    assert answers(await desk.say("Which words?")) == ["[]"]
-
-
 async def test_what_a_helper_used_is_on_the_line_of_its_caller(tmp_path: Path, at_desk: OpenDesk) -> None:
     put(tmp_path)
     (tmp_path / "knapper.toml").write_text("[models.scripted]\nprice = { input = 1000, output = 2000 }\n", "utf-8")

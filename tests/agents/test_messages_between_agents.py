@@ -14,7 +14,7 @@ from agent_core.storage.folder import lock_agent
 from tests.kit import Ask, Say, Seen, Step, Wanted
 from tests.kit.desk import answers, ended
 
-from .team import Part, describe, said_last, team
+from .team import Part, said_last, team
 
 TYPO = "`teh` is wrong."
 LIMITS: Amounts = {"hops": 12, "messages": 100}
@@ -102,18 +102,6 @@ async def test_who_asked_hears_that_the_user_removed_the_turn(tmp_path: Path) ->
         assert (agents.replies("editor"), agents.replies("main")) == ([], [f"They say: {told}"])
 
 
-async def test_an_agent_that_is_asked_by_two_answers_each_in_its_own_thread(tmp_path: Path) -> None:
-    def editor(seen: Seen) -> Step:
-        return Say("For Ada." if "[from: ada]" in said_last(seen) else "For Bob.")
-
-    async with team(tmp_path, {"ada": asking, "bob": asking, "editor": editor}) as agents:
-        await agents.say("Ask.", to="ada")
-        await agents.say("Ask.", to="bob")
-        await agents.work()
-        assert agents.replies("ada") == ["They say: [from: editor] answers:\nFor Ada."]
-        assert agents.replies("bob") == ["They say: [from: editor] answers:\nFor Bob."]
-
-
 async def test_a_note_arrives_once_and_needs_no_answer(tmp_path: Path) -> None:
     ready: dict[str, Any] = {"agent": "editor", "message": "The text is ready."}
     parts: dict[str, Part] = {
@@ -140,16 +128,6 @@ async def test_no_note_overtakes_what_its_sender_said_before_it(tmp_path: Path) 
         await agents.work()
         heard = [words.splitlines()[-1] for words in await agents.words("editor") if words.startswith("[from: main]")]
         assert heard == ["one", "two", "three?", "four", "five?", "six"]
-
-
-async def test_a_note_waits_for_no_question_of_another_agent(tmp_path: Path) -> None:
-    async with team(tmp_path, {"editor": lambda _: Say("Read.")}) as agents:
-        store = agents.workspace._store
-        for id, kind, sender in (("m0", "ask", "ada"), ("m1", "ask", "bob"), ("m2", "note", "ada")):
-            await store.apply([SendMessage(id, kind, sender, "editor", id, "t", f"turn-{id}", limits=LIMITS)])
-        await agents.work()
-        heard = [words.splitlines()[-1] for words in await agents.words("editor") if words.startswith("[from")]
-        assert heard == ["m0", "m2", "m1"]
 
 
 async def test_a_handoff_carries_its_brief_and_nothing_else(tmp_path: Path) -> None:
@@ -245,15 +223,6 @@ async def test_an_agent_alone_is_shown_nothing_of_others(tmp_path: Path) -> None
         assert not {"ask_agent", "list_agents", "hand_off"} & {*seen.functions}
         assert not [name for name in seen.functions if "helper" in name]
         assert [text in seen.text for text in ("You are the agent", "helper")] == [False, False]
-
-
-async def test_an_agent_that_appears_is_reached_at_the_next_step(tmp_path: Path) -> None:
-    def main(seen: Seen) -> Step:
-        describe(tmp_path, "critic")
-        return calling("list_agents")(seen)
-
-    async with team(tmp_path, {"main": main, "editor": lambda _: Say("!")}) as agents:
-        assert "- critic: Is critic." in answers(await agents.say("Who is there?"))[0]
 
 
 async def test_under_a_schema_another_agent_can_be_asked(tmp_path: Path) -> None:

@@ -52,13 +52,6 @@ async def test_an_agent_that_goes_on_and_on_answers_that_its_budget_is_spent(tmp
         assert "agents/editor.toml" in reply
 
 
-async def test_an_agent_without_any_step_sends_no_request(tmp_path: Path) -> None:
-    describe(tmp_path, "main", 'purpose = "Does nothing."\nlimits = { steps = 0 }\n')
-    async with team(tmp_path, {"main": asking}) as agents:
-        assert ended(await agents.say("Hello.")).reason == "limits"
-        assert agents.model.requests == []
-
-
 async def test_near_same_words_for_the_third_time_wait_for_a_person(tmp_path: Path) -> None:
     def main(seen: Seen) -> Step:
         return Ask(Wanted("ask_agent", {"agent": "editor", "question": "Is it done yet?"}))

@@ -69,14 +69,6 @@ async def test_a_turn_that_gets_further_each_time_goes_on(doomed: Doomed) -> Non
     assert await doomed.begin() is not None
 
 
-async def test_one_answered_call_makes_up_for_five_times_without_one(doomed: Doomed) -> None:
-    for _ in range(2):
-        for _ in range(5):
-            await doomed.cut_off(ASKED)
-        await doomed.cut_off(ASKED, STARTED, ANSWERED)
-    assert await doomed.begin() is not None
-
-
 async def test_even_who_gets_further_is_given_up_after_fifty_times(doomed: Doomed) -> None:
     for _ in range(51):
         await doomed.cut_off(ASKED, STARTED, ANSWERED)

@@ -3,17 +3,13 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
-
-import pytest
 
 from agent_core.context import Shown
 from agent_core.model.request import FunctionShown
 from agent_core.runtime.host_functions import standard
 from tests.conftest import OpenDesk
 from tests.context.long_talk import in_json
-from tests.kit import Say, Step
 
 
 class NothingHidden:
@@ -35,20 +31,6 @@ async def test_a_small_model_is_told_of_three_functions_of_memory_in_its_fixed_t
     assert not {"archival_memory_insert", "core_memory_rewrite", "conversation_search_date"} & {*shown}
     schema = json.dumps(desk.model.requests[0].body["response_format"])
     assert schema.count('"enum": ["human", "persona"]') == 2  # one of the blocks there are
-
-
-@pytest.mark.parametrize(("mode", "reply"), [("native", Say("Hello.")), ("constrained", in_json("Hello."))])
-async def test_only_a_model_that_calls_natively_is_told_how_many_more_there_are(
-    at_desk: OpenDesk, tmp_path: Path, mode: str, reply: Step
-) -> None:
-    (folder := tmp_path / "functions").mkdir()
-    more = "".join(f'def f{n}() -> int:\n    """Give {n}."""\n    return {n}\n\n\n' for n in range(60))
-    (folder / "many.py").write_text(more)
-    desk = await at_desk([reply], model__mode=mode, model__context_tokens=16_000)
-    await desk.workspace.functions.reload()
-    await desk.say("Hi.")
-    told = str(desk.model.requests[0].messages[0]["content"])
-    assert ("more, by module: many " in told) is (mode == "native")
 
 
 def test_a_small_window_shows_what_was_used_last() -> None:

@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -284,30 +283,6 @@ async def test_whatever_comes_through_the_pipe_the_next_message_is_answered(work
         await asyncio.gather(end.wait_closed(), return_exceptions=True)
 
 
-async def test_a_storm_of_changes_is_told_in_few_notices_and_clients_converge(workspace: Workspace) -> None:
-    notices: list[object] = []
-
-    async def hear(message: object) -> None:
-        if isinstance(message, wire.ToolListChangedNotification):
-            notices.append(message)
-
-    await workspace.functions.create("count_vowels", VOWELS, "text")
-    registry = workspace.functions.registry
-    last = registry.snapshot()
-    function = last.functions["count_vowels"]
-    async with piped(workspace, "legacy", hear) as client:
-        assert await names(client) == {"count_vowels"}
-        for number in range(1_000):
-            altered = replace(function, parameters={**function.parameters, "title": str(number)}, body_hash=str(number))
-            registry.swap(replace(last, functions={"count_vowels": altered}))
-            if number % 100 == 0:
-                await asyncio.sleep(0)
-        registry.swap(last)
-        await arrives(lambda: _more(notices))
-        await arrives(lambda: _has(client, "count_vowels"))
-        assert 0 < len(notices) < 20
-
-
 async def test_a_client_that_loads_slowly_has_loaded_before_it_hears_again(workspace: Workspace) -> None:
     notices: list[object] = []
 
@@ -327,11 +302,6 @@ async def test_a_client_that_loads_slowly_has_loaded_before_it_hears_again(works
         assert notices == [], "some clients drop what they are loading when they hear again"
         await arrives(lambda: _more(notices))
         assert await names(client) == {"count_vowels"}
-
-
-async def _has(client: Client, name: str) -> bool:
-    tools = {tool.name: tool for tool in (await client.list_tools(cache_mode="bypass")).tools}
-    return name in tools and "title" not in tools[name].input_schema
 
 
 async def test_a_call_ends_when_its_client_closes_the_connection(served: Served) -> None:

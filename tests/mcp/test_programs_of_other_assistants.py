@@ -8,7 +8,7 @@ from mcp import Client
 from agent_core import Workspace
 from agent_core.interfaces.server.identity import Scope
 from sandbox import Sandbox
-from tests.kit import Ask, Repeat, Say, ScriptedModel, Wanted
+from tests.kit import ScriptedModel
 from tests.programs.support import lay_out, lines
 from tests.server.conftest import server
 
@@ -71,18 +71,3 @@ async def test_a_token_needs_the_scope_that_growing_needs(
             async with over_http(served, await served.token(name, *scopes)) as client:
                 assert await offered(client) == may
                 assert (await ran(client, "count_vowels('aha')"))[0] == may
-
-
-async def test_the_agent_behind_chat_completions_runs_programs(
-    tmp_path: Path, scripted: Callable[..., ScriptedModel], one_sandbox: Sandbox
-) -> None:
-    lay_out(tmp_path)
-    script = [Ask(Wanted(RUN, {"code": "sum(each(count_vowels, ['aha', 'sky']))"})), Repeat(Say("Two."))]
-    model = scripted(script)
-    async with server(tmp_path, model, one_sandbox) as served:
-        client = await served.as_("peer", "read", "chat", "edit")
-        body = {"model": "main", "messages": [{"role": "user", "content": "How many?"}]}
-        reply = (await client.post("/v1/chat/completions", json=body)).json()
-        assert reply["choices"][0]["message"]["content"] == "Two."
-    assert [tool["function"]["name"] for tool in model.requests[0].body["tools"]].count(RUN) == 1
-    assert model.requests[-1].messages[-1]["content"] == "2"

@@ -397,26 +397,6 @@ def test_a_path_that_is_let_in_counts_from_where_it_was_typed(
     assert "w: 1 tool, 0 approved\n! `echo` is not approved" in capsys.readouterr().out
 
 
-def test_a_program_of_a_version_manager_is_let_in_with_what_it_starts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    require_landlock("Landlock confines a server")
-    for folder in ("versions/shims", "versions/libexec", "tools"):
-        (tmp_path / folder).mkdir(parents=True)
-    for folder, starts in (("shims", str(tmp_path / "versions/libexec/any")), ("libexec", sys.executable)):
-        program = tmp_path / "versions" / folder / "any"
-        program.write_text(f'#!/bin/sh\nexec {starts} "$@"\n')
-        program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'versions/shims'}:/usr/bin:/bin")
-    (script := tmp_path / "tools" / "server.py").write_text(STRANGER.read_text())
-    told = does(tmp_path / "tools", tool("echo"))
-    assert main(["mcp", "add", "w", "-C", str(tmp_path), "--", "any", str(script), str(told)]) == 1
-    said = capsys.readouterr().err
-    assert f"It may not read `{tmp_path / 'tools'}` and `{tmp_path / 'versions'}`" in said
-    command = shlex.split(said.splitlines()[-1])
-    assert main([command[1], command[2], "-C", str(tmp_path), *command[3:]]) == 0, "the command works as it stands"
-
-
 def test_a_server_that_fails_later_is_listed_as_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     approved(tmp_path, tool("echo"), says="fine")
     where = ["-C", str(tmp_path)]

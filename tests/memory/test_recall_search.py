@@ -108,14 +108,6 @@ async def test_a_session_begins_after_a_long_silence(talk: Talk) -> None:
     assert said[4].timed
 
 
-async def test_a_time_in_a_message_counts(talk: Talk) -> None:
-    await talk.say("2026-01-01 10:00", ("user", "We adopted the puppy last week."), ("user", "The puppy is brown."))
-    recall = talk.recall(embedder("wordllama"))
-    await recall.catch_up()
-    signals = await recall.signals((await recall.gather("When did they adopt the puppy?"))[0])
-    assert [*signals["timed"]] == [1.0, 0.0]
-
-
 async def test_pages_follow_one_another_and_say_how_many_there_are(talk: Talk) -> None:
     await talk.say("2026-01-01 10:00", *[("user", f"zebra number {number}") for number in range(7)])
     recall = talk.recall()
@@ -161,15 +153,6 @@ async def test_without_its_model_search_goes_on_by_words_and_says_so(talk: Talk)
     found = await talk.recall(away).search("dentist")
     assert found.items[0].text.startswith("My dentist")
     assert "by words alone" in str(found)
-
-
-async def test_searches_at_once_find_as_much_as_one_by_one(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(12):
-        await talk.say("2026-03-02 10:00", ("user", f"My dentist number {number} is in Lisbon."))
-    recall, questions = talk.recall(), [f"dentist number {number}" for number in range(12)]
-    alone = [await recall.search(question) for question in questions]
-    monkeypatch.setattr("agent_core.memory.recall._CACHED", 0)  # each search starts with an empty cache
-    assert await asyncio.gather(*map(recall.search, questions)) == alone
 
 
 async def test_a_search_that_meets_a_deletion_answers_with_what_is_left(talk: Talk) -> None:

@@ -58,20 +58,6 @@ async def test_a_change_that_drops_an_example_goes_once_a_person_agrees(at_desk:
     assert (await desk.workspace.functions.confirm("count_vowels")).admitted
 
 
-async def test_nobody_sends_the_source_again_to_settle_a_result_that_was_wrong(at_desk: OpenDesk) -> None:
-    create = Ask(Wanted("create_function", {**NAME, "function_code_with_docstring": FLAWED}))
-    fix = Ask(Wanted("edit_function", {**NAME, "old_text": "    4\n", "new_text": "    5\n"}))
-    look = Ask(Wanted("introspect_function", NAME))
-    (first, again, shown, done), desk = await ask(at_desk, create, create, look, fix)
-    assert 'count_vowels("queueing") returned 5, and the example says 4.' in first
-    assert again.startswith("You sent the same code again.")
-    assert ("create_function" in first, "create_function" in again) == (True, False)
-    assert "edit_function(function_name='count_vowels', old_text=…, new_text=…)" in again
-    assert "it is rejected" in shown
-    assert "can be called now" in done
-    assert await desk.workspace.functions.all_pending() == {}
-
-
 async def test_a_result_that_was_confirmed_is_marked_wherever_the_function_is_looked_at(at_desk: OpenDesk) -> None:
     create = Ask(Wanted("create_function", {**NAME, "function_code_with_docstring": FLAWED}))
     looks = [Ask(Wanted(name, NAME)) for name in ("introspect_function", "function_history")]

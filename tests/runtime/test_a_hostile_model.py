@@ -34,12 +34,6 @@ async def test_half_a_surrogate_pair_in_arguments_or_a_reply_is_an_answer(at_des
     assert ended(await desk.say("And now?")).reply == "Still here."
 
 
-async def test_half_a_surrogate_pair_in_a_description_can_be_shown(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Say("Still here.")])
-    await desk.save("letters.py", VOWELS.replace("Count the", r"Count \ud800 the"))
-    assert ended(await desk.say("Go.")).reply == "Still here."
-
-
 async def test_a_module_that_would_not_offer_the_function_is_refused(at_desk: OpenDesk) -> None:
     modules = ["_hidden", "web._hidden", "__init__", "web.__init__", "__pycache__.x", "m" * 300]
     desk = await at_desk([step for module in modules for step in (Ask(creating(module_name=module)), *SEEN)])
@@ -60,9 +54,3 @@ async def test_no_name_makes_an_answer_too_long_to_be_read(at_desk: OpenDesk) ->
     desk = await at_desk([Ask(*wanted), Repeat(Say("I see."))], turn__answer_chars=2_000)
     told = answers(await desk.say("Go."))
     assert [len(answer) < 2_100 for answer in told] == [True] * 5
-
-
-async def test_the_same_code_for_another_module_is_not_the_same_again(at_desk: OpenDesk) -> None:
-    asked = [Ask(creating(module_name=module)) for module in ("../letters", "/letters")]
-    desk = await at_desk([*asked, Repeat(Say("I see."))])
-    assert "sent the same code again" not in answers(await desk.say("Go."))[1]

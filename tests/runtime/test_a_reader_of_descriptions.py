@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import Any
 
 import pytest
 
@@ -10,7 +9,7 @@ from agent_core.functions.service.judgment import Judgment
 from tests.conftest import OpenDesk
 from tests.grants.support import human
 from tests.kit import Ask, Fail, Say, Script, Wanted
-from tests.kit.desk import HOLLOW, SHIPPING, VOWELS, Desk, another, answers
+from tests.kit.desk import HOLLOW, VOWELS, Desk, another, answers
 from tests.kit.play import reading
 from tests.kit.steps import Choose, Seen, Step
 
@@ -131,23 +130,6 @@ async def test_an_author_who_agrees_with_its_code_alone_has_a_draft(at_desk: Ope
     assert "`count_vowels('yes')` returns `1`" in doubt
     assert "expects `2`" in doubt
     assert "yes" not in (desk.functions / "grown.py").read_text()
-
-
-async def test_it_is_asked_what_the_examples_leave_open(at_desk: OpenDesk) -> None:
-    def right(seen: Seen) -> Step:
-        asked = seen.text.partition("what these calls must return:\n")[2].splitlines()
-        namespace: dict[str, Any] = {}
-        exec(SHIPPING, namespace)
-        return reading(
-            "nothing", results=[repr(eval(call, namespace)) for call in asked if call.startswith("shipping")]
-        )(seen)
-
-    create = Ask(Wanted("create_function", {"function_name": "shipping", "function_code_with_docstring": SHIPPING}))
-    desk = await at_desk([create, Say("Made.")], reader=right)
-    assert "joined" in answers(await desk.say("What does a parcel cost?"))[0]
-    verdict = await verdict_on(desk, "shipping")
-    assert verdict.document["reader"]["asked"]
-    assert verdict.standing == "trial"
 
 
 async def test_a_reader_that_fails_or_cannot_tell_decides_nothing_and_is_on_record(at_desk: OpenDesk) -> None:

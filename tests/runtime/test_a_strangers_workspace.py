@@ -136,14 +136,6 @@ def test_a_huge_file_in_the_way_is_refused_without_comparing_it(tmp_path: Path) 
     assert len(str(refused.value)) < 10_000
 
 
-async def test_comments_above_a_function_outlive_an_edit_of_it(at_desk: OpenDesk) -> None:
-    edit = Wanted("edit_function", {"function_name": "count_vowels", "old_text": "Count the", "new_text": "Count all"})
-    desk = await at_desk([Ask(edit), Say("Done.")])
-    await desk.save("letters.py", f"# Asked for by Ada.\n{VOWELS}")
-    await desk.say("Go.")
-    assert (desk.functions / "letters.py").read_text().startswith("# Asked for by Ada.\ndef count_vowels")
-
-
 def asking(name: str, request: str) -> str:
     """Return a function that makes an unusual request to the host."""
     return f'def {name}(self, a: int) -> str:\n    """Ask.\n\n    Args:\n        a: A number.\n    """\n    {request}\n'

@@ -95,17 +95,6 @@ async def test_anything_but_one_result_for_each_call_is_asked_again(at_desk: Ope
     assert "joined" in joined
 
 
-async def test_examples_of_the_asked_calls_in_the_docstring_are_an_answer_too(at_desk: OpenDesk) -> None:
-    def resend(seen: Seen) -> Ask:
-        shown = "".join(f"    >>> {call}\n    {right(call)}\n" for call in asked(seen))
-        code = SHIPPING.replace('    9\n    """', f'    9\n{shown}    """')
-        return Ask(Wanted("create_function", {"function_name": "shipping", "function_code_with_docstring": code}))
-
-    desk = await at_desk([create(SHIPPING), resend, Say("Made.")])
-    (_question, joined), _text = await made(desk)
-    assert "joined" in joined
-
-
 async def test_a_function_with_strong_examples_joins_without_a_question(at_desk: OpenDesk) -> None:
     strong = SHIPPING.replace("Charge a customer for a parcel", "Return the price of a parcel").replace(
         '    9\n    """',

@@ -8,9 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from agent_core.base.events import Event, Text
 from agent_core.interfaces.server import chat_threads
-from agent_core.interfaces.server.agent_host import Listening
 from tests.kit import Ask, Fail, Say, Wanted
 
 from .conftest import Serve
@@ -110,21 +108,6 @@ async def test_a_reply_streams_in_pieces_between_the_states(served: Serve) -> No
         assert last["status"]["state"] in ("TASK_STATE_COMPLETED", "completed")
 
 
-async def test_a_reply_that_a_slow_client_lost_comes_whole(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = await served([Ask(Wanted("list_functions"), text="I am not done yet."), Say("done")])
-    hear = Listening.hear
-
-    def lossy(self: Listening, event: Event) -> None:
-        if not (isinstance(event, Text) and event.step == 2):
-            hear(self, event)
-
-    monkeypatch.setattr(Listening, "hear", lossy)
-    results = map(bare, await streamed(server.client, "message/stream", sent("Are you?")))
-    pieces = [one for one in results if "artifact" in one]
-    assert "".join(one["artifact"]["parts"][0]["text"] for one in pieces[:-1]) == "I am not done yet."
-    assert (pieces[-1]["artifact"]["parts"][0]["text"], pieces[-1]["lastChunk"]) == ("done", True)
-
-
 async def test_a_turn_that_waits_for_a_human_is_a_task_that_needs_input(served: Serve, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello\n")
     (tmp_path / "functions").mkdir()
@@ -179,19 +162,6 @@ async def test_what_is_no_request_is_answered_in_the_protocols_words_and_a_faile
     _, state, whole = await task(server.client, "SendMessage", sent("Hello"))
     assert state == "failed"
     assert "no such model" in whole["status"]["message"]["parts"][0]["text"]
-
-
-async def test_a_task_of_one_agent_is_not_there_for_another(served: Serve, tmp_path: Path) -> None:
-    (tmp_path / "agents").mkdir()
-    (tmp_path / "agents" / "bob.toml").write_text('purpose = "Counts."\n')
-    server = await served([Say("One."), Say("Two.")])
-    ours, _, _ = await task(server.client, "SendMessage", sent("first"))
-    theirs = (await rpc(server.client, "SendMessage", sent("second"), "bob"))["result"]["task"]["id"]
-    for agent, id in (("bob", ours), ("main", theirs)):
-        assert (await rpc(server.client, "GetTask", {"id": id}, agent))["error"]["code"] == -32001
-    context = ours.partition(".")[0]
-    stolen = f"{context}.{theirs.partition('.')[2]}"
-    assert (await rpc(server.client, "GetTask", {"id": stolen}))["error"]["code"] == -32001
 
 
 async def test_each_message_of_a_context_gets_its_own_answer_whatever_its_id(served: Serve) -> None:

@@ -102,18 +102,6 @@ async def test_a_stream_has_pieces_what_happened_and_the_usage(served: Serve) ->
     assert chunks[-1].usage
 
 
-async def test_clients_at_the_same_time_get_their_own_answers(served: Serve) -> None:
-    server = await served([Say("Echo.")] * 8)
-    async with client(server) as program:
-        asked: list[dict[str, Any]] = [{"messages": [user(f"question {n}")]} for n in range(4)]
-        asked += [{"messages": [{"role": "system", "content": f"Text {n}"}, user("Sum it up")]} for n in range(2)]
-        asked += [{"messages": [user("Guess")], "seed": n} for n in range(2)]
-        answers = await asyncio.gather(*(program.chat.completions.create(model="main", **one) for one in asked))
-    assert [answer.choices[0].message.content for answer in answers] == ["Echo."] * 8
-    assert len({answer.id for answer in answers}) == 8
-    assert await conversations(server) == 8
-
-
 async def answers(asked: Iterable[asyncio.Task[str]]) -> set[str]:
     """Return the different answers to some requests."""
     return set(await asyncio.gather(*asked))

@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,7 +14,7 @@ from agent_core.interfaces.plain import Typed
 from agent_core.interfaces.remote import RemoteTalk
 from agent_core.interfaces.ui import Voice
 from tests.kit import Ask, Say, Script, Wanted
-from tests.kit.desk import SHIPPING, VOWELS
+from tests.kit.desk import VOWELS
 from tests.kit.program import knapper
 
 from .conftest import Serve, Served
@@ -117,34 +115,6 @@ async def test_agents_are_paused_and_deleted_where_they_are_at_work(elsewhere: O
     assert "Give -y" in await shell.runs("agents", "delete", "ada", code=2)
     assert "deleted ada" in await shell.runs("agents", "delete", "ada", "-y")
     assert "ada" not in await shell.runs("agents", "list")
-
-
-class Terminal(StringIO):
-    """A stream that is a terminal."""
-
-    def isatty(self) -> bool:
-        """Return that it is one."""
-        return True
-
-
-async def test_a_command_is_answered_alike_in_a_terminal(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = await served([])
-    await server.save("shop.py", SHIPPING)
-    needs_a_grant = {
-        "hosts.py": 'def hosts() -> str:\n    """Return the known hosts."""\n    return open("/etc/hosts").read()\n'
-    }
-    lines = (["list"], ["call", "shipping", '--args={"weight": 1}'], ["create", "hosts", "--file=hosts.py"])
-
-    async def answers() -> list[tuple[int, str]]:
-        bodies = [{"words": ["functions", *words], "texts": needs_a_grant} for words in lines]
-        given = [(await server.client.post("/api/v1/commands", json=body)).json() for body in bodies]
-        return [(len(row["lines"]), row["hint"]) for row in given]
-
-    without, screen = await answers(), Terminal()
-    assert "knapper functions grant hosts --read /etc/hosts" in without[-1][1]
-    for name in ("stdin", "stdout", "stderr"):
-        monkeypatch.setattr(sys, name, screen)
-    assert (await answers(), screen.getvalue()) == (without, "")
 
 
 async def test_a_server_reads_no_file_of_its_own_for_a_command(served: Serve) -> None:

@@ -262,25 +262,6 @@ async def test_connections_of_a_token_end_only_each_other(served: Serve) -> None
         writer.close()
 
 
-async def test_waiting_requests_of_a_token_leave_room_for_others(
-    served: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(guard, "MOST_REQUESTS", 4)
-    server = await served([], ServeOptions(port=0, is_behind_proxy=True))
-    begun = [await asyncio.open_connection(*place(server)) for _ in range(9)]
-    for _, writer in begun:
-        writer.write(large_head(server, server.key, 100))
-    answers = [asyncio.create_task(reader.readline()) for reader, _ in begun]
-    async with asyncio.timeout(30):
-        while sum(answer.done() for answer in answers) < 5:  # noqa: ASYNC110 - any of them
-            await asyncio.sleep(0.02)
-    done, waiting = await asyncio.wait(answers, timeout=0.5)
-    assert (sorted(b" 429 " in answer.result() for answer in done), len(waiting)) == ([True] * 5, 4)
-    for _, writer in begun:
-        writer.close()
-    assert (await server.client.get("/api/v1/status")).status_code == 200
-
-
 async def test_requests_whose_clients_have_left_are_over(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "MOST_REQUESTS", 2)
     server = await served([Say("Yes.")] * 2)

@@ -144,19 +144,6 @@ async def test_two_at_once_keep_no_passage_twice(tmp_path: Path) -> None:
     assert counted == dict.fromkeys(range(document.total), 1)
 
 
-async def test_a_source_that_is_now_read_otherwise_is_begun_anew(tmp_path: Path) -> None:
-    path = rows_of(tmp_path)
-    async with desk(tmp_path) as at:
-        adding = asyncio.current_task()
-        assert adding is not None
-        with pytest.raises(asyncio.CancelledError):
-            await at.sources.add(str(path), lambda done, *_: (adding.cancel(), None)[1] if done == BATCH else None)
-        adding.uncancel()
-        (report,) = await at.sources.add(str(path.rename(tmp_path / "people.txt")))
-        rows = await at.passages()
-        assert (report.kind, len(rows)) == ("text", report.passages)
-
-
 @pytest.mark.parametrize(
     ("place", "says"),
     [

@@ -35,15 +35,6 @@ def test_a_second_process_is_told_which_one_has_the_agent_until_that_is_killed(t
         assert (tmp_path / "agents" / "main.lock").read_text(encoding="utf-8") == f"{os.getpid()}\n"
 
 
-def test_two_agents_are_locked_apart_and_each_can_be_let_go(tmp_path: Path) -> None:
-    with lock_agent(tmp_path, "main"), lock_agent(tmp_path, "other"), pytest.raises(AgentBusy):
-        lock_agent(tmp_path, "main")
-    assert sorted(file.name for file in (tmp_path / "agents").iterdir()) == ["main.lock", "other.lock"]
-    lock = lock_agent(tmp_path, "main")
-    lock.close()
-    lock.close()
-
-
 def test_a_lock_is_not_inherited_by_a_started_program(tmp_path: Path) -> None:
     with lock_agent(tmp_path, "main"):
         child = subprocess.Popen(["sleep", "60"], close_fds=False)

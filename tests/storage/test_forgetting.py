@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,12 +30,10 @@ from agent_core.storage import (
     MessageGone,
     PassageRow,
     Post,
-    RecallMessage,
     SaveAgent,
     SaveBlock,
     SavePassages,
     SaveRecorded,
-    SaveSaid,
     SaveState,
     SaveVectors,
     SendMessage,
@@ -146,24 +143,6 @@ async def test_what_ends_before_the_file_is_written_anew_is_finished_by_the_next
         assert await again.check() is None
     assert b"Quillon 77" not in path.read_bytes()
     assert not mark(path).exists()
-
-
-async def test_a_preview_is_not_disturbed_by_what_its_own_process_writes_meanwhile(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    async with open_store(path, clock=Clock()) as store:
-        await store.apply([SaveSaid((RecallMessage(1, "main", 1, f"I met {NAME}", "met quillon", 1.0, "user"),))])
-        other = apsw.Connection(str(path))  # an agent's session in the same process has its own connection
-
-        def meanwhile(text: str, at: float | None, tags: Sequence[str]) -> str:
-            with suppress(apsw.BusyError):  # it waits, within its timeout, until the preview is done
-                other.execute("update said set at = at + 1")
-            return words.indexed(text, at, tags)
-
-        counts = await store.rehearse(replace(erasing(Mention(NAME)), words=meanwhile))
-        assert counts["recall"] == 1
-        other.execute("update said set at = at + 1")
-        other.close()
-        assert (await store.forget(erasing(Mention(NAME))))["recall"] == 1
 
 
 async def test_a_reader_of_an_earlier_state_is_waited_for_and_the_log_is_emptied(tmp_path: Path) -> None:

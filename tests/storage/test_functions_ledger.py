@@ -26,7 +26,6 @@ from agent_core.storage import (
     SaveReading,
     SaveRecorded,
     SaveState,
-    SaveTended,
     SaveText,
     SaveVerdict,
     SaveVersion,
@@ -136,16 +135,6 @@ async def test_calls_add_up_to_the_statistics_of_a_function(store: Store, clock:
         assert (stats.calls, stats.returned, stats.failed) == (len(outcomes), *sums), name
         assert (stats.failing, stats.holding) == runs, name
         assert (stats.since, stats.worst) == (None if since is None else start + since, worst), name
-
-
-async def test_processor_time_adds_up_over_the_calls_where_it_was_measured(store: Store) -> None:
-    spent = [None, 0.25, None, 0.5]
-    totals = []
-    for cpu in spent:
-        await store.apply([RecordCall("f", V1, "returned", 1.0, cpu=cpu)])
-        totals.append((await store.call_stats("f"))[0].cpu)
-    assert totals == [None, 0.25, 0.25, 0.75]
-    assert [call.cpu for call in await store.recent_calls("f")] == spent[::-1]
 
 
 async def test_a_new_version_starts_a_new_run_beside_the_totals_of_the_old(store: Store, clock: ManualClock) -> None:
@@ -270,14 +259,6 @@ async def test_a_state_goes_back_turn_by_turn_and_no_number_comes_twice(store: S
     assert [row.value for row in await store.states()] == [{}, 1, 4, {}]
 
 
-async def test_of_one_state_the_newest_twenty_turns_are_kept(store: Store) -> None:
-    expected = 0
-    for number in range(25):
-        await store.apply([SaveState("count", number, expected, f"turn-{number}")])
-        expected = (await store.states("count"))[-1].n
-    assert [row.value for row in await store.states("count")] == [*range(5, 25)]
-
-
 async def test_what_turns_were_shown_comes_back_with_what_they_took(store: Store) -> None:
     turn = await begin(store, "main")
     used = Entry(USAGE, {"model": "model", "prompt_tokens": 40, "completion_tokens": 2, "cached_tokens": 0})
@@ -294,15 +275,6 @@ async def test_what_turns_were_shown_comes_back_with_what_they_took(store: Store
     assert [row.is_right for row in await store.exposed_turns()] == [None], "another version was rated"
     await store.apply([RateTurn("count", V1, is_right=False)])
     assert [row.is_right for row in await store.exposed_turns()] == [False]
-
-
-async def test_what_tending_did_is_kept_in_order_until_it_is_undone(store: Store) -> None:
-    changed = SaveTended("run", "a", "changed", V1, V2, "why")
-    await store.apply([changed, SaveTended("run", "b", "deleted", V1, "", "why")])
-    first, second = await store.tended()
-    assert (first.function, first.kind, first.undone, second.after) == ("a", "changed", False, "")
-    await store.apply([UndoTended(second.n)])
-    assert [row.undone for row in await store.tended()] == [False, True]
 
 
 async def test_of_one_function_the_newest_good_calls_are_kept_and_the_newest_others(store: Store) -> None:

@@ -42,14 +42,6 @@ async def test_the_history_since_a_place_starts_right_after_it(store: Store) -> 
     assert [await store.history("main", since=(1 << bits) - 1) for bits in (31, 63)] == [[], []]
 
 
-async def test_what_explains_a_step_is_kept_and_not_part_of_the_conversation(store: Store) -> None:
-    turn = await begin(store)
-    await store.append(turn.id, 1, 0, [user("a"), Entry("request", {"functions": ["f"]})])
-    assert [entry.kind for entry in await store.history("main")] == ["user"]
-    assert [entry.kind for entry in await store.history("main", kinds={"request"})] == ["request"]
-    assert [entry.kind for entry in await store.load(turn.id)] == ["user", "request"]
-
-
 async def test_hidden_turns_leave_the_history_one_by_one_or_all_and_stay_in_the_record(store: Store) -> None:
     first = await say(store, "a")
     last = await say(store, "b", "c")

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from agent_core.base.errors import StorageError
 from agent_core.storage import (
     DropAgent,
-    DropDocument,
     DropPassages,
     DropVectors,
     SaveSaid,
@@ -112,19 +111,6 @@ async def test_what_was_not_committed_or_is_of_a_deleted_agent_is_not_found(stor
     assert await by_words(store, "pie") == []
     await insert(store, "pie new", prefix="q")
     assert await by_words(store, "pie") == ["q0"]
-
-
-@pytest.mark.usefixtures("comparing")
-async def test_deleting_most_of_many_leaves_exactly_the_rest_to_be_found(store: Store) -> None:
-    await insert(store, *["pie"] * 600, prefix="d")
-    await insert(store, "pie rest", "rest")
-    await embed(store, {seq: floats(1, seq % 7) for seq in range(1, 603)})
-    await by_words(store, "pie")
-    await store.apply([DropDocument("main", "d")])
-    assert (await by_words(store, "pie", "rest"), await by_vector(store, 1, 3)) == (["p0", "p1"], ["p0", "p1"])
-    await insert(store, "pie later", prefix="q")
-    assert await by_words(store, "later") == ["q0"]
-    assert (await store.memory_counts("main")).passages == 3
 
 
 @pytest.mark.usefixtures("comparing")

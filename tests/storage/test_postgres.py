@@ -140,17 +140,6 @@ async def test_writers_at_the_same_rows_all_get_through(store: Store, open_again
     assert (stats.calls, stats.holding, len(await store.recent_calls("count"))) == (20, 20, 20)
 
 
-async def test_a_commit_that_breaks_in_a_search_is_redone(database: str, postgres: Server, clock: ManualClock) -> None:
-    async with open_store(database, clock=clock) as store:
-        await insert(store, "pie oven", "rain")
-        postgres.execute("delete from knapper.passage_words", name_of(database))
-        postgres.execute(
-            "update knapper.lane set done = 0, upto = (select max(seq) from knapper.passage)", name_of(database)
-        )
-        once(postgres, database, "lane", "pg_terminate_backend(pg_backend_pid())", "after update")
-        assert len(await store.search_words("archival", "main", ["oven"], 5)) == 1
-
-
 async def test_a_commit_that_breaks_is_made_once(database: str, postgres: Server, clock: ManualClock) -> None:
     async with open_store(database, clock=clock) as store:
         once(postgres, database, "call", "pg_terminate_backend(pg_backend_pid())", "after insert")

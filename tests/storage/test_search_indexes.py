@@ -192,14 +192,6 @@ async def test_a_question_is_answered_by_its_rarer_words(store: Store, monkeypat
     assert len(await by_words(store, "often")) == 61
 
 
-async def test_what_the_index_takes_of_an_agent_does_not_depend_on_what_others_keep(store: Store) -> None:
-    await insert(store, "pie", "2xpie")
-    await insert(store, *["pie", "1xpie", "xpie"] * 40, agent="other", prefix="q")
-    assert await by_words(store, "pie") == ["p0"]
-    assert await by_words(store, "2xpie") == ["p1"]
-    assert await by_words(store, "1xpie") == []
-
-
 @pytest.mark.usefixtures("comparing")
 async def test_many_alike_vectors_are_found_as_many_as_asked_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_index, "EXACT", 50)

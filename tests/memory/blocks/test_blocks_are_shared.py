@@ -33,13 +33,6 @@ async def test_an_edit_by_the_human_beside_a_turn_is_told_at_the_next_step(block
     assert "changed by a human" in said
 
 
-async def test_what_is_rendered_is_not_told_again(blocks_of: OpenBlocks) -> None:
-    blocks = await blocks_of()
-    await blocks.commit(await blocks.write("human", "Name: Bob", HUMAN))
-    assert "Name: Bob" in blocks.render()
-    assert await blocks.changed_elsewhere() == []
-
-
 async def test_a_block_that_comes_or_goes_is_told(blocks_of: OpenBlocks) -> None:
     _, other = await _pair(blocks_of)
     beside = await blocks_of("b", ChatMemory())

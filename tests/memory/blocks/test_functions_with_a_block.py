@@ -139,21 +139,6 @@ async def test_an_edit_of_a_function_comes_on_disk_with_its_answer(at_desk: Open
     assert ["Likes: pie" in value for value in seen] == [False, True]
 
 
-async def test_an_edit_of_a_function_joins_what_somebody_else_wrote_meanwhile(at_desk: OpenDesk) -> None:
-    desk = await at_desk(_asks("pause"))
-    desk.workspace.functions.granting.approver = human("yes")
-    beside = Blocks(desk.workspace._store, desk.agent.name, desk.agent.memory.blocks.memory, Clock())
-    await beside.load()
-
-    async def write() -> None:
-        await beside.commit(await beside.write("human", "Name: Bea", Author("human")))
-
-    answered = await _while_it_runs(desk, write)
-    assert answered is not None
-    assert answered.outcome == "returned"
-    assert desk.agent.memory.blocks.memory["human"].lines == ["Name: Bea", "Likes: pie"]
-
-
 async def test_no_edit_of_a_function_takes_away_what_somebody_else_wrote_meanwhile(at_desk: OpenDesk) -> None:
     desk = await at_desk(_asks("twice"))
     desk.workspace.functions.granting.approver = human("yes")

@@ -6,7 +6,6 @@ from contextlib import aclosing
 import pytest
 
 from agent_core.base.events import CallAnswered
-from agent_core.memory.agent_memory import counts_of
 from agent_core.memory.classes import Block, ChatMemory, Memory
 from agent_core.runtime.agent import Agent
 from tests.conftest import OpenDesk
@@ -84,26 +83,6 @@ async def test_older_names_are_understood_and_never_shown(at_desk: OpenDesk) -> 
     assert not [name for name in desk.model.requests[0].functions if name.startswith("edit_memory")]
 
 
-class Labeled(ChatMemory):
-    """A memory whose function has an argument with an older name."""
-
-    def core_memory_append(self, label: str, text: str) -> str:
-        """Add a text to a block.
-
-        Args:
-            label: The block.
-            text: The text.
-        """
-        return super().core_memory_append(label, text)
-
-
-async def test_an_argument_that_a_function_has_itself_keeps_its_name(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Ask(Wanted("core_memory_append", {"label": "human", "text": "Name: Bob"})), Say("Yes.")])
-    agent = await desk.workspace.agent("blank", memory=Labeled())
-    await _say(agent, "My name is Bob.")
-    assert agent.memory.blocks.memory["human"].value == "Name: Bob"
-
-
 async def test_a_shared_block_that_changes_while_a_turn_runs_is_told_of(at_desk: OpenDesk) -> None:
     note = Ask(Wanted("core_memory_append", {"name": "human", "content": "Likes tea"}))
     search = Ask(Wanted("conversation_search", {"query": "tea"}))
@@ -117,18 +96,6 @@ async def test_a_shared_block_that_changes_while_a_turn_runs_is_told_of(at_desk:
             if isinstance(event, CallAnswered) and event.name == "core_memory_append":
                 await theirs.commit(await theirs.write("team", "Bob cooks", HUMAN))
     assert len(desk.model.requests) == 3
-
-
-async def test_the_statistics_count_what_was_said_also_where_nobody_searched(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Say("All right.")] * 60, memory__embedding="none")
-    for n in range(60):
-        await desk.say(f"This is message {n}.")
-        told = [line for line in desk.model.requests[-1].text.splitlines() if line.startswith("Memory: ")]
-        said = int(told[0].split()[1].replace(",", ""))
-        assert said <= 2 * n + 1 <= said * 1.5 + 12
-    memory = desk.agent.memory
-    assert (await counts_of(memory.store, memory.agent)).messages == 120
-    assert (await memory.store.memory_counts(memory.agent)).messages > 100
 
 
 @pytest.mark.parametrize("leave", [Agent.begin_anew, Agent.pop], ids=["a-new-conversation", "the-last-turn-taken-out"])
