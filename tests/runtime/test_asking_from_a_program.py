@@ -14,7 +14,7 @@ from agent_core import ChatMemory, TurnError, Workspace
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.workspace.portable import AgentExists, AgentFileError
 from tests.kit import Ask, Fail, Say, Script, Wanted, scripted
-from tests.kit.program import knapper
+from tests.kit.program import knapper, python
 
 RETRY = "Ask again; at the prompt: /retry."
 CUT = Say("", finish="length")
@@ -68,12 +68,11 @@ async def test_a_program_is_told_of_settings_and_a_user_of_options(tmp_path: Pat
 
 
 def test_a_program_without_await_asks_and_the_conversation_goes_on(tmp_path: Path) -> None:
-    program = "import agent_core\nprint(agent_core.ask('Hello?'), agent_core.ask('Again?'))"
+    (program := tmp_path / "asks.py").write_text(
+        "import agent_core\nprint(agent_core.ask('Hello?'), agent_core.ask('Again?'))"
+    )
     with scripted([Say("One."), Say("Two.")]) as model:
-        environment = {**os.environ, **model.environment}
-        ended = subprocess.run(
-            [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
-        )
+        ended = python(program, cwd=tmp_path, environment=model.environment)
     assert (ended.stdout, ended.stderr) == ("One. Two.\n", "")
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from agent_core.base.untrusted import UNSEEN
 from agent_core.memory.sources.cutting import LONGEST, Cut
 from agent_core.memory.sources.kinds import read
+from tests.kit.drawing import sampled
 
 _WORD = st.text(st.characters(exclude_categories=("Cc", "Cf", "Cs", "Z", "Cn", "Co")), min_size=1, max_size=30).map(
     lambda word: re.sub(f"[{UNSEEN}]", "x", word)  # which is not part of a visible word
@@ -25,22 +26,25 @@ def cut(name: str, text: str) -> Cut:
     return read(name, text.encode())
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", sampled(KINDS, 3))
 @given(text=_TEXT)
 def test_chunks_together_hold_every_word_of_the_text(name: str, text: str) -> None:
     held = Counter(word for chunk in cut(name, text).chunks for word in chunk.text.split())
     assert not Counter(text.split()) - held
 
 
-@pytest.mark.parametrize("name", [*KINDS, "notes.html"])
-@given(words=st.lists(st.sampled_from(["heron", "otter.", "pike!", "eel;", "ÄÖ", "(reed)", "鷺。"]), min_size=300))
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", sampled([*KINDS, "notes.html"], 3))
+@given(words=st.lists(st.sampled_from(["heron", "otter.", "pike!", "eel;", "ÄÖ", "(reed)", "鷺。"]), min_size=200))
 def test_a_text_without_a_line_break_is_cut_between_words(name: str, words: list[str]) -> None:
     held = Counter(word for chunk in cut(name, " ".join(words)).chunks for word in chunk.text.split())
     assert not Counter(words) - held
     assert {*held} <= {*words}
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", sampled(KINDS, 3))
 @given(text=_TEXT)
 def test_chunks_stand_in_the_lines_that_their_place_names(name: str, text: str) -> None:
     lines = text.split("\n")
@@ -53,7 +57,8 @@ def test_chunks_stand_in_the_lines_that_their_place_names(name: str, text: str) 
         assert [line.strip() for line in said if line.strip() not in "\n".join(within)] == []
 
 
-@pytest.mark.parametrize("name", [*KINDS, "notes.html", "notes.csv"])
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", sampled([*KINDS, "notes.html", "notes.csv"], 3))
 @given(text=_TEXT)
 def test_chunks_are_never_longer_than_promised_and_come_out_alike(name: str, text: str) -> None:
     found = cut(name, text)
