@@ -152,6 +152,10 @@ def test_a_function_counts_over_its_calls_and_shows_its_state(folder: Path) -> N
     told = knapper("functions", "show", "count", cwd=folder).stdout
     assert '{"ada": 3}' in told
     assert "keeps a value between its calls" in told
+    with ThreadPoolExecutor(3) as processes:  # at once
+        counts = list(processes.map(lambda _: call(folder, "count", name="ada"), range(3)))
+    assert sorted(counts) == [4, 5, 6]
+    assert shown(folder)["value"] == {"ada": 6}
 
 
 @asynccontextmanager
@@ -177,14 +181,11 @@ async def test_no_function_sees_or_changes_the_state_of_another(folder: Path) ->
         assert await called("spy") == EMPTY
 
 
-async def test_a_state_counts_as_the_bytes_that_are_stored(folder: Path) -> None:
-    async with calling(folder) as (workspace, called):
-        assert await called("keep", kind="cyrillic") == "kept"
-        assert (await workspace._store.states("keep"))[-1].value == "ж" * 32_000
-
-
 async def test_what_cannot_be_kept_fails_the_call_and_changes_nothing(folder: Path) -> None:
     async with calling(folder) as (workspace, called):
+        assert await called("keep", kind="cyrillic") == "kept"  # counted as the bytes that are stored
+        kept = await workspace._store.states("keep")
+        assert kept[-1].value == "ж" * 32_000
         for kind, says in (
             ("large", "65536 bytes"),
             ("lone", "65536 bytes of JSON, and this is 192008"),
@@ -196,18 +197,11 @@ async def test_what_cannot_be_kept_fails_the_call_and_changes_nothing(folder: Pa
             failed = await called("keep", kind=kind)
             assert failed.startswith("raised: "), failed
             assert says in failed
-        assert await workspace._store.states("keep") == []
+        assert await workspace._store.states("keep") == kept
         failed = await called("again", depth=1)
         assert failed.startswith("raised: "), failed
         assert "called within its own call" in failed
         assert await workspace._store.states("again") == []
-
-
-def test_of_processes_that_count_at_once_neither_loses_a_call(folder: Path) -> None:
-    with ThreadPoolExecutor(3) as processes:
-        counts = list(processes.map(lambda _: call(folder, "count", name="ada"), range(3)))
-    assert sorted(counts) == [1, 2, 3]
-    assert shown(folder)["value"] == {"ada": 3}
 
 
 async def test_calls_of_one_reply_and_of_two_agents_count_each_once(at_desk: OpenDesk, folder: Path) -> None:
@@ -256,8 +250,7 @@ async def test_a_call_that_wrote_a_file_is_not_made_again_and_is_recorded(
     assert len(await store.recorded_calls("log")) == 1
 
 
-@pytest.mark.parametrize("name", ["note", "jot"])
-@pytest.mark.parametrize("is_program", [True, False], ids=["of a program", "of a reply"])
+@pytest.mark.parametrize(("name", "is_program"), [("note", True), ("jot", False)])
 async def test_calls_that_change_a_state_are_made_in_order(
     at_desk: OpenDesk, folder: Path, name: str, is_program: bool
 ) -> None:
@@ -283,6 +276,7 @@ async def test_a_turn_that_lost_its_place_leaves_no_state_behind(at_desk: OpenDe
     assert await store.states("count") == []
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_the_state_agrees_with_what_was_answered_after_kills_at_any_instant(folder: Path) -> None:
     chance = random.Random(os.getpid())
@@ -320,6 +314,7 @@ def test_undo_takes_a_state_back_call_by_call_and_all_at_once(folder: Path) -> N
     assert shown(folder)["value"] == {}
 
 
+@pytest.mark.slow
 def test_undo_goes_as_far_back_as_a_state_is_kept_and_does_not_empty_it(folder: Path) -> None:
     async def count() -> None:
         async with calling(folder) as (_, called):

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.functions.service.audit import AuditFinding, AuditReport
+from agent_core.interfaces.render.verdicts import SLASH, audit_lines
+from agent_core.interfaces.styled_lines import plain
 from tests.conftest import OpenDesk
 from tests.functions.test_second_looks import edited
-from tests.interfaces.support import prompt
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import VOWELS, answers
 from tests.kit.program import knapper
@@ -84,32 +85,21 @@ def test_a_report_has_a_score_its_parts_and_findings_with_proposals_and_commands
     assert sum(part["most"] for part in report["parts"]) == 100
     assert report["score"] == round(sum(part["points"] for part in report["parts"])) < 100
     assert {part["code"]: part["functions"] for part in report["parts"]}["confusable"] == 2
+    (run,) = audited(tmp_path, "--sarif")["runs"]
+    places = [
+        (result["ruleId"], place["artifactLocation"]["uri"], place["region"]["startLine"])
+        for result in run["results"]
+        for place in [result["locations"][0]["physicalLocation"]]
+    ]
+    assert ("confusable", "functions/pages.py", 12) in places
+    assert ("missing-examples", "functions/garden.py", 1) in places
+    assert run["tool"]["driver"]["rules"][0]["fullDescription"]["text"] == "What the audit finds: confusable."
 
 
 def test_an_empty_library_is_in_good_order(tmp_path: Path) -> None:
     done = knapper("functions", "audit", cwd=library(tmp_path))
     assert "100 of 100: 0 functions" in done.stdout
     assert "There is no function." in done.stderr
-
-
-def test_the_log_for_code_scanning_names_each_finding_and_its_line(tmp_path: Path) -> None:
-    log = audited(library(tmp_path, pages=f"{FETCH}\n\n{SITE}", garden=BARE), "--sarif")
-    (run,) = log["runs"]
-    places = [
-        (result["ruleId"], place["artifactLocation"]["uri"], place["region"]["startLine"])
-        for result in run["results"]
-        for place in [result["locations"][0]["physicalLocation"]]
-    ]
-    assert places == [("confusable", "functions/pages.py", 12), ("missing-examples", "functions/garden.py", 1)]
-    assert run["tool"]["driver"]["rules"][0]["fullDescription"]["text"] == "What the audit finds: confusable."
-
-
-def test_the_prompt_shows_the_audit_with_commands_of_its_own(tmp_path: Path) -> None:
-    library(tmp_path, pages=f"{FETCH}\n\n{SITE}", garden=BARE)
-    with prompt([Repeat(Say("Hi."))], tmp_path, columns=160) as (screen, _):
-        screen.line("/audit")
-        screen.wait_for("/edit fetch_site")
-        screen.wait_for("/example water_plan")
 
 
 async def report_of(desk: Any) -> tuple[AuditReport, dict[str, AuditFinding]]:
@@ -128,6 +118,8 @@ async def test_what_fails_and_what_no_docstring_says_of_calls_is_found(at_desk: 
         if limit := findings.get("undocumented-limit"):
             assert "`ValueError` 1 ×" in limit.problem.message
             assert limit.proposal == "document"
+    report, findings = await report_of(desk)
+    assert "/example water_plan water_plan(9) = [1, 10, 19, 28]" in plain(audit_lines(report, SLASH))
     example = findings["missing-examples"]
     assert example.steps == ("add-example", "water_plan", "--call", "water_plan(9)", "--expected", "[1, 10, 19, 28]")
 

@@ -5,7 +5,6 @@ import os
 import resource
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -140,13 +139,6 @@ async def test_what_cannot_be_confirmed_is_refused(here: Room) -> None:
         assert (await here.held("count_vowels"))["pending"] is bool(code)
 
 
-async def test_a_function_that_another_uses_is_not_deleted(here: Room) -> None:
-    await here.save(f"{VOWELS}\n\n{USER}")
-    with pytest.raises(WorkspaceError, match="these use it: count_twice"):
-        await here.shop.delete("count_vowels")
-    assert here.letters.read_text() == f"{VOWELS}\n\n{USER}"
-
-
 async def test_a_verb_on_a_function_that_is_not_there_is_a_wrong_use(shop: FunctionService) -> None:
     given: dict[str, list[Any]] = {"edit": ["a", "b"], "replace": [VOWELS], "call": [{}]}
 
@@ -227,14 +219,6 @@ async def test_a_save_that_cannot_be_taken_is_told_to_listeners(here: Room) -> N
     assert here.shop.names() == ["count_vowels"]
 
 
-async def test_names_that_python_reads_as_one_are_refused_and_the_plain_one_works(here: Room, tmp_path: Path) -> None:
-    await here.save(VOWELS, tmp_path / "functions/fix.py")
-    await here.save(named("count_more"), tmp_path / "functions/\ufb01x.py")
-    (problem,) = here.shop.rejected()
-    assert (problem.code, problem.where.path) == ("module-name", "functions/\ufb01x.py")
-    assert here.shop.names() == ["count_vowels"]
-
-
 MORE = named("count_more")
 NEW = VOWELS.replace("Count the", "Number the")
 MINE = f"# mine\nLIMIT = 3\n\n\n{VOWELS}"
@@ -280,10 +264,8 @@ async def agree(here: Room) -> None:
     ("verb", "saved", "result"),
     [
         pytest.param(create, MINE, f"{MINE}\n\n{MORE}", id="create"),
-        pytest.param(replace, MINE, MINE.replace(VOWELS, NEW), id="replace"),
         pytest.param(edit, MINE, MINE.replace(VOWELS, NEW), id="edit"),
         pytest.param(delete, f"{VOWELS}\n\n{named('mine')}", named("mine"), id="delete"),
-        pytest.param(create, "LIMIT = 3\n", f"LIMIT = 3\n\n\n{MORE}", id="create-after-all-went"),
     ],
 )
 async def test_a_change_goes_on_top_of_what_a_human_saved_after_it_was_planned(
@@ -301,8 +283,6 @@ async def test_a_change_goes_on_top_of_what_a_human_saved_after_it_was_planned(
 @pytest.mark.parametrize(
     ("verb", "saved", "said"),
     [
-        pytest.param(replace, CHANGED, "itself was changed by somebody", id="replace-a-changed-function"),
-        pytest.param(edit, CHANGED, "itself was changed by somebody", id="edit-a-changed-function"),
         pytest.param(delete, CHANGED, "itself was changed by somebody", id="delete-a-changed-function"),
         pytest.param(replace, f"# new\n{VOWELS}", "itself was changed by somebody", id="a-comment-above-it"),
         pytest.param(replace, MORE, "itself was changed by somebody", id="replace-a-function-that-went"),
@@ -322,21 +302,16 @@ async def test_a_change_that_a_humans_save_made_wrong_is_refused_and_the_save_st
     await agree(here)
 
 
-@pytest.mark.parametrize("verb", [create, replace, delete])
-@pytest.mark.parametrize("is_late", [True, False], ids=["after-the-plan", "before-the-plan"])
-async def test_a_save_that_was_rejected_is_never_written_over(here: Room, verb: Verb, is_late: bool) -> None:
+async def test_a_save_that_was_rejected_is_never_written_over(here: Room) -> None:
     await here.save(VOWELS)
-    broken = "def (:\n"
-    if is_late:
-        plan = await verb(here)
-        here.letters.write_text(broken)
+    plans = [await verb(here) for verb in (create, delete)]
+    here.letters.write_text(broken := "def (:\n")
+    for plan in plans:
         done = await carried_out(here, plan)
         assert (done.outcome, "because it was rejected" in done.text) == ("refused", True)
-    else:
-        here.letters.write_text(broken)
-        expected = pytest.raises(WorkspaceError, match="because it was rejected") if verb is delete else nullcontext()
-        with expected:
-            assert "because it was rejected" in (await carried_out(here, await verb(here))).text
+    assert "because it was rejected" in (await carried_out(here, await create(here))).text
+    with pytest.raises(WorkspaceError, match="because it was rejected"):
+        await delete(here)
     assert (here.letters.read_text(), here.shop.names()) == (broken, ["count_vowels"])
     assert await here.store.open_writes() == []
 
@@ -387,10 +362,9 @@ async def test_the_second_of_two_replacements_of_one_function_is_refused(here: R
     await agree(here)
 
 
-@pytest.mark.parametrize("verb", [create, replace, edit])
-async def test_what_another_process_made_meanwhile_is_kept_and_known_here(here: Room, verb: Verb) -> None:
+async def test_what_another_process_made_meanwhile_is_kept_and_known_here(here: Room) -> None:
     await here.save(VOWELS)
-    plan = await verb(here)
+    plan = await edit(here)
     async with room(here.root, here.sandbox) as other:
         assert (await other.shop.create("other", named("other"), "letters")).admitted
     assert (await carried_out(here, plan)).outcome == "returned"
@@ -428,8 +402,9 @@ def pipe(here: Room) -> None:
     os.mkfifo(here.letters)
 
 
-@pytest.mark.parametrize("verb", [replace, delete])
-@pytest.mark.parametrize("put", [link_away, link_within, folder, pipe], ids=lambda put: put.__name__)
+@pytest.mark.parametrize(
+    ("verb", "put"), [(replace, link_away), (delete, link_within), (replace, folder), (delete, pipe)]
+)
 async def test_what_was_put_in_the_place_of_the_file_stays_and_nothing_goes_through_it(
     here: Room, verb: Verb, put: Callable[[Room], None]
 ) -> None:
@@ -458,8 +433,7 @@ async def test_a_read_only_folder_refuses_the_change(here: Room) -> None:
     await agree(here)
 
 
-@pytest.mark.parametrize("before", [None, VOWELS], ids=["new-file", "file-that-was-there"])
-@pytest.mark.parametrize("error", [StorageError("full"), LostLease()], ids=repr)
+@pytest.mark.parametrize(("before", "error"), [(None, StorageError("full")), (VOWELS, LostLease())])
 async def test_a_change_that_cannot_be_recorded_is_taken_back(
     here: Room, before: str | None, error: BaseException
 ) -> None:
@@ -492,7 +466,7 @@ async def test_a_disk_that_takes_no_more_changes_nothing(here: Room) -> None:
     await agree(here)
 
 
-@pytest.mark.parametrize("pauses", [0, 3, 30, 100])
+@pytest.mark.parametrize("pauses", [3, 30])
 async def test_a_verb_that_is_cancelled_makes_all_of_its_change_or_nothing(here: Room, pauses: int) -> None:
     await here.save(VOWELS)
     making = asyncio.create_task(here.shop.create("count_more", MORE, "letters"))
@@ -506,15 +480,6 @@ async def test_a_verb_that_is_cancelled_makes_all_of_its_change_or_nothing(here:
     assert here.letters.read_text() in (VOWELS, f"{VOWELS}\n\n{MORE}")
 
 
-async def test_a_plan_that_nobody_carries_out_leaves_no_trace(here: Room, tmp_path: Path) -> None:
-    await here.save(VOWELS)
-    for verb in (create, replace, edit, delete):
-        assert (await verb(here)).change is not None
-    assert (here.letters.read_text(), here.leftovers()) == (VOWELS, ["letters.py"])
-    assert len(await here.store.module_history("letters")) == 1
-    await agree(here)
-
-
 def created(root: Path, name: str) -> tuple[int, str]:
     """Run `knapper functions create` in a subprocess; return its exit code and output."""
     words = ("functions", "create", "--module", "letters", "--file", "-", name)
@@ -526,12 +491,12 @@ def created(root: Path, name: str) -> tuple[int, str]:
 async def test_processes_that_create_at_once_on_one_module_all_succeed(tmp_path: Path, sandbox: SandboxClient) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "knapper.toml").touch()
-    with ThreadPoolExecutor(5) as at_once:
-        starts = (asyncio.wrap_future(at_once.submit(created, tmp_path, f"f{n}")) for n in range(5))
+    with ThreadPoolExecutor(3) as at_once:
+        starts = (asyncio.wrap_future(at_once.submit(created, tmp_path, f"f{n}")) for n in range(3))
         done = await asyncio.gather(*starts)
-    assert [code for code, _ in done] == [0] * 5, done
+    assert [code for code, _ in done] == [0] * 3, done
     async with room(tmp_path, sandbox) as after:
-        assert list(after.shop.names()) == sorted(f"f{n}" for n in range(5))
+        assert list(after.shop.names()) == sorted(f"f{n}" for n in range(3))
         assert await after.store.open_writes() == []
 
 

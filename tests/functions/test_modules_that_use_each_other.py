@@ -26,17 +26,12 @@ async def test_a_folder_taken_over_whole_offers_what_imports_its_neighbours(tmp_
         assert workspace.functions.rejected() == ()
 
 
-async def test_a_file_that_came_before_what_it_imports_is_taken_when_that_comes(tmp_path: Path) -> None:
+async def test_a_file_is_taken_when_what_it_imports_comes_and_both_change_together(tmp_path: Path) -> None:
     async with Workspace.open(tmp_path) as workspace:
         await workspace.functions.saved(write(tmp_path, user=USER))
         assert workspace.functions.names() == []
         await workspace.functions.saved(write(tmp_path, parts=DOUBLE))
         assert workspace.functions.names() == ["double", "quadruple"]
-
-
-async def test_files_that_need_each_other_s_new_version_are_taken_together(tmp_path: Path) -> None:
-    write(tmp_path, parts=DOUBLE, user=USER)
-    async with Workspace.open(tmp_path) as workspace:
         renamed = write(tmp_path, parts=DOUBLE.replace("double", "twice"), user=USER.replace("double", "twice"))
         await workspace.functions.saved(renamed)
         assert workspace.functions.names() == ["quadruple", "twice"]
@@ -132,9 +127,8 @@ async def test_a_dataclass_of_another_module_is_an_object_with_its_fields(tmp_pa
         assert fields(workspace, "send", "order") == ["count", "note"]
 
 
-@pytest.mark.parametrize("before", [SHAPES, MADE], ids=["written out", "made when imported"])
-async def test_a_field_that_is_added_there_is_shown_at_once(tmp_path: Path, before: str) -> None:
-    write(tmp_path, shapes=before, send=SEND, all=ALL)
+async def test_a_field_that_is_added_there_is_shown_at_once(tmp_path: Path) -> None:
+    write(tmp_path, shapes=MADE, send=SEND, all=ALL)
     async with Workspace.open(tmp_path) as workspace:
         assert (fields(workspace, "send", "order"), fields(workspace, "send_all", "orders")) == (["count"], ["count"])
         await workspace.functions.saved(write(tmp_path, shapes=SHAPES + '    note: str = ""\n'))
@@ -177,8 +171,9 @@ async def test_values_of_another_module_are_shown_as_defaults_and_follow_it(tmp_
 OWN = SHAPES + "\n\n" + SEND.partition("\n\n\n")[2]
 
 
-@pytest.mark.parametrize("now", [OWN, "def ("], ids=["unchanged", "rejected"])
-@pytest.mark.parametrize("modules", [{"own": OWN}, {"shapes": SHAPES, "own": SEND}], ids=["own type", "borrowed type"])
+@pytest.mark.parametrize(
+    ("now", "modules"), [(OWN, {"shapes": SHAPES, "own": SEND}), ("def (", {"own": OWN})], ids=["unchanged", "rejected"]
+)
 async def test_a_reading_of_an_older_program_is_described_again_at_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, modules: dict[str, str], now: str
 ) -> None:
@@ -235,13 +230,13 @@ async def test_a_recursive_alias_of_another_module_takes_all_of_its_values(tmp_p
             assert (await workspace.functions.call("fit", {"first": value, "second": {"a": {}}})).value == 1
 
 
-@pytest.mark.parametrize("kind", ["dict[str]", "Mapping[str]", "list[Deep]"])
-async def test_a_type_that_cannot_be_written_is_named_with_its_parameter(tmp_path: Path, kind: str) -> None:
+async def test_a_type_that_cannot_be_written_is_named_with_its_parameter(tmp_path: Path) -> None:
     deep = f"{DATA}Deep = reduce(lambda kind, _: list[kind], range(900), int)\n\n\n"
-    write(tmp_path, mine=take("bad", f"first: {kind}, second: int", deep))
     async with Workspace.open(tmp_path) as workspace:
-        (problem,) = workspace.functions.rejected()
-        assert (problem.code, "`first` of `bad`" in problem.message) == ("inexpressible-type", True), problem
+        for kind in ("dict[str]", "Mapping[str]", "list[Deep]"):
+            await workspace.functions.saved(write(tmp_path, mine=take("bad", f"first: {kind}, second: int", deep)))
+            (problem,) = workspace.functions.rejected()
+            assert (problem.code, "`first` of `bad`" in problem.message) == ("inexpressible-type", True), problem
 
 
 async def test_a_value_that_a_dataclass_does_not_keep_is_an_argument_of_it(tmp_path: Path) -> None:

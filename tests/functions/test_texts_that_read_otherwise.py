@@ -28,7 +28,6 @@ DOORS = {
     "direction": (VOWELS.replace("Count the", "Count the  # \u202e").replace('"""Count', 'r"""Count'), 2, 22),
     "form feed": (VOWELS.replace("    return", "\x0c    return"), 15, 1),
 }
-texts = pytest.mark.parametrize(("text", "line", "column"), DOORS.values(), ids=DOORS)
 
 
 @pytest.mark.parametrize(("text", "line", "column"), DOORS.values(), ids=DOORS)

@@ -150,6 +150,7 @@ def working(seen: Seen) -> Step:
     return Ask(Wanted("list_functions", {"pattern": f"nothing{looked}"}))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 async def test_a_function_that_saves_requests_is_told_as_one_that_helps(at_desk: OpenDesk) -> None:
     desk = await grown(at_desk, Repeat(working))
@@ -174,10 +175,6 @@ async def test_a_function_that_saves_requests_is_told_as_one_that_helps(at_desk:
     assert {row["name"]: row["worth"] for row in listed["functions"]}[HELPER] == "helps"
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_planted_functions_are_named_after_four_hundred_turns(seed: int) -> None:
-    assert named_wrongly(planted(seed, share=0.3, effect=0.5, turns=400)) <= 2
-
-
-def test_without_enough_turns_nothing_is_said() -> None:
+def test_planted_functions_are_named_after_four_hundred_turns_and_not_after_thirty() -> None:
+    assert named_wrongly(planted(1, share=0.3, effect=0.5, turns=400)) <= 2
     assert named_wrongly(planted(0, share=0.1, effect=0.5, turns=30)) == 20

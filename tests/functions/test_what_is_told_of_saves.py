@@ -92,14 +92,6 @@ async def test_a_file_that_stays_broken_is_told_at_each_save_and_said_to_be_good
     }
 
 
-async def test_a_reload_says_what_disagrees_and_what_is_good_again(shop: FunctionService, tmp_path: Path) -> None:
-    await save(shop, tmp_path, "def (:\n")
-    (tmp_path / "functions" / "letters.py").write_text(FLAWED)
-    found = await shop.reload()
-    assert (found.loaded, found.fixed) == (("count_vowels",), ("functions/letters.py",))
-    assert list(found.disagreeing) == ["count_vowels"]
-
-
 async def test_saves_that_were_taken_while_an_editor_was_open_are_told_when_it_is_left(here: Room) -> None:
     await here.save(VOWELS)
 
@@ -157,17 +149,6 @@ async def test_a_save_that_breaks_what_uses_it_says_whom_and_makes_drafts_of_the
     assert await standings(here) == {"count_vowels": "trial", "twice": "draft", "thrice": "draft"}
     await here.save(VOWELS)
     assert await standings(here) == {"count_vowels": "trial", "twice": "trial", "thrice": "trial"}
-
-
-async def test_a_constant_that_breaks_another_file_is_told_though_no_function_changed(
-    here: Room, tmp_path: Path
-) -> None:
-    text = VOWELS.replace('in "aeiou"', "in SOUNDS")
-    await here.save(f"SOUNDS = 'aeiou'\n\n\n{text}")
-    await here.save(BY_USE, here.letters.with_name("twice.py"))
-    (event,) = await save(here.shop, tmp_path, f"SOUNDS = 'aeio'\n\n\n{text}")
-    assert event.noted["letters"].startswith("breaks `twice` (functions/twice.py:4), a draft now")
-    assert list(event.disagreeing) == ["count_vowels"]
 
 
 KINDS = """KINDS = {}

@@ -81,6 +81,22 @@ def plural_of(self, words: list[str]) -> str:
     return ",".join(parts)
 '''
 STRANGE = "q" * 8
+BY_NAME = '''\
+def vowels_by(self, way: str, text: str) -> int:
+    """Count vowels in a way that is named.
+
+    Args:
+        way: `count_vowels` or `vowel_count`.
+        text: The text.
+    """
+    return self.call(way, text=text)
+'''
+ROUTE = """\
+def _route(self, way: str, text: str) -> int:
+    return self.call(way, text=text)
+
+
+""" + BY_NAME.replace("self.call(way, text=text)", "_route(self, way, text)")
 
 
 def merges(steps: list[dict[str, Any]]) -> list[tuple[bool, str]]:
@@ -133,9 +149,7 @@ FILES = {
 }
 
 
-async def test_what_a_file_of_a_helper_agent_or_group_names_stays_and_what_has_a_grant_keeps_it(
-    at_desk: OpenDesk,
-) -> None:
+async def test_what_others_name_stays_and_what_has_a_grant_keeps_it(at_desk: OpenDesk) -> None:
     desk = await with_copies(at_desk)
     for path, text in FILES.items():
         file = desk.workspace.root / path
@@ -144,6 +158,17 @@ async def test_what_a_file_of_a_helper_agent_or_group_names_stays_and_what_has_a
         assert merges(await tended(desk)) == [(False, f"{path} names `count_vowels`")]
         file.unlink()
     shop = desk.workspace.functions
+    for text, caller in ((BY_NAME, "vowels_by"), (ROUTE, "_route")):  # may call it by a name that it is given
+        desk.put("mine.py", text)
+        await shop.reload()
+        assert (await shop.call("vowels_by", {"way": "vowel_count", "text": "queue"})).value == 4
+        ((done, why),) = merges(await tended(desk))
+        assert (done, f"`{caller}` calls functions by names" in why) == (False, True)
+    (desk.functions / "mine.py").unlink()
+    await shop.reload()
+    await desk.agent.session.own_set.add("count_vowels")
+    assert [done for done, _ in merges(await tended(desk))] in ([False], [])
+    await desk.agent.session.own_set.remove("count_vowels")
     await shop.grants.grant("vowel_count", Grants(seconds=120))
     file = desk.functions / "grants.toml"
     before = file.read_text()
@@ -247,15 +272,6 @@ async def test_functions_with_an_example_that_is_no_plain_call_are_not_made_one(
     assert "an example of `fee_in_town` is not a plain call" in step["why_not"], told
 
 
-async def test_what_a_person_undid_is_not_archived_or_made_again(at_desk: OpenDesk) -> None:
-    desk = await at_desk([made("share"), Say("Made.")], standing__retire_days=1e-9)
-    await desk.say("Make it.")
-    tending = desk.workspace.functions.tending
-    assert [(step["kind"], step["done"]) for step in await tended(desk)] == [("archive", True)]
-    assert [step.undone for step in await tending.undo()] == [True]
-    assert await tended(desk) == []
-
-
 async def test_a_step_that_fails_in_the_middle_leaves_no_trace_of_a_person(at_desk: OpenDesk) -> None:
     desk = await with_copies(at_desk)
     shop, user = desk.workspace.functions, TWICE.replace("vowels_twice", "mine")
@@ -274,6 +290,9 @@ async def test_a_step_that_fails_in_the_middle_leaves_no_trace_of_a_person(at_de
     versions = [version.row.by for version in await shop.history.versions("vowels_twice")]
     assert versions == ["agent", "agent", "agent"]
     assert 'self.call("vowel_count"' in shop.plans.source("vowels_twice")
+    await shop.delete("mine")
+    await shop.edit("vowel_count", '"rhythm"', '"rhythms"')  # it is the person's now
+    assert [done for done, _ in merges(await tended(desk))] in ([False], [])
 
 
 async def test_merges_cost_no_tokens_and_are_made_without_any(

@@ -17,9 +17,11 @@ from sandbox import Access, FunctionCall, Job, Outcome, Raised, Refused, Returne
 from sandbox.access import AccessRefused
 from sandbox.confine.opened_grants import walk
 from sandbox.processes.startup import LEVELS
+from tests.kit.drawing import crossed, sampled
 from tests.sandbox import reaching
 from tests.sandbox.support import modules
 
+pytestmark = pytest.mark.sampled
 _NOBODY = 65534
 _ROOTS = ("make_a_device", "give_a_file_away")  # only root may do this, with or without layers
 _RENAMEAT2, _EXCHANGE = 316, 2
@@ -51,8 +53,10 @@ def _python_for_everybody() -> str:
     pytest.skip("no Python ≥ 3.11 and copy of this repository that an ordinary user can read")
 
 
-@pytest.mark.parametrize("user", [pytest.param(None, id="whoever-tests"), pytest.param(_NOBODY, id="ordinary-user")])
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    ("level", "user"),
+    crossed(LEVELS, [pytest.param(None, id="whoever-tests"), pytest.param(_NOBODY, id="ordinary-user")]),
+)
 def test_what_was_granted_is_reached_and_nothing_else(level: str, user: int | None) -> None:
     as_user = [] if user is None else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
     python = sys.executable if user is None else _python_for_everybody()
@@ -77,7 +81,7 @@ async def test_where_no_layer_holds_every_attempt_is_noticed() -> None:
     assert unnoticed == []
 
 
-@pytest_asyncio.fixture(params=LEVELS, scope="module", loop_scope="package")
+@pytest_asyncio.fixture(params=sampled(LEVELS, 2), scope="module", loop_scope="package")
 async def there(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
     async with reaching.sandbox_at(request.param) as sandbox:
         if isinstance(sandbox, str):

@@ -36,7 +36,11 @@ async def test_the_level_of_this_machine_is_told_with_every_layer(sandbox: Sandb
 
 @pytest.mark.parametrize(
     ("lacking", "level", "layer"),
-    [(NO_NAMESPACES, "core", "namespaces"), (NO_MOUNTS, "core", "namespaces"), (NO_LANDLOCK, "apart", "landlock")],
+    [
+        (NO_NAMESPACES, "core", "namespaces"),
+        pytest.param(NO_MOUNTS, "core", "namespaces", marks=pytest.mark.slow),
+        (NO_LANDLOCK, "apart", "landlock"),
+    ],
 )
 def test_without_a_layer_the_level_that_holds_runs_and_says_so(lacking: str, level: str, layer: str) -> None:
     (require_landlock if level == "core" else require_namespaces)("it is what holds then")
@@ -85,6 +89,7 @@ def _is_filtered() -> bool:
     return "Seccomp:\t2" in Path("/proc/self/status").read_text()
 
 
+@pytest.mark.slow
 def test_as_root_without_namespaces_the_workers_are_another_user_where_that_can_read_python() -> None:
     require_landlock("it is what holds then")
     if os.geteuid() != 0 or not Path("/usr/bin/python3").exists():

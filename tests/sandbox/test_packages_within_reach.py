@@ -15,11 +15,12 @@ from sandbox import Access, FunctionCall, Job, Outcome, Raised, Refused, Returne
 from sandbox.confine import mounts as visible
 from sandbox.processes import pool
 from sandbox.processes.startup import LEVELS
-from tests.kit.drawing import crossed
+from tests.kit.drawing import crossed, sampled
 from tests.kit.levels import require_imports_ahead
 from tests.sandbox.support import modules
 from tests.sandbox.test_files_within_reach import there
 
+pytestmark = pytest.mark.sampled
 _FIXTURES = (there,)
 SLOW = "import importlib.metadata, os\nPID = os.getpid()\n__version__ = importlib.metadata.version('slow')\n"
 
@@ -172,8 +173,9 @@ SPOKEN = [
 ]
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize(("text", "there"), crossed(SPOKEN, [at for at in LEVELS if at != "apart"]), indirect=["there"])
+@pytest.mark.parametrize(
+    ("text", "there"), sampled(crossed(SPOKEN, [at for at in LEVELS if at != "apart"]), 2), indirect=["there"]
+)
 async def test_a_package_that_speaks_for_the_process_that_imported_it_ahead_harms_nobody(
     there: Sandbox, tmp_path: Path, text: str
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from sandbox import Access, FunctionCall, Job, Returned, Sandbox
 from sandbox.processes.startup import LEVELS, Level
+from tests.kit.drawing import sampled
 from tests.sandbox import reaching
 from tests.sandbox.support import modules
 
@@ -44,7 +45,8 @@ def world(root: Path) -> str:
     return str(root / "data")
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.sampled
+@pytest.mark.parametrize("level", sampled(LEVELS, 2))
 async def test_what_was_granted_is_found_by_its_relative_path(tmp_path: Path, level: Level) -> None:
     data = world(tmp_path)
     reading = Access(readable=(data,), home=str(tmp_path))

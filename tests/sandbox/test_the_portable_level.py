@@ -43,6 +43,7 @@ from sandbox.job import DEFAULT
 from sandbox.portable.component import TESTED, NoComponent, engine, find_or_build, lacks
 from tests.attacks.outside import is_zygote, zygotes_of
 from tests.attacks.world import REPOSITORY
+from tests.kit.drawing import sampled
 from tests.kit.levels import IS_PORTABLE, STORE, lend, require_namespaces, skip_here
 from tests.kit.program import children
 from tests.kit.terminal import Terminal
@@ -189,15 +190,13 @@ async def test_the_time_of_a_call_that_used_it_up_is_unknown_and_not_none_at_all
     assert outcome.cpu_s is None or outcome.cpu_s > 0.5
 
 
-@pytest.mark.parametrize(
-    "name", ["pydantic", "ssl", "bz2", "lzma", "ctypes", "mmap", "fcntl", "resource", "ctypes.util"]
-)
-async def test_what_needs_native_code_names_the_levels_that_have_it(portable: Sandbox, name: str) -> None:
-    outcome = await called(portable, "native", name=name)
-    assert isinstance(outcome, Raised)
-    named = f"No module named {name.partition('.')[0]!r}: it needs native code"
-    assert outcome.failure.message.startswith(named)
-    assert "level `full` or `core`, does" in outcome.failure.message
+async def test_what_needs_native_code_names_the_levels_that_have_it(portable: Sandbox) -> None:
+    for name in ("pydantic", "fcntl", "ctypes.util"):
+        outcome = await called(portable, "native", name=name)
+        assert isinstance(outcome, Raised)
+        named = f"No module named {name.partition('.')[0]!r}: it needs native code"
+        assert outcome.failure.message.startswith(named)
+        assert "level `full` or `core`, does" in outcome.failure.message
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no folder is opened there")
@@ -269,6 +268,7 @@ async def test_a_violation_ends_the_child_even_if_its_function_returns(portable:
     assert before - runners()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="a peak of memory is in other units there")
 async def test_a_frame_of_any_length_does_not_fill_the_host(portable: Sandbox) -> None:
     before = _peak_mib()
@@ -290,6 +290,7 @@ async def test_output_in_one_piece_is_cut_and_ends_no_call(portable: Sandbox, si
     assert outcome.output.endswith(f"[output cut after {DEFAULT.output} bytes]" if size else "\n")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at")
 async def test_a_child_that_cannot_be_started_refuses_the_call(portable: Sandbox) -> None:
     assert isinstance(await called(portable, "add", a=1, b=1), Returned)
@@ -331,6 +332,7 @@ async def test_a_child_that_is_killed_ends_its_call_alone_and_none_outlives_the_
     assert runners() <= before
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at")
 async def test_children_that_die_at_their_start_refuse_the_call() -> None:
     before = runners()
@@ -374,13 +376,14 @@ LIES = (
 )
 
 
+@pytest.mark.sampled
 @pytest.mark.skipif(sys.platform == "win32", reason="a child is killed by a signal")
 async def test_a_child_that_was_taken_over_and_lies_ends_its_call_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = runners()
     async with await Sandbox.start(level="portable", store=STORE) as sandbox:
-        for number, (lie, reason) in enumerate(LIES):
+        for number, (lie, reason) in enumerate(sampled(LIES, 4)):
             program = f"{_TAKEN_OVER}{lie}\nos.write(1, bytes(1 << 24))\ntime.sleep(60)"
             (tmp_path / f"{number}" / "wasmtime").mkdir(parents=True)
             (tmp_path / f"{number}" / "wasmtime" / "__init__.py").write_text(program)
@@ -428,6 +431,7 @@ def _require_a_limit_on_memory() -> None:
         skip_here("the kernel enforces no limit on address space")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS has no limit on address space, Windows no such limits")
 def test_too_little_memory_for_an_instance_is_named(portable: Sandbox) -> None:
     _require_a_limit_on_memory()
@@ -493,6 +497,7 @@ def test_who_is_killed_at_any_instant_leaves_nothing_and_makes_no_call_twice(
     assert calls > killed  # the kills came during calls, not before them
 
 
+@pytest.mark.slow
 async def test_a_call_that_is_cancelled_while_its_child_starts_leaves_no_error(portable: Sandbox) -> None:
     told: list[dict[str, Any]] = []  # Any: as asyncio has it
     loop = asyncio.get_running_loop()
@@ -539,6 +544,7 @@ async def test_code_that_others_could_write_or_a_link_in_its_place_is_not_loaded
         await Sandbox.start(level="portable", store=store)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no folder is opened there, and an open file is not replaced")
 async def test_code_that_is_changed_while_it_is_in_use_is_not_loaded(tmp_path: Path, portable: Sandbox) -> None:
     async with await Sandbox.start(level="portable", store=_copied(tmp_path)) as sandbox:
@@ -564,6 +570,7 @@ async def test_code_that_is_changed_while_it_is_in_use_is_not_loaded(tmp_path: P
         assert "not this user's alone" in getattr(await with_a_new_child("third"), "reason", "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="another processor needs a mount of root's")
 def test_code_that_was_compiled_for_another_processor_is_not_taken(tmp_path: Path, portable: Sandbox) -> None:
     require_namespaces("another processor is a mount")
@@ -617,6 +624,7 @@ async def test_code_that_is_not_what_was_stored_is_built_again(tmp_path: Path, p
     assert told[0].startswith("building")
 
 
+@pytest.mark.slow
 async def test_foreign_code_under_the_right_name_is_not_run_and_says_what_to_do(
     tmp_path: Path, portable: Sandbox
 ) -> None:
@@ -669,6 +677,7 @@ def _builds(store: Path) -> tuple[set[Path], set[int]]:
     return {*store.glob(".building-*")}, found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at, and only Linux ends a process with another")
 def test_a_build_ends_with_its_program_and_the_next_one_clears_it_away(tmp_path: Path) -> None:
     folders: list[set[Path]] = []
@@ -724,6 +733,7 @@ async def test_programs_that_build_at_once_get_the_same_code_and_what_is_in_use_
         assert isinstance(await sandbox.run(in_a_new_child), Returned)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux" or IS_PORTABLE, reason="a filter of Linux takes the other levels away")
 def test_where_only_the_extra_is_missing_the_message_names_it(tmp_path: Path) -> None:
     program = f"import sys; sys.path = [p for p in sys.path if not p.endswith('site-packages')]; {_AUTO}"
@@ -743,6 +753,7 @@ def test_without_its_compiler_that_is_said(tmp_path: Path) -> None:
     assert "componentize-py, wasmtime, tzdata is not installed" in _not_built(tmp_path / "store", program=program)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="a full disk needs a mount of root's")
 @pytest.mark.parametrize("size", ["300k", "1m"])
 def test_a_disk_that_is_full_is_named(tmp_path: Path, size: str) -> None:
@@ -755,6 +766,7 @@ def test_a_disk_that_is_full_is_named(tmp_path: Path, size: str) -> None:
     assert told.count(str(tmp_path)) <= 2  # of the files that did not fit, one is named
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS has no limit on address space, Windows no such limits")
 def test_too_little_memory_for_the_build_is_named(tmp_path: Path) -> None:
     _require_a_limit_on_memory()
@@ -785,7 +797,10 @@ def _doctor(data: Path, cwd: Path) -> dict[str, Any]:  # Any: JSON
 @pytest.mark.skipif(sys.platform != "linux" or IS_PORTABLE, reason="a filter of Linux takes the other wall away")
 @pytest.mark.parametrize(
     ("answer", "level", "told"),
-    [pytest.param("y", "portable", "you agreed to one", id="yes"), pytest.param("n", "none", "said no", id="no")],
+    [
+        pytest.param("y", "portable", "you agreed to one", id="yes"),
+        pytest.param("n", "none", "said no", id="no", marks=pytest.mark.slow),
+    ],
 )
 def test_where_there_is_one_wall_the_user_is_asked_once(tmp_path: Path, answer: str, level: str, told: str) -> None:
     data = tmp_path / "data"

@@ -19,6 +19,7 @@ from tests.kit.drawing import crossed, sampled
 from tests.kit.levels import require_imports_ahead
 from tests.sandbox.support import modules
 
+pytestmark = pytest.mark.sampled
 REPOSITORY = Path(__file__).resolve().parents[2]
 QUIET_S = 0.6
 SETTLED_S = 0.6  # longer than a zygote or a spare takes to be paused
@@ -68,7 +69,7 @@ os.fork, os.pidfd_open = fork_for_itself, the_first
 """
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="package", params=LEVELS)
+@pytest_asyncio.fixture(scope="module", loop_scope="package", params=sampled(LEVELS, 2))
 async def there(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
     level: Level = request.param
     async with sandbox_at(level) as found:
@@ -111,10 +112,9 @@ LEAVES = [
 ]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("text", "there"),
-    [*crossed(LEAVES, FORKED_AHEAD), *sampled(crossed(LEAVES, ["apart"]), len(LEAVES))],
+    [*sampled(crossed(LEAVES, FORKED_AHEAD), 3), *sampled(crossed(LEAVES, ["apart"]), len(LEAVES))],
     indirect=["there"],
 )
 async def test_nothing_of_a_package_runs_between_calls(
@@ -201,8 +201,7 @@ except OSError:
 ENDS = ["is killed", "ends"]
 
 
-@pytest.mark.sampled
-@pytest.mark.parametrize(("end", "level"), [*crossed(ENDS, ["full"]), *crossed(ENDS, ["core", "apart"])])
+@pytest.mark.parametrize(("end", "level"), sampled([*crossed(ENDS, ["full"]), *crossed(ENDS, ["core", "apart"])], 3))
 def test_what_a_package_left_ends_with_the_program(tmp_path: Path, end: str, level: str) -> None:
     command = [sys.executable, "-B", "-c", PROGRAM.format(level=level, folder=str(tmp_path), text=STAYS)]
     with subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
