@@ -57,24 +57,24 @@ def messages(verdict: Judgment, severity: str = "refuses") -> dict[str, str]:
 async def test_a_check_that_is_gone_is_named_and_needs_a_yes_to_its_reason_and_one_that_stays_needs_none(
     here: Room,
 ) -> None:
+    await here.save(SHARE)
     for code, says in LOSSES.values():
-        await here.save(SHARE)
         refused = await here.shop.replace("share", code, author=AGENT)
         assert (refused.admitted, says in messages(refused)["check-dropped"]) == (False, True), says
         assert here.letters.read_text() == SHARE
         (fix,) = [each.fix or "" for each in refused.problems if each.code == "check-dropped"]
         assert fix.startswith("keep it; if it must go, say why in `reason`: a person decides")
         assert any(says in row.fact for each in refused.problems for row in each.evidence)
-        why = "the caller checks it"
-        alone = await here.shop.replace("share", code, reason=why, author=AGENT)
-        assert (alone.admitted, says in messages(alone)["check-dropped"]) == (False, True)
-        here.shop.granting.approver = asked = human("yes")
-        reasoned = await here.shop.replace("share", code, reason=why, author=AGENT)
-        (question,) = asked.asked
-        assert (question.why, any(says in doubt for doubt in question.doubts)) == (why, True)
-        assert question.diff.count("\n-") >= 1
-        assert (reasoned.admitted, says in messages(reasoned, "warns")["check-dropped"]) == (True, True)
-        here.shop.granting.approver = None
+    why = "the caller checks it"
+    alone = await here.shop.replace("share", code, reason=why, author=AGENT)
+    assert (alone.admitted, says in messages(alone)["check-dropped"]) == (False, True)
+    here.shop.granting.approver = asked = human("yes")
+    reasoned = await here.shop.replace("share", code, reason=why, author=AGENT)
+    (question,) = asked.asked
+    assert (question.why, any(says in doubt for doubt in question.doubts)) == (why, True)
+    assert question.diff.count("\n-") >= 1
+    assert (reasoned.admitted, says in messages(reasoned, "warns")["check-dropped"]) == (True, True)
+    here.shop.granting.approver = None
     for old, new in (
         ("part / whole *", "part * (1 / whole) *"),
         ("Field(ge=0)", "Field(ge=0.01)"),
@@ -96,13 +96,6 @@ async def test_what_it_needs_a_grant_for_does_not_go_in_silence(here: Room) -> N
     here.shop.granting.approver = asked = human("yes")
     allowed = await here.shop.replace("rate_of", hollow, reason="fixed rates", author=AGENT)
     assert (allowed.admitted, messages(allowed), len(asked.asked)) == (True, {}, 1)
-
-
-async def test_one_of_two_hosts_does_not_go_in_silence_either(here: Room) -> None:
-    second = FETCHING.replace("    return ", '    self.fetch("https://backup.example.org/rates")\n    return ', 1)
-    await here.save(second)
-    refused = await here.shop.replace("rate_of", FETCHING, author=AGENT)
-    assert "needs a grant for: fetches backup.example.org" in messages(refused)["use-dropped"]
 
 
 async def test_what_the_gate_had_no_time_for_is_not_shown_as_passed(here: Room) -> None:

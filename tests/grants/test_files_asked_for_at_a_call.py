@@ -275,16 +275,6 @@ async def test_a_file_is_copied_by_two_questions(here: Room, sales: Path) -> Non
         assert copy.read_text() == SALES
 
 
-async def test_a_folder_that_was_granted_is_changed_as_ever(here: Room, sales: Path) -> None:
-    await here.save(TRIES)
-    await here.shop.grants.grant("tries", Grants(write=("data/",)))
-    who = human("no")
-    assert await tried(here, who, "data/sales.csv", "rename") == "None"
-    assert await tried(here, who, "data/new", "mkdir") == "None"
-    assert await tried(here, who, "data/sales.csv.old", "remove") == "None"
-    assert ([*(here.root / "data").glob("sales*")], (here.root / "data/new").is_dir(), who.asked) == ([], True, [])
-
-
 async def test_a_yes_for_the_folder_gives_what_lies_in_it_now_and_later(here: Room, sales: Path) -> None:
     who = Human([Decision("yes", is_wide=True)])
     await here.save(SUMS)

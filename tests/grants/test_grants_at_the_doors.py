@@ -56,8 +56,6 @@ def test_a_grant_is_given_looked_at_and_taken_back_by_commands(sky: Path, home: 
     ("arguments", "says"),
     [
         pytest.param(("--package", "x @ https://evil.example/x.whl"), "cannot be granted", id="a-wheel-from-anywhere"),
-        pytest.param(("--seconds", "-1"), "cannot be granted", id="less-than-no-time"),
-        pytest.param(("--seconds", "5"), "Every call has 10 s already", id="less-time-than-usual"),
         pytest.param(("--memory", "512"), "Every call has 512 MiB already", id="the-usual-memory"),
     ],
 )
@@ -209,4 +207,3 @@ def test_doctor_and_the_answer_of_a_failed_call_say_that_the_file_decides(tmp_pa
     assert "by functions/grants.toml alone" in told
     report = json.loads(knapper("doctor", "--json", cwd=tmp_path, environment=VARIABLE).stdout)
     assert report["grants"] == {"unattended": "file"}
-    assert "without an approval" in knapper("doctor", cwd=tmp_path, environment=VARIABLE).stdout

@@ -264,42 +264,6 @@ async def test_of_functions_that_call_each_other_each_is_offered_for_what_it_sho
     assert (await here.shop.call("even", {"n": 5})).value is False
 
 
-LAZY = '''def {0}(n: int) -> int:
-    """Take {2} off, then {3}.
-
-    >>> {0}(9)
-    {4}
-    >>> {0}(5)
-    {5}
-    """
-    from {1} import {6}
-
-    return {6}(n) - {2}
-
-
-def {7}(n: int) -> int:
-    """Take {3} off.
-
-    >>> {7}(9)
-    {8}
-    >>> {7}(5)
-    {9}
-    """
-    return n - {3}
-'''
-
-
-async def test_modules_that_import_each_other_join_together(here: Room, tmp_path: Path) -> None:
-    files = {
-        "first.py": LAZY.format("down", "second", 1, 2, 6, 2, "two_off", "three_off", 6, 2).replace("n - 2", "n - 3"),
-        "second.py": LAZY.format("lower", "first", 1, 3, 5, 1, "three_off", "two_off", 7, 3).replace("n - 3", "n - 2"),
-        "user.py": "from first import three_off\n\n\n" + CLAMP.replace("value\n", "value + three_off(3)\n"),
-    }
-    report = await taken(here, a_library(tmp_path, files))
-    assert outcomes(report) == dict.fromkeys(("down", "lower", "two_off", "three_off", "clamp"), "joined")
-    assert (await here.shop.call("down", {"n": 9})).value == 6
-
-
 async def test_modules_that_load_in_the_order_of_their_package_alone_join_together(here: Room, tmp_path: Path) -> None:
     files = {
         "parity/__init__.py": "from .tally import *\n",

@@ -268,14 +268,6 @@ async def test_all_functions_of_a_module_that_loads_a_package_wait_for_it_and_ot
     assert unfit.outcome != "returned"
 
 
-async def test_a_package_that_needs_its_own_functions_and_a_package_waits_for_it_whole(
-    here: Room, tmp_path: Path
-) -> None:
-    files = {"__init__.py": PACKAGES, "plain.py": PLAIN.format("step")}
-    report = await taken(here, tmp_path, "wide", files)
-    assert outcomes(report) == dict.fromkeys(("shown_width", "halved", "step"), "draft"), report
-
-
 REFUSED = 'def later(n):\n    """Do it."""\n    raise NotImplementedError\n'
 
 
@@ -292,12 +284,8 @@ async def test_where_all_names_of_a_file_are_taken_those_that_it_no_longer_offer
     assert (await here.shop.call("pace", {"n": 2})).value == 7
 
 
-@pytest.mark.parametrize(
-    "listing", [pytest.param("__all__ = ['la' + 'ter']\n__all__ += ['step', 'later']\n", id="computed"), ""]
-)
-async def test_what_is_refused_is_not_offered_however_its_module_lists_its_names(
-    here: Room, tmp_path: Path, listing: str
-) -> None:
+async def test_what_is_refused_is_not_offered_however_its_module_lists_its_names(here: Room, tmp_path: Path) -> None:
+    listing = "__all__ = ['la' + 'ter']\n__all__ += ['step', 'later']\n"
     report = await taken(here, tmp_path, "dy", {"dy.py": f"{listing}\n\n{PLAIN.format('step')}\n\n{REFUSED}"})
     assert outcomes(report) == {"later": "refused", "step": "trial"}, report
     assert here.shop.names() == ["step"]
