@@ -230,7 +230,7 @@ async def test_a_breakpoint_follows_its_line_when_the_file_is_edited_above_it(wo
     assert ["is gone" in said for said in typist.said] == [True, True]
 
 
-THOUGHT_S = 3
+THOUGHT_S = 1.5
 
 
 class Thinking(Typist):
@@ -261,7 +261,7 @@ async def test_the_time_of_a_call_is_without_that_of_the_human(at_desk: OpenDesk
 
 async def test_of_several_calls_that_stop_the_header_says_which_it_is(at_desk: OpenDesk) -> None:
     calls = [Wanted("sum_up", {"numbers": [number]}) for number in (1, 2)]
-    desk = await at_sums(at_desk, *calls, pause_s=2)  # the second is at work before the first one stops
+    desk = await at_sums(at_desk, *calls, pause_s=1)  # the second is at work before the first one stops
     room_of(desk.workspace).slot.debugger = typist = Thinking()
     await desk.say("Call it twice.")
     heads = ["".join(text for _, text in head_line(stop)) for stop in typist.stops]

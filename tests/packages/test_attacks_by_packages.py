@@ -157,9 +157,8 @@ async def test_a_dependency_that_is_source_alone_is_never_built(
     assert not (root / "canary").exists()
 
 
-@pytest.mark.parametrize("size", [pytest.param(3 << 20, id="a little"), pytest.param(40 << 20, id="a bomb")])
-async def test_what_is_larger_than_it_may_be_is_not_unpacked(index: Path, root: Path, size: int) -> None:
-    wheel(index, "huge", "1.0", {"huge.py": "#" * size})
+async def test_what_is_larger_than_it_may_be_is_not_unpacked(index: Path, root: Path) -> None:
+    wheel(index, "huge", "1.0", {"huge.py": "#" * (40 << 20)})
     with pytest.raises(PackagesError, match="larger than 2 MiB"):
         await put(opened(root, most_mib=2), "huge")
     assert list((root / ".knapper/env").iterdir()) == []
@@ -236,8 +235,7 @@ def test_a_newer_pin_in_a_pulled_lock_is_not_what_is_installed(environment: Envi
     ("break_it", "told"),
     [
         pytest.param(lambda patch: patch.setattr(sys, "executable", "/bin/false"), "pip failed", id="pip fails"),
-        pytest.param(lambda patch: patch.setenv("PIP_FIND_LINKS", "/nowhere"), "no wheel of `abacus`", id="not found"),
-        pytest.param(lambda patch: _away(patch), "cannot be reached", id="no network"),
+        pytest.param(lambda patch: _away(patch), "cannot be reached", id="no network", marks=pytest.mark.slow),
     ],
 )
 async def test_where_packages_cannot_be_had_it_is_said_why(

@@ -87,12 +87,9 @@ async def test_a_candidate_sees_its_package_once_a_human_has_seen_what_is_instal
     assert (root / "functions/requirements.lock").exists()
 
 
-@pytest.mark.parametrize("asked", [pytest.param(human("no"), id="a no"), pytest.param(None, id="nobody to ask")])
-async def test_without_a_yes_nothing_is_installed_and_the_candidate_waits(
-    index: Path, root: Path, asked: Human | None
-) -> None:
-    verdict = await _made(root, asked)
-    assert not verdict.admitted
+async def test_without_a_yes_nothing_is_installed_and_the_candidate_waits(index: Path, root: Path) -> None:
+    for asked in (None, human("no")):
+        assert not (await _made(root, asked)).admitted
     assert not (root / "functions/requirements.lock").exists()
     assert not list((root / ".knapper").glob("env/*"))
 
@@ -175,6 +172,7 @@ async def test_what_is_imported_ahead_was_not_imported_by_the_worker(index: Path
     assert listing.packages[0].ahead == ("slow",)
 
 
+@pytest.mark.slow
 async def test_a_package_that_cannot_be_imported_ahead_is_imported_by_each_call(index: Path, root: Path) -> None:
     text = "import threading, time\n\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
     wheel(index, "abacus", "3.0", {"abacus.py": f"{text}\ntotal = sum\n"})
@@ -288,10 +286,9 @@ async def test_a_call_asks_for_the_package_of_another_module_that_it_goes_throug
     assert missing == [("mean", ("abacus",)), ("average", ("abacus",))]
 
 
-@pytest.mark.parametrize("shared", [pytest.param(COUNTS, id="at the top"), pytest.param(SHARES, id="in the body")])
-async def test_a_candidate_that_uses_a_module_is_asked_for_the_package_of_that(ready: Path, shared: str) -> None:
+async def test_a_candidate_that_uses_a_module_is_asked_for_the_package_of_that(ready: Path) -> None:
     (ready / "functions/tools").mkdir(parents=True)
-    (ready / "functions/tools/counts.py").write_text(shared)
+    (ready / "functions/tools/counts.py").write_text(COUNTS)
     asked = human("yes")
     verdict = await _made(ready, asked, USES, "mean")
     assert (verdict.admitted, verdict.standing) == (True, "trial"), verdict.problems
@@ -310,6 +307,7 @@ async def test_a_neighbor_of_what_is_used_elsewhere_asks_for_nothing(index: Path
     assert (found.outcome, found.value, asked.asked) == ("returned", 3.5, [])
 
 
+@pytest.mark.slow
 def test_the_prompt_says_what_is_done_until_a_package_is_there(index: Path, root: Path) -> None:
     (root / "functions").mkdir()
     (root / "knapper.toml").touch()
