@@ -56,6 +56,7 @@ def test_reading_a_source_gives_its_process_none(launched: Launched, folder: Pat
     assert launched.leaks == []
 
 
+@pytest.mark.slow
 def test_judging_many_functions_gives_the_judges_none(launched: Launched, folder: Path) -> None:
     many = folder / "many"
     many.mkdir()
@@ -92,6 +93,7 @@ def test_fetching_a_model_imports_nothing_of_the_current_folder(
     assert not (tmp_path / "pwned").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("path", sampled([".::bin:{own}", "."], 2))  # the first has each kind of entry
 def test_an_entry_of_path_that_means_the_folder_executes_nothing_there(
