@@ -23,7 +23,7 @@ from agent_core.registry.registry import Snapshot
 from agent_core.registry.source import ModuleSource
 from sandbox import Limits, Sandbox
 from tests.gate.support import snapshot_of
-from tests.kit.drawing import drawn
+from tests.kit.drawing import drawn, sampled
 from tests.kit.levels import IS_PORTABLE, start
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -77,7 +77,6 @@ def note(verdict: Verdict) -> str:
 
 
 SEARCH = "import re\ndef f(text: str) -> str:\n    return re.search(r'[aeiou]+', text).group()\n"
-SWAP = "def f(a: int, b: int) -> int:\n    if a > b:\n        a, b = swap(a, b)\n    return b - a\n"
 UNSET = "def f(a: list[int]) -> int:\n    for n in a[1:]:\n        last = n\n    return last\n"
 OPTIONAL = "def f(a: int, b: int | None = None) -> int:\n    return a + b\n"
 WRONG = "def f(a: list[int]) -> int:\n    return a[-1] if a else None\n"
@@ -91,7 +90,6 @@ PARTS = "def f(a: str, b: str) -> int:\n    left, right = a.split(':')\n    retu
     ("code", "calls", "found"),
     [
         (SEARCH, ("f('hello') → 'e'", "f('xyz out') → 'ou'"), "crashes: `f("),
-        (SWAP, ("f(1, 4) → 3", "f(2, 9) → 7"), "crashes: `f("),
         (UNSET, ("f([1, 2]) → 2", "f([5, 6, 7]) → 7"), "crashes: `f([2])` raises `UnboundLocalError"),
         (
             OPTIONAL,
@@ -104,7 +102,7 @@ PARTS = "def f(a: str, b: str) -> int:\n    left, right = a.split(':')\n    retu
         (LATER, ("f(1) → 1", "f(2) → 2"), "crashes: `f(0)` raises `NameError"),
         (PARTS, ("f('1:2', 'x') → 2", "f('12:0', 'yy') → 14"), "fails-on: "),
     ],
-    ids=["no match", "undefined name", "unset", "None", "own examples fail", "loop", "lambda", "later", "parts"],
+    ids=["no match", "unset", "None", "own examples fail", "loop", "lambda", "later", "parts"],
 )
 async def test_a_call_like_the_examples_that_goes_wrong_is_told(
     workers: Sandbox, code: str, calls: Sequence[str], found: str
@@ -175,9 +173,9 @@ def f(n: int) -> int:
     ("code", "calls"),
     [
         pytest.param(FACTOR, ("f(97) → 97", "f(600851475143) → 6857"), id="large-numbers"),
-        pytest.param(WAITING, ("f(1, 2) → 3", "f(5, 2) → 7"), id="waits"),
-        pytest.param(ONE_BY_ONE, ("f(3) → 3", "f(5) → 10"), id="longer-for-more"),
-        pytest.param(HEAVY, ("f(2) → 4", "f(9) → 18"), id="slow-examples"),
+        pytest.param(WAITING, ("f(1, 2) → 3", "f(5, 2) → 7"), id="waits", marks=pytest.mark.slow),
+        pytest.param(ONE_BY_ONE, ("f(3) → 3", "f(5) → 10"), id="longer-for-more", marks=pytest.mark.slow),
+        pytest.param(HEAVY, ("f(2) → 4", "f(9) → 18"), id="slow-examples", marks=pytest.mark.slow),
     ],
 )
 async def test_what_is_only_slow_is_no_endless_loop(workers: Sandbox, code: str, calls: Sequence[str]) -> None:
@@ -226,14 +224,12 @@ def f(a: list[int]) -> int:
 async def test_an_exception_that_is_named_shown_or_raised_is_right(workers: Sandbox) -> None:
     cases: list[tuple[str, bool]] = [
         (GUARDED.format("ValueError"), True),
-        (GUARDED.format("Exception"), True),
         (GUARDED.format("KeyError"), False),
         (GUARDED.replace("{0}: it is empty.", "Nothing: ever.").replace("max(a)", "a[0]"), False),
         (RAISING.format("TypeError"), True),
         (RAISING.replace("raise {0}('empty')", "error = KeyError('empty')\n        raise error"), True),
         (DECODING.format("JSONDecodeError"), True),
         (DECODING.format("ValueError"), True),
-        (DECODING.format("KeyError"), False),
         (SHOWN, True),
         ("def f(a: list[int]) -> int:\n    return max(a)\n", False),
     ]
@@ -244,10 +240,8 @@ async def test_an_exception_that_is_named_shown_or_raised_is_right(workers: Sand
 async def test_nothing_is_said_of_what_works_as_its_examples_show(workers: Sandbox) -> None:
     cases: list[tuple[str, Sequence[str]]] = [
         ("def f(a: int, b: int = 2) -> int:\n    return a * b\n", ("f(1) → 2", "f(2, 3) → 6")),
-        ("def f(a: list) -> int:\n    return sum(a)\n", ("f([1]) → 1", "f([2, 3]) → 5", "f([]) → 0")),
         ("def f(a, b):\n    return a + b\n", ("f(1, 2) → 3", "f(5, 6) → 11")),
         ("def f(a):\n    return [x for x, _ in a]\n", ("f([(1, 2)]) → [1]", "f([(2, 3), (4, 5)]) → [2, 4]")),
-        ("def f(n: int) -> int:\n    return sum(range(n))\n", ("f(3) → 3", "f(10) → 45")),
         ("def f(a: list) -> list:\n    return sorted(a)\n", ("f([2, 1]) → [1, 2]", "f(['b', 'a']) → ['a', 'b']")),
         ("import random\ndef f(n: int) -> int:\n    return random.randint(1, n)\n", ("f(1) → 1",)),
         ("def f(n: int) -> str:\n    return 'x' * 1000 * n\n", ("f(0) → ''", "f(0) → ''")),
@@ -450,20 +444,23 @@ async def test_a_forged_failure_of_another_call_is_not_confirmed(workers: Sandbo
     assert told(await judged(workers, code + "    return n * 2\n", *CALLS)) == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("odd", "found"),
-    [
-        ("    while n == -1:\n        pass\n", "fails-on: `f(-1)` does not end within "),
-        ("    if n == -1:\n        import os\n        os._exit(0)\n", "fails-on: `f(-1)` is stopped"),
-        ("    if n == -1:\n        raise SystemExit\n", ""),
-        ("    import sys\n    n == -1 and sys.exit()\n", "fails-on: `f(-1)` raises `SystemExit"),
-        ("    if n == -1:\n        return bytes(10**9)\n", "fails-on: `f(-1)` raises `MemoryError`"),
-        ("    if n == -1:\n        return [0] * 10**5\n", "fails-on: `f(-1)` raises `ReturnTypeError"),
-        ("    while n == -1:\n        print('x' * 10**6)\n", "fails-on: `f(-1)` "),
-        ("    if n == -1:\n        class Odd(Exception):\n            __str__ = None\n        raise Odd\n", ""),
-        ("    if n == -1:\n        return f(n)\n", "fails-on: `f(-1)` raises `RecursionError"),
-    ],
-    ids=["hangs", "leaves", "means to exit", "exits", "memory", "huge", "floods", "odd error", "recursion"],
+    sampled(
+        [
+            ("    while n == -1:\n        pass\n", "fails-on: `f(-1)` does not end within "),
+            ("    if n == -1:\n        import os\n        os._exit(0)\n", "fails-on: `f(-1)` is stopped"),
+            ("    if n == -1:\n        raise SystemExit\n", ""),
+            ("    import sys\n    n == -1 and sys.exit()\n", "fails-on: `f(-1)` raises `SystemExit"),
+            ("    if n == -1:\n        return bytes(10**9)\n", "fails-on: `f(-1)` raises `MemoryError`"),
+            ("    if n == -1:\n        return [0] * 10**5\n", "fails-on: `f(-1)` raises `ReturnTypeError"),
+            ("    while n == -1:\n        print('x' * 10**6)\n", "fails-on: `f(-1)` "),
+            ("    if n == -1:\n        class Odd(Exception):\n            __str__ = None\n        raise Odd\n", ""),
+            ("    if n == -1:\n        return f(n)\n", "fails-on: `f(-1)` raises `RecursionError"),
+        ],
+        2,
+    ),
 )
 async def test_one_argument_that_does_harm_is_found_and_the_rest_goes_on(
     workers: Sandbox, odd: str, found: str
