@@ -2,68 +2,47 @@
 
 from agent_core.functions.debug import Breakpoint, Command, Debugging, DebugStop, Placed
 from agent_core.workspace.workspace import Workspace
+from tests.kit.sources import function_text
 
-SUMMING = '''\
-import random
-
-
-def sum_up(numbers: list[int]) -> int:
-    """Add numbers up.
-
-    Args:
-        numbers: What to add.
-
-    >>> sum_up([1, 2])
-    3
-    """
-    result = 0
-    for index, number in enumerate(numbers):
-        result += number
-    if result < 0:
-        return 0
-    return result
-
-
-async def count_slowly(steps: int) -> int:
-    """Count.
-
-    >>> count_slowly(2)
-    2
-    """
-    import asyncio
-
-    done = 0
-    for step in range(steps):
-        await asyncio.sleep(0)
-        done += 1
-    return done
-
-
-def outer(numbers: list[int]) -> int:
-    """Call another one."""
-    total = sum_up(numbers)
-    return total * 2
-
-
-def divide(numerator: int, denominator: int) -> float:
-    """Divide."""
-    return numerator / denominator
-
-
-def busy(turns: int) -> int:
-    """Turn for long."""
-    left = turns
-    while left > 0:
-        left -= 1
-    return left
-
-
-def halting(number: int) -> int:
-    """Stop by itself."""
-    breakpoint()
-    doubled = number * 2
-    return doubled
-'''
+SUMMING = "\n\n".join(
+    [
+        "import random\n",
+        function_text(
+            "sum_up(numbers: list[int]) -> int",
+            "Add numbers up.\n\nArgs:\n    numbers: What to add.",
+            "result = 0\nfor index, number in enumerate(numbers):\n    result += number\nif result < 0:\n    "
+            "return 0\nreturn result",
+            "sum_up([1, 2]) → 3",
+        ),
+        function_text(
+            "async count_slowly(steps: int) -> int",
+            "Count.",
+            "import asyncio\n\ndone = 0\nfor step in range(steps):\n    await asyncio.sleep(0)\n    done += 1\n"
+            "return done",
+            "count_slowly(2) → 2",
+        ),
+        function_text(
+            "outer(numbers: list[int]) -> int",
+            "Call another one.",
+            "total = sum_up(numbers)\nreturn total * 2",
+        ),
+        function_text(
+            "divide(numerator: int, denominator: int) -> float",
+            "Divide.",
+            "return numerator / denominator",
+        ),
+        function_text(
+            "busy(turns: int) -> int",
+            "Turn for long.",
+            "left = turns\nwhile left > 0:\n    left -= 1\nreturn left",
+        ),
+        function_text(
+            "halting(number: int) -> int",
+            "Stop by itself.",
+            "breakpoint()\ndoubled = number * 2\nreturn doubled",
+        ),
+    ]
+)
 LOOP = 15  # the line of `result += number`
 
 

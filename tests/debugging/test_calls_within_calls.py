@@ -6,36 +6,30 @@ from typing import Any
 from agent_core.workspace.workspace import Workspace
 from sandbox import CallHooks, Code, Debug, FunctionCall, Job, Point, Returned
 from tests.kit.levels import start
+from tests.kit.sources import function_text
 
 from .support import Typist, arm, room_of
 
-NESTED = '''\
-def inner(number: int) -> int:
-    """Add one."""
-    made = number + 1
-    return made
-
-
-def through(self, number: int) -> int:
-    """Call another."""
-    got = self.call("inner", number=number)
-    return got * 2
-
-
-def threaded(number: int) -> int:
-    """Work in a thread."""
-    import threading
-
-    found: list[int] = []
-
-    def work() -> None:
-        found.append(number)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    return found[0]
-'''
+NESTED = "\n\n".join(
+    [
+        function_text(
+            "inner(number: int) -> int",
+            "Add one.",
+            "made = number + 1\nreturn made",
+        ),
+        function_text(
+            "through(self, number: int) -> int",
+            "Call another.",
+            'got = self.call("inner", number=number)\nreturn got * 2',
+        ),
+        function_text(
+            "threaded(number: int) -> int",
+            "Work in a thread.",
+            "import threading\n\nfound: list[int] = []\n\ndef work() -> None:\n    found.append(number)\n\n"
+            "thread = threading.Thread(target=work)\nthread.start()\nthread.join()\nreturn found[0]",
+        ),
+    ]
+)
 COUNTED = """\
 held = 0
 

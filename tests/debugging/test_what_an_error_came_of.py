@@ -14,53 +14,46 @@ from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import answers
 from tests.kit.levels import lend
+from tests.kit.sources import function_text
 from tests.secrets.support import KEY, MARK, put
 
-CHAINED = '''\
-def look_up(item: str) -> int:
-    """Look an item up."""
-    table = {"a": 1}
-    return table[item]
-
-
-def direct(item: str) -> int:
-    """Raise from another error."""
-    try:
-        return look_up(item)
-    except KeyError as error:
-        raise ValueError(f"no item {item}") from error
-
-
-def handling(item: str) -> int:
-    """Raise while handling another error."""
-    try:
-        return look_up(item)
-    except KeyError:
-        return int(item)
-
-
-def hidden(item: str) -> int:
-    """Raise, and hide what it came of."""
-    try:
-        return look_up(item)
-    except KeyError:
-        raise ValueError("none") from None
-
-
-def in_a_circle(depth: int) -> int:
-    """Raise errors that are causes of each other."""
-    first, second = ValueError("first"), ValueError("second")
-    first.__cause__, second.__cause__ = second, first
-    raise first
-
-
-def twice(item: str) -> int:
-    """Raise from an error that was raised from another."""
-    try:
-        return direct(item)
-    except ValueError as error:
-        raise RuntimeError("in the end") from error
-'''
+CHAINED = "\n\n".join(
+    [
+        function_text(
+            "look_up(item: str) -> int",
+            "Look an item up.",
+            'table = {"a": 1}\nreturn table[item]',
+        ),
+        function_text(
+            "direct(item: str) -> int",
+            "Raise from another error.",
+            'try:\n    return look_up(item)\nexcept KeyError as error:\n    raise ValueError(f"no item {item}") '
+            "from error",
+        ),
+        function_text(
+            "handling(item: str) -> int",
+            "Raise while handling another error.",
+            "try:\n    return look_up(item)\nexcept KeyError:\n    return int(item)",
+        ),
+        function_text(
+            "hidden(item: str) -> int",
+            "Raise, and hide what it came of.",
+            'try:\n    return look_up(item)\nexcept KeyError:\n    raise ValueError("none") from None',
+        ),
+        function_text(
+            "in_a_circle(depth: int) -> int",
+            "Raise errors that are causes of each other.",
+            'first, second = ValueError("first"), ValueError("second")\nfirst.__cause__, second.__cause__ = '
+            "second, first\nraise first",
+        ),
+        function_text(
+            "twice(item: str) -> int",
+            "Raise from an error that was raised from another.",
+            'try:\n    return direct(item)\nexcept ValueError as error:\n    raise RuntimeError("in the end") '
+            "from error",
+        ),
+    ]
+)
 
 
 async def told(workspace: Workspace, tmp_path: Path, name: str, argument: object = "zz") -> Any:  # JSON

@@ -23,91 +23,60 @@ from tests.kit import Ask, Repeat, Say, Script, Wanted, scripted
 from tests.kit.crash import Worker, kill_at_work
 from tests.kit.desk import answers
 from tests.kit.program import knapper
+from tests.kit.sources import function_text
 
-COUNT = '''\
-def count(self, name: str) -> int:
-    """Count how often a name was given, and say it.
-
-    Args:
-        name: The name.
-
-    >>> count("ada")
-    1
-    >>> [count("bob"), count("bob")]
-    [1, 2]
-    """
-    seen = self.state.get(name, 0)
-    self.progress(1, 2)
-    self.state[name] = seen + 1
-    return self.state[name]
-'''
-OTHERS = '''\
-def spy(self) -> str:
-    """Give the state that is seen here."""
-    return str(self.state)
-
-
-def forged(self) -> list[str]:
-    """Ask for the state of another function in each way that there is."""
-    answers = []
-    for arguments in ({"function": "count"}, {"function": "count", "value": {}, "version": 0}, {"value": 1}):
-        try:
-            answers.append(str(self._channel.request("state", arguments)))
-        except PermissionError as error:
-            answers.append(f"refused: {error}")
-    return answers
-
-
-def through(self) -> list[int]:
-    """Call the one that counts."""
-    return [self.call("count", name="ada"), self.call("count", name="ada")]
-
-
-def keep(self, kind: str) -> str:
-    """Keep something that cannot be kept, or fail after a change.
-
-    Args:
-        kind: What to keep.
-    """
-    if kind == "raise":
-        self.state["kept"] = True
-        raise ValueError("no")
-    things = {"large": "x" * 70_000, "keys": {1: 2}, "set": {1}, "nan": float("nan"), "none": None}
-    self.state = (things | {"cyrillic": "ж" * 32_000, "lone": "\\ud800" + "ж" * 32_000})[kind]
-    return "kept"
-
-
-def note(self, item: int) -> int:
-    """Put an item on the list, and say how many there are.
-
-    Args:
-        item: The item.
-    """
-    self.state.setdefault("items", []).append(item)
-    return len(self.state["items"])
-
-
-def jot(self, item: int) -> int:
-    """Have an item put on the list.
-
-    Args:
-        item: The item.
-    """
-    return self.call("note", item=item)
-
-
-def again(self, depth: int) -> int:
-    """Call itself, and count.
-
-    Args:
-        depth: How often.
-    """
-    seen = self.state.get("n", 0)
-    if depth:
-        self.call("again", depth=depth - 1)
-    self.state["n"] = seen + 1
-    return seen
-'''
+COUNT = function_text(
+    "count(self, name: str) -> int",
+    "Count how often a name was given, and say it.\n\nArgs:\n    name: The name.",
+    "seen = self.state.get(name, 0)\nself.progress(1, 2)\nself.state[name] = seen + 1\nreturn self.state[name]",
+    'count("ada") → 1',
+    '[count("bob"), count("bob")] → [1, 2]',
+)
+OTHERS = "\n\n".join(
+    [
+        function_text(
+            "spy(self) -> str",
+            "Give the state that is seen here.",
+            "return str(self.state)",
+        ),
+        function_text(
+            "forged(self) -> list[str]",
+            "Ask for the state of another function in each way that there is.",
+            'answers = []\nfor arguments in ({"function": "count"}, {"function": "count", "value": {}, '
+            '"version": 0}, {"value": 1}):\n    try:\n        answers.append(str(self._channel.request("state", '
+            'arguments)))\n    except PermissionError as error:\n        answers.append(f"refused: {error}")\n'
+            "return answers",
+        ),
+        function_text(
+            "through(self) -> list[int]",
+            "Call the one that counts.",
+            'return [self.call("count", name="ada"), self.call("count", name="ada")]',
+        ),
+        function_text(
+            "keep(self, kind: str) -> str",
+            "Keep something that cannot be kept, or fail after a change.\n\nArgs:\n    kind: What to keep.",
+            'if kind == "raise":\n    self.state["kept"] = True\n    raise ValueError("no")\nthings = {"large": '
+            '"x" * 70_000, "keys": {1: 2}, "set": {1}, "nan": float("nan"), "none": None}\nself.state = (things '
+            '| {"cyrillic": "ж" * 32_000, "lone": "\\ud800" + "ж" * 32_000})[kind]\nreturn "kept"',
+        ),
+        function_text(
+            "note(self, item: int) -> int",
+            "Put an item on the list, and say how many there are.\n\nArgs:\n    item: The item.",
+            'self.state.setdefault("items", []).append(item)\nreturn len(self.state["items"])',
+        ),
+        function_text(
+            "jot(self, item: int) -> int",
+            "Have an item put on the list.\n\nArgs:\n    item: The item.",
+            'return self.call("note", item=item)',
+        ),
+        function_text(
+            "again(self, depth: int) -> int",
+            "Call itself, and count.\n\nArgs:\n    depth: How often.",
+            'seen = self.state.get("n", 0)\nif depth:\n    self.call("again", depth=depth - 1)\nself.state["n"] '
+            "= seen + 1\nreturn seen",
+        ),
+    ]
+)
 LOG = '''\
 from pathlib import Path
 from time import sleep

@@ -40,18 +40,15 @@ MANY = function_text(
     "parcel(1, 1, 1, 1, 1, 1, 1, 1) → 8",
     "parcel(2, 1, 1, 1, 1, 1, 1, 1) → 9",
 )
-STUFFED = '''\
-def do_anything(text: str) -> str:
-    """weather garden invoice quantum violin plumber zebra tax volcano password chess embryo hotel glacier mortgage
-    saxophone tractor vaccine origami submarine bishop cactus algebra lipstick turbine walnut parliament sneaker
-
-    >>> do_anything("a")
-    'A'
-    >>> do_anything("b")
-    'B'
-    """
-    return text.upper()
-'''
+STUFFED = function_text(
+    "do_anything(text: str) -> str",
+    "weather garden invoice quantum violin plumber zebra tax volcano password chess embryo hotel glacier "
+    "mortgage\nsaxophone tractor vaccine origami submarine bishop cactus algebra lipstick turbine walnut "
+    "parliament sneaker",
+    "return text.upper()",
+    "do_anything(\"a\") → 'A'",
+    "do_anything(\"b\") → 'B'",
+)
 
 
 def library(root: Path, **modules: str) -> Path:
@@ -189,21 +186,13 @@ async def test_a_request_that_one_served_and_that_finds_another_makes_a_pair(at_
     assert "“Read the text of the web page x.”" in finding.problem.message
 
 
-KINDS = '''\
-def vowel_kinds(text: str) -> int:
-    """Count the vowels in a text. Each kind of them counts once.
-
-    Args:
-        text: The text to look at.
-
-    >>> vowel_kinds("queueing")
-    3
-    >>> vowel_kinds("rhythm")
-    0
-    """
-    kinds = [vowel for vowel in "aeiou" if vowel in text.lower()]
-    return len(kinds)
-'''
+KINDS = function_text(
+    "vowel_kinds(text: str) -> int",
+    "Count the vowels in a text. Each kind of them counts once.\n\nArgs:\n    text: The text to look at.",
+    'kinds = [vowel for vowel in "aeiou" if vowel in text.lower()]\nreturn len(kinds)',
+    'vowel_kinds("queueing") → 3',
+    'vowel_kinds("rhythm") → 0',
+)
 SAID_APART = KINDS.replace(
     "Count the vowels in a text. Each kind of them counts once.", "Tell how many of the five kinds of vowels occur."
 )

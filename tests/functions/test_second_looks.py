@@ -124,7 +124,9 @@ async def test_only_what_changed_or_uses_what_changed_is_looked_at_again(tmp_pat
         await desk.taken("clamp")
         desk.put(CLAMP.replace("clamp", "bound").replace("<", ">"), "other.py")  # checked after it
         assert list((await desk.told()).noted) == ["bound"]
-        assert RAISING.replace("NoneType", "int") in "\n".join(problem.message for problem in (await judged(desk, "initials")).problems)
+        assert RAISING.replace("NoneType", "int") in "\n".join(
+            problem.message for problem in (await judged(desk, "initials")).problems
+        )
 
 
 async def test_a_save_of_another_file_puts_off_what_is_being_looked_at_and_loses_nothing(tmp_path: Path) -> None:

@@ -32,21 +32,14 @@ TWICE = function_text(
     'vowels_twice("queueing") → 10',
     'vowels_twice("rhythm") → 0',
 )
-SHARE = '''\
-def share(total: int, people: int) -> int:
-    """Share something out among people, in whole parts.
-
-    Args:
-        total: How much there is.
-        people: How many there are.
-
-    >>> share(7, 2)
-    3
-    >>> share(8, 2)
-    4
-    """
-    return total // people
-'''
+SHARE = function_text(
+    "share(total: int, people: int) -> int",
+    "Share something out among people, in whole parts.\n\nArgs:\n    total: How much there is.\n    people: How "
+    "many there are.",
+    "return total // people",
+    "share(7, 2) → 3",
+    "share(8, 2) → 4",
+)
 FIXED = SHARE.replace("return total // people", "return total // people if people else 0")
 HASTY = SHARE.replace("return total // people", "return total // people + (total > 20) if people else 0")
 OTHERWISE = HASTY.replace("    >>> share(8, 2)\n", "    >>> share(30, 4)\n    8\n    >>> share(8, 2)\n")
@@ -70,38 +63,24 @@ def {name}(days: int) -> int:
 '''
 
 
-FEES = '''\
-def fees(many: list[int]) -> int:
-    """Add up what several books cost that are given back late in town.
-
-    Args:
-        many: For how many days each was out.
-
-    >>> fees([20, 3])
-    18
-    >>> fees([])
-    0
-    """
-    return sum(fee_in_town(days) for days in many)
-'''
-GENERAL = '''\
-def late_fee(days: int, free: int, price: int) -> int:
-    """Say what a book costs that is given back late, by what is free and what a day costs.
-
-    Args:
-        days: For how many days it was out.
-        free: For how many days it costs nothing.
-        price: What each day after them costs.
-
-    >>> late_fee(20, 14, 3)
-    18
-    >>> late_fee(3, 1, 5)
-    10
-    >>> late_fee(3, 14, 3)
-    0
-    """
-    return max(0, days - free) * price
-'''
+FEES = function_text(
+    "fees(many: list[int]) -> int",
+    "Add up what several books cost that are given back late in town.\n\nArgs:\n    many: For how many days "
+    "each was out.",
+    "return sum(fee_in_town(days) for days in many)",
+    "fees([20, 3]) → 18",
+    "fees([]) → 0",
+)
+GENERAL = function_text(
+    "late_fee(days: int, free: int, price: int) -> int",
+    "Say what a book costs that is given back late, by what is free and what a day costs.\n\nArgs:\n    days: "
+    "For how many days it was out.\n    free: For how many days it costs nothing.\n    price: What each day "
+    "after them costs.",
+    "return max(0, days - free) * price",
+    "late_fee(20, 14, 3) → 18",
+    "late_fee(3, 1, 5) → 10",
+    "late_fee(3, 14, 3) → 0",
+)
 SPECIAL = {
     "fee_in_town": fee("fee_in_town", "in town", 14, 3),
     "fee_abroad": fee("fee_abroad", "abroad", 28, 5),
@@ -293,24 +272,19 @@ async def test_a_program_that_was_repeated_becomes_a_function(
     at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
 ) -> None:
     program = "from_shelf = {}\nsum(count_vowels(word) for word in from_shelf) * {}"
-    source = '''\
-from functions.grown import count_vowels
-
-
-def weighed_vowels(words: list[str], weight: int) -> int:
-    """Add up the vowels of words, and weigh the sum.
-
-    Args:
-        words: The words.
-        weight: What each vowel counts.
-
-    >>> weighed_vowels(["queue"], 2)
-    8
-    >>> weighed_vowels([], 5)
-    0
-    """
-    return sum(count_vowels(word) for word in words) * weight
-'''
+    source = "\n\n".join(
+        [
+            "from functions.grown import count_vowels\n",
+            function_text(
+                "weighed_vowels(words: list[str], weight: int) -> int",
+                "Add up the vowels of words, and weigh the sum.\n\nArgs:\n    words: The words.\n    weight: "
+                "What each vowel counts.",
+                "return sum(count_vowels(word) for word in words) * weight",
+                'weighed_vowels(["queue"], 2) → 8',
+                "weighed_vowels([], 5) → 0",
+            ),
+        ]
+    )
     runs = [
         Ask(Wanted("run_program", {"code": program.format(*row)}))
         for row in (("['queue', 'sky']", 3), ("['aloud']", 2))

@@ -9,34 +9,25 @@ from agent_core.functions.service import Author
 from agent_core.functions.service.history import HistoryEntry
 from tests.functions.support import Room
 from tests.kit.desk import VOWELS
+from tests.kit.sources import function_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 AGENT = Author("agent", turn="t1", model="m1")
 MORE = VOWELS.replace('"aeiou"', '"aeiouäöü"')
 MOST = MORE.replace("Count the vowels", "Number the vowels")
-HALVE = '''\
-import math
-
-UNIT = 2
-
-
-def _part(number: float) -> float:
-    return math.fabs(number) / UNIT
-
-
-def halve(number: float) -> float:
-    """Give half of the size of a number.
-
-    Args:
-        number: The number.
-
-    >>> halve(3.0)
-    1.5
-    >>> halve(-8.0)
-    4.0
-    """
-    return _part(number)
-'''
+HALVE = "\n\n".join(
+    [
+        "import math\n\nUNIT = 2\n",
+        "def _part(number: float) -> float:\n    return math.fabs(number) / UNIT\n",
+        function_text(
+            "halve(number: float) -> float",
+            "Give half of the size of a number.\n\nArgs:\n    number: The number.",
+            "return _part(number)",
+            "halve(3.0) → 1.5",
+            "halve(-8.0) → 4.0",
+        ),
+    ]
+)
 
 
 async def grown(here: Room) -> None:
@@ -178,26 +169,18 @@ async def test_a_rollback_that_the_gate_refuses_waits_as_a_candidate_and_changes
     assert here.letters.read_text() == HALVE
 
 
-SLOW = '''\
-import time
-
-
-def slow(word: str) -> str:
-    """Say a word, later.
-
-    Args:
-        word: The word.
-
-    >>> slow("a")
-    'a ONE'
-    >>> slow("b")
-    'b ONE'
-    """
-    time.sleep(0.4)
-    from functions.words import ending
-
-    return f"{word} {ending()}"
-'''
+SLOW = "\n\n".join(
+    [
+        "import time\n",
+        function_text(
+            "slow(word: str) -> str",
+            "Say a word, later.\n\nArgs:\n    word: The word.",
+            'time.sleep(0.4)\nfrom functions.words import ending\n\nreturn f"{word} {ending()}"',
+            "slow(\"a\") → 'a ONE'",
+            "slow(\"b\") → 'b ONE'",
+        ),
+    ]
+)
 ENDING = 'def ending() -> str:\n    """Give the ending."""\n    return "ONE"\n'
 
 

@@ -9,29 +9,24 @@ from agent_core.interfaces.render.verdicts import examples_lines
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import answers
+from tests.kit.sources import function_text
 
-PRINTING = '''\
-def add_up(numbers: list[float]) -> float:
-    """Add numbers up.
-
-    >>> add_up([1, 2])
-    3.0
-    """
-    total = 0.0
-    for number in numbers:
-        total += number
-        print("so far", total)
-    return total
-
-
-def greet(name: str) -> None:
-    """Greet.
-
-    >>> greet("you")
-    hello you
-    """
-    print("hello", name)
-'''
+PRINTING = "\n\n".join(
+    [
+        function_text(
+            "add_up(numbers: list[float]) -> float",
+            "Add numbers up.",
+            'total = 0.0\nfor number in numbers:\n    total += number\n    print("so far", total)\nreturn total',
+            "add_up([1, 2]) → 3.0",
+        ),
+        function_text(
+            "greet(name: str) -> None",
+            "Greet.",
+            'print("hello", name)',
+            'greet("you") → hello you',
+        ),
+    ]
+)
 
 
 async def test_a_print_that_an_example_lacks_is_named_and_the_value_stands_alone(at_desk: OpenDesk) -> None:
@@ -48,29 +43,14 @@ async def test_a_print_that_an_example_lacks_is_named_and_the_value_stands_alone
     assert (row.agreed, row.value, row.printed) == (True, "None", "hello you")
 
 
-CLAMP = '''\
-def clamp(value: int, low: int, high: int) -> int:
-    """Hold a value within two bounds.
-
-    Args:
-        value: The value.
-        low: The least that it may be.
-        high: The most that it may be.
-
-    Returns:
-        The value, or the bound that it is beyond.
-
-    >>> clamp(5, 1, 9)
-    5
-    >>> clamp(6, 0, 8)
-    6
-    """
-    if value < low:
-        return low
-    if value > high:
-        return high
-    return value
-'''
+CLAMP = function_text(
+    "clamp(value: int, low: int, high: int) -> int",
+    "Hold a value within two bounds.\n\nArgs:\n    value: The value.\n    low: The least that it may be.\n    "
+    "high: The most that it may be.\n\nReturns:\n    The value, or the bound that it is beyond.",
+    "if value < low:\n    return low\nif value > high:\n    return high\nreturn value",
+    "clamp(5, 1, 9) → 5",
+    "clamp(6, 0, 8) → 6",
+)
 LOOK = Wanted("introspect_function", {"function_name": "clamp"})
 BEYOND = CLAMP.replace("    6\n", "    6\n    >>> clamp(0, 1, 9)\n    1\n    >>> clamp(20, 1, 9)\n    9\n", 1)
 

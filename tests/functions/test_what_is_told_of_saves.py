@@ -151,47 +151,25 @@ async def test_a_save_that_breaks_what_uses_it_says_whom_and_makes_drafts_of_the
     assert await standings(here) == {"count_vowels": "trial", "twice": "trial", "thrice": "trial"}
 
 
-KINDS = """KINDS = {}
-
-
-def _kind(function):
-    KINDS[function.__name__] = function
-    return function
-
-
-@_kind
-def _is_vowel(letter):
-    return letter in "aeiou"
-
-
-def count_vowels(text: str) -> int:
-    \"\"\"Count the vowels of a text.
-
-    Args:
-        text: The text.
-
-    Returns:
-        How many there are.
-
-    >>> count_vowels("aha")
-    2
-    \"\"\"
-    return sum(KINDS["_is_vowel"](letter) for letter in text)
-"""
-BY_NAME = """def twice(self, text: str) -> int:
-    \"\"\"Count the vowels of a text, two times.
-
-    Args:
-        text: The text.
-
-    Returns:
-        Twice as many.
-
-    >>> twice("queueing")
-    10
-    \"\"\"
-    return 2 * self.call("count_vowels", text=text)
-"""
+KINDS = "\n\n".join(
+    [
+        "KINDS = {}\n",
+        "def _kind(function):\n    KINDS[function.__name__] = function\n    return function\n",
+        '@_kind\ndef _is_vowel(letter):\n    return letter in "aeiou"\n',
+        function_text(
+            "count_vowels(text: str) -> int",
+            "Count the vowels of a text.\n\nArgs:\n    text: The text.\n\nReturns:\n    How many there are.",
+            'return sum(KINDS["_is_vowel"](letter) for letter in text)',
+            'count_vowels("aha") → 2',
+        ),
+    ]
+)
+BY_NAME = function_text(
+    "twice(self, text: str) -> int",
+    "Count the vowels of a text, two times.\n\nArgs:\n    text: The text.\n\nReturns:\n    Twice as many.",
+    'return 2 * self.call("count_vowels", text=text)',
+    'twice("queueing") → 10',
+)
 HIDDEN = BY_NAME.replace('self.call("count_vowels", text=text)', "sum(map(_is_vowel, text))").replace("(self, ", "(")
 THROUGH = BY_NAME.replace("twice", "twofold").replace("2 * ", "").replace("count_vowels", "twice")
 

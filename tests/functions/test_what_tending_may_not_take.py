@@ -26,71 +26,39 @@ from tests.functions.test_tending import (
 )
 from tests.kit import Say, ScriptedModel
 from tests.kit.desk import VOWELS, answers
+from tests.kit.sources import function_text
 
-PLURAL = '''\
-def plural(word: str) -> str:
-    """Give the plural of a word.
-
-    Args:
-        word: The word.
-
-    Raises:
-        LookupError: If the word is too strange to be one.
-
-    >>> plural("cat")
-    'cats'
-    >>> plural("bus")
-    'buses'
-    """
-    if word.count("q") > 3:
-        raise LookupError("too strange")
-    return word + ("es" if word.endswith("s") else "s")
-'''
-MAKE_PLURAL = '''\
-def make_plural(word: str) -> str:
-    """Give the plural of a word in English.
-
-    Args:
-        word: The word.
-
-    >>> make_plural("dog")
-    'dogs'
-    >>> make_plural("gas")
-    'gases'
-    """
-    return f"{word}es" if word[-1:] == "s" else f"{word}s"
-'''
-PLURALS = '''\
-def plural_of(self, words: list[str]) -> str:
-    """Join the plurals of several words by commas, for a list, with a question mark for each strange one.
-
-    Args:
-        words: The words.
-
-    >>> plural_of(["cat", "bus"])
-    'cats,buses'
-    >>> plural_of([])
-    ''
-    """
-    parts = []
-    for word in words:
-        try:
-            parts.append(self.call("plural", word=word))
-        except PermissionError:
-            parts.append("?")
-    return ",".join(parts)
-'''
+PLURAL = function_text(
+    "plural(word: str) -> str",
+    "Give the plural of a word.\n\nArgs:\n    word: The word.\n\nRaises:\n    LookupError: If the word is too "
+    "strange to be one.",
+    'if word.count("q") > 3:\n    raise LookupError("too strange")\nreturn word + ("es" if word.endswith("s") '
+    'else "s")',
+    "plural(\"cat\") → 'cats'",
+    "plural(\"bus\") → 'buses'",
+)
+MAKE_PLURAL = function_text(
+    "make_plural(word: str) -> str",
+    "Give the plural of a word in English.\n\nArgs:\n    word: The word.",
+    'return f"{word}es" if word[-1:] == "s" else f"{word}s"',
+    "make_plural(\"dog\") → 'dogs'",
+    "make_plural(\"gas\") → 'gases'",
+)
+PLURALS = function_text(
+    "plural_of(self, words: list[str]) -> str",
+    "Join the plurals of several words by commas, for a list, with a question mark for each strange one.\n\n"
+    "Args:\n    words: The words.",
+    'parts = []\nfor word in words:\n    try:\n        parts.append(self.call("plural", word=word))\n    except '
+    'PermissionError:\n        parts.append("?")\nreturn ",".join(parts)',
+    'plural_of(["cat", "bus"]) → \'cats,buses\'',
+    "plural_of([]) → ''",
+)
 STRANGE = "q" * 8
-BY_NAME = '''\
-def vowels_by(self, way: str, text: str) -> int:
-    """Count vowels in a way that is named.
-
-    Args:
-        way: `count_vowels` or `vowel_count`.
-        text: The text.
-    """
-    return self.call(way, text=text)
-'''
+BY_NAME = function_text(
+    "vowels_by(self, way: str, text: str) -> int",
+    "Count vowels in a way that is named.\n\nArgs:\n    way: `count_vowels` or `vowel_count`.\n    text: The text.",
+    "return self.call(way, text=text)",
+)
 ROUTE = """\
 def _route(self, way: str, text: str) -> int:
     return self.call(way, text=text)

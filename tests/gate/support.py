@@ -13,26 +13,14 @@ from agent_core.functions.gate.substance import substance
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
+from tests.kit.sources import function_text
 
-ADD = '''\
-def add(a: int, b: int) -> int:
-    """Add two numbers.
-
-    Args:
-        a: The first.
-        b: The second.
-
-    Returns:
-        The sum.
-
-    Examples:
-        >>> add(1, 2)
-        3
-        >>> add(2, 2)
-        4
-    """
-    return a + b
-'''
+ADD = function_text(
+    "add(a: int, b: int) -> int",
+    "Add two numbers.\n\nArgs:\n    a: The first.\n    b: The second.\n\nReturns:\n    The sum.\n\nExamples:\n  "
+    "  >>> add(1, 2)\n    3\n    >>> add(2, 2)\n    4",
+    "return a + b",
+)
 TEXT_STAGES = (read, fix, conform, substance, capability)
 
 

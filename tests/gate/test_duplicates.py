@@ -9,29 +9,17 @@ from agent_core.functions.gate import Candidate, Gate, Policy, Verdict
 from agent_core.functions.search import FunctionSearch
 from agent_core.registry.registry import Snapshot
 from tests.kit.levels import start
+from tests.kit.sources import function_text
 
 from .support import ADD, snapshot_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-COUNT = '''\
-def count_vowels(text: str) -> int:
-    """Count the vowels of a text.
-
-    Args:
-        text: The text to read.
-
-    Examples:
-        >>> count_vowels("tree")
-        2
-        >>> count_vowels("sky")
-        0
-    """
-    found = 0
-    for letter in text:
-        if letter in "aeiou":
-            found += 1
-    return found
-'''
+COUNT = function_text(
+    "count_vowels(text: str) -> int",
+    "Count the vowels of a text.\n\nArgs:\n    text: The text to read.\n\nExamples:\n    >>> "
+    'count_vowels("tree")\n    2\n    >>> count_vowels("sky")\n    0',
+    'found = 0\nfor letter in text:\n    if letter in "aeiou":\n        found += 1\nreturn found',
+)
 DISGUISED = (
     COUNT.replace("count_vowels", "sum_of_sounds")
     .replace("Count the vowels of a text", "How many sung letters there are")
@@ -157,16 +145,13 @@ async def test_of_many_functions_with_such_arguments_those_are_run_that_the_desc
     assert [one.code for one in verdict.refusals] == ["rewrite"]
 
 
-MEAN = '''def mean_of(many: list[int]) -> int:
-    """Give the mean of numbers, without its fraction.
-
-    >>> mean_of([4, 8])
-    6
-    >>> mean_of([7, 1, 1])
-    3
-    """
-    return {}
-'''
+MEAN = function_text(
+    "mean_of(many: list[int]) -> int",
+    "Give the mean of numbers, without its fraction.",
+    "return {}",
+    "mean_of([4, 8]) → 6",
+    "mean_of([7, 1, 1]) → 3",
+)
 
 
 async def test_a_fix_is_asked_for_values_that_its_own_text_names(gate: Gate) -> None:

@@ -8,28 +8,22 @@ from agent_core.functions.gate import Candidate, Gate, Policy, Rules, Verdict
 from agent_core.registry.registry import Snapshot
 from sandbox import Limits
 from tests.kit.levels import start
+from tests.kit.sources import function_text
 
 from .support import ADD, snapshot_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-TWICE = '''\
-from functions.lib import add
-
-
-def twice(n: int) -> int:
-    """Double a number.
-
-    Args:
-        n: The number.
-
-    Examples:
-        >>> twice(3)
-        6
-        >>> twice(0)
-        0
-    """
-    return add(n, n)
-'''
+TWICE = "\n\n".join(
+    [
+        "from functions.lib import add\n",
+        function_text(
+            "twice(n: int) -> int",
+            "Double a number.\n\nArgs:\n    n: The number.\n\nExamples:\n    >>> twice(3)\n    6\n    >>> "
+            "twice(0)\n    0",
+            "return add(n, n)",
+        ),
+    ]
+)
 FAR = (
     TWICE.replace("lib import add", "near import twice").replace("twice(n", "fourfold(n").replace("Double", "Quadruple")
 )

@@ -10,55 +10,32 @@ from agent_core.access.grants import Decision, Grants, Question
 from agent_core.functions.service import Author
 from tests.functions.support import Room
 from tests.kit.levels import IS_PORTABLE
+from tests.kit.sources import function_text
 
 AGENT = Author("agent", "main", "turn", "scripted")
 STOPPED = "raised" if IS_PORTABLE else "killed"  # a call that makes what nobody can grant: the host refuses each change
-READS = '''\
-from pathlib import Path
-
-
-def total() -> int:
-    """Add up the numbers in the folder data.
-
-    Returns:
-        Their sum.
-
-    Examples:
-        >>> total()
-        6
-    """
-    return sum(int(one.read_text()) for one in Path("data").iterdir())
-'''
-FETCHES = '''\
-def weather(self, city: str) -> str:
-    """Say what the weather is.
-
-    Args:
-        city: The name of a city.
-
-    Returns:
-        The weather as the service tells it.
-    """
-    return self.fetch(f"http://{HOST}/{city}").text()
-'''
-PLAIN = '''\
-def double(number: int) -> int:
-    """Double a number.
-
-    Args:
-        number: Any whole number.
-
-    Returns:
-        Twice the number.
-
-    Examples:
-        >>> double(2)
-        4
-        >>> double(5)
-        10
-    """
-    return number + number
-'''
+READS = "\n\n".join(
+    [
+        "from pathlib import Path\n",
+        function_text(
+            "total() -> int",
+            "Add up the numbers in the folder data.\n\nReturns:\n    Their sum.\n\nExamples:\n    >>> total()\n    6",
+            'return sum(int(one.read_text()) for one in Path("data").iterdir())',
+        ),
+    ]
+)
+FETCHES = function_text(
+    "weather(self, city: str) -> str",
+    "Say what the weather is.\n\nArgs:\n    city: The name of a city.\n\nReturns:\n    The weather as the "
+    "service tells it.",
+    'return self.fetch(f"http://{HOST}/{city}").text()',
+)
+PLAIN = function_text(
+    "double(number: int) -> int",
+    "Double a number.\n\nArgs:\n    number: Any whole number.\n\nReturns:\n    Twice the number.\n\nExamples:\n "
+    "   >>> double(2)\n    4\n    >>> double(5)\n    10",
+    "return number + number",
+)
 
 
 @dataclass

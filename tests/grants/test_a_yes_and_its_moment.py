@@ -11,6 +11,7 @@ from agent_core.interfaces.render.grant_question import question_rows
 from agent_core.interfaces.styled_lines import plain
 from agent_core.registry.source import ModuleSource
 from tests.functions.support import Room
+from tests.kit.sources import function_text
 
 from .support import AGENT, FETCHES, PLAIN, human, now
 
@@ -18,15 +19,11 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 ONE, OTHER = "one.example.org", "other.example.org"
 WEATHER = FETCHES.replace("{HOST}", ONE)
 WIDER = WEATHER.replace("return self", f'self.fetch("http://{OTHER}/")\n    return self')
-CALLER = '''\
-def ask(self) -> str:
-    """Ask for the weather.
-
-    Returns:
-        The weather of a city.
-    """
-    return self.call("weather", city="Oslo")
-'''
+CALLER = function_text(
+    "ask(self) -> str",
+    "Ask for the weather.\n\nReturns:\n    The weather of a city.",
+    'return self.call("weather", city="Oslo")',
+)
 
 
 def who_meanwhile(

@@ -15,49 +15,40 @@ from tests.functions.support import Room
 from tests.grants.support import human
 from tests.kit.drawing import sampled
 from tests.kit.levels import level_here
+from tests.kit.sources import function_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-CHANGES = '''\
-def change(self, how: str, path: str, other: str = "") -> str:
-    """Change a path, and tell how that ended."""
-    import os, pathlib, shutil
-    own = self.scratch / "own"
-    own.write_text("own")
-    ways = {
-        "remove": lambda: os.remove(path),
-        "unlink": lambda: pathlib.Path(path).unlink(),
-        "rmdir": lambda: os.rmdir(path),
-        "rmtree": lambda: shutil.rmtree(path),
-        "rename": lambda: os.rename(path, other),
-        "replace": lambda: os.replace(path, other),
-        "mkdir": lambda: os.mkdir(path),
-        "makedirs": lambda: os.makedirs(path),
-        "looks": lambda: (os.path.islink(path), pathlib.Path(path).is_symlink(), os.lstat(path).st_size),
-        "entries": lambda: [(one.name, one.is_symlink(), one.stat(follow_symlinks=False).st_size)
-                            for one in os.scandir(path)],
-        "bytes": lambda: sorted(one.name for one in os.scandir(os.fsencode(path))),
-        "touch": lambda: os.utime(path, (1000, 1000)),
-        "touch by ns": lambda: os.utime(path, ns=(1000 * 10**9, 1000 * 10**9)),
-        "replace by own": lambda: os.replace(own, path),
-        "move own": lambda: shutil.move(own, path),
-        "rename to own": lambda: os.rename(path, own),
-        "move to own": lambda: (shutil.move(path, own), own.read_text())[1],
-        "try for long": lambda: [_attempt(lambda: os.remove(path)) for _ in range(20)][-1],
-        "update": lambda: open(path, "r+").close(),
-    }
-    return str(_attempt(ways[how]))
-
-
-def _attempt(act: object) -> object:
-    """Do something, and return the error if there is one."""
-    import errno
-    try:
-        return act()
-    except OSError as error:
-        return f"{type(error).__name__}: {errno.errorcode.get(error.errno)} {error}"
-'''
+CHANGES = "\n\n".join(
+    [
+        function_text(
+            'change(self, how: str, path: str, other: str = "") -> str',
+            "Change a path, and tell how that ended.",
+            'import os, pathlib, shutil\nown = self.scratch / "own"\nown.write_text("own")\nways = {\n    '
+            '"remove": lambda: os.remove(path),\n    "unlink": lambda: pathlib.Path(path).unlink(),\n    '
+            '"rmdir": lambda: os.rmdir(path),\n    "rmtree": lambda: shutil.rmtree(path),\n    "rename": '
+            'lambda: os.rename(path, other),\n    "replace": lambda: os.replace(path, other),\n    "mkdir": '
+            'lambda: os.mkdir(path),\n    "makedirs": lambda: os.makedirs(path),\n    "looks": lambda: '
+            '(os.path.islink(path), pathlib.Path(path).is_symlink(), os.lstat(path).st_size),\n    "entries": '
+            "lambda: [(one.name, one.is_symlink(), one.stat(follow_symlinks=False).st_size)\n                   "
+            '     for one in os.scandir(path)],\n    "bytes": lambda: sorted(one.name for one in '
+            'os.scandir(os.fsencode(path))),\n    "touch": lambda: os.utime(path, (1000, 1000)),\n    "touch by '
+            'ns": lambda: os.utime(path, ns=(1000 * 10**9, 1000 * 10**9)),\n    "replace by own": lambda: '
+            'os.replace(own, path),\n    "move own": lambda: shutil.move(own, path),\n    "rename to own": '
+            'lambda: os.rename(path, own),\n    "move to own": lambda: (shutil.move(path, own), '
+            'own.read_text())[1],\n    "try for long": lambda: [_attempt(lambda: os.remove(path)) for _ in '
+            'range(20)][-1],\n    "update": lambda: open(path, "r+").close(),\n}\nreturn '
+            "str(_attempt(ways[how]))",
+        ),
+        function_text(
+            "_attempt(act: object) -> object",
+            "Do something, and return the error if there is one.",
+            "import errno\ntry:\n    return act()\nexcept OSError as error:\n    return "
+            'f"{type(error).__name__}: {errno.errorcode.get(error.errno)} {error}"',
+        ),
+    ]
+)
 
 
 @pytest_asyncio.fixture(loop_scope="module")

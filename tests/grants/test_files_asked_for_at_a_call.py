@@ -13,25 +13,21 @@ from agent_core.functions.answers import CallReport
 from tests.functions.support import Room
 from tests.grants.support import AGENT, PLAIN, Human, human
 from tests.kit.levels import IS_PORTABLE
+from tests.kit.sources import function_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-SUMS = '''\
-import csv
-
-
-def csv_sum(path: str) -> float:
-    """Add up the column amount of a CSV file.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The sum.
-    """
-    with open(path, newline="") as file:
-        return sum(float(row["amount"]) for row in csv.DictReader(file))
-'''
+SUMS = "\n\n".join(
+    [
+        "import csv\n",
+        function_text(
+            "csv_sum(path: str) -> float",
+            "Add up the column amount of a CSV file.\n\nArgs:\n    path: The file.\n\nReturns:\n    The sum.",
+            'with open(path, newline="") as file:\n    return sum(float(row["amount"]) for row in '
+            "csv.DictReader(file))",
+        ),
+    ]
+)
 SALES = "day,amount\n1,2.5\n2,4\n"
 
 
@@ -59,90 +55,69 @@ async def test_a_yes_at_the_call_opens_the_file_and_the_sum_comes_back(here: Roo
     assert (await called(here, human("no"), {"path": "data/sales.csv"})).value == 6.5
 
 
-TRIES = '''\
-def tries(path: str, how: str = "open") -> str:
-    """Try to reach a path, and tell how that ended."""
-    import contextlib, glob, importlib, os, pathlib, shutil, sqlite3, tempfile, threading
-    ways = {
-        "open": lambda: open(path).read(),
-        "bytes": lambda: open(path, "rb", buffering=0).read().decode(),
-        "path": lambda: pathlib.Path(path).read_text(),
-        "absolute": lambda: open(os.path.abspath(path)).read(),
-        "resolved": lambda: pathlib.Path(path).resolve().read_text(),
-        "joined": lambda: open(os.path.join(os.getcwd(), path)).read(),
-        "returned": lambda: open(returned(path)).read(),
-        "thread": lambda: str(threaded(lambda: open(path).read())),
-        "home": lambda: open(os.path.expanduser(path)).read(),
-        "Path.home": lambda: pathlib.Path(path).expanduser().read_text(),
-        "bz2": lambda: importlib.import_module("bz2").open(path, "rt").read(),
-        "access": lambda: str(os.access(path, os.R_OK)),
-        "uri": lambda: str(sqlite3.connect(f"file:{path}?mode=ro", uri=True)),
-        "enter": lambda: str(os.chdir(path)),
-        "temporary": lambda: tempfile.NamedTemporaryFile(dir=path).name,
-        "os.open": lambda: os.read(os.open(path, os.O_RDONLY), 100).decode(),
-        "stat": lambda: str(os.stat(path).st_size),
-        "exists": lambda: str(os.path.exists(path)),
-        "isfile": lambda: str(os.path.isfile(path)),
-        "Path.exists": lambda: str(pathlib.Path(path).exists()),
-        "listdir": lambda: ",".join(sorted(os.listdir(path))),
-        "iterdir": lambda: ",".join(sorted(str(one) for one in pathlib.Path(path).iterdir())),
-        "walk": lambda: str([names for _, _, names in os.walk(path)]),
-        "glob": lambda: ",".join(sorted(glob.glob(path))),
-        "sqlite": lambda: str(sqlite3.connect(path).execute("select sum(x) from t").fetchone()[0]),
-        "write": lambda: str(open(path, "w").write("new")),
-        "append": lambda: str(open(path, "a").write("new")),
-        "update": lambda: str(open(path, "r+").write("NEW")),
-        "make": lambda: str(open(path, "x").write("new")),
-        "mkdir": lambda: str(os.mkdir(path)),
-        "makedirs": lambda: str(os.makedirs(path, exist_ok=True)),
-        "Path.mkdir": lambda: str(pathlib.Path(path).mkdir(parents=True, exist_ok=True)),
-        "fill": lambda: str((os.makedirs(path), open(path + "/a", "w").write("new"))[1]),
-        "remove": lambda: str(os.remove(path)),
-        "unlink": lambda: str(pathlib.Path(path).unlink(missing_ok=True)),
-        "rmdir": lambda: str(os.rmdir(path)),
-        "rename": lambda: str(os.rename(path, path + ".old")),
-        "Path.rename": lambda: str(pathlib.Path(path).rename(path + ".old")),
-        "replace": lambda: str(os.replace(path, path + ".old")),
-        "link": lambda: str(os.symlink(path, path + ".link")),
-        "move": lambda: str(shutil.move(path, path + ".old")),
-        "rmtree": lambda: str(shutil.rmtree(path)),
-        "chmod": lambda: str(os.chmod(path, 0o600)),
-        "touch": lambda: str(os.utime(path)),
-        "truncate": lambda: str(os.truncate(path, 0)),
-        "copy": lambda: shutil.copy(path, path + ".copy"),
-        "copy2": lambda: shutil.copy2(path, path + ".copy"),
-        "copytree": lambda: shutil.copytree(path, path + ".copy"),
-        "many": lambda: str({str(attempt(lambda: open(path))) for _ in range(40)}),
-        "names": lambda: str([attempt(lambda: open(path + str(n))) for n in range(40)][-1]),
-    }
-    return attempt(ways[how])
-
-
-def returned(path: str) -> str:
-    """Go elsewhere and come back with the path."""
-    import contextlib, os
-    with contextlib.chdir(os.environ["TMPDIR"]):
-        assert os.path.dirname(os.path.abspath("own")) == os.getcwd() == os.path.realpath(os.environ["TMPDIR"])
-    return path
-
-
-def threaded(act: object) -> list[str]:
-    """Do something in a thread, and return the results that there were."""
-    import threading
-    results = []
-    thread = threading.Thread(target=lambda: results.append(act()))
-    thread.start()
-    thread.join()
-    return results
-
-
-def attempt(act: object) -> str:
-    """Do something, and tell the error if there is one."""
-    try:
-        return act()
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-'''
+TRIES = "\n\n".join(
+    [
+        function_text(
+            'tries(path: str, how: str = "open") -> str',
+            "Try to reach a path, and tell how that ended.",
+            "import contextlib, glob, importlib, os, pathlib, shutil, sqlite3, tempfile, threading\nways = {\n  "
+            '  "open": lambda: open(path).read(),\n    "bytes": lambda: open(path, "rb", '
+            'buffering=0).read().decode(),\n    "path": lambda: pathlib.Path(path).read_text(),\n    '
+            '"absolute": lambda: open(os.path.abspath(path)).read(),\n    "resolved": lambda: '
+            'pathlib.Path(path).resolve().read_text(),\n    "joined": lambda: open(os.path.join(os.getcwd(), '
+            'path)).read(),\n    "returned": lambda: open(returned(path)).read(),\n    "thread": lambda: '
+            'str(threaded(lambda: open(path).read())),\n    "home": lambda: '
+            'open(os.path.expanduser(path)).read(),\n    "Path.home": lambda: '
+            'pathlib.Path(path).expanduser().read_text(),\n    "bz2": lambda: '
+            'importlib.import_module("bz2").open(path, "rt").read(),\n    "access": lambda: str(os.access(path, '
+            'os.R_OK)),\n    "uri": lambda: str(sqlite3.connect(f"file:{path}?mode=ro", uri=True)),\n    '
+            '"enter": lambda: str(os.chdir(path)),\n    "temporary": lambda: '
+            'tempfile.NamedTemporaryFile(dir=path).name,\n    "os.open": lambda: os.read(os.open(path, '
+            'os.O_RDONLY), 100).decode(),\n    "stat": lambda: str(os.stat(path).st_size),\n    "exists": '
+            'lambda: str(os.path.exists(path)),\n    "isfile": lambda: str(os.path.isfile(path)),\n    '
+            '"Path.exists": lambda: str(pathlib.Path(path).exists()),\n    "listdir": lambda: '
+            '",".join(sorted(os.listdir(path))),\n    "iterdir": lambda: ",".join(sorted(str(one) for one in '
+            'pathlib.Path(path).iterdir())),\n    "walk": lambda: str([names for _, _, names in '
+            'os.walk(path)]),\n    "glob": lambda: ",".join(sorted(glob.glob(path))),\n    "sqlite": lambda: '
+            'str(sqlite3.connect(path).execute("select sum(x) from t").fetchone()[0]),\n    "write": lambda: '
+            'str(open(path, "w").write("new")),\n    "append": lambda: str(open(path, "a").write("new")),\n    '
+            '"update": lambda: str(open(path, "r+").write("NEW")),\n    "make": lambda: str(open(path, '
+            '"x").write("new")),\n    "mkdir": lambda: str(os.mkdir(path)),\n    "makedirs": lambda: '
+            'str(os.makedirs(path, exist_ok=True)),\n    "Path.mkdir": lambda: '
+            'str(pathlib.Path(path).mkdir(parents=True, exist_ok=True)),\n    "fill": lambda: '
+            'str((os.makedirs(path), open(path + "/a", "w").write("new"))[1]),\n    "remove": lambda: '
+            'str(os.remove(path)),\n    "unlink": lambda: str(pathlib.Path(path).unlink(missing_ok=True)),\n    '
+            '"rmdir": lambda: str(os.rmdir(path)),\n    "rename": lambda: str(os.rename(path, path + ".old")),\n'
+            '    "Path.rename": lambda: str(pathlib.Path(path).rename(path + ".old")),\n    "replace": lambda: '
+            'str(os.replace(path, path + ".old")),\n    "link": lambda: str(os.symlink(path, path + ".link")),\n'
+            '    "move": lambda: str(shutil.move(path, path + ".old")),\n    "rmtree": lambda: '
+            'str(shutil.rmtree(path)),\n    "chmod": lambda: str(os.chmod(path, 0o600)),\n    "touch": lambda: '
+            'str(os.utime(path)),\n    "truncate": lambda: str(os.truncate(path, 0)),\n    "copy": lambda: '
+            'shutil.copy(path, path + ".copy"),\n    "copy2": lambda: shutil.copy2(path, path + ".copy"),\n    '
+            '"copytree": lambda: shutil.copytree(path, path + ".copy"),\n    "many": lambda: '
+            'str({str(attempt(lambda: open(path))) for _ in range(40)}),\n    "names": lambda: '
+            "str([attempt(lambda: open(path + str(n))) for n in range(40)][-1]),\n}\nreturn attempt(ways[how])",
+        ),
+        function_text(
+            "returned(path: str) -> str",
+            "Go elsewhere and come back with the path.",
+            'import contextlib, os\nwith contextlib.chdir(os.environ["TMPDIR"]):\n    assert '
+            'os.path.dirname(os.path.abspath("own")) == os.getcwd() == os.path.realpath(os.environ["TMPDIR"])\n'
+            "return path",
+        ),
+        function_text(
+            "threaded(act: object) -> list[str]",
+            "Do something in a thread, and return the results that there were.",
+            "import threading\nresults = []\nthread = threading.Thread(target=lambda: results.append(act()))\n"
+            "thread.start()\nthread.join()\nreturn results",
+        ),
+        function_text(
+            "attempt(act: object) -> str",
+            "Do something, and tell the error if there is one.",
+            'try:\n    return act()\nexcept Exception as error:\n    return f"{type(error).__name__}: {error}"',
+        ),
+    ]
+)
 
 
 async def tried(room: Room, who: Human | None, path: object, how: str = "open") -> str:
@@ -384,20 +359,17 @@ def last(path: str) -> str:
         file.seek(-1, 2)
         return f"{size} {len(file.read())}"
 '''
-HOLDS = '''\
-HELD = []
-
-
-def holds(path: str) -> str:
-    """Keep a file open for the next call."""
-    if not HELD:
-        HELD.append(open(path))
-        return "held"
-    try:
-        return HELD[0].read()
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-'''
+HOLDS = "\n\n".join(
+    [
+        "HELD = []\n",
+        function_text(
+            "holds(path: str) -> str",
+            "Keep a file open for the next call.",
+            'if not HELD:\n    HELD.append(open(path))\n    return "held"\ntry:\n    return HELD[0].read()\n'
+            'except Exception as error:\n    return f"{type(error).__name__}: {error}"',
+        ),
+    ]
+)
 
 
 async def test_a_file_of_one_call_is_closed_to_the_next_in_a_kept_worker(here: Room, sales: Path) -> None:
@@ -408,26 +380,17 @@ async def test_a_file_of_one_call_is_closed_to_the_next_in_a_kept_worker(here: R
     assert "this file is closed: what was opened at a call ends with it" in str(again)
 
 
-WORKER = '''\
-def forges(kind: str) -> str:
-    """Send the host what no file sends."""
-    import io
-    asks = io.open.asks._channel
-    asked = {"path": "data/sales.csv", "mode": "rw"}
-    requests = {
-        "mode": ("file_open", asked),
-        "stream": ("file_read", {"stream": 1, "at": 0, "size": 9}),
-        "write": ("file_write", {"stream": 1, "at": 0, "data": b"x"}),
-        "path": ("file_open", {"path": 7, "mode": "r"}),
-        "nul": ("file_open", {"path": "data/\\\\0", "mode": "r"}),
-        "dropped": ("file_stat", {"path": "/proc", "dropped": [None, "x", 5]}),
-        "list": ("file_list", {"path": "..", "dropped": 3}),
-    }
-    try:
-        return str(asks.request(*requests[kind]))
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-'''
+WORKER = function_text(
+    "forges(kind: str) -> str",
+    "Send the host what no file sends.",
+    'import io\nasks = io.open.asks._channel\nasked = {"path": "data/sales.csv", "mode": "rw"}\nrequests = {\n  '
+    '  "mode": ("file_open", asked),\n    "stream": ("file_read", {"stream": 1, "at": 0, "size": 9}),\n    '
+    '"write": ("file_write", {"stream": 1, "at": 0, "data": b"x"}),\n    "path": ("file_open", {"path": 7, '
+    '"mode": "r"}),\n    "nul": ("file_open", {"path": "data/\\\\0", "mode": "r"}),\n    "dropped": '
+    '("file_stat", {"path": "/proc", "dropped": [None, "x", 5]}),\n    "list": ("file_list", {"path": "..", '
+    '"dropped": 3}),\n}\ntry:\n    return str(asks.request(*requests[kind]))\nexcept Exception as error:\n    '
+    'return f"{type(error).__name__}: {error}"',
+)
 
 
 async def test_forged_requests_get_nothing(here: Room, sales: Path) -> None:
@@ -531,34 +494,21 @@ async def test_what_an_example_calls_reads_no_file_that_was_granted_to_its_funct
     assert example.unrun == "`csv_sum` opens `data/sales.csv`, and what an example calls has no grants"
 
 
-CALLS = '''\
-def twice(self, number: int) -> int:
-    """Double a number by another function.
-
-    Args:
-        number: The number.
-
-    Examples:
-        >>> twice(2)
-        4
-        >>> self.call("double", number=5)
-        10
-    """
-    return self.call("double", number=number)
-
-
-def news(self, topic: str) -> str:
-    """Fetch the news.
-
-    Args:
-        topic: What about.
-
-    Examples:
-        >>> news("rain")
-        'wet'
-    """
-    return self.fetch(f"http://localhost/{topic}").text()
-'''
+CALLS = "\n\n".join(
+    [
+        function_text(
+            "twice(self, number: int) -> int",
+            "Double a number by another function.\n\nArgs:\n    number: The number.\n\nExamples:\n    >>> "
+            'twice(2)\n    4\n    >>> self.call("double", number=5)\n    10',
+            'return self.call("double", number=number)',
+        ),
+        function_text(
+            "news(self, topic: str) -> str",
+            "Fetch the news.\n\nArgs:\n    topic: What about.\n\nExamples:\n    >>> news(\"rain\")\n    'wet'",
+            'return self.fetch(f"http://localhost/{topic}").text()',
+        ),
+    ]
+)
 
 
 async def test_an_example_calls_other_functions_and_one_without_its_network_did_not_run(here: Room) -> None:

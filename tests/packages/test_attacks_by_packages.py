@@ -15,6 +15,7 @@ from agent_core.access.packages.environment import names_in
 from agent_core.access.packages.resolution import Lock, required
 from tests.grants.support import human
 from tests.kit.levels import require_imports_ahead
+from tests.kit.sources import function_text
 from tests.packages.support import ABACUS, opened, placed, put, source, wheel
 
 BOARD = """import mmap
@@ -27,21 +28,17 @@ def swap(text):
     _KEPT[:] = text.encode().ljust(16, bytes(1))
     return before
 """
-SWAPS = '''\
-import board
-
-
-def swap(text: str) -> str:
-    """Leave a text, and take the one before.
-
-    Args:
-        text: What is left.
-
-    Returns:
-        What was left before.
-    """
-    return board.swap(text)
-'''
+SWAPS = "\n\n".join(
+    [
+        "import board\n",
+        function_text(
+            "swap(text: str) -> str",
+            "Leave a text, and take the one before.\n\nArgs:\n    text: What is left.\n\nReturns:\n    What was "
+            "left before.",
+            "return board.swap(text)",
+        ),
+    ]
+)
 
 
 async def test_what_is_no_plain_requirement_never_reaches_pip(environment: Environment, root: Path) -> None:

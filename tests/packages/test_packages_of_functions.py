@@ -15,54 +15,35 @@ from tests.interfaces.support import prompt
 from tests.kit import Ask, Wanted
 from tests.kit.levels import require_imports_ahead
 from tests.kit.program import knapper
+from tests.kit.sources import function_text
 from tests.packages.support import placed, wheel
 
 pytestmark = pytest.mark.usefixtures("lent")
-COUNTS = '''\
-import abacus
+COUNTS = "\n\n".join(
+    [
+        "import abacus\n",
+        function_text(
+            "count(numbers: list[int]) -> int",
+            "Add numbers up with an abacus.\n\nArgs:\n    numbers: What is added.\n\nReturns:\n    Their sum.\n"
+            "\nExamples:\n    >>> count([1, 2])\n    3\n    >>> count([4])\n    4",
+            "return abacus.total(numbers)",
+        ),
+    ]
+)
 
-
-def count(numbers: list[int]) -> int:
-    """Add numbers up with an abacus.
-
-    Args:
-        numbers: What is added.
-
-    Returns:
-        Their sum.
-
-    Examples:
-        >>> count([1, 2])
-        3
-        >>> count([4])
-        4
-    """
-    return abacus.total(numbers)
-'''
-
-DRAWS = '''\
-import paint
-
-
-def draw(title: str, path: str) -> str:
-    """Draw a title and save it as a picture.
-
-    Args:
-        title: The title.
-        path: Where the picture is saved.
-
-    Returns:
-        The path of the picture.
-    Examples:
-        >>> draw("One", "one.svg")
-        'one.svg'
-        >>> from pathlib import Path
-        >>> Path(draw("Two", "two.svg")).read_text()
-        '<svg>Two</svg>'
-    """
-    paint.save(path, f"<svg>{title}</svg>")
-    return path
-'''
+DRAWS = "\n\n".join(
+    [
+        "import paint\n",
+        function_text(
+            "draw(title: str, path: str) -> str",
+            "Draw a title and save it as a picture.\n\nArgs:\n    title: The title.\n    path: Where the "
+            'picture is saved.\n\nReturns:\n    The path of the picture.\nExamples:\n    >>> draw("One", '
+            '"one.svg")\n    \'one.svg\'\n    >>> from pathlib import Path\n    >>> Path(draw("Two", '
+            "\"two.svg\")).read_text()\n    '<svg>Two</svg>'",
+            'paint.save(path, f"<svg>{title}</svg>")\nreturn path',
+        ),
+    ]
+)
 
 ECHOES = DRAWS.replace('Path(draw("Two", "two.svg")).read_text()', 'draw("Two", "two.svg")').replace(
     "<svg>Two</svg>", "two.svg"
@@ -249,27 +230,17 @@ async def test_a_yes_meant_once_gives_the_package_to_one_call(ready: Path) -> No
 SHARES = COUNTS.replace("import abacus\n\n\n", "").replace(
     "    return abacus", "    import abacus\n\n    return abacus"
 )
-USES = '''\
-from functions.tools.counts import count
-
-
-def mean(numbers: list[int]) -> float:
-    """Return the mean of numbers.
-
-    Args:
-        numbers: What the mean is of.
-
-    Returns:
-        Their mean.
-
-    Examples:
-        >>> mean([1, 2])
-        1.5
-        >>> mean([4])
-        4.0
-    """
-    return count(numbers) / len(numbers)
-'''
+USES = "\n\n".join(
+    [
+        "from functions.tools.counts import count\n",
+        function_text(
+            "mean(numbers: list[int]) -> float",
+            "Return the mean of numbers.\n\nArgs:\n    numbers: What the mean is of.\n\nReturns:\n    Their "
+            "mean.\n\nExamples:\n    >>> mean([1, 2])\n    1.5\n    >>> mean([4])\n    4.0",
+            "return count(numbers) / len(numbers)",
+        ),
+    ]
+)
 
 
 async def test_a_call_asks_for_the_package_of_another_module_that_it_goes_through(ready: Path) -> None:

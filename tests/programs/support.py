@@ -10,31 +10,20 @@ from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import VOWELS, Desk, answers
 from tests.kit.sources import function_text
 
-NOTES = '''\
-def note(text: str) -> int:
-    """Write a line down, and say how many there are.
-
-    Args:
-        text: The line.
-    """
-    with open("out/notes.txt", "a") as file:
-        file.write(text + "\\n")
-    return len(open("out/notes.txt").readlines())
-'''
+NOTES = function_text(
+    "note(text: str) -> int",
+    "Write a line down, and say how many there are.\n\nArgs:\n    text: The line.",
+    'with open("out/notes.txt", "a") as file:\n    file.write(text + "\\n")\nreturn '
+    'len(open("out/notes.txt").readlines())',
+)
 KEYS = function_text(
     "key_of(self, text: str) -> str", "Say which key a call has.\n\nArgs:\n    text: Anything.", "return self.call_key"
 )
-KEEP = '''\
-def keep(path: str, text: str) -> int:
-    """Add a line to a file, and say how many characters it has.
-
-    Args:
-        path: The file.
-        text: The line.
-    """
-    with open(path, "a") as file:
-        return file.write(text + "\\n")
-'''
+KEEP = function_text(
+    "keep(path: str, text: str) -> int",
+    "Add a line to a file, and say how many characters it has.\n\nArgs:\n    path: The file.\n    text: The line.",
+    'with open(path, "a") as file:\n    return file.write(text + "\\n")',
+)
 PING = '''\
 def ping() -> int:
     """Return one."""

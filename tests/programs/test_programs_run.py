@@ -154,19 +154,11 @@ async def test_a_program_that_is_interrupted_is_over_and_says_so(at_desk: OpenDe
     assert lines(desk.workspace.root) == ["a"]
 
 
-NAP = '''\
-def nap(text: str) -> list:
-    """Sleep, and say from when to when.
-
-    Args:
-        text: Anything.
-    """
-    import time
-
-    began = time.time()
-    time.sleep(1)
-    return [began, time.time()]
-'''
+NAP = function_text(
+    "nap(text: str) -> list",
+    "Sleep, and say from when to when.\n\nArgs:\n    text: Anything.",
+    "import time\n\nbegan = time.time()\ntime.sleep(1)\nreturn [began, time.time()]",
+)
 
 
 async def test_what_only_computes_runs_side_by_side_and_what_writes_in_its_order(at_desk: OpenDesk) -> None:

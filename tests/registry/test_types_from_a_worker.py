@@ -10,6 +10,7 @@ import pytest
 
 from tests.kit.program import knapper
 from tests.kit.schemas import described
+from tests.kit.sources import function_text
 from tests.registry.support import schema_of
 
 INTEGER = {"type": "integer"}
@@ -203,25 +204,18 @@ def test_a_recursive_alias_with_a_type_of_pydantic_keeps_all_of_its_members() ->
     ]
 
 
-GENERIC = '''from dataclasses import dataclass
-from typing import Generic, TypedDict, TypeVar
-
-T = TypeVar("T")
-
-
-@dataclass
-class Box(Generic[T]):
-    item: T
-
-
-class Pair(TypedDict, Generic[T]):
-    one: T
-
-
-def shown(box: Box[int], pair: Pair[str]) -> str:
-    """Show both."""
-    return f"{box.item} {pair['one']}"
-'''
+GENERIC = "\n\n".join(
+    [
+        'from dataclasses import dataclass\nfrom typing import Generic, TypedDict, TypeVar\n\nT = TypeVar("T")\n',
+        "@dataclass\nclass Box(Generic[T]):\n    item: T\n",
+        "class Pair(TypedDict, Generic[T]):\n    one: T\n",
+        function_text(
+            "shown(box: Box[int], pair: Pair[str]) -> str",
+            "Show both.",
+            "return f\"{box.item} {pair['one']}\"",
+        ),
+    ]
+)
 OF_BYTES = '''from typing import Literal
 
 

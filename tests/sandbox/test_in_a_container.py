@@ -8,28 +8,23 @@ from pathlib import Path
 
 from tests.attacks.world import REPOSITORY
 from tests.kit.levels import require_landlock, require_namespaces
+from tests.kit.sources import function_text
 
-FUNCTION = '''import asyncio
-
-
-def double(number: int) -> int:
-    """Double a number.
-
-    Args:
-        number: Any.
-    """
-    return 2 * number
-
-
-async def double_in_time(number: int) -> int:
-    """Double a number, or give up after five seconds.
-
-    Args:
-        number: Any.
-    """
-    async with asyncio.timeout(5):  # needs the current task
-        return double(number)
-'''
+FUNCTION = "\n\n".join(
+    [
+        "import asyncio\n",
+        function_text(
+            "double(number: int) -> int",
+            "Double a number.\n\nArgs:\n    number: Any.",
+            "return 2 * number",
+        ),
+        function_text(
+            "async double_in_time(number: int) -> int",
+            "Double a number, or give up after five seconds.\n\nArgs:\n    number: Any.",
+            "async with asyncio.timeout(5):  # needs the current task\n    return double(number)",
+        ),
+    ]
+)
 
 
 def inside(*command: str, cwd: Path) -> "subprocess.CompletedProcess[str]":

@@ -9,28 +9,15 @@ from tests.kit.desk import Desk
 from tests.kit.sources import function_text
 from tests.kit.steps import Predicate
 
-PART = '''\
-def part(whole: int, among: int) -> float:
-    """Share something.
-
-    Args:
-        whole: What there is.
-        among: How many share it.
-
-    Raises:
-        ValueError: nobody can share a negative whole.
-
-    >>> part(6, 3)
-    2.0
-    >>> part(9, 2)
-    4.5
-    >>> part(0, 2)
-    0.0
-    """
-    if whole < 0:
-        raise UnicodeError("negative")
-    return whole / among
-'''
+PART = function_text(
+    "part(whole: int, among: int) -> float",
+    "Share something.\n\nArgs:\n    whole: What there is.\n    among: How many share it.\n\nRaises:\n    "
+    "ValueError: nobody can share a negative whole.",
+    'if whole < 0:\n    raise UnicodeError("negative")\nreturn whole / among',
+    "part(6, 3) → 2.0",
+    "part(9, 2) → 4.5",
+    "part(0, 2) → 0.0",
+)
 PART_OTHERWISE = PART.replace("return whole / among", "return 1 * whole / among")
 CALLERS = "from functions.parts import part\n\n\n" + "\n\n".join(
     [

@@ -12,6 +12,7 @@ from agent_core.functions.service import ExportRequest
 from agent_core.functions.service.library_files import ImportMover
 from tests.functions.support import Room
 from tests.kit.desk import VOWELS
+from tests.kit.sources import function_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -33,26 +34,20 @@ def ratio(n: int, of: int) -> float:
     """
     return n / of
 '''
-PAGES = '''from functions.letters import count_vowels
-import functions.letters as all_letters
-
-
-async def told(self, texts: list[str]) -> dict[str, int]:
-    """Count in each text.
-
-    Args:
-        texts: Where to count.
-
-    >>> told(["queue"])
-    {'queue': 4}
-    >>> told([])
-    {}
-    """
-    self.progress(0, len(texts), "counting")
-    (self.scratch / "seen").write_text("yes")
-    assert all_letters.count_vowels is count_vowels
-    return {text: self.call("count_vowels", text=text) for text in texts}
-'''
+PAGES = "\n\n".join(
+    [
+        "from functions.letters import count_vowels\nimport functions.letters as all_letters\n",
+        function_text(
+            "async told(self, texts: list[str]) -> dict[str, int]",
+            "Count in each text.\n\nArgs:\n    texts: Where to count.",
+            'self.progress(0, len(texts), "counting")\n(self.scratch / "seen").write_text("yes")\nassert '
+            'all_letters.count_vowels is count_vowels\nreturn {text: self.call("count_vowels", text=text) for '
+            "text in texts}",
+            "told([\"queue\"]) → {'queue': 4}",
+            "told([]) → {}",
+        ),
+    ]
+)
 
 
 async def a_workspace(here: Room) -> None:

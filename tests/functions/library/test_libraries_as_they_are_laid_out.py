@@ -17,60 +17,45 @@ SHAPES = {
     "__init__.py": "from .parts import halves\nfrom .areas import square, total\nfrom .more import grow\n"
     "from ._inner import plus_two\n",
     "more/__init__.py": "from .growth import grow, _Box\n",
-    "more/growth.py": '''import shapes
-
-
-class _Box:
-    side = 3
-
-
-def grow(side: int) -> int:
-    """Double a square.
-
-    >>> grow(2)
-    8
-    >>> grow(3)
-    18
-    """
-    return 2 * shapes.square(side)
-''',
-    "areas.py": '''import shapes as sh
-import shapes.more.growth
-from shapes import halves as in_two
-
-
-def square(side: int) -> int:
-    """Return an area.
-
-    >>> square(2)
-    4
-    >>> square(3)
-    9
-    """
-    return side * side
-
-
-def total(sides: list[int]) -> int:
-    """Return the sum of the areas of first halves.
-
-    >>> total([2, 4])
-    5
-    >>> total([6])
-    9
-    """
-    assert shapes.more.growth._Box.side == 3
-    return sum(sh.square(in_two(side)[0]) for side in sides)
-''',
-    "parts.py": '''def halves(n: int) -> list[int]:
-    """Split a number.
-
-    >>> halves(4)
-    [2, 2]
-    >>> halves(5)
-    [2, 3]
-    """
-    return [n // 2, n - n // 2]
-''',
+    "more/growth.py": "\n\n".join(
+        [
+            "import shapes\n",
+            "class _Box:\n    side = 3\n",
+            function_text(
+                "grow(side: int) -> int",
+                "Double a square.",
+                "return 2 * shapes.square(side)",
+                "grow(2) → 8",
+                "grow(3) → 18",
+            ),
+        ]
+    ),
+    "areas.py": "\n\n".join(
+        [
+            "import shapes as sh\nimport shapes.more.growth\nfrom shapes import halves as in_two\n",
+            function_text(
+                "square(side: int) -> int",
+                "Return an area.",
+                "return side * side",
+                "square(2) → 4",
+                "square(3) → 9",
+            ),
+            function_text(
+                "total(sides: list[int]) -> int",
+                "Return the sum of the areas of first halves.",
+                "assert shapes.more.growth._Box.side == 3\nreturn sum(sh.square(in_two(side)[0]) for side in sides)",
+                "total([2, 4]) → 5",
+                "total([6]) → 9",
+            ),
+        ]
+    ),
+    "parts.py": function_text(
+        "halves(n: int) -> list[int]",
+        "Split a number.",
+        "return [n // 2, n - n // 2]",
+        "halves(4) → [2, 2]",
+        "halves(5) → [2, 3]",
+    ),
     "_inner.py": '''from ._deep import plus
 
 

@@ -104,76 +104,48 @@ async def test_too_little_evidence_makes_a_draft_and_what_is_wrong_or_hollow_sta
     assert "echo" in codes(only(report, "not_done"))
 
 
-EXCUSED = '''import random
-from elsewhere import nothing_here
-
-LIMIT = 3
-
-
-class Spot:
-    """A place."""
-
-
-def spot():
-    """Return a place.
-
-    >>> spot()
-    <elsewhere.Spot object at 0x7f0011223344>
-    """
-    return Spot()
-
-
-def repeated(items):
-    """Yield each item as often as the limit says.
-
-    >>> list(repeated([1, 2]))
-    [1, 1, 1, 2, 2, 2]
-    >>> list(repeated([4]))
-    [4, 4, 4]
-    >>> repeated([1])  # doctest: +ELLIPSIS
-    <generator object repeated at 0x...>
-    """
-    for item in items:
-        yield from [item] * LIMIT
-
-
-def drawn(items):
-    """Draw an item.
-
-    >>> drawn(range(10**9))
-    417
-    """
-    return random.choice(items)
-
-
-def limited(items):
-    """Take the first items.
-
-    >>> import elsewhere
-    >>> from elsewhere import numbers
-    >>> limited(numbers())
-    [1, 2, 3]
-    """
-    return items[:LIMIT]
-
-
-def told(items):
-    """Tell items, one a line.
-
-    >>> print(told(range(20)))
-    0
-    1
-    ...
-    19
-    >>> for number in (7, 8):
-    ...     print(told([number]))
-    7
-    8
-    >>> told([1] * LIMIT)
-    '1\\\\n1\\\\n1'
-    """
-    return "\\n".join(map(str, items))
-'''
+EXCUSED = "\n\n".join(
+    [
+        "import random\nfrom elsewhere import nothing_here\n\nLIMIT = 3\n",
+        'class Spot:\n    """A place."""\n',
+        function_text(
+            "spot()",
+            "Return a place.",
+            "return Spot()",
+            "spot() → <elsewhere.Spot object at 0x7f0011223344>",
+        ),
+        function_text(
+            "repeated(items)",
+            "Yield each item as often as the limit says.",
+            "for item in items:\n    yield from [item] * LIMIT",
+            "list(repeated([1, 2])) → [1, 1, 1, 2, 2, 2]",
+            "list(repeated([4])) → [4, 4, 4]",
+            "repeated([1])  # doctest: +ELLIPSIS → <generator object repeated at 0x...>",
+        ),
+        function_text(
+            "drawn(items)",
+            "Draw an item.",
+            "return random.choice(items)",
+            "drawn(range(10**9)) → 417",
+        ),
+        function_text(
+            "limited(items)",
+            "Take the first items.",
+            "return items[:LIMIT]",
+            "import elsewhere",
+            "from elsewhere import numbers",
+            "limited(numbers()) → [1, 2, 3]",
+        ),
+        function_text(
+            "told(items)",
+            "Tell items, one a line.",
+            'return "\\n".join(map(str, items))',
+            "print(told(range(20))) → 0\n1\n...\n19",
+            "for number in (7, 8): → ...     print(told([number]))\n7\n8",
+            "told([1] * LIMIT) → '1\\\\n1\\\\n1'",
+        ),
+    ]
+)
 
 
 async def test_examples_that_cannot_agree_here_are_left_out_with_a_word(here: Room, tmp_path: Path) -> None:
