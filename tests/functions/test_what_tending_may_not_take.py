@@ -134,9 +134,6 @@ async def test_what_others_name_stays_and_what_has_a_grant_keeps_it(at_desk: Ope
         assert (done, f"`{caller}` calls functions by names" in why) == (False, True)
     (desk.functions / "mine.py").unlink()
     await shop.reload()
-    await desk.agent.session.own_set.add("count_vowels")
-    assert [done for done, _ in merges(await tended(desk))] in ([False], [])
-    await desk.agent.session.own_set.remove("count_vowels")
     await shop.grants.grant("vowel_count", Grants(seconds=120))
     file = desk.functions / "grants.toml"
     before = file.read_text()
@@ -259,8 +256,10 @@ async def test_a_step_that_fails_in_the_middle_leaves_no_trace_of_a_person(at_de
     assert versions == ["agent", "agent", "agent"]
     assert 'self.call("vowel_count"' in shop.plans.source("vowels_twice")
     await shop.delete("mine")
-    await shop.edit("vowel_count", '"rhythm"', '"rhythms"')  # it is the person's now
+    await shop.edit("vowel_count", '"rhythm"', '"rhythms"')  # it is the person's now, and the other is kept at hand
+    await desk.agent.session.own_set.add("count_vowels")
     assert [done for done, _ in merges(await tended(desk))] in ([False], [])
+    assert {"count_vowels", "vowel_count"} <= set(shop.names())
 
 
 async def test_merges_cost_no_tokens_and_are_made_without_any(
