@@ -1,8 +1,5 @@
 """What examples show: their output apart from their result, and the wrong bodies that none of them notices."""
 
-import asyncio
-
-from agent_core.base.records import to_json
 from agent_core.context import presentation
 from agent_core.interfaces.render.function_view import facts_lines
 from agent_core.interfaces.render.verdicts import examples_lines
@@ -69,16 +66,3 @@ async def test_what_no_example_noticed_is_shown_as_a_diff_with_what_would(at_des
         assert all(changed in text and changed in lines for changed in one.diff.splitlines())
         assert f"Noticed by {one.kind_of_example}" in text
         assert f"noticed by {one.kind_of_example}" in lines
-
-
-async def test_what_the_second_look_at_a_saved_file_saw_is_kept_too(at_desk: OpenDesk) -> None:
-    desk = await at_desk([])
-    desk.put("bounds.py", BEYOND)
-    await desk.workspace.functions.reload()
-    workshop = desk.workspace.functions
-    for _ in range(400):
-        found = await workshop.introspect("clamp")
-        if found.survivors:
-            break
-        await asyncio.sleep(0.05)
-    assert to_json(found.survivors[0]).keys() == {"diff", "kind_of_example", "operator"}

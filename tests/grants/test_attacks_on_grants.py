@@ -182,18 +182,6 @@ async def test_a_function_cannot_write_the_file_whatever_it_has(here: Room) -> N
     assert target.read_text() == before
 
 
-async def test_a_link_that_is_put_in_the_place_of_a_granted_folder_leads_nowhere(here: Room, tmp_path: Path) -> None:
-    here.shop.granting.approver = human("yes")
-    await here.shop.create("total", READS, "sums", author=AGENT)
-    assert (await here.shop.call("total", {})).value == 6
-    secret = tmp_path.with_name(f"{tmp_path.name}-secret")
-    secret.mkdir()
-    (secret / "one").write_text("7")
-    shutil.rmtree(here.root / "data")
-    (here.root / "data").symlink_to(secret)
-    assert (await here.shop.call("total", {})).outcome == "raised"
-
-
 @pytest.mark.parametrize("place", ["outside", "inside"])
 async def test_a_granted_folder_that_became_a_link_is_refused_and_not_followed(
     here: Room, tmp_path_factory: pytest.TempPathFactory, place: str

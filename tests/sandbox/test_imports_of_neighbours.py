@@ -121,16 +121,6 @@ async def test_a_package_that_is_named_only_at_run_time_is_found_too(sandbox: Sa
     assert isinstance(outcome, Returned), outcome
 
 
-async def test_a_changed_version_is_compiled_anew(sandbox: Sandbox) -> None:
-    values = []
-    for number in (1, 2):
-        outcome = await sandbox.run(
-            Job(modules(m=f"def f() -> int:\n    return {number}\n"), "m", FunctionCall("f", {}))
-        )
-        values.append(getattr(outcome, "value", outcome))
-    assert values == [1, 2]
-
-
 async def test_the_package_around_a_module_is_loaded_first(sandbox: Sandbox) -> None:
     texts = {
         "shop": ("functions/shop/__init__.py", "from .first import ONE\n\nTWO = 2\n"),

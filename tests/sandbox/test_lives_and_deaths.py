@@ -170,18 +170,3 @@ async def test_places_are_given_in_turn_and_never_lost_by_cancelling() -> None:
     assert order == [2, 3]
     async with asyncio.timeout(5), places:
         pass
-
-
-async def test_a_call_that_asks_holds_no_place_meanwhile() -> None:
-    places = Places(1)
-
-    async def ask(depth: int) -> int:
-        async with places:
-            places.leave()
-            try:
-                return 1 + (await ask(depth - 1) if depth else 0)
-            finally:
-                places.resume()
-
-    async with asyncio.timeout(5):
-        assert [await ask(count) for count in (2, 5)] == [3, 6]
