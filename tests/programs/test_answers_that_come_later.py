@@ -96,28 +96,24 @@ async def test_a_yes_that_comes_when_the_process_is_dead_lets_the_program_go_on(
     assert written == ([["a"], [], []] if moment == "program" else [["a", "b"], ["x"], ["y"]]), answer_of(reports)
 
 
-@pytest.mark.parametrize(("code", "moment"), [(BEFORE, "program"), (IN_THE_MIDDLE, "run")])
-async def test_a_no_that_comes_when_the_process_is_dead_is_a_no(tmp_path: Path, code: str, moment: str) -> None:
+async def test_a_no_that_comes_when_the_process_is_dead_is_a_no(tmp_path: Path) -> None:
     lay_out(tmp_path)
-    with scripted(script(code)) as model:
-        await asyncio.to_thread(killed_while_it_asks, tmp_path, model, moment)
+    with scripted(script(IN_THE_MIDDLE)) as model:
+        await asyncio.to_thread(killed_while_it_asks, tmp_path, model, "run")
         await answered(tmp_path, Decision("no"))
         reports = await asyncio.to_thread(turn(tmp_path, model, GO_ON).reports)
     assert asked(reports) == []
     assert "said no" in answer_of(reports)
-    assert lines(tmp_path) == ([] if moment == "program" else ["a"])
+    assert lines(tmp_path) == ["a"]
     assert lines(tmp_path, "x.txt") == []
 
 
-@pytest.mark.parametrize(("code", "moment"), [(BEFORE, "program"), (IN_THE_MIDDLE, "run")])
-async def test_without_an_answer_the_next_process_asks_the_same(tmp_path: Path, code: str, moment: str) -> None:
+async def test_without_an_answer_the_next_process_asks_the_same(tmp_path: Path) -> None:
     lay_out(tmp_path)
-    with scripted(script(code)) as model:
-        await asyncio.to_thread(killed_while_it_asks, tmp_path, model, moment)
+    with scripted(script(BEFORE)) as model:
+        await asyncio.to_thread(killed_while_it_asks, tmp_path, model, "program")
         reports = await asyncio.to_thread(turn(tmp_path, model, GO_ON).reports)
-    assert asked(reports) == ([moment] if moment == "program" else ["run", "run"])
-    assert lines(tmp_path) == (["a"] if moment == "program" else ["a", "b"])
-    assert lines(tmp_path, "x.txt") == ([] if moment == "program" else ["x"])
+    assert (asked(reports), lines(tmp_path)) == (["program"], ["a"])
 
 
 async def test_a_call_that_was_given_something_and_killed_is_not_made_again(tmp_path: Path) -> None:
@@ -142,9 +138,9 @@ async def test_a_call_that_was_given_something_and_killed_is_not_made_again(tmp_
 @pytest.mark.parametrize(
     ("ends", "is_spare_there"),
     [
-        pytest.param(signal.SIGKILL, False, id="killed-and-answered-when-nobody-is-at-work"),
+        pytest.param(signal.SIGKILL, False, id="killed-and-answered-when-nobody-is-at-work", marks=pytest.mark.slow),
         pytest.param(signal.SIGKILL, True, id="killed-next-to-another"),
-        pytest.param(signal.SIGTERM, True, id="stopped-next-to-another"),
+        pytest.param(signal.SIGTERM, True, id="stopped-next-to-another", marks=pytest.mark.slow),
     ],
 )
 async def test_another_worker_goes_on_with_the_answer(
