@@ -134,14 +134,6 @@ async def test_two_that_compute_the_same_are_to_be_merged_and_one_alone_is_in_go
     assert (findings["confusable"].proposal, findings["confusable"].steps) == ("merge", ("delete", "get_site_page"))
 
 
-async def test_without_meanings_the_rest_is_audited(at_desk: OpenDesk) -> None:
-    desk = await at_desk([Repeat(Say("Done."))], memory__embedding="none")
-    desk.put("pages.py", f"{FETCH}\n\n{SITE}")
-    desk.put("garden.py", BARE)
-    await desk.workspace.functions.reload()
-    assert [*(await report_of(desk))[1]] == ["missing-examples"]
-
-
 NEEDS_GRANTS = '''\
 def lines_in(path: str) -> int:
     """Count the lines of a file."""

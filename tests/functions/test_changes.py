@@ -34,15 +34,6 @@ def codes(verdict: Judgment) -> set[str]:
     return {each.code for each in verdict.refusals}
 
 
-async def test_a_created_function_is_in_its_file_and_in_the_rows_of_its_author(here: Room) -> None:
-    verdict = await here.shop.create("count_vowels", VOWELS, "functions.letters.py", reason="asked", author=AGENT)
-    assert (verdict.admitted, verdict.standing, verdict.module) == (True, "trial", "letters")
-    assert (here.letters.read_text(), here.leftovers()) == (VOWELS, ["letters.py"])
-    assert await here.held("count_vowels") == MADE
-    (version,) = (await here.shop.introspect("count_vowels")).versions
-    assert (version.turn, version.model, version.reason) == ("t1", "m1", "asked")
-
-
 async def test_what_imports_from_a_module_of_the_workspace_joins_the_others(here: Room) -> None:
     await here.shop.create("count_vowels", VOWELS, "letters")
     calling = VOWELS.replace("count_vowels", "count_all").replace("Count the vowels", "Count twice the vowels")
@@ -350,18 +341,6 @@ async def test_plans_that_were_made_side_by_side_all_come_to_be(here: Room) -> N
     await agree(here)
 
 
-async def test_the_second_of_two_replacements_of_one_function_is_refused(here: Room) -> None:
-    await here.save(VOWELS)
-    first, second = await replace(here), await here.shop.plans.replace("count_vowels", CHANGED, "", AGENT)
-    assert (await carried_out(here, first)).outcome == "returned"
-    late = await carried_out(here, second)
-    assert isinstance(late.detail, Judgment)
-    assert (late.outcome, late.detail.admitted) == ("refused", False)
-    assert [each.code for each in late.detail.problems][-1:] == ["stale-file"]
-    assert here.letters.read_text() == NEW
-    await agree(here)
-
-
 async def test_what_another_process_made_meanwhile_is_kept_and_known_here(here: Room) -> None:
     await here.save(VOWELS)
     plan = await edit(here)
@@ -487,6 +466,7 @@ def created(root: Path, name: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_processes_that_create_at_once_on_one_module_all_succeed(tmp_path: Path, sandbox: SandboxClient) -> None:
     (tmp_path / "functions").mkdir()

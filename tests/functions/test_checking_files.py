@@ -19,7 +19,6 @@ from tests.kit.desk import VOWELS, another
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 FLAWED = "\n\n" + VOWELS.replace("    5\n", "    4\n")
-HELPED = "def _twice(n):\n    return n + n\n\n\n" + VOWELS
 OTHER = another("count_more").replace("some letters besides the vowels", "the vowels")
 
 
@@ -68,14 +67,6 @@ async def test_only_a_function_that_is_there_is_said_to_be_granted_what_it_needs
         await here.shop.batch.check(CheckRequest((here.letters,), policy, root=here.root), found.append)
         (need,) = [each for verdict in found for each in verdict.problems if each.code == "needs-files"]
         assert "knapper functions grant NAME" in str(need.fix)
-
-
-async def test_each_function_of_a_module_has_its_verdict_at_its_lines(shop: FunctionService, tmp_path: Path) -> None:
-    (file := tmp_path / "mine.py").write_text(f"{OTHER}\n\n{FLAWED}")
-    good, bad = await checked(shop, file)
-    assert (good.name, good.admitted, good.standing) == ("count_more", True, "trial")
-    assert (bad.name, bad.admitted, bad.standing) == ("count_vowels", False, "")
-    assert places(bad) == [("example-disagrees", file.as_posix(), 29)]
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def moved(root: Path) -> Callable[[], object]:
             pytest.param(closed(0, "functions/web"), "functions/web/", "Permission denied", id="a-folder-below"),
             pytest.param(moved, "functions/", "there is no such folder", id="moved-away"),
         ],
-        2,
+        4,
     ),
 )
 def test_a_list_names_the_folder_and_fails_and_nothing_is_deleted(
@@ -123,6 +123,7 @@ async def test_a_program_says_once_that_the_folder_is_gone_keeps_what_it_has_and
         assert sorted(workspace.functions.names()) == ["count_more", "count_vowels"]
 
 
+@pytest.mark.slow
 def test_helpers_in_a_folder_that_cannot_be_read_stay_in_force_and_such_an_agent_is_not_opened(root: Path) -> None:
     write(root, "speaker", FINDER)
     assert "speaker" in run(root, "helpers", "list")[1]

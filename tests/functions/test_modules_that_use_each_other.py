@@ -111,22 +111,6 @@ def fields(workspace: Workspace, name: str, parameter: str) -> list[str]:
     return list((whole["$defs"][target] if target else schema)["properties"])
 
 
-async def test_a_dataclass_of_another_module_is_an_object_with_its_fields(tmp_path: Path) -> None:
-    write(tmp_path, shapes=SHAPES, send=SEND)
-    async with Workspace.open(tmp_path) as workspace:
-        function = workspace.functions.registry.snapshot().functions["send"]
-        assert function.parameters["properties"]["order"] == {
-            "type": "object",
-            "description": "What to send.",
-            "properties": {"count": {"type": "integer", "description": "How many."}},
-            "required": ["count"],
-            "additionalProperties": False,
-        }
-        made = MADE.replace('[("count", int)]', '[("count", int), ("note", str, "")]')
-        await workspace.functions.saved(write(tmp_path, shapes=made))
-        assert fields(workspace, "send", "order") == ["count", "note"]
-
-
 async def test_a_field_that_is_added_there_is_shown_at_once(tmp_path: Path) -> None:
     write(tmp_path, shapes=MADE, send=SEND, all=ALL)
     async with Workspace.open(tmp_path) as workspace:

@@ -42,7 +42,7 @@ async def test_every_starter_passes_the_gate_under_the_agents_policy(gate: Gate,
 
 @with_gate
 @pytest.mark.sampled
-@pytest.mark.parametrize("function", sampled(FUNCTIONS, 3), ids=lambda function: function.name)
+@pytest.mark.parametrize("function", sampled(FUNCTIONS, 7), ids=lambda function: function.name)
 async def test_a_starter_that_is_sent_again_changes_nothing(gate: Gate, function: Function) -> None:
     source = STARTERS[function.module]
     snapshot = Snapshot.empty().with_module(read_module(source))

@@ -17,7 +17,6 @@ THEIRS = VOWELS.replace("Count the", "Tell the")
 YOURS = VOWELS.replace("Count the", "Number the")
 THIRD = VOWELS.replace("Count the", "Weigh the")
 BROKEN = THEIRS.replace("return sum", "return return sum")
-EDIT = ("count_vowels", "Count the", "Number the", "", Author("agent"))
 APART = '-    """Tell the vowels in a text.\n+    """Number the vowels in a text.\n'
 
 
@@ -47,10 +46,6 @@ async def told(here: Room) -> Author:
     return Author("agent", unread=unread)
 
 
-async def before(here: Room) -> PlannedChange:
-    return await replaced(here, Author("agent"), save=THEIRS)
-
-
 async def between(here: Room) -> PlannedChange:
     return await replaced(here, Author("agent"), late=THEIRS)
 
@@ -59,21 +54,11 @@ async def behind(here: Room) -> PlannedChange:
     return await replaced(here, await told(here))
 
 
-async def edited(here: Room) -> PlannedChange:
-    plan = await here.shop.plans.edit(*EDIT)
-    here.letters.write_text(THEIRS)
-    return await carried_out(here, plan, Author("agent"))
-
-
 async def rejected(here: Room) -> PlannedChange:
     return await replaced(here, Author("agent"), save=BROKEN)
 
 
-async def rejected_later(here: Room) -> PlannedChange:
-    return await replaced(here, Author("agent"), late=BROKEN)
-
-
-WAYS = [before, between, behind, edited, rejected, rejected_later]
+WAYS = [between, behind, rejected]
 
 
 async def kept(here: Room) -> PendingCandidate:

@@ -185,7 +185,7 @@ async def test_what_there_is_not_is_told(portable: Sandbox, function: str, expec
 
 
 async def test_the_time_of_a_call_that_used_it_up_is_unknown_and_not_none_at_all(portable: Sandbox) -> None:
-    outcome = await called(portable, "spin", Limits(cpu_s=1))
+    outcome = await called(portable, "spin", Limits(wall_s=60, cpu_s=1))
     assert isinstance(outcome, Killed), outcome
     assert outcome.cpu_s is None or outcome.cpu_s > 0.5
 
@@ -282,7 +282,7 @@ def _peak_mib() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 
-@pytest.mark.parametrize("size", [3_000_000, 0])
+@pytest.mark.parametrize("size", [pytest.param(3_000_000, marks=pytest.mark.slow), 0])
 async def test_output_in_one_piece_is_cut_and_ends_no_call(portable: Sandbox, size: int) -> None:
     outcome = await called(portable, "print_at_once", Limits(wall_s=60), size=size)
     assert isinstance(outcome, Returned), outcome
@@ -794,12 +794,13 @@ def _doctor(data: Path, cwd: Path) -> dict[str, Any]:  # Any: JSON
     return report
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux" or IS_PORTABLE, reason="a filter of Linux takes the other wall away")
 @pytest.mark.parametrize(
     ("answer", "level", "told"),
     [
         pytest.param("y", "portable", "you agreed to one", id="yes"),
-        pytest.param("n", "none", "said no", id="no", marks=pytest.mark.slow),
+        pytest.param("n", "none", "said no", id="no"),
     ],
 )
 def test_where_there_is_one_wall_the_user_is_asked_once(tmp_path: Path, answer: str, level: str, told: str) -> None:

@@ -248,19 +248,12 @@ CIRCLE = '''def {0}(n: int) -> bool:
 EVEN, ODD = CIRCLE.format("even", "odd", False, True, True), CIRCLE.format("odd", "even", True, False, False)
 
 
-@pytest.mark.parametrize(
-    ("text", "joined"),
-    [
-        pytest.param(f"{EVEN}\n\n{ODD}", ["even", "odd"], id="both-good"),
-        pytest.param(f"{EVEN}\n\n{ODD}".replace("odd(4)\n    False", "odd(4)\n    True"), ["even"], id="one-bad"),
-    ],
-)
 async def test_of_functions_that_call_each_other_each_is_offered_for_what_it_shows_itself(
-    here: Room, tmp_path: Path, text: str, joined: list[str]
+    here: Room, tmp_path: Path
 ) -> None:
+    text = f"{EVEN}\n\n{ODD}".replace("odd(4)\n    False", "odd(4)\n    True")
     report = await taken(here, a_library(tmp_path, {"parity.py": text}))
-    assert sorted(name for name, outcome in outcomes(report).items() if outcome == "joined") == joined
-    assert len(report.functions) == 2
+    assert outcomes(report) == {"even": "joined", "odd": "refused"}
     assert (await here.shop.call("even", {"n": 5})).value is False
 
 
@@ -301,31 +294,6 @@ async def test_what_is_mapped_for_another_agents_self_is_shown_and_can_be_switch
     (row,) = report.functions
     assert (row.outcome, [one.diff for one in row.fixes if one.code == "context"]) == (outcome, diffs)
     assert ("foreign-context" in codes(report, "clamp")) is bool(off)
-
-
-PLAIN = '''def {0}(self, text: str) -> {1}:
-    """Send a text.
-
-    Args:
-        text: The text.
-    """
-    self.interface.internal_monologue(text)
-    {2}
-'''
-
-
-async def test_without_examples_what_is_not_hollow_joins_as_a_draft(here: Room, tmp_path: Path) -> None:
-    drafts = {
-        "examples_could_prove_it": ("str", "return text.upper()"),
-        "calls_another": ("str", "return self.call('other', text=text)"),
-        "returns_nothing": ("None", "self.progress(1, 1)"),
-    }
-    stubs = {"stub": ("None", "pass"), "stub_that_claims": ("str", "return 'Sent.'")}
-    files = {f"{name}.py": PLAIN.format(name, *rest) for name, rest in {**drafts, **stubs}.items()}
-    report = await taken(here, a_library(tmp_path, files))
-    rows = {row.name: (row.outcome, row.standing) for row in report.functions}
-    assert rows == {**dict.fromkeys(drafts, ("fixed", "draft")), **dict.fromkeys(stubs, ("refused", ""))}, report
-    assert [codes(report, name) for name in rows] == [{"print-only"} if name in stubs else set() for name in rows]
 
 
 async def test_methods_that_are_left_behind_are_counted_by_class(here: Room, tmp_path: Path) -> None:

@@ -66,13 +66,6 @@ def test_what_a_function_needs_is_found_by_the_names_that_are_read() -> None:
         assert f"def {name}" in code, name
 
 
-def test_a_constant_that_is_changed_later_brings_the_change() -> None:
-    found = parts()
-    code = found.part(found.needed(["look"], frozenset({"slug", "shape"})))
-    assert 'TABLE["a"] = 1' in code
-    assert "print" not in code
-
-
 REGISTERED = """from functools import singledispatch
 
 KINDS = {}
