@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
 from types import MappingProxyType
-from typing import Any
 
 from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem
@@ -220,21 +219,3 @@ def _check_indent(lines: list[str], prefix: str, line: int) -> None:
     for number, text in enumerate(lines, line + 1):
         if text and not text.startswith(prefix):
             raise ValueError(f"line {number} of the docstring is indented less than its `>>>`: `{text}`")
-
-
-def example_to_json(example: Example) -> list[Any]:  # Any: a JSON array of the fields, in order
-    """Return an example in the format of the parse cache."""
-    return [
-        list(example.setup),
-        example.call,
-        example.expected,
-        example.line,
-        example.raises,
-        [list(option) for option in example.options],
-    ]
-
-
-def example_from_json(data: list[Any]) -> Example:  # Any: what `example_to_json` wrote
-    """Return an example from the parse cache."""
-    setup, call, expected, line, raises, options = data
-    return Example(tuple(setup), call, expected, line, raises, tuple((name, on) for name, on in options))

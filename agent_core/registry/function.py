@@ -8,16 +8,15 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache, partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.matching import Wildcard
-from agent_core.base.problem import Place, Problem
-from agent_core.base.records import dataclass, field
+from agent_core.base.problem import Problem
+from agent_core.base.records import dataclass, field, fields_to_json
 from agent_core.base.untrusted import one_line, visible
 from sandbox.wire.lines import bare_lines
 
-from .examples import Example, example_from_json, example_to_json
+from .examples import Example
 
 if TYPE_CHECKING:
     from .source import ModuleSource
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 # Increase this whenever reading changes, so that caches of older readers are dropped. The Python version is part of it,
 # because a text may parse on one version but not on another.
-CACHE_FORMAT = f"6/{sys.version_info.major}.{sys.version_info.minor}"
+CACHE_FORMAT = f"7/{sys.version_info.major}.{sys.version_info.minor}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +70,7 @@ def reach_words(reach: Iterable[str]) -> str:
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_STORED = (
-    "name",
-    "line",
-    "end_line",
-    "description",
-    "parameters",
-    "is_async",
-    "takes_self",
-    "returns",
-    "unresolved",
-    "body_hash",
-    "rest",
-    "extra",
-)
-_values_of = attrgetter(*_STORED)
+_OF_THE_SOURCE = ("module", "path", "version")  # fields of a function that its cached form leaves out
 
 
 def attempt_mark(module: str, folders: Iterable[str]) -> tuple[str, str]:
@@ -122,22 +107,8 @@ class ModuleReading:
         return {
             "format": CACHE_FORMAT,
             "version": self.source.version,
-            "functions": [
-                [*_values_of(function), [example_to_json(example) for example in function.examples]]
-                for function in self.functions
-            ],
-            "problems": [
-                [
-                    problem.code,
-                    problem.message,
-                    problem.where.path,
-                    problem.where.line,
-                    problem.where.column,
-                    problem.fix,
-                    problem.severity,
-                ]
-                for problem in self.problems
-            ],
+            "functions": [_cached(function) for function in self.functions],
+            "problems": [problem.to_json() for problem in self.problems],
             "imports": list(self.imports),
             "parsed": self.parsed,
             "leans": self.leans,
@@ -151,40 +122,28 @@ class ModuleReading:
         return cls(
             source,
             tuple(_function(row, source) for row in data["functions"]),
-            tuple(
-                Problem(code, message, Place(path, line, column), fix, severity)
-                for code, message, path, line, column, fix, severity in data["problems"]
-            ),
+            tuple(map(Problem.from_json, data["problems"])),
             tuple(data["imports"]),
             data["parsed"],
             tuple((module, version) for module, version in data["leans"]),
         )
 
 
-def _function(row: list[Any], source: "ModuleSource") -> Function:  # Any: what `to_json` wrote, or a stranger
-    name, line, end_line, description, parameters, is_async, takes_self, returns, unresolved, body_hash, *tail = row
-    rest, extra, examples = tail
+def _cached(function: Function) -> dict[str, Any]:  # Any: JSON
+    return {name: value for name, value in fields_to_json(function).items() if name not in _OF_THE_SOURCE}
+
+
+def _function(row: dict[str, Any], source: "ModuleSource") -> Function:  # Any: what `_cached` returned, or a stranger
     # A cache may come with someone else's folder: reject anything that would break every request.
-    if not (_NAME.fullmatch(name) and isinstance(description, str) and parameters.get("type") == "object"):
+    parameters, is_described = row["parameters"], isinstance(row["description"], str)
+    if not (_NAME.fullmatch(row["name"]) and is_described and parameters.get("type") == "object"):
         raise ValueError("not what a reading holds")
-    return Function(
-        name,
-        source.module,
-        source.path,
-        line,
-        end_line,
-        description,
-        parameters,
-        is_async,
-        takes_self,
-        returns,
-        tuple(unresolved),
-        source.version,
-        body_hash,
-        tuple(example_from_json(example) for example in examples),
-        rest,
-        extra,
+    examples = (
+        Example(**{**each, "setup": tuple(each["setup"]), "options": tuple(map(tuple, each["options"]))})
+        for each in row["examples"]
     )
+    own = {"module": source.module, "path": source.path, "version": source.version}
+    return Function(**{**row, **own, "unresolved": tuple(row["unresolved"]), "examples": tuple(examples)})
 
 
 _NAMES: Final = {
