@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeAlias
 from uuid import uuid4
 
 from agent_core.base import events
-from agent_core.base.records import asdict, dataclass, field, replace
+from agent_core.base.records import asdict, dataclass, field, fields, replace
 from agent_core.base.untrusted import one_line
 from agent_core.storage import ApprovalStore, QuestionRow
 
@@ -377,23 +377,7 @@ def _kinds(question: Question) -> frozenset[str]:
 
 def asking(question: Question, turn: str, step: int = 0) -> events.GrantAsked:
     """Return the event of a question."""
-    return events.GrantAsked(
-        turn=turn,
-        step=step,
-        question=question.id,
-        function=question.function,
-        moment=question.moment,
-        says=tuple(question.missing.sentences()),
-        missing=question.missing.to_json(),
-        granted=question.granted.to_json(),
-        why=question.why,
-        lines=question.lines,
-        diff=question.diff,
-        version=question.version,
-        is_again=question.is_again,
-        installs=question.installs,
-        doubts=question.doubts,
-        command=question.command,
-        caller=question.caller,
-        whom=question.whom,
-    )
+    names = {field.name for field in fields(events.GrantAsked)}
+    same = {name: value for name, value in question.to_json().items() if name in names}
+    says, command = tuple(question.missing.sentences()), question.command
+    return events.GrantAsked(turn=turn, step=step, question=question.id, says=says, command=command, **same)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from agent_core.base.records import dataclass, fields, replace
+from agent_core.base.records import dataclass, fields
 from agent_core.base.syntax import named, odd_in_name
 
 UNSAID = "?"
@@ -241,12 +241,12 @@ class Grants:
             + tuple(item for item in other.items(kind) if self.gives(kind, item))
             for kind in KINDS
         }
-        return replace(
-            _of(items),
-            seconds=min(self.seconds or 0, other.seconds or 0) or None,
-            memory_mib=min(self.memory_mib or 0, other.memory_mib or 0) or None,
-            stateful=self.stateful and other.stateful,
-        )
+        limits = {
+            "seconds": min(self.seconds or 0, other.seconds or 0) or None,
+            "memory_mib": min(self.memory_mib or 0, other.memory_mib or 0) or None,
+            "stateful": self.stateful and other.stateful,
+        }
+        return Grants.from_json({**items, **limits})
 
     @property
     def is_outward(self) -> bool:
@@ -270,30 +270,30 @@ class Grants:
     def without(self, grants: "Grants") -> "Grants":
         """Return the grants in this that the other does not cover: what is missing there."""
         remaining = {kind: tuple(item for item in self.items(kind) if not grants.gives(kind, item)) for kind in KINDS}
-        return replace(
-            _of(remaining),
-            seconds=self.seconds if (self.seconds or 0) > (grants.seconds or 0) else None,
-            memory_mib=self.memory_mib if (self.memory_mib or 0) > (grants.memory_mib or 0) else None,
-            stateful=self.stateful and not grants.stateful,
-        )
+        limits = {
+            "seconds": self.seconds if (self.seconds or 0) > (grants.seconds or 0) else None,
+            "memory_mib": self.memory_mib if (self.memory_mib or 0) > (grants.memory_mib or 0) else None,
+            "stateful": self.stateful and not grants.stateful,
+        }
+        return Grants.from_json({**remaining, **limits})
 
     def ahead(self) -> "Grants":
         """Return the grants to request before a call: all but the hosts and files that a text does not name."""
-        named = {kind: tuple(item for item in self.items(kind) if item != UNSAID) for kind in LATER}
-        return replace(self, network=named["network"], read=named["read"], write=named["write"])
+        named = {kind: [item for item in self.items(kind) if item != UNSAID] for kind in LATER}
+        return Grants.from_json(self.to_json() | named)
 
     def serving(self, grants: "Grants") -> "Grants":
         """Return the part that these needs, as read from a text, can use. Grants that no text shows are kept."""
         used_items = {}
         for kind in KINDS:
             needs = grants.items(kind) + (grants.read if kind == "write" else grants.write if kind == "read" else ())
-            used_items[kind] = tuple(
+            used_items[kind] = [
                 item
                 for item in self.items(kind)
                 if UNSAID in needs
                 or any(covered(kind, need, (item,)) or covered(kind, item, (need,)) for need in needs)
-            )
-        return replace(_of(used_items), seconds=self.seconds, memory_mib=self.memory_mib, stateful=self.stateful)
+            ]
+        return Grants.from_json(self.to_json() | used_items)
 
     def sentences(self) -> list[str]:
         """Return the grants as sentences for the user, one line each."""
@@ -314,9 +314,9 @@ class Grants:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Grants":  # Any: the result of `to_json`
         """Build the value from JSON."""
-        items = {kind: tuple(data.get(kind, ())) for kind in KINDS}
-        limits = {name: data[name] for name in ("seconds", "memory_mib", "stateful") if name in data}
-        return replace(_of(items), **limits)
+        names = [field.name for field in fields(cls) if field.name in data]
+        values: dict[str, Any] = {name: tuple(data[name]) if name in KINDS else data[name] for name in names}
+        return cls(**values)
 
 
 NOTHING: Final = Grants()
@@ -328,21 +328,9 @@ def joined(grants: Iterable[Grants]) -> Grants:
     """Return all grants joined."""
     every = [*grants]
     items = {kind: tuple(item for grant in every for item in grant.items(kind)) for kind in KINDS}
-    return replace(
-        _of(items),
-        seconds=max((grant.seconds or 0 for grant in every), default=0) or None,
-        memory_mib=max((grant.memory_mib or 0 for grant in every), default=0) or None,
-        stateful=any(grant.stateful for grant in every),
-    )
-
-
-def _of(items: dict[str, tuple[str, ...]]) -> Grants:
-    return Grants(
-        network=items["network"],
-        read=items["read"],
-        write=items["write"],
-        secrets=items["secrets"],
-        packages=items["packages"],
-        memory=items["memory"],
-        functions=items["functions"],
-    )
+    limits = {
+        "seconds": max((grant.seconds or 0 for grant in every), default=0) or None,
+        "memory_mib": max((grant.memory_mib or 0 for grant in every), default=0) or None,
+        "stateful": any(grant.stateful for grant in every),
+    }
+    return Grants.from_json({**items, **limits})

@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import re
-import stat
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,9 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from agent_core.base import machine
 from agent_core.base.errors import WorkspaceError
-from agent_core.base.plain_files import replace_text
+from agent_core.base.plain_files import NotPlainError, read_plain, replace_text
 from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import fence, one_line
 from sandbox.wire.lines import bare_lines
@@ -272,13 +270,9 @@ class Lock:
 
     def _read(self) -> Locked:
         try:
-            descriptor = os.open(self._file, machine.LOOKING)
-            with os.fdopen(descriptor, "rb") as file:
-                is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
-                content = file.read(_LIMIT + 1) if is_file else b""
-            if not is_file or len(content) > _LIMIT:
-                return _odd("is not a plain file")
-            return _parse_lock(content.decode("utf-8"))
+            return _parse_lock(read_plain(self._file, _LIMIT).decode("utf-8"))
+        except NotPlainError:
+            return _odd("is not a plain file")
         except (OSError, UnicodeDecodeError):
             return _odd("cannot be read as text")
 
