@@ -28,6 +28,7 @@ import httpx2
 from agent_core.base.records import dataclass, replace
 from sandbox import RequestRefused
 
+from ..grants.value import UNSAID, covered, written
 from .broker import METHODS, PIECE, FetchCaps, Resolve, Tls
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -57,8 +58,17 @@ class Target:
     @property
     def place(self) -> str:
         """Host and port in the form of a Host header and a grant."""
-        bare = f"[{self.host}]" if ":" in self.host else self.host
-        return bare if self.port == _DEFAULT_PORTS[self.scheme] else f"{bare}:{self.port}"
+        return self._bare if self.port == _DEFAULT_PORTS[self.scheme] else f"{self._bare}:{self.port}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The grants that name exactly this target: with its port, and also without it if the port is a default one."""
+        with_port = f"{self._bare}:{self.port}"
+        return (with_port, self._bare) if self.port in _DEFAULT_PORTS.values() else (with_port,)
+
+    @property
+    def _bare(self) -> str:
+        return f"[{self.host}]" if ":" in self.host else self.host
 
     @property
     def url(self) -> str:
@@ -133,71 +143,31 @@ def _parse(url: str) -> httpx2.URL:
         raise RequestRefused(f"{_shown(url)} cannot be read as a URL: {error}") from error
 
 
-_WILD = "*."
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """A granted host; without a port it covers the two default ports, and a wildcard covers only names below it."""
-
-    name: str
-    port: int | None = None
-    is_wild: bool = False
-
-    def __str__(self) -> str:
-        bare = f"[{self.name}]" if ":" in self.name else self.name
-        return f"{_WILD if self.is_wild else ''}{bare}{'' if self.port is None else f':{self.port}'}"
-
-    def covers(self, name: str, port: int) -> bool:
-        """Check whether this grant covers a name, or an address as text."""
-        if port not in (_DEFAULT_PORTS.values() if self.port is None else (self.port,)):
-            return False
-        return name.endswith(f".{self.name}") if self.is_wild else name == self.name
-
-
-def host(text: str) -> Host:
-    """Return a grant as the user writes it, in its canonical spelling.
-
-    Raises:
-        RequestRefused: it is not valid.
-    """
-    wild, bare = text.startswith(_WILD), text.removeprefix(_WILD)
-    name, port = _authority(f"[{bare}]" if bare.count(":") > 1 and not bare.startswith("[") else bare)
-    if wild and ("." not in name or as_address(name) is not None):
-        raise RequestRefused(f"{_shown(text)} is too much: a grant for all names below one needs two parts")
-    if port == 0 or (port or 1) > 0xFFFF:
-        raise RequestRefused(f"{_shown(text)} names port {port}; ports are 1 to 65535")
-    return Host(name, port, wild)
-
-
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """All hosts that one function may reach."""
+    """All hosts that one function may reach, as grants spell them."""
 
-    granted: tuple[Host, ...] = ()
+    granted: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Self:
-        """Return the grants that can be parsed, without the others."""
-        granted: list[Host] = []
-        for text in texts:
-            with suppress(RequestRefused):
-                granted.append(host(text))
-        return cls(tuple(granted))
+        """Return the grants that name a host, without the others."""
+        items = [written("network", text) for text in texts]
+        return cls(tuple(item for item in items if item is not None and item != UNSAID))
 
-    def with_host(self, text: str) -> Self:
-        """Return these hosts and one more."""
-        return replace(self, granted=(*self.granted, host(text)))
+    def with_host(self, place: str) -> Self:
+        """Return these hosts and the place of one more target."""
+        return replace(self, granted=(*self.granted, place))
 
     def cover(self, target: Target) -> bool:
         """Check whether the target was granted."""
-        return any(grant.covers(target.host, target.port) for grant in self.granted)
+        return any(covered("network", name, self.granted) for name in target.names)
 
     def name(self, address: Address, target: Target) -> bool:
         """Check whether an address that is not public was granted itself: literally, or as `localhost`."""
         if target.host == "localhost" and address.is_loopback:
             return True
-        return any(not grant.is_wild and grant.covers(str(address), target.port) for grant in self.granted)
+        return any(name in self.granted for name in replace(target, host=str(address)).names)
 
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
