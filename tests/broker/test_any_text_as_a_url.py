@@ -105,6 +105,7 @@ def test_what_is_allowed_was_granted_in_so_many_words(url: str, grants: list[str
 @example("*.example.org:8000")
 @example("[::1]:8000")
 @example("api.example.org:443")
+@example("api.example.org")
 def test_a_host_that_can_be_granted_covers_its_own_url_and_no_other_port(text: str) -> None:
     item = written("network", text)
     if item not in (None, UNSAID):

@@ -123,15 +123,11 @@ def too_large(most_bytes: int) -> PackagesError:
 
 def size_of(folder: Path) -> int:
     """Return the size in bytes of all files below a folder; files that disappear during the count are skipped."""
-    total, waiting = 0, [str(folder)]
-    while waiting:
-        with suppress(OSError), os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-                else:
-                    with suppress(OSError):
-                        total += entry.stat(follow_symlinks=False).st_size
+    total = 0
+    for path in _below(folder):
+        with suppress(OSError):
+            status = path.lstat()
+            total += 0 if stat.S_ISDIR(status.st_mode) else status.st_size
     return total
 
 
@@ -412,9 +408,10 @@ def _content(folder: Path, most: int | None = None) -> tuple[int, str]:
 
 
 def _below(folder: Path) -> Iterator[Path]:
+    """Yield every file and folder below a folder, as far as it can be read."""
     folders = [str(folder)]
     while folders:
-        with os.scandir(folders.pop()) as entries:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:
             for entry in entries:
                 yield Path(entry.path)
                 if entry.is_dir(follow_symlinks=False):
