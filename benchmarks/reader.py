@@ -129,7 +129,7 @@ async def _returned(code: str, calls: Sequence[str], sandbox: Sandbox) -> list[s
 
 def _written(outcome: Outcome) -> str:
     if isinstance(outcome, Returned):
-        return doctest_form(outcome).text.strip()
+        return doctest_form(outcome).strip()
     return outcome.failure.type if isinstance(outcome, Raised) else CANNOT_TELL
 
 

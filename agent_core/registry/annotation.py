@@ -25,23 +25,19 @@ _MODULE_BUDGET = 30_000
 _DEEPEST = 40
 
 
-@dataclass(slots=True)
-class TypeBudget:
-    """The number of type parts that may still be read; the functions of a module share one."""
-
-    remaining: int = _MODULE_BUDGET
-
-
 class Converter:
-    """A converter for the annotations of one function, which collects the definitions of its recursive types."""
+    """A converter for the annotations of one module, which collects the definitions of recursive types.
 
-    def __init__(self, scope: Scope, budget: TypeBudget | None = None) -> None:
+    The type parts that it reads are limited, for each parameter and for the whole module.
+    """
+
+    def __init__(self, scope: Scope) -> None:
         self.scope = scope
-        self._budget = budget or TypeBudget()
         self.definitions: dict[str, Schema] = {}
         self._open: list[str] = []
         self._recursive: set[str] = set()
         self._left = _BUDGET
+        self._left_of_module = _MODULE_BUDGET
         self._depth = 0
 
     def convert(self, node: ast.expr) -> Schema:
@@ -54,10 +50,10 @@ class Converter:
         if not self._depth:
             self._left = _BUDGET  # per parameter, so that one that is too large does not affect the others
         self._left -= 1
-        self._budget.remaining -= 1
+        self._left_of_module -= 1
         self._depth += 1
         try:
-            if min(self._left, self._budget.remaining) < 0 or self._depth > _DEEPEST:
+            if min(self._left, self._left_of_module) < 0 or self._depth > _DEEPEST:
                 raise Unresolved("the type is too large to be read by syntax")
             return self._convert(node)
         finally:

@@ -22,7 +22,7 @@ from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import lines_of
 
 from . import docstring, examples
-from .annotation import Converter, TypeBudget, annotated_default, default_of, field_default, limit, texts
+from .annotation import Converter, annotated_default, default_of, field_default, limit, texts
 from .function import Function, ModuleReading
 from .literals import json_literal
 from .source import (
@@ -85,7 +85,7 @@ class _Reader:
         self.lines = lines_of(source.text)
         self.problems: list[Problem] = []
         self.refusals = 0
-        self.budget = TypeBudget()
+        self.converter = Converter(scope)
         self.open: list[ast.expr] = []  # annotations and defaults that only an import can resolve
 
     def read(self, tree: ast.Module) -> ModuleReading:
@@ -167,12 +167,12 @@ class _Reader:
         self, node: Definition, arguments: list[tuple[ast.arg, ast.expr | None]], described: "Described"
     ) -> tuple[Schema, tuple[str, ...]]:
         """Return the schema of the arguments' object, and the parameters whose types only an import can resolve."""
-        converter, name = Converter(self.scope, self.budget), node.name
-        properties: Schema = {}
+        name, properties = node.name, Schema()
+        self.converter.definitions = {}
         unresolved = []
         required = []
         for argument, default in arguments:
-            schema = self.typed(name, argument, converter, default)
+            schema = self.typed(name, argument, default)
             settled = default_of(default, self.scope)
             if settled.is_required:
                 settled = annotated_default(argument.annotation, self.scope) or settled
@@ -184,7 +184,7 @@ class _Reader:
                 unresolved.append(argument.arg)
                 schema = texts(argument.annotation, default, self.scope)
             properties[argument.arg] = {**self.described(name, argument, schema, described), **settled.shown}
-        properties = self.variadic(node, properties, described, converter, unresolved)
+        properties = self.variadic(node, properties, described, unresolved)
         known = {"self", *properties, *(argument.arg for argument, _ in arguments)}
         for documented in described.parameters:
             if documented not in known:
@@ -197,25 +197,18 @@ class _Reader:
             "required": required,
             "additionalProperties": False,
         }
-        if converter.definitions:
-            parameters["$defs"] = converter.definitions
+        if self.converter.definitions:
+            parameters["$defs"] = self.converter.definitions
         return parameters, tuple(unresolved)
 
-    def variadic(
-        self,
-        node: Definition,
-        properties: Schema,
-        described: "Described",
-        converter: Converter,
-        unresolved: list[str],
-    ) -> Schema:
+    def variadic(self, node: Definition, properties: Schema, described: "Described", unresolved: list[str]) -> Schema:
         """Return the properties with `*args` inserted before the keyword-only ones, and `**kwargs` at the end."""
         schemas: Schema = {}
         for argument, schema, part in (
             (node.args.vararg, _REST, "items"),
             (node.args.kwarg, _EXTRA, "additionalProperties"),
         ):
-            typed = self.typed(node.name, argument, converter, ast.Constant(None)) if argument else _UNPASSABLE
+            typed = self.typed(node.name, argument, ast.Constant(None)) if argument else _UNPASSABLE
             if argument is not None and typed is not _UNPASSABLE:
                 words = described.parameters.get(argument.arg) or schema["description"]
                 schemas[argument.arg] = {**schema, "description": words}
@@ -228,7 +221,7 @@ class _Reader:
         rest = {name: schema for name, schema in schemas.items() if node.args.vararg and name == node.args.vararg.arg}
         return {**before, **rest, **properties, **schemas}
 
-    def typed(self, name: str, argument: ast.arg, converter: Converter, default: ast.expr | None) -> Schema | None:
+    def typed(self, name: str, argument: ast.arg, default: ast.expr | None) -> Schema | None:
         """Return the schema of a parameter, limited by a `Field(…)` default; None if only an import can resolve it."""
         annotation = argument.annotation
         if annotation is None:
@@ -238,7 +231,7 @@ class _Reader:
             suggested = f"`{argument.arg}: {kind}`, as its default is" if kind in _PLAIN else f"`{argument.arg}: …`"
             self.warn("no-type", message, argument, f"write its type: {suggested}")
         try:
-            return self.limited(annotation, default, converter)
+            return self.limited(annotation, default)
         except Unresolved:
             self.open += [node for node in (annotation, default) if node is not None]
             return None
@@ -251,8 +244,8 @@ class _Reader:
             self.refuse("inexpressible-type", message, argument, "take text, numbers, lists or dictionaries")
             return {}
 
-    def limited(self, annotation: ast.expr | None, default: ast.expr | None, converter: Converter) -> Schema:
-        schema = dict(converter.convert(annotation)) if annotation is not None else {}
+    def limited(self, annotation: ast.expr | None, default: ast.expr | None) -> Schema:
+        schema = dict(self.converter.convert(annotation)) if annotation is not None else {}
         if isinstance(default, ast.Call) and field_default(default, self.scope):
             return limit(schema, default, self.scope)
         if annotation is not None and default is not None and self.is_borrowed(default):

@@ -23,6 +23,8 @@ from agent_core.base.syntax import escaped, stray_characters
 from agent_core.registry import docstring
 from agent_core.registry.docstring import Described
 from agent_core.registry.examples import find as find_examples
+from agent_core.registry.module_edits import Brought, import_edits
+from agent_core.registry.source import ParsedText, applied
 from sandbox.wire.lines import bare_lines, lines_of, reader_of
 
 from .draft import Draft
@@ -158,24 +160,12 @@ def add_imports(view: View) -> str:
         elif is_module:
             heads[f"import {name}"] = []
     lines = [head + ", ".join(names) for head, names in sorted(heads.items(), key=lambda row: (bool(row[1]), row[0]))]
-    return insert_imports(view.text, view.tree, lines) if lines else view.text
+    return _with_imports(view, lines)
 
 
-def insert_imports(text: str, tree: ast.Module, imports: list[str]) -> str:
-    """Return the text with imports added below its docstring."""
-    after = 0
-    for node in tree.body:
-        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
-        if not is_docstring and not is_future:
-            break
-        after = node.end_lineno or after
-    lines = lines_of(text)
-    tail = "".join(lines[after:]).lstrip("\n")
-    before = "".join(lines[:after]).rstrip("\n")
-    head = f"{before}\n\n" if before else ""
-    gap = "" if tail.startswith(("import ", "from ")) else "\n\n"
-    return head + "".join(f"{line}\n" for line in imports) + gap + tail
+def _with_imports(view: View, imports: list[str]) -> str:
+    text = ParsedText.of(view.text, view.tree)
+    return applied(text.lines, import_edits(text, Brought((), tuple(imports)))) if imports else view.text
 
 
 def import_from_workspace(view: View) -> str:
@@ -196,8 +186,7 @@ def import_from_workspace(view: View) -> str:
     if text != view.text:
         return text
     wanted = [(module, name) for name in sorted(view.missing) if (module := view.module_with(name))]
-    imports = [f"from functions.{module} import {name}" for module, name in wanted]
-    return insert_imports(view.text, view.tree, imports) if imports else view.text
+    return _with_imports(view, [f"from functions.{module} import {name}" for module, name in wanted])
 
 
 def add_description(view: View) -> str:

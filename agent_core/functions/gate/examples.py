@@ -44,15 +44,7 @@ _ERROR: Final = re.compile(
 _LAST_DIGITS: Final = 1e-9  # difference between two ways to compute the same float
 
 
-@dataclass(frozen=True, slots=True)
-class ExampleText:
-    """The text and value of an outcome in the form of an example."""
-
-    text: str
-    value: Any = _MISSING  # any value that crosses the sandbox's edge
-
-
-def doctest_form(returned: Returned) -> ExampleText:
+def doctest_form(returned: Returned) -> str:
     """Return a returned value as doctest shows it: the printed output, then the value unless it is None."""
     shown = ""
     if returned.value is not None:  # of plain values, the host's text counts, otherwise the worker's
@@ -61,7 +53,7 @@ def doctest_form(returned: Returned) -> ExampleText:
         is_ours = is_plain and literal_value(returned.shown) is not _MISSING
         shown = f"{ours if is_ours else returned.shown or ours}\n"
     printed = returned.output if not returned.output or returned.output.endswith("\n") else returned.output + "\n"
-    return ExampleText(printed + shown, _MISSING if printed else returned.value)
+    return printed + shown
 
 
 def agrees(example: "Example | GivenExample", outcome: Outcome, *, is_float: bool = False) -> bool:
@@ -76,11 +68,11 @@ def agrees(example: "Example | GivenExample", outcome: Outcome, *, is_float: boo
         return is_kind and (is_any or same_text(message.strip(), outcome.failure.message.strip(), options))
     if not isinstance(outcome, Returned) or example.raises:
         return False
-    got = doctest_form(outcome)
-    expected = literal_value(expectation(example))
-    if got.value is not _MISSING and expected is not _MISSING and same(expected, got.value, is_float=is_float):
+    expected, is_alone = literal_value(expectation(example)), not outcome.output
+    if is_alone and expected is not _MISSING and same(expected, outcome.value, is_float=is_float):
         return True
-    texts = {got.text, "" if got.value is _MISSING or got.value is None else f"{got.value!r}\n"} - {""} or {""}
+    ours = f"{outcome.value!r}\n" if is_alone and outcome.value is not None else ""
+    texts = {doctest_form(outcome), ours} - {""} or {""}
     return any(same_text(expectation(example), text, options) for text in texts)
 
 

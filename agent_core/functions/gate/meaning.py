@@ -257,7 +257,7 @@ def _result(outcome: Outcome | None, allowed: frozenset[str]) -> str:
         return outcome.failure.type if is_right(outcome, allowed) else ""
     if not isinstance(outcome, Returned) or outcome.output:
         return ""
-    text = doctest_form(outcome).text.strip()
+    text = doctest_form(outcome).strip()
     return text if _is_clear(text) and literal_value(text) == outcome.value else ""
 
 

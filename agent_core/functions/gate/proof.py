@@ -99,7 +99,7 @@ def _uncertain(example: Example, returned: Returned, again: Outcome, code: ast.M
         return "no result is written"
     if _ADDRESS.search(example.expected):
         return "its result shows an address"
-    if not isinstance(again, Returned) or doctest_form(again).text != doctest_form(returned).text:
+    if not isinstance(again, Returned) or doctest_form(again) != doctest_form(returned):
         return "its result differs from one run to the next"
     own = parse("\n".join((*example.setup, example.call)))
     is_chance = is_by_chance(code) or (isinstance(own, ast.Module) and is_by_chance(own))
@@ -280,7 +280,7 @@ class ExampleResult:
         """The result as an example writes it; untrusted."""
         match self.outcome:
             case Returned():
-                return doctest_form(self.outcome).text.rstrip("\n") or "None"
+                return doctest_form(self.outcome).rstrip("\n") or "None"
             case Raised(failure=failure):
                 return f"{failure.type}: {failure.message}".rstrip(": ")
             case TimedOut(limit_s=limit_s):

@@ -13,13 +13,12 @@ from typing import Any, TypeGuard
 
 from agent_core.base import syntax
 from agent_core.base.records import dataclass
-from agent_core.registry.literals import has_many_keys
+from agent_core.registry.literals import literal_value
 from agent_core.registry.source import HUGE_NUMBER, MANY_TOKENS, too_much, tree_of
 from agent_core.registry.tree import survey
 from sandbox.wire.lines import lines_of, place_of
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-_COLLECTIONS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 BUILTINS = frozenset(dir(builtins))
 
 
@@ -197,12 +196,8 @@ def literal(node: ast.expr | None) -> tuple[bool, object]:
     """Return whether an expression is a literal, and its value. A missing expression is the literal None."""
     if node is None:
         return True, None
-    if isinstance(node, _COLLECTIONS) and has_many_keys(node):
-        return False, None
-    try:
-        return True, ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return False, None
+    found = literal_value(node)
+    return (True, found.value) if found else (False, None)
 
 
 def expression(text: str) -> ast.expr | None:
