@@ -15,6 +15,8 @@ from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, replace
 
+from .source import bound_names
+
 _EXAMPLE = re.compile(
     r"""
     (?P<source>
@@ -182,12 +184,7 @@ def _shape(source: str) -> _Shape:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return _Shape()
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    binds = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
-    for node in tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            binds |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            binds.add(node.name)
+    binds = set().union(*map(bound_names, tree.body))
     is_expression = len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr)
     fixes = {
         target.id

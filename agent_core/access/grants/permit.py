@@ -262,11 +262,7 @@ def _meets(real: Path, protected: Path) -> bool:
         return True
     within = [_identity(path) for path in (real, *real.parents)]
     around = [_identity(path) for path in (protected, *protected.parents)]
-    return _is_among(around[0], within) or _is_among(within[0], around)
-
-
-def _is_among(identity: tuple[int, int] | None, others: list[tuple[int, int] | None]) -> bool:
-    return identity is not None and identity in others
+    return (around[0] is not None and around[0] in within) or (within[0] is not None and within[0] in around)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -65,9 +65,9 @@ def repository_in(folder: Path, limits: WalkLimits = NEAR) -> RepositorySearch:
     return _search(folder, limits, lambda place, names: _own(names) or ("." if _bare(place, names) else ""))
 
 
-def state_in(folder: Path, limits: WalkLimits = NEAR) -> RepositorySearch:
+def state_in(folder: Path) -> RepositorySearch:
     """Search for the state of a workspace in a folder and below it, in the same way."""
-    return _search(folder, limits, lambda place, names: next((name for name in names if plain(name) == STATE), ""))
+    return _search(folder, NEAR, lambda place, names: next((name for name in names if plain(name) == STATE), ""))
 
 
 def owner_around(path: Path, root: Path) -> Path | None:
