@@ -52,7 +52,7 @@ def test_a_name_that_the_module_around_defines_is_not_imported() -> None:
 
 def test_imports_stand_below_the_docstring_of_the_text_and_beside_others() -> None:
     draft = on_text('"""Text."""\nimport json\n\n' + function("return json.loads(str(math.floor(a))) + b"))
-    assert draft.text.startswith('"""Text."""\n\nimport math\nimport json\n')
+    assert draft.text.startswith('"""Text."""\nimport json\nimport math\n')
 
 
 def test_self_is_added_where_the_body_uses_it() -> None:

@@ -268,8 +268,6 @@ class Approval:
     digest: str
     versions: tuple[tuple[str, str], ...]
     grants: Grants
-    by: str
-    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +331,7 @@ class GrantStore:
         approvals = state.approvals.get(function.name, ())
         digest = content_of(function, snapshot).digest
         is_ours = not misleading(function, snapshot)
-        last = approvals[-1] if approvals else Approval("", (), NOTHING, "", 0)
+        last = approvals[-1] if approvals else Approval("", (), NOTHING)
         now = next((approval.grants for approval in approvals if is_ours and approval.digest == digest), None)
         if now is None:
             is_same = is_ours and await self._is_only_laid_out_anew(function, snapshot, last)
@@ -480,7 +478,7 @@ class GrantStore:
             approvals: dict[str, tuple[Approval, ...]] = {}
             for row in self._ours(rows):
                 versions = tuple((module, version) for module, version in read_json(row.content))
-                approval = Approval(row.digest, versions, Grants.from_json(read_json(row.grants)), row.by, row.at)
+                approval = Approval(row.digest, versions, Grants.from_json(read_json(row.grants)))
                 approvals[row.function] = (*approvals.get(row.function, ()), approval)
             state = self._known = _Known(listing, approvals)
         return state
