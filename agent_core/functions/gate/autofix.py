@@ -363,23 +363,15 @@ _WATCHING = frozenset(
 ) | {"get_type_hints", "getdoc", "getsource", "validate_call", "typechecked", "beartype"}
 
 
-@dataclass(frozen=True, slots=True)
-class Repair:
-    """One mechanical fix: `apply` returns the fixed text, or the text unchanged."""
-
-    code: str
-    message: str
-    apply: Callable[[View], str]
-
-
-REPAIRS: tuple[Repair, ...] = (
-    Repair("missing-self", "added the parameter `self`, which the body uses", add_self),
-    Repair("given-description", "wrote the description that came with it as its docstring", add_description),
-    Repair("docstring-style", "wrote the docstring's sections in the Google style", to_google),
-    Repair("docstring-sections", "moved the descriptions of parameters under `Args:`", describe_parameters),
-    Repair("docstring-types", "wrote the types that the docstring names as hints", hint_from_docstring),
-    Repair("workspace-import", "added the imports of the workspace's functions that it calls", import_from_workspace),
-    Repair("missing-import", "added the imports of standard names that it uses", add_imports),
+# Code, message, and what returns the fixed text, or the text unchanged.
+REPAIRS: tuple[tuple[str, str, Callable[[View], str]], ...] = (
+    ("missing-self", "added the parameter `self`, which the body uses", add_self),
+    ("given-description", "wrote the description that came with it as its docstring", add_description),
+    ("docstring-style", "wrote the docstring's sections in the Google style", to_google),
+    ("docstring-sections", "moved the descriptions of parameters under `Args:`", describe_parameters),
+    ("docstring-types", "wrote the types that the docstring names as hints", hint_from_docstring),
+    ("workspace-import", "added the imports of the workspace's functions that it calls", import_from_workspace),
+    ("missing-import", "added the imports of standard names that it uses", add_imports),
 )
 
 
@@ -387,15 +379,15 @@ def fix(draft: Draft) -> Draft:
     """Return the draft with every possible fix, repeated up to `_ROUNDS` times until nothing changes."""
     if draft.tree is None or draft.function is None:
         return draft.skip("there is no function to fix")
-    repairs = [repair for repair in REPAIRS if draft.rules.makes(repair.code)]
+    repairs = [repair for repair in REPAIRS if draft.rules.makes(repair[0])]
     for _ in range(_ROUNDS):
         before = draft.text
-        for repair in repairs:
+        for code, message, repair in repairs:
             assert draft.tree is not None
             assert draft.function is not None
-            text = repair.apply(View(draft, draft.tree, draft.function))
+            text = repair(View(draft, draft.tree, draft.function))
             if text != draft.text and keeps_meaning(draft.text, text, draft.candidate.name):
-                draft = draft.with_fix(repair.code, repair.message, text)
+                draft = draft.with_fix(code, message, text)
         if draft.text == before:
             break
     return draft

@@ -64,7 +64,7 @@ from .verdict import (
     Verdict,
 )
 
-FIXES: Final = frozenset([*READ_FIXES, *(repair.code for repair in REPAIRS), CONTEXT, EXCUSED])
+FIXES: Final = frozenset([*READ_FIXES, *(code for code, *_ in REPAIRS), CONTEXT, EXCUSED])
 """The codes of all fixes."""
 
 _DRAFT: Final[Standing] = "draft"
