@@ -40,60 +40,6 @@ class Unsafe(WorkspaceError):
     """Error raised when the file of secrets, or its folder, cannot be trusted; nothing is read from it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Vault:
-    """The file of secrets, as a workspace may use it."""
-
-    workspace: Path | None = None
-
-    @property
-    def path(self) -> Path:
-        """The path of the file, whether or not it exists.
-
-        Raises:
-            Unsafe: there is no home folder, or the path is inside the workspace.
-        """
-        try:
-            folder = config_folder()
-        except NoHome as error:
-            raise Unsafe(error.message, fix=error.fix) from error
-        if self.workspace is not None and folder.resolve().is_relative_to(self.workspace.resolve()):
-            message = f"Secrets are never kept in a workspace, but {shown(folder)} is inside this one."
-            raise Unsafe(message, fix="Set XDG_CONFIG_HOME to a folder outside, or use KNAPPER_SECRET_… variables.")
-        return folder / FILE
-
-    def read(self) -> Mapping[str, str]:
-        """Return the secrets by name; empty if there is no file.
-
-        Raises:
-            Unsafe: others could read it, it is not the user's, or it is invalid.
-        """
-        path = self.path
-        try:
-            with _folder(path.parent) as folder:
-                return _read(folder, path)
-        except FileNotFoundError:
-            return {}
-        except OSError as error:
-            raise _unusable(path, error) from error
-
-    def change(self, different: Callable[[Mapping[str, str]], Mapping[str, str]]) -> None:
-        """Rewrite the file with changed secrets, under a lock.
-
-        Raises:
-            WorkspaceError: the file cannot be trusted or written.
-        """
-        path = self.path
-        try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with _folder(path.parent) as folder, machine.locked_folder(path.parent):
-                with suppress(FileNotFoundError):
-                    return _write(folder, different(_read(folder, path)))
-                _write(folder, different({}))
-        except OSError as error:
-            raise _unusable(path, error) from error
-
-
 def shown(path: Path) -> str:
     """Return a path to type, short if it is below the user's home folder."""
     if (base := home()) is not None and path.is_relative_to(base):
@@ -179,9 +125,51 @@ class Secrets:
     environment: Mapping[str, str] | None = None
 
     @property
-    def vault(self) -> Vault:
-        """The file of secrets."""
-        return Vault(self.workspace)
+    def path(self) -> Path:
+        """The path of the file, whether or not it exists.
+
+        Raises:
+            Unsafe: there is no home folder, or the path is inside the workspace.
+        """
+        try:
+            folder = config_folder()
+        except NoHome as error:
+            raise Unsafe(error.message, fix=error.fix) from error
+        if self.workspace is not None and folder.resolve().is_relative_to(self.workspace.resolve()):
+            message = f"Secrets are never kept in a workspace, but {shown(folder)} is inside this one."
+            raise Unsafe(message, fix="Set XDG_CONFIG_HOME to a folder outside, or use KNAPPER_SECRET_… variables.")
+        return folder / FILE
+
+    def stored(self) -> Mapping[str, str]:
+        """Return the secrets in the file by name; empty if there is no file.
+
+        Raises:
+            Unsafe: others could read it, it is not the user's, or it is invalid.
+        """
+        path = self.path
+        try:
+            with _folder(path.parent) as folder:
+                return _read(folder, path)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise _unusable(path, error) from error
+
+    def _change(self, different: Callable[[Mapping[str, str]], Mapping[str, str]]) -> None:
+        """Rewrite the file with changed secrets, under a lock.
+
+        Raises:
+            WorkspaceError: the file cannot be trusted or written.
+        """
+        path = self.path
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _folder(path.parent) as folder, machine.locked_folder(path.parent):
+                with suppress(FileNotFoundError):
+                    return _write(folder, different(_read(folder, path)))
+                _write(folder, different({}))
+        except OSError as error:
+            raise _unusable(path, error) from error
 
     def value(self, name: str) -> str:
         """Return a secret's value.
@@ -190,7 +178,7 @@ class Secrets:
             NoSecret: it is not set, or cannot be masked.
             Unsafe: it may be in the file, which cannot be trusted.
         """
-        value = self._variables().get(name) or self.vault.read().get(name)
+        value = self._variables().get(name) or self.stored().get(name)
         how = f"knapper secrets set {name}"
         if not value:
             message = f"The secret `{name}` is not set."
@@ -203,7 +191,7 @@ class Secrets:
         """Return the secrets with these names that are set anywhere, with their values, for masking."""
         variables, stored = self._variables(), dict[str, str]()
         with suppress(Unsafe):
-            stored = {**self.vault.read()}
+            stored = {**self.stored()}
         pairs = ((name, values[name]) for name in names for values in (variables, stored) if name in values)
         return frozenset((name, value) for name, value in pairs if not refusal(value))
 
@@ -213,8 +201,8 @@ class Secrets:
         Raises:
             Unsafe: the file cannot be trusted.
         """
-        stored = self.vault.read()
-        places = dict.fromkeys(stored, shown(self.vault.path)) if stored else {}
+        stored = self.stored()
+        places = dict.fromkeys(stored, shown(self.path)) if stored else {}
         return places | self.variables()
 
     def variables(self) -> dict[str, str]:
@@ -233,7 +221,7 @@ class Secrets:
             raise UsageError(
                 f"`{name}` is not set: {why}.", fix="Give a longer one, or keep it where it need not be secret."
             )
-        self.vault.change(lambda values: {**values, name: value})
+        self._change(lambda values: {**values, name: value})
 
     def remove(self, name: str) -> None:
         """Remove a secret from the user's file.
@@ -243,12 +231,12 @@ class Secrets:
             WorkspaceError: the file cannot be trusted or written.
         """
         check_name(name)
-        if name not in self.vault.read():
+        if name not in self.stored():
             is_set = name in self._variables()
-            near = did_you_mean(name, self.vault.read(), "See: knapper secrets list")
+            near = did_you_mean(name, self.stored(), "See: knapper secrets list")
             fix = f"It comes from the variable {VARIABLE}{name}." if is_set else near
-            raise NoSecret(f"There is no secret `{name}` in {shown(self.vault.path)}.", fix=fix)
-        self.vault.change(lambda values: {key: value for key, value in values.items() if key != name})
+            raise NoSecret(f"There is no secret `{name}` in {shown(self.path)}.", fix=fix)
+        self._change(lambda values: {key: value for key, value in values.items() if key != name})
 
     def _variables(self) -> dict[str, str]:
         environment = own_environment() if self.environment is None else self.environment

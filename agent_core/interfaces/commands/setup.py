@@ -326,7 +326,7 @@ def set_(context: CliContext, name: str) -> None:
         raise UsageError("No value was given, so nothing was set.", fix=f"Next: knapper secrets set {name}")
     store.put(name, typed)
     by = store.variables().get(name)
-    lines = [line(("ok", "✓ "), ("name", name), f" is set, in {shown(store.vault.path)}.")]
+    lines = [line(("ok", "✓ "), ("name", name), f" is set, in {shown(store.path)}.")]
     lines += [line(("warn", "! "), f"The variable {by} takes precedence while it is set.")] if by else []
     context.result({"name": name, "from": store.places()[name]}, lines)
     context.hint(f"A function gets it with: knapper functions grant NAME --secret {name}")
