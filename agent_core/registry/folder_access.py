@@ -14,8 +14,11 @@ from agent_core.base.records import dataclass
 
 
 @contextmanager
-def folder(root: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
-    """Yield the descriptor of the folder below the root; raise OSError if there is a link on the way."""
+def folder(root: Path, parts: Sequence[str], *, make: bool = False, lists: bool = True) -> Iterator[int]:
+    """Yield the descriptor of the folder below the root; raise OSError if there is a link on the way.
+
+    With `make`, missing folders are created. Unless it `lists`, the folders need not be readable.
+    """
     if make:
         root.mkdir(parents=True, exist_ok=True)
     folder_fd = folders.hold(root)
@@ -24,7 +27,7 @@ def folder(root: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[
             if make:
                 with suppress(FileExistsError):
                     folders.make(part, folder_fd)
-            below = folders.hold_below(part, folder_fd)
+            below = folders.hold_below(part, folder_fd, lists=lists)
             os.close(folder_fd)
             folder_fd = below
         yield folder_fd

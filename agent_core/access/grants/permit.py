@@ -10,7 +10,7 @@ import logging
 import math
 import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -242,17 +242,11 @@ def _against_writing(item: str, real: Path, root: Path) -> str:
 def make_path(path: str, *, is_folder: bool) -> None:
     """Create a missing file or folder, and the folders above it, without following links."""
     *parents, last = path.strip("/").split("/")
-    with ExitStack() as stack:
-        above = folders.hold(Path("/"))
-        stack.callback(os.close, above)
-        for part in (*parents, last) if is_folder else parents:
-            with suppress(FileExistsError):
-                folders.make(part, above)
-            above = folders.hold_below(part, above, lists=False)
-            stack.callback(os.close, above)
+    parts = [*parents, last] if is_folder else parents
+    with folder_access.folder(Path("/"), parts, make=True, lists=False) as folder_fd:
         if not is_folder:
             with suppress(FileExistsError):
-                os.close(folders.open_in(last, above, os.O_CREAT | os.O_EXCL | os.O_WRONLY | machine.CLOEXEC))
+                os.close(folders.open_in(last, folder_fd, os.O_CREAT | os.O_EXCL | os.O_WRONLY | machine.CLOEXEC))
 
 
 def _meets(real: Path, protected: Path) -> bool:
