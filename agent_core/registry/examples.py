@@ -109,12 +109,12 @@ def read(docstring: str, lines: list[str], start: int, path: str) -> tuple[Examp
     except ValueError as error:
         fix = "write `>>> call(…)` with a space after each prompt, and its output under it, indented alike"
         return Problem("malformed-example", str(error), Place(path, start), fix, "warns")
-    locate = _Locator(lines, start)
+    line = start - 1
     found: list[Example] = []
     setup: list[tuple[str, _Shape]] = []
     bound: frozenset[str] = frozenset()
     for index, prompt in enumerate(prompts):
-        line = locate(prompt)
+        line = _line_of(prompt, lines, start + prompt.line, line + 1)
         if prompt.options.get("SKIP"):
             continue
         shape = _shape(prompt.source)
@@ -147,20 +147,12 @@ def _before(setup: list[tuple[str, "_Shape"]], shape: "_Shape", bound: frozenset
     )
 
 
-class _Locator:
-    """A finder of a prompt's line in the file: escapes and continued lines shift the docstring's own count."""
-
-    def __init__(self, lines: list[str], start: int) -> None:
-        self._lines, self._start, self._from = lines, start, start
-
-    def __call__(self, entry: DoctestEntry) -> int:
-        first = entry.source.split("\n", 1)[0].strip()
-        guess = self._start + entry.line
-        candidates = [guess, *range(self._from, min(guess + 50, self._from + _FAR, len(self._lines) + 1))]
-        within = (number for number in candidates if 0 < number <= len(self._lines))
-        line = next((number for number in within if f">>> {first}" in self._lines[number - 1]), guess)
-        self._from = line + 1
-        return line
+def _line_of(entry: DoctestEntry, lines: list[str], guess: int, earliest: int) -> int:
+    """Return a prompt's line in the file: escapes and continued lines shift the docstring's own count."""
+    first = entry.source.split("\n", 1)[0].strip()
+    candidates = [guess, *range(earliest, min(guess + 50, earliest + _FAR, len(lines) + 1))]
+    within = (number for number in candidates if 0 < number <= len(lines))
+    return next((number for number in within if f">>> {first}" in lines[number - 1]), guess)
 
 
 @dataclass(frozen=True, slots=True)

@@ -384,8 +384,7 @@ def import_edits(module_text: ParsedText, brought: Brought) -> list[LineEdit]:
     line_edits = []
     if brought.future:
         futures = [node for node in module_text.body if _is_future(node)]
-        place = _after(module_text, futures[-1]) if futures else (_top(module_text), False)
-        line_edits.append(_insertion(module_text, *place, brought.future))
+        line_edits.append(_insertion(module_text, futures[-1] if futures else None, brought.future))
     if brought.plain:
         last = None  # of the imports at the top
         for node in module_text.body:
@@ -393,13 +392,14 @@ def import_edits(module_text: ParsedText, brought: Brought) -> list[LineEdit]:
                 last = node
             elif not _is_docstring(node, module_text):
                 break
-        place = _after(module_text, last) if last is not None else (_top(module_text), False)
-        line_edits.append(_insertion(module_text, *place, brought.plain))
+        line_edits.append(_insertion(module_text, last, brought.plain))
     return line_edits
 
 
-def _insertion(module_text: ParsedText, position: int, follows_import: bool, statements: tuple[str, ...]) -> LineEdit:  # noqa: FBT001
-    newline = module_text.newline
+def _insertion(module_text: ParsedText, last_import: ast.stmt | None, statements: tuple[str, ...]) -> LineEdit:
+    """Return the edit that adds import statements after the last import, or else at the top."""
+    newline, follows_import = module_text.newline, last_import is not None
+    position = _end_of(module_text, last_import) if last_import else _top(module_text)
     added = [with_newline(f"{text}\n", newline) for text in statements]
     above, below = module_text.lines[:position][-1:], module_text.lines[position:][:1]
     if above and not follows_import and not is_blank(above[0]):
@@ -409,19 +409,19 @@ def _insertion(module_text: ParsedText, position: int, follows_import: bool, sta
     return LineEdit(position, position, tuple(added))
 
 
-def _after(module_text: ParsedText, node: ast.stmt) -> tuple[int, bool]:
-    """Return the number of lines above what follows a statement, and that an import may follow it directly."""
+def _end_of(module_text: ParsedText, node: ast.stmt) -> int:
+    """Return the number of lines above what follows a statement."""
     end = last_line(node)
     for statement in module_text.body:
         if statement.lineno <= end < last_line(statement):
             end = last_line(statement)
-    return end, True
+    return end
 
 
 def _top(module_text: ParsedText) -> int:
     """Return the number of lines that the docstring or a heading comment takes."""
     if module_text.body and _is_docstring(module_text.body[0], module_text):
-        return _after(module_text, module_text.body[0])[0]
+        return _end_of(module_text, module_text.body[0])
     return module_text.span(module_text.body[0])[0] - 1 if module_text.body else len(module_text.lines)
 
 

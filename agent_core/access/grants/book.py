@@ -297,12 +297,6 @@ class Held:
         return self.entry.serving(grants | other_grants) | grants.without(self.entry)
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    listing: Listing
-    approvals: Mapping[str, tuple[Approval, ...]] = field(default_factory=dict)
-
-
 class GrantStore:
     """The grants of one workspace."""
 
@@ -315,7 +309,7 @@ class GrantStore:
         self._store = store
         self._exclusive_lock = exclusive_lock
         self.sealer = sealer or Sealer(root)
-        self._known: _Known | None = None
+        self._known: tuple[Listing, Mapping[str, tuple[Approval, ...]]] | None = None  # by function
         self._once: dict[tuple[str, str], Grants] = {}
 
     async def allowed(self, function: "Function", snapshot: "Snapshot") -> Grants:
@@ -324,11 +318,11 @@ class GrantStore:
 
     async def held(self, function: "Function", snapshot: "Snapshot") -> Held:
         """Return the current and previous grants of a function."""
-        state = await self._look()
-        entry = state.listing.entries.get(function.name)
+        listing, approved = await self._look()
+        entry = listing.entries.get(function.name)
         if entry is None:
             return Held()
-        approvals = state.approvals.get(function.name, ())
+        approvals = approved.get(function.name, ())
         digest = content_of(function, snapshot).digest
         is_ours = not misleading(function, snapshot)
         last = approvals[-1] if approvals else Approval("", (), NOTHING)
@@ -388,22 +382,22 @@ class GrantStore:
 
     async def needed_to_call(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the functions that need a call grant: all that have an entry or grants for one call."""
-        named = {*(await self._look()).listing.entries, *(name for name, _ in self._once)}
+        named = {*await self.entries(), *(name for name, _ in self._once)}
         return frozenset(named & snapshot.functions.keys())
 
     async def agreed(self) -> Mapping[str, Grants]:
         """Return the grants in each function's newest approval, for any content, limited to its entry."""
-        state = await self._look()
-        approvals, entries = state.approvals, state.listing.entries
+        listing, approvals = await self._look()
+        entries = listing.entries
         return {name: approvals[name][-1].grants & entries[name].grants for name in approvals.keys() & entries}
 
     async def entries(self) -> Mapping[str, GrantEntry]:
         """Return the entries that the file proposes."""
-        return (await self._look()).listing.entries
+        return (await self._look())[0].entries
 
     async def problems(self) -> tuple["Problem", ...]:
         """Return the problems in the file: invalid entries, which grant nothing."""
-        return (await self._look()).listing.problems
+        return (await self._look())[0].problems
 
     async def give(self, function: "Function", snapshot: "Snapshot", grants: Grants, by: str) -> None:
         """Give a function more grants, in the version in this snapshot, as the user approved.
@@ -465,9 +459,10 @@ class GrantStore:
         """Discard the cached state, so that the next answer reads it again."""
         self._known = None
 
-    async def _look(self) -> _Known:
-        state = self._known
-        if state is None or state.listing.stamp != self._file.stamp():
+    async def _look(self) -> tuple[Listing, Mapping[str, tuple[Approval, ...]]]:
+        """Return the file's contents, and the approvals in force by function."""
+        known = self._known
+        if known is None or known[0].stamp != self._file.stamp():
             listing, rows = self._file.read(), await self._store.approvals()
             if listing.stamp is not None or rows:  # without either, no lock is necessary
                 async with self._exclusive_lock():  # so that they are consistent
@@ -480,8 +475,8 @@ class GrantStore:
                 versions = tuple((module, version) for module, version in read_json(row.content))
                 approval = Approval(row.digest, versions, Grants.from_json(read_json(row.grants)))
                 approvals[row.function] = (*approvals.get(row.function, ()), approval)
-            state = self._known = _Known(listing, approvals)
-        return state
+            known = self._known = listing, approvals
+        return known
 
     def _ours(self, rows: Iterable[ApprovalRow]) -> list[ApprovalRow]:
         """Return the rows that this user sealed here since the function's grants were last revoked."""
