@@ -70,7 +70,7 @@ WEAK = (
     "(functions/mine.py:29): add an example where `value` equals `low`"
 )
 REPEATED = (
-    "`at_least` computes the same as a function that is there: `clamp(value: int, low: int) -> int` "
+    "`at_least` computes the same as a function that is there: `clamp(value: integer, low: integer) -> int` "
     "(functions/mine.py:1): Keep a value above a bound. (functions/mine.py:20): "
     "call `clamp` instead, or say in its docstring how yours differs from `clamp`"
 )

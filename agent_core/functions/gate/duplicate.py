@@ -21,7 +21,7 @@ from uuid import UUID
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import one_line
-from agent_core.registry.function import first_sentence, signature
+from agent_core.registry.function import first_sentence
 from sandbox import Outcome, Raised, Refused, Returned, TimedOut
 
 from ..search import describe_difference, mistaken
@@ -139,8 +139,13 @@ def fix_of_copy(draft: Draft, existing_function: "Function") -> str:
 
 def function_line(function: "Function") -> str:
     """Return a function as one line: signature, place and first sentence."""
+    properties = function.parameters.get("properties", {})
+    typed = [f"{name}: {_kind(schema) or 'any'}" for name, schema in properties.items()]
+    returns = f" -> {function.returns}" if function.returns else ""
     first = function.description.strip().partition("\n")[0]
-    return f"`{signature(function)}` ({function.path}:{function.line})" + (f": {first}" if first else "")
+    return f"`{function.name}({', '.join(typed)}){returns}` ({function.path}:{function.line})" + (
+        f": {first}" if first else ""
+    )
 
 
 def is_apart(draft: Draft, name: str) -> bool:
