@@ -17,6 +17,7 @@ import click
 
 from agent_core import __version__
 from agent_core.base.errors import UsageError
+from agent_core.base.late import LateModule
 from agent_core.base.matching import compare
 from agent_core.base.plain_files import read_named_text
 from agent_core.base.records import dataclass, field, replace
@@ -24,18 +25,6 @@ from sandbox.wire.lines import bare_lines, lines_of
 
 from ..cli_context import FUNCTION, CliContext, print_json, workspace_command
 from ..progress import ProgressBar
-from ..render.verdicts import (
-    Legend,
-    audit_lines,
-    coloured,
-    export_lines,
-    function_lines,
-    summary_lines,
-    tending_lines,
-    undone_lines,
-    verdict_line,
-    verdict_lines,
-)
 from ..styled_lines import line, write
 from .verb import Door, Opens, Result, at_most_one, slash, verb
 
@@ -43,6 +32,10 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service import FunctionService
     from agent_core.functions.service.judgment import Judgment
     from agent_core.functions.service.library import ImportedFunction, ImportReport
+
+    from ..render import verdicts
+else:
+    verdicts = LateModule("agent_core.interfaces.render.verdicts")
 
 
 Policy = Literal["agent", "human", "import"]
@@ -103,7 +96,7 @@ class _Told:
     is_detailed: bool = False
     is_whole: bool = False
     counts: Counter[str] = field(default_factory=Counter)
-    legend: Legend = field(default_factory=Legend)
+    legend: verdicts.Legend = field(default_factory=verdicts.Legend)
 
     def __enter__(self) -> "_Told":
         self.progress.__enter__()
@@ -129,12 +122,14 @@ class _Told:
             else:
                 shown = replace(judgment, problems=judgment.refusals, fixes=()) if self.is_quiet else judgment
                 where = "would be added to"
-                lines = verdict_lines(shown, where) if self.is_detailed else [verdict_line(shown, where)]
+                lines = (
+                    verdicts.verdict_lines(shown, where) if self.is_detailed else [verdicts.verdict_line(shown, where)]
+                )
                 headline, *others = lines
                 self.legend.add(shown)
                 path = judgment.path
                 if self.with_diffs:
-                    others += [row for fix in judgment.fixes for row in coloured(bare_lines(fix.diff))]
+                    others += [row for fix in judgment.fixes for row in verdicts.coloured(bare_lines(fix.diff))]
                 write([headline if path.endswith(".py") else (*headline, ("dim", f" · {path}")), *others], sys.stdout)
         self.progress.take(refused=is_refused)
 
@@ -187,7 +182,7 @@ def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the
         def tell(function: "ImportedFunction") -> None:
             progress.clear()
             if not context.as_json:
-                write(function_lines(function, is_tried=request.dry_run), sys.stdout)
+                write(verdicts.function_lines(function, is_tried=request.dry_run), sys.stdout)
             progress.take(refused=function.outcome == "refused")
 
         async def take(functions: "FunctionService") -> "ImportReport | None":
@@ -199,7 +194,7 @@ def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the
     if report is None:
         context.tell("Nothing was granted.")
         return 1
-    context.result(report, summary_lines(report))
+    context.result(report, verdicts.summary_lines(report))
     if report.dry_run and not report.has_failed:
         context.hint("Nothing was written. Next: the same command without --dry-run")
     return 1 if report.has_failed else 0
@@ -214,7 +209,7 @@ async def export(door: Door, folder: Path, names: tuple[str, ...], package: str)
     from agent_core.functions.service import ExportRequest
 
     report = await door.functions.batch.export(ExportRequest(folder, names, package))
-    return Result(report, export_lines(report), f"Next: cd {folder} && python -m unittest")
+    return Result(report, verdicts.export_lines(report), f"Next: cd {folder} && python -m unittest")
 
 
 @slash("audit", "Show the state of the library: a score, and what to improve, each with a proposal.")
@@ -239,7 +234,7 @@ async def audit(door: Door, *, is_sarif: bool = False) -> Result:
         return Result(None)
     trouble = [line(("warn", "~ "), f"Confusable functions were not looked for: {report.trouble}")]
     hint = "" if report.functions else "There is no function. Next: knapper run, and ask for one."
-    return Result(report, [*audit_lines(report, door.typed), *(trouble if report.trouble else [])], hint)
+    return Result(report, [*verdicts.audit_lines(report, door.typed), *(trouble if report.trouble else [])], hint)
 
 
 @verb(opens=Opens.ASKING)
@@ -264,11 +259,11 @@ async def tend(door: Door, *, applies: bool = False, undone: str | None = None) 
     at_most_one({"--apply": applies, "--undo": undone is not None})
     if undone is not None:
         steps = await door.functions.tending.undo(undone)
-        return Result(steps, undone_lines(steps), code=0 if all(step.undone for step in steps) else 1)
+        return Result(steps, verdicts.undone_lines(steps), code=0 if all(step.undone for step in steps) else 1)
     settings = door.workspace.settings.tend
     budget = TendingBudget(settings.tokens, settings.minutes)
     report = await door.functions.tending.run(budget, applies=applies or settings.apply == "proved")
-    return Result(report, tending_lines(report, door.typed))
+    return Result(report, verdicts.tending_lines(report, door.typed))
 
 
 # Verdicts as a SARIF 2.1.0 log, which editors and code scanning services read.

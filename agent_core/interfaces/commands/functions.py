@@ -12,43 +12,13 @@ import click
 
 from agent_core.base import syntax
 from agent_core.base.errors import UsageError
+from agent_core.base.late import LateModule
 from agent_core.base.matching import did_you_mean
 from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..dialog import YES, TerminalAnswers, ask_in_lines, say
-from ..render.function_view import (
-    blame_lines,
-    brief_lines,
-    diff_lines,
-    facts_lines,
-    history_lines,
-    list_lines,
-    match_lines,
-    pending_hint,
-    pending_lines,
-    quarantine_lines,
-    released_lines,
-    unused_hint,
-    unused_lines,
-)
-from ..render.verdicts import (
-    COMMAND,
-    call_lines,
-    calls_lines,
-    changes_line,
-    compact_call,
-    examples_lines,
-    folded_lines,
-    outcome_lines,
-    problem_lines,
-    replay_lines,
-    save_lines,
-    trace_lines,
-    value_lines,
-    verdict_lines,
-)
 from ..styled_lines import Line, Span, line, plain
 from .checking import audit, check, export, import_, tend
 from .verb import (
@@ -66,7 +36,7 @@ from .verb import (
     verb,
 )
 
-if TYPE_CHECKING:  # for annotations: the commands start without the service
+if TYPE_CHECKING:  # the commands start without the service
     from agent_core.access.grants import Grants, Question
     from agent_core.functions.answers import CallReport
     from agent_core.functions.service import FunctionService
@@ -74,6 +44,12 @@ if TYPE_CHECKING:  # for annotations: the commands start without the service
     from agent_core.functions.service.function_facts import Rated
     from agent_core.functions.service.grant_service import PackageListing
     from agent_core.functions.service.judgment import Judgment
+
+    from ..render import function_view, grant_question, verdicts
+else:
+    function_view = LateModule("agent_core.interfaces.render.function_view")
+    grant_question = LateModule("agent_core.interfaces.render.grant_question")
+    verdicts = LateModule("agent_core.interfaces.render.verdicts")
 
 _MOST = 12
 _ARGUMENTS = "The arguments, as one JSON object; - is standard input."
@@ -107,29 +83,23 @@ async def list_(door: Door, pattern: str = "", *, module: str, standing: str | N
     filters = (pattern, module, standing or "")
     if unused:
         data = await door.functions.unused(*filters)
-        return Result(
-            data, unused_lines(data, door.typed), "" if data.functions else "Every function has been called recently."
-        )
+        none = "" if data.functions else "Every function has been called recently."
+        return Result(data, function_view.unused_lines(data, door.typed), none)
     data = await door.functions.list(*filters)
     if door.at_prompt:
-        from ..render.function_view import functions_table
-
         if not pattern and data.functions:
-            below = (*list_lines(replace(data, functions=())), *unused_hint(data, "/functions unused"))
-            return Result(data, table=functions_table(data, door.functions.source, below))
-        why = (
-            f"No function has “{one_line(pattern)}” in its name, module or description."
-            if pattern
-            else "No functions. Ask for one."
-        )
-        lines = list_lines(data, heads=True)
-        return Result(data, lines, "" if lines else why)
+            rejected = function_view.list_lines(replace(data, functions=()))
+            below = (*rejected, *function_view.unused_hint(data, "/functions unused"))
+            return Result(data, table=function_view.functions_table(data, door.functions.source, below))
+        why = f"No function has “{one_line(pattern)}” in its name, module or description."
+        lines = function_view.list_lines(data, heads=True)
+        return Result(data, lines, "" if lines else why if pattern else "No functions. Ask for one.")
     modules = {function.module for function in door.functions.registry.snapshot().functions.values()}
     known = modules if module else door.functions.names()
     following = "" if data.rejected else "Next: knapper run, and ask for one."
     none = f"No function matches. {did_you_mean(module or pattern, known, following)}".rstrip()
-    hint = plain(unused_hint(data, "knapper functions list --unused")).strip() if data.functions else none
-    return Result(data, list_lines(data, heads=door.is_on_screen), hint, 0 if data.is_whole else 1)
+    hint = plain(function_view.unused_hint(data, "knapper functions list --unused")).strip() if data.functions else none
+    return Result(data, function_view.list_lines(data, heads=door.is_on_screen), hint, 0 if data.is_whole else 1)
 
 
 @verb(functions, opens=Opens.READABLE, scopes=("read",))
@@ -139,7 +109,7 @@ async def search(door: Door, need: str, count: int | None) -> Result:
     report = await door.functions.search(need, *([count] if count else ()), owners=door.owners)
     trouble = [line(("warn", "~ "), f"Only words were compared: {report.trouble}")] if report.trouble else []
     none = "No function serves this. Next: knapper run, and ask for one."
-    return Result(report, [*trouble, *match_lines(report)], "" if report.results else none)
+    return Result(report, [*trouble, *function_view.match_lines(report)], "" if report.results else none)
 
 
 @slash("release", "Release a function from quarantine: the model sees it again.", in_turn=True, page=IN_FUNCTION)
@@ -147,7 +117,7 @@ async def search(door: Door, need: str, count: int | None) -> Result:
 async def release(door: Door, name: FunctionName) -> Result:
     """Release a function from quarantine. The model sees it again, and its failures are counted from zero."""
     released = await door.functions.release(name)
-    return Result(released, released_lines(released))
+    return Result(released, function_view.released_lines(released))
 
 
 @slash("good [NAME]", "Say that a function's results are right; by default, those of the last call.")
@@ -183,9 +153,9 @@ async def show(door: Door, name: FunctionName, *, is_brief: bool) -> Result:
     """
     data = await door.functions.introspect(name, door.owners)
     if is_brief:
-        return Result(data, brief_lines(data), f"??{name} shows its source." if door.at_prompt else "")
+        return Result(data, function_view.brief_lines(data), f"??{name} shows its source." if door.at_prompt else "")
     source = (data.source, data.function.line, data.coverage.missed)
-    return Result(data, facts_lines(data, door.typed), source=source)
+    return Result(data, function_view.facts_lines(data, door.typed), source=source)
 
 
 @verb(functions, opens=Opens.ASKING, scopes=("edit",))
@@ -259,7 +229,7 @@ async def test(door: Door, name: FunctionName, *, arguments: str | None) -> Resu
     if arguments is not None and tested.outcome is not None:
         return ended(door, (name, arguments), tested.outcome)
     passed = all(example.agreed or example.unrun for example in tested.examples)
-    return Result(tested, examples_lines(tested), code=0 if passed else 1)
+    return Result(tested, verdicts.examples_lines(tested), code=0 if passed else 1)
 
 
 @verb(functions, opens=Opens.CALLING, scopes=("chat", "edit"))
@@ -278,7 +248,7 @@ async def trace(door: Door, name: FunctionName, *, arguments: CallArguments) -> 
     arguments = _read(door, arguments)
     data = await door.functions.trace(name, arguments)
     code = 0 if data.outcome.outcome == "returned" else 1
-    return Result(data, [*_head(door, (name, arguments)), *trace_lines(data)], code=code)
+    return Result(data, [*_head(door, (name, arguments)), *verdicts.trace_lines(data)], code=code)
 
 
 @slash("reload", "Read the functions folder again.")
@@ -290,7 +260,9 @@ async def reload(door: Door) -> Result:
     if door.at_prompt:  # the prompt announces the rest, like any manual change
         is_announced = change.loaded or change.changed or change.removed or change.fixed
         problems = (*change.rejected, *door.workspace.helpers.problems)
-        return Result(change, [*([] if is_announced else [changes_line(change)]), *problem_lines(problems)])
+        return Result(
+            change, [*([] if is_announced else [verdicts.changes_line(change)]), *verdicts.problem_lines(problems)]
+        )
     used = "1 function is" if many == 1 else f"{many} functions are"
     return _reload_result(change, f"{used} in use. Any command picks up earlier saves when it starts.")
 
@@ -324,7 +296,7 @@ def _read(door: Door, arguments: str) -> str:
 
 def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:
     """Return the result of one call: its value, and on the side its printed output, or how it failed."""
-    aside = outcome_lines(report, report.seconds)
+    aside = verdicts.outcome_lines(report, report.seconds)
     aside += [line(("dim", text)) for text in bare_lines(report.debugged)]
     if report.outcome == "timed_out":
         name, arguments = called
@@ -332,7 +304,9 @@ def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:
         aside += [
             line(("dim", "  where it was: "), ("strong", f"{door.typed}trace {name} {given}")),
             line(
-                ("dim", "  more time: "), ("strong", f"{COMMAND}grant {name} --seconds S"), ("dim", ", in your shell")
+                ("dim", "  more time: "),
+                ("strong", f"knapper functions grant {name} --seconds S"),
+                ("dim", ", in your shell"),
             ),
         ]
     if report.lacks:
@@ -340,14 +314,14 @@ def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:
     if report.unproven:
         aside.append(line(("warn", report.unproven)))
     if report.quarantined:
-        aside += quarantine_lines(report.quarantined, door.typed)
-    values = value_lines(report, as_it_is=not door.at_prompt)  # in the shell, output may go into a file
+        aside += function_view.quarantine_lines(report.quarantined, door.typed)
+    values = verdicts.value_lines(report, as_it_is=not door.at_prompt)  # in the shell, output may go into a file
     code = 0 if report.outcome == "returned" else 1
     return Result(report, [*_head(door, called), *values], code=code, aside=aside)
 
 
 def _head(door: Door, called: tuple[str, str]) -> list[Line]:
-    return [line(("name", compact_call(*called)))] if door.at_prompt else []
+    return [line(("name", verdicts.compact_call(*called)))] if door.at_prompt else []
 
 
 def _with_next(door: Door, judgment: "Judgment") -> Result:
@@ -358,7 +332,7 @@ def _with_next(door: Door, judgment: "Judgment") -> Result:
 
 
 def _reload_result(report: "ReloadReport", hint: str = "") -> Result:
-    lines = [changes_line(report), *save_lines(report), *problem_lines(report.rejected)]
+    lines = [verdicts.changes_line(report), *verdicts.save_lines(report), *verdicts.problem_lines(report.rejected)]
     return Result(report, lines, hint, 1 if report.rejected else 0)
 
 
@@ -370,11 +344,9 @@ async def history(door: Door, name: FunctionName) -> Result:
     """
     data = await door.functions.history.of(name)
     if door.at_prompt:
-        from ..render.function_view import versions_table
-
-        return Result(data, table=versions_table(data))
+        return Result(data, table=function_view.versions_table(data))
     hint = f"It is deleted. Next: knapper functions rollback {name}" if data.deleted else ""
-    return Result(data, history_lines(data.versions), hint)
+    return Result(data, function_view.history_lines(data.versions), hint)
 
 
 @slash("diff", "Show what changed since a version, or in the last change.", page=IN_FUNCTION)
@@ -382,7 +354,7 @@ async def history(door: Door, name: FunctionName) -> Result:
 async def diff(door: Door, name: FunctionName, version: VersionRef = "") -> Result:
     """Show what changed since VERSION. A number or the beginning of a hash; by default, the one before the current."""
     data = await door.functions.history.diff(name, version)
-    return Result(data, diff_lines(data))
+    return Result(data, function_view.diff_lines(data))
 
 
 @slash("blame", "Show who wrote which line, when and why.")
@@ -390,7 +362,7 @@ async def diff(door: Door, name: FunctionName, version: VersionRef = "") -> Resu
 async def blame(door: Door, name: FunctionName, version: VersionRef = "") -> Result:
     """Show who wrote each line, when and why. Uses the current source, or that of VERSION."""
     data = await door.functions.history.blame(name, version)
-    return Result(data, blame_lines(data.lines))
+    return Result(data, function_view.blame_lines(data.lines))
 
 
 @slash("rollback", "Restore an earlier version, or a deleted function.", page=IN_FUNCTION)
@@ -454,8 +426,8 @@ async def pending(door: Door, name: CandidateName = "", *, drop: bool) -> Result
     shown = {name: candidates[name]} if name else candidates
     source = shown[name].text if name else ""
     dropping = f"{listing} NAME {'' if door.at_prompt else '--'}drop"
-    hint = pending_hint(shown, confirming, dropping) if shown else "There are no rejected candidates."
-    return Result(shown, [*pending_lines(shown), *(line(text) for text in bare_lines(source))], hint)
+    hint = function_view.pending_hint(shown, confirming, dropping) if shown else "There are no rejected candidates."
+    return Result(shown, [*function_view.pending_lines(shown), *(line(text) for text in bare_lines(source))], hint)
 
 
 async def predicted(door: Door, judgment: "Judgment") -> "Judgment":
@@ -499,7 +471,9 @@ def results_of(text: str) -> list[str]:
 
 def judged(door: Door, judgment: "Judgment", hint: str = "") -> Result:
     """Return the verdict on a new or changed function. At the prompt, an admitted function's hints are folded."""
-    lines = folded_lines(judgment, f"??{judgment.name}") if door.at_prompt else verdict_lines(judgment)
+    lines = (
+        verdicts.folded_lines(judgment, f"??{judgment.name}") if door.at_prompt else verdicts.verdict_lines(judgment)
+    )
     return Result(judgment, lines, hint, 0 if judgment.admitted else 1)
 
 
@@ -533,8 +507,6 @@ async def grant(door: Door, name: FunctionName, *, is_sure: bool, **options: Any
     """Grant a function more access. Without options: all that it, or its rejected candidate, still needs."""
     from agent_core.functions.service.plan import Given
 
-    from ..render.grant_question import given_lines
-
     grants = door.functions.grants
     question = await grants.question(name, grants.wanted(options))
     if not question.missing:
@@ -543,7 +515,7 @@ async def grant(door: Door, name: FunctionName, *, is_sure: bool, **options: Any
         return Result(None, aside=[line(("dim", "Nothing was granted."))], code=1)
     result = await grants.grant(name, question.missing, version=question.version)
     if isinstance(result, Given):
-        return Result(result, given_lines(result))
+        return Result(result, grant_question.given_lines(result))
     return judged(door, result)
 
 
@@ -572,22 +544,21 @@ async def grants(door: Door, name: FunctionName = "") -> Result:
     """Show what functions may reach. Also shows how much of functions/grants.toml is in force for you."""
     from agent_core.functions.service.function_facts import unknown_function
 
-    from ..render.grant_question import grants_lines
-
     data = await door.functions.grants.listing(name)
     if name and not data.grants and name not in (names := door.functions.names()):
         raise unknown_function(name, names)
     none = f"{name or 'No function'} has {'no' if name else 'a'} grant. "
     none += "You are asked when one is needed." if door.at_prompt else "Next: knapper functions grant NAME"
-    return Result(data, grants_lines(data), "" if data.grants or data.problems else none, 1 if data.problems else 0)
+    return Result(
+        data, grant_question.grants_lines(data), "" if data.grants or data.problems else none, 1 if data.problems else 0
+    )
 
 
 async def revoked(functions: "FunctionService", name: str, selection: "Grants | None") -> Result:
     """Revoke the selected grants of a function, or all with None."""
-    from ..render.grant_question import revoked_lines
 
     result = await functions.grants.revoke(name, selection)
-    return Result(result, revoked_lines(result))
+    return Result(result, grant_question.revoked_lines(result))
 
 
 async def agrees(question: "Question") -> bool:
@@ -596,12 +567,11 @@ async def agrees(question: "Question") -> bool:
     Raises:
         UsageError: there is no terminal.
     """
-    from ..render.grant_question import GrantDialog
     from ..shell_door import is_attended
 
     if not is_attended():
         raise UsageError("There is no terminal for the question.", fix="Look at what it would get, then give -y.")
-    return (await ask_in_lines(GrantDialog(question), say, TerminalAnswers())).letter == YES.letter
+    return (await ask_in_lines(grant_question.GrantDialog(question), say, TerminalAnswers())).letter == YES.letter
 
 
 @verb(functions)
@@ -647,14 +617,14 @@ def calls() -> None:
 async def list_calls(door: Door, function: FunctionName = "", *, failed: bool) -> Result:
     """List the calls that can be replayed, newest first."""
     records = await door.functions.replays.of(door.owners).calls(function, failed=failed)
-    return Result(records, calls_lines(records), "" if records else "No such call is recorded.")
+    return Result(records, verdicts.calls_lines(records), "" if records else "No such call is recorded.")
 
 
 @verb(calls, "show", opens=Opens.READABLE, scopes=("read",))
 async def show_call(door: Door, call: CallNumber) -> Result:
     """Show a call: its arguments, what it got through `self`, and its outcome."""
     record = await door.functions.replays.of(door.owners).show(call)
-    return Result(record, call_lines(record))
+    return Result(record, verdicts.call_lines(record))
 
 
 @verb(calls, scopes=("edit",))
@@ -680,7 +650,7 @@ async def replay(door: Door, call: CallNumber, *, version: str, is_debugged: boo
         else:
             with stopping_first(door, then.call.function):
                 result = await replays.replay(call, version, debugger=debugger)
-    return Result(result, replay_lines(result), code=0 if result.same or result.quit else 1)
+    return Result(result, verdicts.replay_lines(result), code=0 if result.same or result.quit else 1)
 
 
 @contextmanager
