@@ -85,37 +85,18 @@ _EVERY_S = 30.0
 _LINES = 10
 
 
-class Rate:
-    """The download rate over the last few seconds, not counting data from an earlier download."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._seen: deque[tuple[float, int]] = deque()
-
-    def add(self, done: int) -> float | None:
-        """Return the current rate, or None while it is unknown."""
-        now = self._clock()
-        if self._seen and done < self._seen[-1][1]:
-            self._seen.clear()  # another source started from the beginning
-        self._seen.append((now, done))
-        while now - self._seen[0][0] > _WINDOW_S and len(self._seen) > 2:
-            self._seen.popleft()
-        began, before = self._seen[0]
-        return (done - before) / (now - began) if now > began and done > before else None
-
-
 class Download(StatusLine):
     """The progress display of one download; leaving the block removes the bar."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
-        self._rate = Rate(clock)
+        self._seen: deque[tuple[float, int]] = deque()
         self._told_at, self._told_share = float("-inf"), 0.0
 
     def hear(self, done: int, total: int | None, note: str) -> None:
         """Update the number of bytes downloaded so far. A note is printed as a permanent line."""
-        rate = self._rate.add(done)
+        rate = self._rate(done)
         share = done / total if total else 0.0
         if note:
             self.show("")
@@ -125,6 +106,17 @@ class Download(StatusLine):
         elif int(share * _LINES) > int(self._told_share * _LINES) or self._clock() - self._told_at >= _EVERY_S:
             self._told_at, self._told_share = self._clock(), share
             say([line(progress_text(done, total, rate))])
+
+    def _rate(self, done: int) -> float | None:
+        """Return the rate over the last few seconds, without data from an earlier download, or None if unknown."""
+        now = self._clock()
+        if self._seen and done < self._seen[-1][1]:
+            self._seen.clear()  # another source started from the beginning
+        self._seen.append((now, done))
+        while now - self._seen[0][0] > _WINDOW_S and len(self._seen) > 2:
+            self._seen.popleft()
+        began, before = self._seen[0]
+        return (done - before) / (now - began) if now > began and done > before else None
 
 
 def progress_text(done: int, total: int | None, rate: float | None) -> str:
@@ -195,12 +187,3 @@ class ProgressBar(StatusLine):
             seconds_left = (now - self._began) / self.done * (self._total - self.done)
             parts.append(f"{duration(max(seconds_left, 1))} left")
         return ", ".join(parts)
-
-
-class SourceProgressBar(StatusLine):
-    """A progress bar for storing the passages of a source; shown on a terminal only."""
-
-    def hear(self, done: int, total: int, name: str) -> None:
-        """Update the bar with the progress that `Sources.add` reports."""
-        if self.shown:
-            self.show(f"{meter(done, total, CELLS)} {done:,} of {total:,} passages · {name}")

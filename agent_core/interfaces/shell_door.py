@@ -16,10 +16,10 @@ from agent_core.workspace.state_store import WorkspaceState, is_read_only, opene
 from .cli_context import loading, tell
 from .commands.verb import Door, Opens, Result, SourceProgress
 from .dialog import TerminalAnswers, agrees, ask_in_lines, say, typed_line
-from .progress import SourceProgressBar, StatusLine
+from .progress import CELLS, StatusLine
 from .render.function_view import source_lines
 from .render.grant_question import GrantDialog
-from .styled_lines import plain, write
+from .styled_lines import meter, plain, write
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Approver, Decision, Question
@@ -117,8 +117,10 @@ class ShellDoor(Door):
     def source_progress(self) -> Iterator[SourceProgress]:
         """Show a progress bar. After Ctrl-C, tell the user how to resume."""
         try:
-            with SourceProgressBar() as bar:
-                yield bar.hear
+            with StatusLine() as bar:
+                yield lambda done, total, name: bar.show(
+                    f"{meter(done, total, CELLS)} {done:,} of {total:,} passages · {name}"
+                )
         except asyncio.CancelledError:
             self._context.hint("The same command resumes it.")
             raise
@@ -135,11 +137,16 @@ def carry_out(context: "CliContext", opens: Opens, use: Callable[[Door], Corouti
             shown = asyncio.run(run())
         case Opens.MACHINE:
             shown = with_any_workspace(context, run)
-        case Opens.READABLE:
-            shown = with_readable_workspace(context, run)
-        case Opens.WORKSPACE | Opens.ASKING | Opens.CALLING:
-            approver = decide if opens is not Opens.WORKSPACE and is_attended() and not context.as_json else None
-            shown = with_workspace(context, run, approver, follows=opens is not Opens.CALLING)
+        case Opens.READABLE if is_read_only(root := existing(context.root)):
+            context.tell(
+                f"{root.resolve()} cannot be written to, so it is only read: nothing that is found out is kept."
+            )
+            with reading_copy(root) as copy:
+                shown = _use(context, copy, run, follows=False)
+        case _:
+            can_ask = opens in (Opens.ASKING, Opens.CALLING) and is_attended() and not context.as_json
+            follows = opens in (Opens.WORKSPACE, Opens.ASKING)
+            shown = _use(context, existing(context.root), run, decide if can_ask else None, follows=follows)
     return print_result(context, shown)
 
 
@@ -157,33 +164,13 @@ def print_result(context: "CliContext", result: Result) -> int:
     return result.code
 
 
-def with_workspace(
-    context: "CliContext",
-    use: "Callable[[Workspace], Awaitable[T]]",
-    approver: "Approver | None" = None,
-    *,
-    follows: bool = True,
-) -> T:
-    """Open the command's workspace, report what was recovered, and use it; it `follows` what is saved meanwhile.
+def with_workspace(context: "CliContext", use: "Callable[[Workspace], Awaitable[T]]") -> T:
+    """Open the command's workspace, report what was recovered, and use it.
 
     Raises:
         WorkspaceError: there is no workspace; commands that only read do not create one.
     """
-    return _use(context, existing(context.root), use, approver, follows=follows)
-
-
-def with_readable_workspace(context: "CliContext", use: "Callable[[Workspace], Awaitable[T]]") -> T:
-    """Open the command's workspace or, if it is not writable, a temporary copy of it.
-
-    Raises:
-        WorkspaceError: there is no workspace.
-    """
-    root = existing(context.root)
-    if not is_read_only(root):
-        return _use(context, root, use, follows=False)
-    context.tell(f"{root.resolve()} cannot be written to, so it is only read: nothing that is found out is kept.")
-    with reading_copy(root) as copy:
-        return _use(context, copy, use, follows=False)
+    return _use(context, existing(context.root), use)
 
 
 def with_any_workspace(context: "CliContext", use: "Callable[[Workspace], Awaitable[T]]") -> T:

@@ -6,7 +6,7 @@ import codecs
 import json
 import keyword
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,7 @@ from . import slash_shell, undo
 from .attachments import command_block, named_in, with_blocks
 from .commands.functions import challenge_hint, ended, judged, stopping_first
 from .commands.verb import ALWAYS, CommandEntry
-from .conversation import Conversation, made_line
+from .conversation import Conversation, RunCommand, made_line
 from .manual_edits import text_from_editor
 from .menu import address_lines
 from .render.agent_view import report_lines, waiting_lines
@@ -261,16 +261,9 @@ def _as_list(value: object) -> list[Any]:  # Any: the elements of a literal
     raise TypeError(f"{type(value).__name__} cannot be an argument")
 
 
-async def _about(conversation: Conversation, words: str) -> None:
-    await _explain(conversation, needed(words, "about"), "--brief")
-
-
-async def _introspect(conversation: Conversation, words: str) -> None:
-    await _explain(conversation, needed(words, "introspect"))
-
-
-async def _explain(conversation: Conversation, name: str, *options: str) -> None:
+async def _explain(command: str, conversation: Conversation, words: str) -> None:
     """Show a function of the workspace, or a built-in function that the agent has."""
+    name, options = needed(words, command), ["--brief"] if command == "about" else []
     if own := _own(conversation, name):
         schema = conversation.agent.model_session.functions.schema_of(own)
         conversation.voice.lines([line(row) for row in presentation.own_function(own, schema).splitlines()])
@@ -446,9 +439,6 @@ async def _create(conversation: Conversation, words: str) -> None:
     hint = f"/create {name} opens it again; /pending lists rejected candidates."
     hint = f"  {challenge_hint(PromptDoor(conversation), verdict) or hint}"
     await show(conversation, judged(PromptDoor(conversation), verdict, "" if verdict.admitted else hint))
-
-
-Run = Callable[[Conversation, str], Awaitable[None]]
 
 
 async def take(conversation: Conversation, text: str) -> None:
@@ -745,12 +735,13 @@ async def _load(conversation: Conversation, words: str) -> None:
     await conversation.greet()
 
 
-_OWN: Final[Sequence[Run]] = (
+_OWN: Final[Sequence[RunCommand]] = (
     *(_help, _exit, _show, _create, _break, _debug, _clear, _cost, _pop, _new, _retry, _dump, _model, _summarize),
-    *(_memorywarning, _heartbeat, _switch, _load, _call, _about, _introspect, _shell),
+    *(_memorywarning, _heartbeat, _switch, _load, _call, _shell),
 )
-_RUNS: Final[Mapping[str, Run]] = {
+_RUNS: Final[Mapping[str, RunCommand]] = {
     **undo.RUNS,
     **slash_shell.RUNS,
+    **{name: partial(_explain, name) for name in ("about", "introspect")},
     **{getattr(run, "__name__", "")[1:]: run for run in _OWN},  # some show more than the verb with the same name
 }

@@ -23,7 +23,7 @@ from sandbox.wire.lines import bare_lines
 from .attachments import headline
 from .commands.functions import results_of, revoked
 from .commands.verb import Door, Result, SourceProgress
-from .conversation import Conversation
+from .conversation import Conversation, RunCommand
 from .render.function_view import shown_line
 from .slash_catalog import BY_NAME, VERBS, needed, verb_of
 from .styled_lines import Line, line
@@ -111,7 +111,7 @@ async def _run(name: str, conversation: Conversation, words: str) -> None:
 async def _result_of(name: str, conversation: Conversation, words: str) -> Result:
     if name in _READERS:
         return await _READERS[name](conversation, words)
-    return await run_shell(conversation, *_shell_words(name, words))
+    return await run_shell(conversation, *(shell_words(name, words) or ()))
 
 
 def shell_words(name: str, words: str) -> list[str] | None:
@@ -121,7 +121,16 @@ def shell_words(name: str, words: str) -> list[str] | None:
         UsageError: the words are not valid arguments.
     """
     name, words = _form_of(name, words)
-    return _shell_words(name, words) if name in OF_SHELL else None
+    if name in _WORDS:
+        return _WORDS[name](words)
+    if name not in OF_SHELL:
+        return None
+    (noun, verb), entry = VERBS[name], BY_NAME[name.partition(" ")[0]]
+    if words and not verb.at_prompt:
+        raise UsageError(f"/{name} cannot {one_line(words, 40)}.", fix=f"Type {entry.typed}. {entry.says}")
+    if verb.at_prompt and verb.at_prompt[0].required:
+        needed(words, entry.name)
+    return [noun, verb.name or "", *verb.from_prompt(words)]
 
 
 def _form_of(name: str, words: str) -> tuple[str, str]:
@@ -129,17 +138,6 @@ def _form_of(name: str, words: str) -> tuple[str, str]:
     first, _, others = words.partition(" ")
     below = f"{name} {first}"
     return (below, others.strip()) if below in VERBS or below in _READERS else (name, words)
-
-
-def _shell_words(name: str, words: str) -> list[str]:
-    if name in _WORDS:
-        return _WORDS[name](words)
-    (noun, verb), entry = VERBS[name], BY_NAME[name.partition(" ")[0]]
-    if words and not verb.at_prompt:
-        raise UsageError(f"/{name} cannot {one_line(words, 40)}.", fix=f"Type {entry.typed}. {entry.says}")
-    if verb.at_prompt and verb.at_prompt[0].required:
-        needed(words, entry.name)
-    return [noun, verb.name or "", *verb.from_prompt(words)]
 
 
 async def run_shell(conversation: Conversation, noun: str, name: str, *arguments: str) -> Result:
@@ -306,7 +304,7 @@ _READERS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[Result]]]] 
 """The commands that also need the conversation."""
 OF_SHELL: Final = {name for name in (*VERBS, *_WORDS) if name in _WORDS or name not in _READERS}
 """The commands that are the same as in the shell."""
-RUNS: Final[Mapping[str, Callable[[Conversation, str], Awaitable[None]]]] = {
+RUNS: Final[Mapping[str, RunCommand]] = {
     name: partial(_run, name) for name in (*VERBS, *_WORDS, *_READERS) if name in BY_NAME
 }
 

@@ -16,7 +16,7 @@ from agent_core.storage import BEGUN, BlockChange, StateRow
 from agent_core.workspace.workspace import Workspace
 
 from .attachments import headline
-from .conversation import Conversation
+from .conversation import Conversation, RunCommand
 from .manual_edits import set_up_block, undo_block
 from .render.agent_view import text_of
 from .render.agent_view import verdict_lines as helper_lines
@@ -328,4 +328,4 @@ def removed_line(removed: RemovedTurn) -> Line:
     return line(("ok", "✓ "), "removed from the context: ", what, ("strong", headline(removed.text)))
 
 
-RUNS: dict[str, Callable[[Conversation, str], Awaitable[None]]] = {"undo": _undo, "changes": _changes}
+RUNS: dict[str, RunCommand] = {"undo": _undo, "changes": _changes}

@@ -116,8 +116,8 @@ async def search(door: Door, need: str, count: int | None) -> Result:
 @verb(functions, scopes=("edit",))
 async def release(door: Door, name: FunctionName) -> Result:
     """Release a function from quarantine. The model sees it again, and its failures are counted from zero."""
-    released = await door.functions.release(name)
-    return Result(released, function_view.released_lines(released))
+    told = " is released: the model sees it again, and its failures are counted from zero"
+    return Result(await door.functions.release(name), [line(("ok", "✓ "), ("name", name), told)])
 
 
 @slash("good [NAME]", "Say that a function's results are right; by default, those of the last call.")

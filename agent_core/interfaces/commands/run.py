@@ -20,23 +20,7 @@ from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 from ..cli_context import AGENT, MODEL, CliContext, debug_file, innermost, loading, workspace_command
 from ..options import RunOptions
 
-_OF_WORKSPACE = (
-    *(
-        "model",
-        "maker",
-        "base_url",
-        "once",
-        "system",
-        "preset",
-        "persona",
-        "human",
-        "first",
-        "greet",
-        "verify",
-        "max_steps",
-    ),
-    *("resume", "stream"),
-)
+_OVER_SERVER = ("agent", "message", "files", "yes", "approve", "plain")  # the others are up to the server's workspace
 
 
 @click.command()
@@ -90,7 +74,7 @@ def run(context: CliContext, **flags: Any) -> int:  # Any: the options above, as
     complete = _complete(RunOptions(root=context.root, as_json=context.as_json, **flags))
     if context.server:
         usual = RunOptions(root=complete.root)
-        given = [name for name in _OF_WORKSPACE if getattr(complete, name) != getattr(usual, name)]
+        given = [name for name in flags if name not in _OVER_SERVER and flags[name] != getattr(usual, name)]
         if given or complete.approve not in (None, "ask", "deny"):
             flag = (given or ["approve"])[0].replace("_", "-")
             fix = "The server's workspace has its own settings."

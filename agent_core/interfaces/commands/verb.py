@@ -14,7 +14,6 @@ from math import isnan
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import click
-from click.core import ParameterSource
 
 from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import read_named_text
@@ -298,6 +297,11 @@ class Verb(click.Command):
     entry: CommandEntry | None = None
     at_prompt: Sequence[click.Parameter] = ()
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words after the command, and keep them as they were typed, for a server."""
+        ctx.meta[_TYPED] = [*args]
+        return super().parse_args(ctx, args)
+
     def taken(self, typed: Sequence[str]) -> dict[str, Any]:  # Any: as the options are typed
         """Parse words into the arguments of the handler.
 
@@ -334,7 +338,8 @@ def verb(
             if context.server:
                 from ..remote import run_command
 
-                return run_command(context, typed_words(click.get_current_context()))
+                current = click.get_current_context()
+                return run_command(context, [*current.command_path.split()[1:], *current.meta[_TYPED]])
             with loading():
                 from ..shell_door import carry_out
 
@@ -396,23 +401,5 @@ def _add_arguments(handler: Handler) -> dict[str, str]:
     return kinds
 
 
-def typed_words(context: click.Context) -> list[str]:
-    """Return the words of a command as typed, without the options that every command takes."""
-    options: list[str] = []
-    places: list[str] = []
-    for param in context.command.params:
-        name = param.name or ""
-        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE or name in _OF_ALL:
-            continue
-        value = context.params[name]
-        values = [str(item) for item in value] if isinstance(value, tuple) else [str(value)]
-        if isinstance(param, click.Argument):
-            places += values
-        elif isinstance(param, click.Option) and param.is_flag:
-            options.append(param.opts[0])
-        else:
-            options += [f"{max(param.opts, key=len)}={item}" for item in values]
-    return [*context.command_path.split()[1:], *options, "--", *places]
-
-
 _OF_ALL: Final = ("as_json", "root", "debug")
+_TYPED: Final = "agent_core.typed"

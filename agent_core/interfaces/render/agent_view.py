@@ -12,7 +12,7 @@ from agent_core.storage.agent_store import HELPER_RUN, PASSING
 from agent_core.workspace.portable import AgentReport, waiting_of
 from sandbox.wire.lines import bare_lines
 
-from ..styled_lines import Line, Role, Span, columns, counted, indented, line, money
+from ..styled_lines import Line, Role, Span, columns, counted, indented, line, moment, money
 from .verdicts import problem_lines
 
 if TYPE_CHECKING:  # for annotations
@@ -88,7 +88,7 @@ def listing_lines(data: Json, current: str = "") -> list[Line]:
             ("* " if row["name"] == current else "  ") * bool(current) + row["name"],
             _turns(row),
             counted(row["passages"], "passage"),
-            day(row["last_at"]),
+            moment(row["last_at"]),
         ]
         for row in data["agents"]
     ]
@@ -105,7 +105,7 @@ def facts_lines(data: Json) -> list[Line]:
     rows = [
         ["agent", data["name"]],
         ["settings", settings or "as the workspace says"],
-        ["conversation", f"{_turns(data)}, {counted(data['messages'], 'message')}, {day(data['last_at'])}"],
+        ["conversation", f"{_turns(data)}, {counted(data['messages'], 'message')}, {moment(data['last_at'])}"],
         *blocks,
         *(["section", f"{section['name']} ({section['characters']} characters)"] for section in data["sections"]),
         ["archival", counted(data["passages"], "passage")],
@@ -139,11 +139,6 @@ def report_lines(report: AgentReport, *, is_tried: bool = False) -> list[Line]:
         head,
         *indented([*columns(took, ("", "", "dim")), *unmapped_lines, *waiting_lines(report.inbox, report.waiting)]),
     ]
-
-
-def day(at: float | None) -> str:
-    """Format a time for people."""
-    return shown_time(at) if at else "never"
 
 
 _KINDS = {"knapper": "this program's", "memgpt": "MemGPT's", "letta": "Letta's"}

@@ -13,7 +13,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.function import reach_words
 from sandbox.wire.lines import bare_lines
 
-from ..styled_lines import Choice, Line, Span, Table, columns, counted, cut, duration, indented, line
+from ..styled_lines import Choice, Line, Span, Table, columns, counted, cut, duration, indented, line, moment
 from .verdicts import COMMAND, coloured, problem_lines, stage_lines, verdict_lines
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         FunctionEffect,
         FunctionListing,
         FunctionSummary,
-        Released,
     )
     from agent_core.functions.service.history import BlamedLine, FunctionHistory, HistoryEntry, Version, VersionDiff
     from agent_core.functions.service.judgment import PendingCandidate
@@ -229,12 +228,6 @@ def statistics_lines(statistics: "FunctionStatistics") -> list[Line]:
     return [*lines, *_version_lines(statistics.versions)]
 
 
-def released_lines(released: "Released") -> list[Line]:
-    """Return the message that a function was released from quarantine."""
-    message = " is released: the model sees it again, and its failures are counted from zero"
-    return [line(("ok", "✓ "), ("name", released.released), message)]
-
-
 def unused_lines(listing: "FunctionListing", typed: str = COMMAND) -> list[Line]:
     """Return each function that has been unused for long, since when, and the command that deletes it."""
     rows = []
@@ -256,11 +249,6 @@ def shown_line(shown: int, known: int, own: int) -> Line:
     """Return a line that explains the counts in the status bar: functions of the workspace, and Knapper's `own`."""
     was = f"The model was last shown {shown} of {known} functions" if shown else f"{known} functions"
     return line(("dim", f"{was} of this workspace; {own} more are Knapper's own."))
-
-
-def moment(at: float | None) -> str:
-    """Format a time in the local form."""
-    return shown_time(at) if at is not None else "never"
 
 
 def _version_lines(versions: Sequence["VersionStatistics"]) -> list[Line]:
@@ -358,26 +346,23 @@ _HEAD = line("version · what · when · who · lines · standing · why")
 def functions_table(listing: "FunctionListing", source: Callable[[str], str], below: tuple[Line, ...]) -> Table:
     """Return a table of listed functions with their source, followed by the lines `below`."""
     head, *lines = list_lines(replace(listing, rejected=()), heads=True)
-    choices = map(partial(_function, source), listing.functions, lines)
-    return Table("functions", head, tuple(choices), below=below)
+
+    def choice(row: "FunctionSummary", shown: Line) -> Choice:
+        text = f"{row.name} {row.module} {row.standing} {row.description}"
+        return Choice(row.name, shown, text, list, lambda: (source(row.name), 1))
+
+    return Table("functions", head, tuple(map(choice, listing.functions, lines)), below=below)
 
 
 def versions_table(history: "FunctionHistory") -> Table:
     """Return a table of the versions of a function, newest first, each with its change."""
-    befores = (None, *(entry.version for entry in history.versions))
-    choices = map(partial(_version, history.name), befores, history.versions)
-    return Table(f"versions of {history.name}", _HEAD, tuple(choices)[::-1], keeps_order=True)
-
-
-def _function(source: Callable[[str], str], summary: "FunctionSummary", summary_line: Line) -> Choice:
-    text = f"{summary.name} {summary.module} {summary.standing} {summary.description}"
-    return Choice(summary.name, summary_line, text, list, lambda: (source(summary.name), 1))
-
-
-def _version(name: str, before: "Version | None", entry: "HistoryEntry") -> Choice:
-    shown, *_ = history_lines([entry])
-    text = "".join(part for _, part in shown)
-    return Choice(f"{entry.version.number}", shown, text, lambda: _difference(name, before, entry.version))
+    choices, before = [], None
+    for entry in history.versions:
+        shown, *_ = history_lines([entry])
+        text, lines = "".join(part for _, part in shown), partial(_difference, history.name, before, entry.version)
+        choices.append(Choice(f"{entry.version.number}", shown, text, lines))
+        before = entry.version
+    return Table(f"versions of {history.name}", _HEAD, tuple(choices[::-1]), keeps_order=True)
 
 
 def _difference(name: str, before: "Version | None", version: "Version") -> list[Line]:

@@ -21,8 +21,8 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, read_json
 
 from ..commands.verb import Result
-from ..styled_lines import Line, columns, counted, indented, line
-from .agent_view import day, text_of
+from ..styled_lines import Line, columns, counted, indented, line, moment
+from .agent_view import text_of
 from .verdicts import compact_call
 
 if TYPE_CHECKING:  # for annotations
@@ -144,7 +144,7 @@ def total_line(data: Json) -> Line:
 def history_lines(data: Json) -> list[Line]:
     """Return the changes, newest first: time, block, version, author, turn, and the change itself."""
     changes = [*reversed(data["changes"])]
-    rows = [[day(change["at"]), change["label"], f"v{change['version']}", _hand(change)] for change in changes]
+    rows = [[moment(change["at"]), change["label"], f"v{change['version']}", _hand(change)] for change in changes]
     titles = ("when", "block", "version", "by")
     heads = columns(rows, ("dim", "name", "", ""), heads=titles)
     lines = heads[:1]
@@ -214,7 +214,7 @@ def best_hits(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ())
     hits = []
     for item in _merge_pages(searches)[: _NEAREST if is_far else None]:
         number = "" if item.id else f"message {place_of(item.seq)}"
-        about = " · ".join(filter(None, (day(item.at), one_line(item.who, 60), number)))
+        about = " · ".join(filter(None, (moment(item.at), one_line(item.who, 60), number)))
         hits.append({"about": about, "text": excerpt(item.text, terms, _HIT)})
     return {"blocks": held, "says": " ".join(none), "hits": hits, "is_far": is_far}
 

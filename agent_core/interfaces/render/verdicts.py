@@ -64,8 +64,14 @@ def verdict_lines(judgment: "Judgment", joins: str = "added to") -> list[Line]:
     if judgment.error and not judgment.problems:
         first, *more = bare_lines(judgment.error)
         return [line(("bad", "✗ "), first), *indented(line(text) for text in more)]
+    is_known = judgment.admitted and judgment.reach is not None
+    reached = one_line(reach_words(judgment.reach or ())) if is_known else ""
+    facts = examples_note(judgment), reached, duration(_elapsed_seconds(judgment.stages))
+    refusals = len(judgment.refusals)
+    warnings = len(judgment.problems) - refusals
+    counts = [counted(refusals, "problem")] + [counted(warnings, "hint")] * bool(warnings)
     return [
-        verdict_headline(judgment, joins),
+        _head_line(judgment, joins, ", ".join(counts), ("dim", f"  {' · '.join(filter(None, facts))}")),
         *indented([line(("dim", f"not back to {judgment.back}"))] if judgment.back and not judgment.admitted else []),
         *indented(line(("dim", f"~ fixed: {fix.message}")) for fix in judgment.fixes),
         *indented(problem_lines(judgment.refusals)),
@@ -80,18 +86,6 @@ def folded_lines(judgment: "Judgment", where: str) -> list[Line]:
         return verdict_lines(judgment)
     plain = replace(judgment, problems=judgment.refusals)
     return [*verdict_lines(plain), *indented([line(("dim", f"{counted(len(hints(judgment)), 'hint')}: {where}"))])]
-
-
-def verdict_headline(judgment: "Judgment", joins: str) -> Line:
-    """Return a line with the verdict, the standing, and the result of the examples."""
-    tried = examples_note(judgment)
-    is_known = judgment.admitted and judgment.reach is not None
-    reached = one_line(reach_words(judgment.reach or ())) if is_known else ""
-    tail: Span = ("dim", f"  {' · '.join(filter(None, [tried, reached, duration(_elapsed_seconds(judgment.stages))]))}")
-    refusals = len(judgment.refusals)
-    warnings = len(judgment.problems) - refusals
-    counts = [counted(refusals, "problem")] + [counted(warnings, "hint")] * bool(warnings)
-    return _head_line(judgment, joins, ", ".join(counts), tail)
 
 
 def _head_line(judgment: "Judgment", joins: str, refusal: str, tail: Span) -> Line:
@@ -304,16 +298,11 @@ def save_lines(change: "ReloadReport | FunctionsChanged") -> list[Line]:
     ]
 
 
-def value_text(value: Any) -> str:  # Any: a JSON value
-    """Return a returned value for people: text unchanged, everything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def value_lines(call: "CallReport | RecordedOutcome", *, as_it_is: bool = False) -> list[Line]:
     """Return the lines of a returned value; nothing if the call did not return. Multiple lines get a bar."""
     if call.outcome != "returned":
         return []
-    shown = value_text(call.value)
+    shown = call.value if isinstance(call.value, str) else json.dumps(call.value, ensure_ascii=False)
     if not (as_it_is or isinstance(call.value, str)) and f'"{TAG}"' in shown:  # not a value of JSON, such as a tuple
         with suppress(ProtocolError):
             shown = repr(read(call.value))

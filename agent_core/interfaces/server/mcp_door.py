@@ -76,33 +76,29 @@ _PLAIN: Final = {"str": "string", "int": "integer", "bool": "boolean"}
 _DEEPEST: Final = 8  # nesting levels of an annotation
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """A tool as clients see it; `result` is the JSON Schema of its structured result, if it has one."""
-
-    name: str
-    description: str
-    parameters: Mapping[str, Any]  # Any: JSON Schema
-    result: Schema | None = None
-    reads_only: bool = False
-
-
 @cache
-def fixed_tools() -> Mapping[str, Tool]:
+def fixed_tools() -> Mapping[str, wire.Tool]:
     """Return the tools that are no functions of the workspace, by name: the methods of `FixedTools`."""
     functions, _ = read_methods(FixedTools)
-    return {
-        function.name: Tool(
-            function.name, function.description, function.parameters, reads_only=function.name in (FIND, DESCRIBE)
+    tools = {
+        function.name: wire.Tool(
+            name=function.name, description=function.description, input_schema=dict(function.parameters)
         )
         for function in functions
     }
+    for name in (FIND, DESCRIBE):
+        tools[name].annotations = wire.ToolAnnotations(read_only_hint=True)
+    return tools
 
 
-def function_tool(function: Function, ending: str) -> Tool:
+def function_tool(function: Function, ending: str) -> wire.Tool:
     """Return the tool for a workspace function. Its description always ends with `ending`, even if it is cut."""
-    text = shorten(visible(function.description), LONGEST_DESCRIPTION) + visible(ending)
-    return Tool(function.name, text, function.parameters, result_schema(function.returns))
+    return wire.Tool(
+        name=function.name,
+        description=shorten(visible(function.description), LONGEST_DESCRIPTION) + visible(ending),
+        input_schema=dict(function.parameters),
+        output_schema=result_schema(function.returns),
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -172,7 +168,7 @@ class Offer:
         """The functions of the workspace."""
         return self.workspace.functions
 
-    async def tools(self, identity: Identity) -> list[Tool]:
+    async def tools(self, identity: Identity) -> list[wire.Tool]:
         """Return the tools that an identity sees: the fixed ones, and the most used functions by name.
 
         Raises:
@@ -182,7 +178,7 @@ class Offer:
         fixed, growing = fixed_tools(), GROWING if self._grows(identity) else ()
         self.listings += 1
         self._loaded.set()
-        own = [function for function in await self._listed() if function.name not in self.hidden]
+        own = [function for function in await self.most_used() if function.name not in self.hidden]
         tools = [function_tool(function, self.functions.ending(function)) for function in own]
         return [*(fixed[name] for name in (*LOOKING, *growing)), *tools]
 
@@ -194,15 +190,6 @@ class Offer:
                     self._loaded.clear()
                     await self._loaded.wait()
 
-    async def shown(self, identity: Identity) -> list[Function]:
-        """Return the functions that are listed as tools.
-
-        Raises:
-            NotAllowed: the identity may not see tools.
-        """
-        identity.needs(*_SEEN)
-        return await self._listed()
-
     async def call(
         self, name: str, arguments: dict[str, Any], identity: Identity, on_progress: OnProgress | None = None
     ) -> ToolAnswer:
@@ -212,7 +199,7 @@ class Offer:
             identity.needs(*_NEEDS.get(name, _CALLS))
             if name not in LOOKING and not (name in GROWING and self._grows(identity)):
                 return await tools._answer(name, arguments)
-            checked = read_arguments(json.dumps(arguments), dict(fixed_tools()[name].parameters))
+            checked = read_arguments(json.dumps(arguments), fixed_tools()[name].input_schema)
             if not isinstance(checked, dict):
                 return ToolAnswer(bad_arguments(name, checked), is_error=True)
             handler: Callable[..., Awaitable[ToolAnswer]] = getattr(tools, name)
@@ -223,7 +210,7 @@ class Offer:
     def _grows(self, identity: Identity) -> bool:
         return self._settings.grow and "edit" in identity.scopes
 
-    async def _listed(self) -> list[Function]:
+    async def most_used(self) -> list[Function]:
         """Return the functions listed as tools: the most used ones with an allowed standing, sorted by name."""
         snapshot = self.functions.registry.snapshot()
         if self._chosen_of is not snapshot:
@@ -606,7 +593,7 @@ class McpDoor:
         self, ctx: Context, params: wire.SubscriptionsListenRequestParams
     ) -> wire.SubscriptionsListenResult:
         with _refusals():
-            self._identify(ctx.request).needs("read", "chat")
+            self._identify(ctx.request).needs(*_SEEN)
         self._streams += 1
         try:
             return await self._listening(ctx, params)
@@ -616,7 +603,7 @@ class McpDoor:
     async def _list_tools(self, ctx: Context, _: wire.PaginatedRequestParams | None) -> wire.ListToolsResult:
         with _refusals():
             tools = await self._offer.tools(self._identify(ctx.request))
-        return wire.ListToolsResult(tools=[*map(_on_wire, tools)], ttl_ms=0)
+        return wire.ListToolsResult(tools=tools, ttl_ms=0)
 
     async def _call_tool(self, ctx: Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
         news = _Progress()
@@ -649,7 +636,8 @@ class McpDoor:
 
     async def _list_resources(self, ctx: Context, _: wire.PaginatedRequestParams | None) -> wire.ListResourcesResult:
         with _refusals():
-            functions = await self._offer.shown(self._identify(ctx.request))
+            self._identify(ctx.request).needs(*_SEEN)
+            functions = await self._offer.most_used()
         resources = [
             wire.Resource(uri=f"{_SCHEME}{function.name}/source", name=function.name, mime_type="text/x-python")
             for function in functions
@@ -721,16 +709,6 @@ async def _send_notices(connection: Connection) -> None:
         async with asyncio.timeout(_PATIENCE_S):
             await connection.send_tool_list_changed()
             await connection.send_resource_list_changed()
-
-
-def _on_wire(tool: Tool) -> wire.Tool:
-    return wire.Tool(
-        name=tool.name,
-        description=tool.description,
-        input_schema=dict(tool.parameters),
-        output_schema=None if tool.result is None else dict(tool.result),
-        annotations=wire.ToolAnnotations(read_only_hint=True) if tool.reads_only else None,
-    )
 
 
 # Notifies connected clients of changed functions: soon, but not often, and a changed signature as a removal first.
