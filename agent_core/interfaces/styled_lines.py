@@ -15,7 +15,6 @@ from typing import IO, Literal, TypeAlias, TypeVar
 
 from rich.cells import cell_len
 
-from agent_core.base.clock import shown_time
 from agent_core.base.records import dataclass
 from agent_core.base.untrusted import escaped, one_line, visible
 
@@ -201,11 +200,6 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 def money(cost: float) -> str:
     """Return `$0.0123` or `$1.20`."""
     return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
-
-
-def moment(at: float | None) -> str:
-    """Format a time for people."""
-    return shown_time(at) if at else "never"
 
 
 def duration(seconds: float) -> str:

@@ -12,8 +12,8 @@ from agent_core.storage.agent_store import HELPER_RUN, PASSING
 from agent_core.workspace.portable import AgentReport, waiting_of
 from sandbox.wire.lines import bare_lines
 
-from ..styled_lines import Line, Role, Span, columns, counted, indented, line, moment, money
-from .verdicts import problem_lines
+from ..styled_lines import Line, Role, Span, columns, counted, indented, line, money
+from .verdicts import moment, problem_lines
 
 if TYPE_CHECKING:  # for annotations
     from agent_core.workspace.helper_changes import HelperProposal, HelperVerdict

@@ -13,8 +13,8 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.function import reach_words
 from sandbox.wire.lines import bare_lines
 
-from ..styled_lines import Choice, Line, Span, Table, columns, counted, cut, duration, indented, line, moment
-from .verdicts import COMMAND, coloured, problem_lines, stage_lines, verdict_lines
+from ..styled_lines import Choice, Line, Span, Table, columns, counted, cut, duration, indented, line
+from .verdicts import COMMAND, coloured, moment, problem_lines, stage_lines, verdict_lines
 
 if TYPE_CHECKING:
     from agent_core.base.events import Quarantined

@@ -21,9 +21,9 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, read_json
 
 from ..commands.verb import Result
-from ..styled_lines import Line, columns, counted, indented, line, moment
+from ..styled_lines import Line, columns, counted, indented, line
 from .agent_view import text_of
-from .verdicts import compact_call
+from .verdicts import compact_call, moment
 
 if TYPE_CHECKING:  # for annotations
     from agent_core.memory.agent_memory import AgentMemory

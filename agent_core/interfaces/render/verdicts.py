@@ -193,6 +193,11 @@ def hints(judgment: "Judgment") -> list["Problem"]:
     return [problem for problem in judgment.problems if problem not in judgment.refusals]
 
 
+def moment(at: float | None) -> str:
+    """Format a time for people."""
+    return shown_time(at) if at else "never"
+
+
 def problem_line(problem: "Problem") -> Line:
     """Return `path:line:column code: message — fix`, dimmed if it is only a warning."""
     first, more, _ = (problem.fix or "").partition("\n")  # a multi-line template is for the model
