@@ -8,8 +8,8 @@ import json
 import os
 import re
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, contextmanager
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -535,8 +535,8 @@ async def connect(
     async with AsyncExitStack() as stack:
         if not isinstance(place, Workspace):
             place = await stack.enter_async_context(Workspace.open(place, **options))
-        wire = await stack.enter_async_context(local_wire(place))
-        return Client(wire, stack.pop_all())
+        rooms = await stack.enter_async_context(opened_rooms(place, _GRACE_S))
+        return Client(LocalWire(rooms), stack.pop_all())
 
 
 # Events from a stream: frames are parsed into the same dataclasses that a turn in this process yields.
@@ -618,13 +618,6 @@ def _fields(frame: bytes) -> tuple[int | None, dict[str, Any] | None]:  # Any: J
 
 _GRACE_S: Final = 0.0  # a caller that closes the client needs no more events
 _OWNER: Final = Identity("in-process", frozenset(SCOPES))
-
-
-@asynccontextmanager
-async def local_wire(workspace: Workspace) -> AsyncIterator["LocalWire"]:
-    """Provide access to the operations of a workspace that is open in this process."""
-    async with opened_rooms(workspace, _GRACE_S) as rooms:
-        yield LocalWire(rooms)
 
 
 class LocalWire:

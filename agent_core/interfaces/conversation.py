@@ -19,7 +19,6 @@ from agent_core.base.events import CallAnswered, Event, FunctionsChanged, TurnEn
 from agent_core.base.messages import SEND, Answer, Message, Notice, User
 from agent_core.base.plain_files import read_named
 from agent_core.base.receipt import TOUCHED, Receipt
-from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import CallReport
 from agent_core.runtime.agent import Agent
@@ -509,19 +508,6 @@ ASK, DENY = "ask", "deny"
 _NOTES = ("by", "at")  # keys of `functions/grants.toml` that are not grants; ignored
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """An approver that grants what a file lists for a function, one call at a time and only in this run."""
-
-    entries: Mapping[str, Grants]
-
-    async def __call__(self, question: Question) -> Decision:
-        """Answer "once" if the file lists all requested grants, otherwise "no"."""
-        entry = self.entries.get(question.function)
-        is_listed = entry is not None and entry.covers(question.missing)
-        return Decision("once" if is_listed else "no", by="policy")
-
-
 def chosen(approve: str | None, human: Approver | None) -> Approver | None:
     """Return the approver that `--approve` selects; `human` is the user, if there is one.
 
@@ -536,23 +522,31 @@ def chosen(approve: str | None, human: Approver | None) -> Approver | None:
     return None if approve == DENY else listed(Path(str(approve)))
 
 
-def listed(file: Path) -> Listed:
-    """Read the grants of a file in the format of `functions/grants.toml`.
+def listed(file: Path) -> Approver:
+    """Return an approver that grants what a file lists for a function, one call at a time and only in this run.
+
+    The file has the format of `functions/grants.toml`.
 
     Raises:
         UsageError: the file cannot be read, or lists something that cannot be granted.
     """
     try:
         tables = read_toml(read_named(file))
-        grants = {}
+        grants: dict[str, Grants] = {}
         for name, table in tables.items():
             if not isinstance(table, dict):
                 fix = "Write [FUNCTION], and its grants below it."
                 raise UsageError(f"{file}: `{one_line(name, 60)}` is not a table.", fix=fix)
             grants[name] = checked({key: value for key, value in table.items() if key not in _NOTES})
-        return Listed(grants)
     except (OSError, Malformed) as error:
         fix = "--approve takes ask, deny, or a file such as functions/grants.toml."
         raise UsageError(f"{file} cannot be read: {one_line(str(error), 200)}.", fix=fix) from error
     except WorkspaceError as error:
         raise UsageError(f"{file}: {error.message}", fix=error.fix) from error
+
+    async def approve(question: Question) -> Decision:
+        entry = grants.get(question.function)
+        is_listed = entry is not None and entry.covers(question.missing)
+        return Decision("once" if is_listed else "no", by="policy")
+
+    return approve

@@ -192,11 +192,11 @@ class RemoteTalk:
                 await self._run(name, words.strip())
 
     async def _run(self, name: str, words: str) -> None:
+        if name not in BY_NAME:
+            raise UsageError(f"There is no command /{name}.", fix=suggestion(name))
         command = shell_words(name, words)
         if command is None:
-            known = name in BY_NAME
-            message = f"/{name} does not work over a server." if known else f"There is no command /{name}."
-            raise UsageError(message, fix="" if known else suggestion(name))
+            raise UsageError(f"/{name} does not work over a server.")
         shown = await carried_out(self._client, command, self._voice, self._agent)
         self.failed |= shown.code != 0
         hint = [line(("dim", shown.hint))] if shown.hint else []

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from itertools import product, takewhile
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import KnapperError, UsageError
@@ -13,7 +13,6 @@ from agent_core.functions.service.history import Version
 from agent_core.memory.blocks import undo_of
 from agent_core.runtime.agent import RemovedTurn
 from agent_core.storage import BEGUN, BlockChange, StateRow
-from agent_core.workspace.workspace import Workspace
 
 from .attachments import headline
 from .conversation import Conversation, RunCommand
@@ -112,66 +111,13 @@ async def _carry_out(conversation: Conversation, actions: Sequence[UndoableActio
             conversation.explain(error)
 
 
-class _Functions:
-    """The functions of the workspace."""
-
-    label = ""  # before a name
-    rollback = "/rollback {}"  # the command that goes back to the version before
-
-    def __init__(self, workspace: Workspace) -> None:
-        self._functions = workspace.functions
-
-    async def versions(self, name: str) -> Sequence[Version]:
-        """Return the versions of one, oldest first.
-
-        Raises:
-            UsageError: none with this name ever existed.
-        """
-        return await self._functions.history.versions(name)
-
-    async def restore(self, name: str, version: Version | None) -> tuple[bool, list[Line]]:
-        """Restore a version of one, or delete it (None). Return whether that is in force, and lines for the user."""
-        if version is None:
-            result = await self._functions.delete(name)
-            return True, [line(("ok", "✓ "), f"deleted {result.name} from {result.module}")]
-        verdict = await self._functions.rollback(name, version.hash)
-        return verdict.admitted, folded_lines(verdict, f"??{name}")
-
-
-class _Helpers:
-    """The helpers of the workspace."""
-
-    label = "the helper "
-    rollback = "`knapper helpers rollback {}`"
-
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-
-    async def versions(self, name: str) -> Sequence[Version]:
-        """Return the versions of one, as for functions."""
-        return await self._workspace.helpers.versions(name)
-
-    async def restore(self, name: str, version: Version | None) -> tuple[bool, list[Line]]:
-        """Restore a version of one, or delete it, as for functions."""
-        changes, by_user = self._workspace.helper_changes, self._workspace.by_user("undo")
-        if version is None:
-            await changes.delete(name, by_user)
-            return True, [line(("ok", "✓ "), f"deleted the helper {name}")]
-        verdict = await changes.rollback(name, str(version.number), by_user)
-        return verdict.admitted, helper_lines(verdict, "was restored")
-
-
-_Kind: TypeAlias = _Functions | _Helpers
-"""A kind of versioned object that a session creates and changes."""
-
-
-def _kinds(conversation: Conversation) -> tuple[_Kind, ...]:
-    return _Functions(conversation.workspace), _Helpers(conversation.workspace)
+_KINDS: Final = {"": "/rollback {}", "the helper ": "`knapper helpers rollback {}`"}
+"""What precedes the name of a function or helper, and the command that goes back to the version before."""
 
 
 async def _whole(conversation: Conversation, scope: _Scope) -> list[UndoableAction]:
     """Return one action for each thing that was changed in the session, oldest first."""
-    touched = product(_kinds(conversation), conversation.undo_log.touched)
+    touched = product(_KINDS, conversation.undo_log.touched)
     things = [await _last_changes(conversation, kind, name, scope) for kind, name in touched]
     blocks = [await _block(conversation, row.label, scope) for row in conversation.agent.memory.blocks.rows]
     kept_states = await conversation.workspace.functions.kept_states()
@@ -179,13 +125,13 @@ async def _whole(conversation: Conversation, scope: _Scope) -> list[UndoableActi
     return sorted((action for action in (*things, *blocks, *states) if action), key=lambda action: action.at)
 
 
-async def _last_changes(conversation: Conversation, kind: _Kind, name: str, scope: _Scope) -> UndoableAction | None:
+async def _last_changes(conversation: Conversation, kind: str, name: str, scope: _Scope) -> UndoableAction | None:
     """Return the last changes to a function or helper as one action, or None if another agent made the last change."""
     live_versions = await _live_versions(conversation, kind, name)
     began, last = conversation.undo_log.began, live_versions[-1] if live_versions else None
     if last is None or last.row.at < began or _is_of_another(conversation, last):
         return None
-    what, by = f"{kind.label}{name}", _hand(last)
+    what, by = f"{kind}{name}", _hand(last)
     since = takewhile(lambda version: version.row.at >= began, live_versions[::-1])
     if scope == "author":
         since = takewhile(lambda version: _hand(version) == by, since)
@@ -213,12 +159,22 @@ def _hand(version: Version) -> str:
     return "you" if version.row.by == "human" else f"the {version.who}"
 
 
-async def _live_versions(conversation: Conversation, kind: _Kind, name: str) -> list[Version]:
+async def _versions(conversation: Conversation, kind: str, name: str) -> Sequence[Version]:
+    """Return the versions of a function or helper, oldest first.
+
+    Raises:
+        UsageError: none with this name ever existed.
+    """
+    workspace = conversation.workspace
+    return await (workspace.helpers.versions(name) if kind else workspace.functions.history.versions(name))
+
+
+async def _live_versions(conversation: Conversation, kind: str, name: str) -> list[Version]:
     try:
-        versions = await kind.versions(name)
+        versions = await _versions(conversation, kind, name)
     except UsageError:  # the touched name never existed, or is of another kind
         return []
-    return states(versions, conversation.undo_log.undone, f"{kind.label}{name}")
+    return states(versions, conversation.undo_log.undone, f"{kind}{name}")
 
 
 def _is_of_another(conversation: Conversation, version: Version) -> bool:
@@ -282,22 +238,37 @@ async def _not_undone(conversation: Conversation, since: float) -> list[Line]:
         (row.at, f"The source {one_line(row.name)}", f"`knapper sources remove {row.hash[:8]}` forgets it")
         for row in await memory.sources.list()
     ]
-    for kind, name in product(_kinds(conversation), conversation.undo_log.touched):
+    for kind, name in product(_KINDS, conversation.undo_log.touched):
         versions = await _live_versions(conversation, kind, name)
         if versions and _is_of_another(conversation, versions[-1]):
-            what = f"A change of {kind.label}{name} by {_hand(versions[-1])}"
+            what = f"A change of {kind}{name} by {_hand(versions[-1])}"
             before = [str(version.number) for version in versions[:-1] if version.hash][-1:]
-            back = kind.rollback.format(" ".join([name, *before]))
+            back = _KINDS[kind].format(" ".join([name, *before]))
             newer.append((versions[-1].row.at, what, f"{back} goes back to the version before"))
     at, action, how = max(newer, default=(0.0, "", ""))
     return [line(("warn", f"{action} is newer and cannot be undone here: {how}."))] if at > now else []
 
 
-async def _restore(conversation: Conversation, kind: _Kind, name: str, version: Version | None, steps: int) -> None:
-    is_in_force, told = await kind.restore(name, version)
+async def _restore(conversation: Conversation, kind: str, name: str, version: Version | None, steps: int) -> None:
+    """Restore a version of a function or helper, or delete it (None), and show what came of it."""
+    functions, changes = conversation.workspace.functions, conversation.workspace.helper_changes
+    is_in_force, told = True, [line(("ok", "✓ "), f"deleted {kind}{name}")]
+    if kind:
+        by_user = conversation.workspace.by_user("undo")
+        if version is None:
+            await changes.delete(name, by_user)
+        else:
+            verdict = await changes.rollback(name, str(version.number), by_user)
+            is_in_force, told = verdict.admitted, helper_lines(verdict, "was restored")
+    elif version is None:
+        result = await functions.delete(name)
+        told = [line(("ok", "✓ "), f"deleted {result.name} from {result.module}")]
+    else:
+        judgment = await functions.rollback(name, version.hash)
+        is_in_force, told = judgment.admitted, folded_lines(judgment, f"??{name}")
     if is_in_force:  # the latest version is not an action, but undid this many versions
-        number = (await kind.versions(name))[-1].number
-        conversation.undo_log.undone[f"{kind.label}{name}", number] = steps
+        number = (await _versions(conversation, kind, name))[-1].number
+        conversation.undo_log.undone[f"{kind}{name}", number] = steps
     conversation.voice.lines(told)
 
 

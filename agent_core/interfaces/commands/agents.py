@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,6 @@ from .verb import SECONDS, AgentName, Door, Opens, Reason, Result, slash, verb
 if TYPE_CHECKING:  # slow to import
     from agent_core.base.events import Event
     from agent_core.workspace.helper_changes import HelperVerdict
-    from agent_core.workspace.workspace import Workspace
 
     from ..render import agent_view
 else:
@@ -158,30 +157,29 @@ def worker(context: CliContext, slots: int | None, grace: float, metrics: str, s
     Turns that have not ended by then go on in another worker. Exit code 75 says: start it again.
     """
     from agent_core.base.errors import StorageError
-    from agent_core.workspace.workspace import Workspace
-
-    async def work() -> None:
-        async with (
-            Workspace.open(Workspace.find(context.root)) as workspace,
-            _event_listeners(context, workspace, metrics, spans=spans) as hearers,
-        ):
-            await _work(context, workspace, slots or workspace.settings.runner.slots, grace, hearers)
 
     try:
-        asyncio.run(work())
+        asyncio.run(_work(context, slots, grace, metrics, spans=spans))
     except StorageError as error:
         context.tell(str(error))
         return machine.TRY_AGAIN
     return 0
 
 
-@asynccontextmanager
-async def _event_listeners(
-    context: CliContext, workspace: "Workspace", metrics: str, *, spans: bool
-) -> AsyncIterator[list[Callable[["Event"], None]]]:
-    """Provide the requested event listeners, which count events or create spans from them."""
-    hearers: list[Callable[[Event], None]] = []
+async def _work(context: CliContext, slots: int | None, grace: float, metrics: str, *, spans: bool) -> None:
+    from agent_core.workspace.workspace import Workspace
+
+    from ..dialog import say
+    from .serve import stopping
+
+    hearers: list[Callable[[Event], None]] = [lambda event: say(agent_view.behind_lines(event))]
+
+    def heard(event: "Event") -> None:
+        for hear in hearers:
+            hear(event)
+
     async with AsyncExitStack() as stack:
+        workspace = await stack.enter_async_context(Workspace.open(Workspace.find(context.root)))
         if metrics:
             must_have("metrics", "prometheus_client")
             from agent_core.workspace.metrics import Metrics, answered
@@ -193,26 +191,11 @@ async def _event_listeners(
             must_have("otel", "opentelemetry.sdk", "opentelemetry.exporter")
             from agent_core.workspace.tracing import Spans
 
-            made = await stack.enter_async_context(aclosing(Spans()))
-            hearers.append(made.hear)
-        yield hearers
-
-
-async def _work(
-    context: CliContext, workspace: "Workspace", slots: int, grace: float, hearers: Sequence[Callable[["Event"], None]]
-) -> None:
-    from ..styled_lines import write
-    from .serve import stopping
-
-    def show(shown: Sequence[Line]) -> None:
-        write(shown, sys.stderr)
-
-    def heard(event: "Event") -> None:
-        for hear in hearers:
-            hear(event)
-        show(agent_view.behind_lines(event))
-
-    async with workspace.worker(heard, slots=slots, on_fault=lambda *fault: show([turn_fault(*fault)])) as runner:
+            hearers.append((await stack.enter_async_context(aclosing(Spans()))).hear)
+        slots = slots or workspace.settings.runner.slots
+        runner = await stack.enter_async_context(
+            workspace.worker(heard, slots=slots, on_fault=lambda *fault: say([turn_fault(*fault)]))
+        )
         context.tell(f"At work for {workspace.store.place}, {slots} agents at once. Ctrl-C stops it.")
         is_stopping, run = asyncio.create_task(stopping().wait()), asyncio.create_task(runner.run())
         await asyncio.wait([is_stopping, run], return_when=asyncio.FIRST_COMPLETED)

@@ -265,18 +265,13 @@ def list_(context: CliContext) -> None:
     from agent_core.workspace.local_models import list_models
 
     local_models = list_models()
-    rows = [
-        [
-            str(model["name"]),
-            f"{float(model.get('bytes') or 0) / 1e9:.2f} GB",
-            str(model.get("licence", "")),
-            "here" if _is_here(model) else "not here",
-        ]
-        for model in local_models
-    ]
+    rows = []
+    for model in local_models:
+        size, place = f"{model['bytes'] / 1e9:.2f} GB", "here" if model["here"] else "not here"
+        rows.append([model["name"], size, model["licence"], place])
     context.result({"models": local_models}, columns(rows, ("name", "", "dim", "dim")))
-    if not any(_is_here(model) for model in local_models):
-        context.hint(f"Next: knapper models get {local_models[0]['name']}" if local_models else "There are none.")
+    if not any(model["here"] for model in local_models):
+        context.hint(f"Next: knapper models get {local_models[0]['name']}")
 
 
 @models.command()
@@ -304,13 +299,13 @@ def path(context: CliContext, name: str) -> None:
     """Print the path of a model's file."""
     from agent_core.workspace.local_models import list_models
 
-    by_name = {str(model["name"]): model for model in list_models()}
-    model = by_name.get(name.removeprefix("local/")) or by_name.get(f"local/{name.removeprefix('local/')}")
+    by_name = {model["name"]: model for model in list_models()}
+    model = by_name.get(f"local/{name.removeprefix('local/')}")
     if model is None:
         raise UsageError(f"There is no local model `{name}`.", fix=f"Known are: {', '.join(by_name)}.")
-    if not _is_here(model):
+    if not model["here"]:
         raise UsageError(f"`{name}` is not here.", fix=f"knapper models get {name}")
-    context.result({"name": name, "path": model["path"]}, [line(str(model["path"]))])
+    context.result({"name": name, "path": model["path"]}, [line(model["path"])])
 
 
 @models.command()
@@ -324,7 +319,3 @@ def remove(context: CliContext, name: str) -> None:
     freed = f"{removed['bytes'] / 1e6:.0f} MB were freed"
     context.result(removed, [line(("ok", "✓ "), f"{removed['name']} is removed: {freed}.")])
     context.hint(f"To download it again: knapper models get {removed['name'].removeprefix('local/')}")
-
-
-def _is_here(model: dict[str, Any]) -> bool:
-    return bool(model.get("here", model.get("path")))

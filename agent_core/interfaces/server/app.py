@@ -142,7 +142,12 @@ class LoginDoor:
 
         This is not a GET, so that a program that previews a link before a person opens it does not use it up.
         """
-        given = self._sessions.log_in(await _code(request))
+        try:
+            value = read_json(await request.body(), MESSAGE)
+        except Malformed:
+            value = None
+        code = value.get("code") if isinstance(value, dict) else None
+        given = self._sessions.log_in(code) if isinstance(code, str) else None
         if given is None:
             message = "This login link was used already, or is too old."
             return error_response(403, "used-link", message, "Another one, where the workspace is: knapper login")
@@ -151,15 +156,6 @@ class LoginDoor:
         name, is_secure = self._sessions.cookie, request.url.scheme == "https"
         answer.set_cookie(name, cookie, httponly=True, samesite="strict", secure=is_secure, path="/")
         return answer
-
-
-async def _code(request: Request) -> str:
-    try:
-        value = read_json(await request.body(), MESSAGE)
-    except Malformed:
-        return ""
-    code = value.get("code") if isinstance(value, dict) else None
-    return code if isinstance(code, str) else ""
 
 
 _SUBJECTS: Final = (agent_operations, page_operations, workspace_operations, command_operations)
