@@ -49,13 +49,9 @@ class Attachment:
 
     @property
     def block(self) -> str:
-        """The text under its name, in a fence that the text cannot close."""
-        return fenced(self.name, self.text)
-
-
-def fenced(name: str, text: str) -> str:
-    """Return a text under its name, in a fence that the text cannot close. A long text is cut and marked as cut."""
-    return f"`{one_line(name, 400)}`:\n{fence(shorten(text.rstrip(chr(10)), MOST_CHARS))}"
+        """The text under its name, in a fence that the text cannot close. A long text is cut and marked as cut."""
+        text = fence(shorten(self.text.rstrip("\n"), MOST_CHARS))
+        return f"`{one_line(self.name, 400)}`:\n{text}"
 
 
 def fence(text: str) -> str:

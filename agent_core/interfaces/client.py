@@ -37,10 +37,9 @@ from .server import workspace_operations as on_workspace
 from .server.agent_host import NumberedEvent, Rooms, opened_rooms
 from .server.failures import ApiRefusal
 from .server.identity import SCOPES, Identity
-from .server.operations import Nothing, Operation, Sent, Stream
+from .server.operations import Asked, Names, Nothing, Operation
 
 Json = dict[str, Any]  # Any: JSON
-Names = Mapping[str, str]
 Query = Mapping[str, str | int | bool]
 _ADDRESS: Final = re.compile("https?://", re.IGNORECASE)
 _TIMEOUT: Final = httpx2.Timeout(600.0, connect=10.0)
@@ -635,8 +634,8 @@ class LocalWire:
     async def stream(self, operation: Operation, names: Names, after: int) -> AsyncGenerator[bytes, None]:
         """Yield the frames of an event stream."""
         result = await self._run(operation, names, {"after": after}, b"")
-        assert isinstance(result, Stream)
-        async with aclosing(result.frames) as frames:
+        assert isinstance(result, AsyncGenerator)
+        async with aclosing(result) as frames:
             async for frame in frames:
                 yield frame
 
@@ -644,9 +643,9 @@ class LocalWire:
         """Do nothing: the code that opened the workspace closes it."""
 
     async def _run(self, operation: Operation, names: Names, query: Query, body: bytes) -> object:
-        sent = Sent(names, {key: str(value) for key, value in query.items()}, body)
+        texts = {key: str(value) for key, value in query.items()}
         try:
-            return await operation.run(self._rooms, _OWNER, sent)
+            return await operation.run(Asked(self._rooms, _OWNER), names, texts, body)
         except KnapperError as error:
             raise ApiRefusal.of(error) from error
 

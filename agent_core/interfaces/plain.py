@@ -39,7 +39,7 @@ _ALONE = "Nobody types here, so the tour plays by itself, in a folder that is re
 
 async def one_message(options: RunOptions, message: str | None) -> bool:
     """Run one turn, after resuming an interrupted one if requested. Return whether all ended with a reply."""
-    heard = _listener(options)
+    heard = JsonLines() if options.as_json else None
     approver = decide if is_attended() and (options.approve or not options.as_json) else None
     voice = Voice(approver=approver, agrees=options.yes)
     async with opened(options, voice) as conversation, asyncio.TaskGroup() as group:
@@ -60,7 +60,7 @@ async def each_line(options: RunOptions) -> bool:
     """Run a turn for each line of standard input. Return whether all ended with a reply."""
     typed = Typed()
     voice = Voice(typed if sys.stdin.isatty() else None, agrees=options.yes)
-    heard = _listener(options)
+    heard = JsonLines() if options.as_json else None
     async with opened(options, voice) as conversation, conversation.awake(heard), asyncio.TaskGroup() as group:
         model = await _ready(conversation)
         with ctrl_c(group, conversation, typed):
@@ -124,10 +124,6 @@ async def _before(conversation: Conversation, options: RunOptions, heard: Listen
     if options.resume:
         await conversation.resume(heard)
     await conversation.begin(options, heard)
-
-
-def _listener(options: RunOptions) -> Listener | None:
-    return JsonLines() if options.as_json else None
 
 
 async def _ready(conversation: Conversation) -> str:

@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict, replace
+from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -346,7 +346,7 @@ async def add_source(door: Door, place: SourcePlace, *, name: str | None, agent:
 async def load(door: Door, place: SourcePlace, *, name: str | None) -> Result:
     """Load a source for all agents of the workspace. It is read and embedded once; `sources attach` gives it to one."""
     shown = await _add_source(door, door.workspace.loaded_sources(), place, name)
-    names = [row["name"] for row in shown.document["sources"] if row["outcome"] != "refused"]
+    names = [report.name for report in shown.document["sources"] if report.outcome != "refused"]
     folder = (name or place).rstrip("/")
     is_whole = len(names) > 1 and all(one.startswith(f"{folder}/") for one in names)
     source = quote(folder if is_whole else names[0]) if names else ""
@@ -358,7 +358,7 @@ async def _add_source(door: Door, sources: "Sources", place: str, name: str | No
     with door.source_progress() as hear:
         reports = await sources.add(place, hear, name)
     code = 0 if any(report.outcome != "refused" for report in reports) else 1
-    return Result({"sources": [report_json(report) for report in reports]}, report_lines(reports), code=code)
+    return Result({"sources": reports}, report_lines(reports), code=code)
 
 
 @verb(sources, "attach", scopes=("edit",))
@@ -429,11 +429,6 @@ def report_lines(reports: Sequence["SourceReport"]) -> list[Line]:
         )
         for report in reports
     ]
-
-
-def report_json(report: "SourceReport") -> Json:
-    """Return the result for a source as JSON."""
-    return asdict(report)
 
 
 def source_json(row: "DocumentRow") -> Json:

@@ -22,7 +22,7 @@ from .agent_host import DONE, event_stream
 from .chat_threads import ChatThreads
 from .failures import ApiRefusal, NotThere
 from .identity import OWNER, NotAllowed
-from .operations import Asked, Part, Stream, operation
+from .operations import Asked, Part, operation
 
 MOST_TEXT: Final = 1_000_000
 
@@ -258,7 +258,7 @@ async def events(asked: Asked, agent: str, after_event: After) -> object:
     last = asked.last_event
     after = min(int(last), LARGEST_NUMBER) if last.isdecimal() and len(last) < 20 else after_event.after
     frames = event_stream(rooms.host, rooms.state.store, agent, after)
-    return Stream(_while_shown(asked, agent, frames) if asked.identity.agents else frames)
+    return _while_shown(asked, agent, frames) if asked.identity.agents else frames
 
 
 @operation("GET", "/agents/{agent}/memory", ("read",), "Return the memory.")

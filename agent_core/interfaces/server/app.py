@@ -28,7 +28,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agent_core import __version__
 from agent_core.base.errors import KnapperError, UsageError
-from agent_core.base.events import Event
 from agent_core.base.own_installation import add_extra
 from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
@@ -229,14 +228,14 @@ async def opened_doors(workspace: Workspace, options: ServeOptions, port: int) -
     login = LoginDoor(sessions)
     with access_log(state / "access.log") as log, announced(state, url, sessions.token, options.certificate):
         async with AsyncExitStack() as stack:
-            hearers: list[Callable[[Event], None]] = []
+            spans = None
             if options.spans:
                 from agent_core.workspace.tracing import Spans  # noqa: PLC0415 - an optional dependency
 
-                hearers.append((await stack.enter_async_context(aclosing(Spans()))).hear)
+                spans = await stack.enter_async_context(aclosing(Spans()))
             rooms = await stack.enter_async_context(opened_rooms(workspace, _GRACE_S))
             await stack.enter_async_context(mcp.at_work())
-            rooms.host.hearers += hearers
+            rooms.host.hearers += [spans.hear] if spans else []
             own = {options.host, *(("127.0.0.1", "localhost", "::1") if options.is_local else ())}
             usual = 443 if options.certificate else 80
             with_ports = [_authority(name, port) for name in own]

@@ -1,6 +1,6 @@
 """API errors in their common format, `{"error": {"code", "message", "fix", "problems"}}`, and their HTTP status."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from agent_core.base.errors import AgentBusy, KnapperError, ModelError, StaleFile, StorageError, UnknownName, UsageError
@@ -75,12 +75,6 @@ class ApiRefusal(KnapperError):
 def status_of(error: KnapperError) -> int:
     """Return the HTTP status for an error."""
     return ApiRefusal.of(error).status
-
-
-def misfits(problems: Sequence[Mapping[str, Any]]) -> ApiRefusal:  # Any: JSON
-    """Return the refusal of a request with invalid parts."""
-    fix = "See /openapi.json for what each operation takes."
-    return ApiRefusal(422, "invalid", "The request is not as it must be.", fix, [dict(row) for row in problems])
 
 
 def rejected(verdict: object, problems: Iterable[Problem], message: str) -> ApiRefusal:

@@ -7,7 +7,7 @@ even if many elements are wrong. Large bodies are parsed in a thread.
 
 import inspect
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
@@ -24,7 +24,7 @@ from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
 
 from .agent_host import Rooms
-from .failures import Json, misfits
+from .failures import ApiRefusal
 from .identity import Identity, Scope
 
 API: Final = "/api/v1"
@@ -33,6 +33,7 @@ MOST_KEYS: Final = 64  # in an object with known keys
 MOST_PROBLEMS: Final = 20
 _LONGEST_KEY: Final = 80  # characters shown of a key
 P = TypeVar("P", bound="_BoundedPart")
+Names: TypeAlias = Mapping[str, str]
 
 
 class _BoundedPart(BaseModel):
@@ -85,15 +86,13 @@ class InvalidBody(KnapperError):
     code = "invalid"
 
     def __init__(self, problems: Sequence[tuple[tuple[int | str, ...], str]], *, is_json: bool = True) -> None:
-        self.problems = [(tuple(map(_place_text, places)), message) for places, message in problems[:MOST_PROBLEMS]]
+        self.problems = [
+            (tuple(one_line(str(place), _LONGEST_KEY) for place in places), message)
+            for places, message in problems[:MOST_PROBLEMS]
+        ]
         self.is_json = is_json
         places, message = self.problems[0]
         super().__init__(f"{'.'.join(places)}: {message}" if places else message)
-
-    def listed(self, where: str) -> Iterator[Json]:
-        """Yield the problems in the form of a response; `where` is the part of the request."""
-        for places, message in self.problems:
-            yield {"where": ".".join((where, *places)), "message": message}
 
 
 async def read_part(kind: type[P], body: bytes) -> P:
@@ -133,28 +132,12 @@ def _check_length(name: str, length: int, most: int) -> None:
         raise PydanticCustomError("too_long", f"{what} {{most}} entries, not {{length}}", context)
 
 
-def _place_text(place: int | str) -> str:
-    return one_line(str(place), _LONGEST_KEY)
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A raw request: its path parameters, query, body, last received event, and trace."""
-
-    path: Mapping[str, str]
-    query: Mapping[str, str]
-    body: bytes = b""
-    last_event: str = ""
-    trace: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A checked request: its sender, and the rooms that it uses."""
+    """A request: its sender, the rooms that it uses, the last event that a stream's client had, and its trace."""
 
     rooms: Rooms
     identity: Identity
-    path: Mapping[str, str]
     last_event: str = ""
     trace: str = ""
 
@@ -167,13 +150,6 @@ class Asked:
     def functions(self) -> FunctionService:
         """The functions of the workspace."""
         return self.rooms.workspace.functions
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """A response of server-sent events, in frames."""
-
-    frames: AsyncGenerator[bytes, None]
 
 
 Handler: TypeAlias = Callable[..., Awaitable[object]]
@@ -198,29 +174,29 @@ class Operation:
         """The parameters in the path."""
         return _PLACES.findall(self.path)
 
-    async def run(self, rooms: Rooms, identity: Identity, sent: Sent) -> object:
-        """Check a request, run its handler, and return the result.
+    async def run(self, asked: Asked, path: Names, query: Names, body: bytes) -> object:
+        """Check a request, run its handler, and return the result: for a stream, an asynchronous generator of frames.
 
         Raises:
             KnapperError: the request was refused or failed with an expected error.
         """
-        identity.needs(*self.scopes)
+        asked.identity.needs(*self.scopes)
         where = "query"
         try:
-            query = checked(self.query, dict(sent.query))
+            query_part = checked(self.query, dict(query))
             where = "body"
-            is_empty = self.body is Nothing and not sent.body.strip()
-            body = await read_part(self.body, b"{}" if is_empty else sent.body or b"{}")
+            is_empty = self.body is Nothing and not body.strip()
+            body_part = await read_part(self.body, b"{}" if is_empty else body or b"{}")
         except InvalidBody as error:
-            raise misfits([*error.listed(where)]) from error
-        path = dict(sent.path)
-        if "agent" in path:
-            path["agent"] = await rooms.known(path["agent"], identity)
-        asked = Asked(rooms, identity, path, sent.last_event, sent.trace)
+            rows = [{"where": ".".join((where, *places)), "message": message} for places, message in error.problems]
+            fix = "See /openapi.json for what each operation takes."
+            raise ApiRefusal(422, "invalid", "The request is not as it must be.", fix, rows) from error
         given: dict[str, object] = dict(path)
+        if "agent" in path:
+            given["agent"] = await asked.rooms.known(path["agent"], asked.identity)
         for name, param in _parameters(self.handler).items():
             if param.annotation in (self.body, self.query):
-                given[name] = body if param.annotation is self.body else query
+                given[name] = body_part if param.annotation is self.body else query_part
             for read in getattr(param.annotation, "__metadata__", ()):
                 given[name] = await read(asked, path[name])
         return await self.handler(asked, **given)

@@ -8,7 +8,6 @@ from pydantic import Field
 
 from agent_core.base.errors import UsageError
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice
-from agent_core.base.records import dataclass, field
 from agent_core.context import BYTES_PER_TOKEN, History
 from agent_core.context import resume as resume_history
 from agent_core.context.history import size_of
@@ -100,11 +99,11 @@ async def costs(asked: Asked, agent: str) -> object:
 @operation("GET", "/growth", ("read",), "Return how functions came to be.")
 async def grown(asked: Asked, how_many: HowMany) -> object:
     """Return how functions came to be: wanted, written, rejected, fixed, admitted, used; the newest last."""
-    rows, store = [], asked.rooms.state.store
+    rows, store = list[Json](), asked.rooms.state.store
     for name in await asked.rooms.shown(await store.agent_names(), asked.identity):
         rows += growth(name, await store.history(name, kinds=KINDS, with_removed=True))
-    rows.sort(key=lambda row: row.at)
-    return {"functions": [row.to_json() for row in rows[-how_many.last :]]}
+    rows.sort(key=lambda row: row["stages"][-1]["at"])
+    return {"functions": rows[-how_many.last :]}
 
 
 @operation("GET", "/slash-commands", ("read",), "List the slash commands of the prompt.")
@@ -167,35 +166,9 @@ Stage: TypeAlias = Literal["wanted", "written", "rejected", "fixed", "admitted",
 Json = dict[str, Any]  # Any: JSON
 
 
-@dataclass(slots=True)
-class Growth:
-    """The history of a function that an agent made: its stages in order, and how often it was used since."""
-
-    function: str
-    agent: str
-    stages: list[Json] = field(default_factory=list)
-    used: int = 0
-    was_rejected: bool = False
-
-    @property
-    def at(self) -> float:
-        """The time of its last stage."""
-        return float(self.stages[-1]["at"])
-
-    def add(self, stage: Stage, entry: Entry, text: str = "") -> None:
-        """Add a stage."""
-        self.stages.append(
-            {"stage": stage, "at": entry.at, "turn": entry.turn, "seq": entry.seq, "text": text[:_WORDS]}
-        )
-
-    def to_json(self) -> Json:
-        """Return the published JSON."""
-        return {"function": self.function, "agent": self.agent, "used": self.used, "stages": self.stages}
-
-
-def growth(agent: str, entries: Iterable[Entry]) -> list[Growth]:
-    """Return the functions that an agent made, in the order in which it began them."""
-    grown: dict[str, Growth] = {}
+def growth(agent: str, entries: Iterable[Entry]) -> list[Json]:
+    """Return the functions that an agent made: the stages of each in order, and how often it was used since."""
+    grown: dict[str, Json] = {}
     arguments: dict[str, str] = {}
     wanted: Entry | None = None
     for entry in entries:
@@ -211,30 +184,33 @@ def growth(agent: str, entries: Iterable[Entry]) -> list[Growth]:
     return list(grown.values())
 
 
-def _note_answer(grown: dict[str, Growth], agent: str, entry: Entry, wanted: Entry | None, arguments: str) -> None:
+def _add(row: Json, stage: Stage, entry: Entry, text: object = "") -> None:
+    about = {"stage": stage, "at": entry.at, "turn": entry.turn, "seq": entry.seq}
+    row["stages"].append({**about, "text": str(text)[:_WORDS]})
+
+
+def _note_answer(grown: dict[str, Json], agent: str, entry: Entry, wanted: Entry | None, arguments: str) -> None:
     called = str(entry.payload.get("name", ""))
-    if called in grown:
-        growth = grown[called]
-        if entry.payload.get("outcome") == "returned":
-            growth.used += 1
-            if growth.used == 1:
-                growth.add("used", entry, str(entry.payload.get("text", "")))
+    if called in grown and entry.payload.get("outcome") == "returned":
+        grown[called]["used"] += 1
+        if grown[called]["used"] == 1:
+            _add(grown[called], "used", entry, entry.payload.get("text", ""))
     if called not in _WRITES or not (name := _name_in(arguments, entry)):
         return
     row = grown.get(name)
     if row is None:
-        row = grown[name] = Growth(name, agent)
+        row = grown[name] = {"function": name, "agent": agent, "used": 0, "stages": []}
         if wanted is not None:
-            row.add("wanted", wanted, str(wanted.payload.get("text", "")))
+            _add(row, "wanted", wanted, wanted.payload.get("text", ""))
     verdict = entry.payload.get("detail") or {}
     is_admitted = bool(verdict.get("admitted"))
-    row.add("fixed" if row.was_rejected and is_admitted else "written", entry, called)
-    row.was_rejected = not is_admitted
+    judged = [each["stage"] for each in row["stages"] if each["stage"] in ("rejected", "admitted")]
+    _add(row, "fixed" if judged[-1:] == ["rejected"] and is_admitted else "written", entry, called)
     if is_admitted:
-        row.add("admitted", entry, str(verdict.get("standing", "")))
+        _add(row, "admitted", entry, verdict.get("standing", ""))
     else:
         problems = [problem for problem in verdict.get("problems") or [] if problem.get("severity") != "warns"]
-        row.add("rejected", entry, str(problems[0]["message"] if problems else entry.payload.get("text", "")))
+        _add(row, "rejected", entry, problems[0]["message"] if problems else entry.payload.get("text", ""))
 
 
 def _name_in(arguments: str, entry: Entry) -> str:

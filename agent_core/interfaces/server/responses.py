@@ -14,7 +14,7 @@ from agent_core.base.records import to_json
 
 from .agent_host import Rooms
 from .failures import ApiRefusal
-from .operations import Operation, Sent, Stream
+from .operations import Asked, Operation
 
 T = TypeVar("T")
 _LEFT: Final = 499  # as in the logs of other servers
@@ -76,12 +76,12 @@ async def answered(operation: Operation, rooms: Rooms, request: Request) -> Resp
         trace = trace if _TRACE.fullmatch(trace) else ""
         if operation.streams:
             request.scope["open_stream"]()
-        sent = Sent(request.path_params, request.query_params, await request.body(), last, trace)
-        result = await operation.run(rooms, request.scope["identity"], sent)
+        asked = Asked(rooms, request.scope["identity"], last, trace)
+        result = await operation.run(asked, request.path_params, request.query_params, await request.body())
     except KnapperError as error:
         return failure(error)
     except Exception as error:  # noqa: BLE001  (top of the interface: keep the traceback and continue)
         return error_response(500, "internal", "Knapper failed.", rooms.crash(error))
-    if isinstance(result, Stream):
-        return stream_response(result.frames)
+    if isinstance(result, AsyncGenerator):
+        return stream_response(result)
     return json_response(result, operation.status)

@@ -31,7 +31,7 @@ from agent_core.storage import AGENT, prepare_state_dir
 from agent_core.workspace.agent_files import GROUPS, GroupFile, first_problems
 from agent_core.workspace.helper_changes import HelperVerdict
 
-from ..commands.memory import report_json, source_json
+from ..commands.memory import source_json
 from ..render.agent_view import helper_document, helpers_document
 from ..render.grant_question import title_of
 from .failures import ApiRefusal, NotThere, rejected
@@ -361,7 +361,7 @@ async def upload(asked: Asked, agent: str, upload: Upload) -> object:
         reports = await (await _sources(asked, agent)).add(str(place), name=one_line(upload.name))
     finally:
         place.unlink(missing_ok=True)
-    return {**received, "sources": [report_json(one) for one in reports]}
+    return {**received, "sources": reports}
 
 
 @operation("DELETE", "/agents/{agent}/sources", ("edit",), "Remove a source.")
