@@ -4,7 +4,7 @@ A key typed here is never shown or written to disk; it lasts for this run only.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import islice
@@ -25,18 +25,9 @@ from agent_core.model.dialect import is_loopback
 from agent_core.model.discover import AZURE_VARIABLE, address_of
 from agent_core.model.local.weights import has_engine
 from agent_core.storage import STATE_FILE, prepare_state_dir, set_aside
+from agent_core.workspace import model_check
 from agent_core.workspace.doctor import check_address, check_texts
 from agent_core.workspace.local_models import fetch_model, list_models
-from agent_core.workspace.model_check import (
-    KEY,
-    Tested,
-    check_new_address,
-    check_new_name,
-    exports,
-    in_force,
-    keep_address,
-    try_model,
-)
 from agent_core.workspace.scaffold import create
 from agent_core.workspace.workspace import Workspace
 
@@ -90,7 +81,7 @@ def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
             say(fault_lines(f"`{one_line(typed, 40)}` is not 1, 2, 3 or an address."))
             continue
         try:
-            return way(options) if way is not None else _address(options, check_new_address(typed))
+            return way(options) if way is not None else _address(options, model_check.check_new_address(typed))
         except KnapperError as failure:
             say(fault_lines(failure.message, failure.fix))
         except KeyboardInterrupt:
@@ -131,7 +122,7 @@ def _taken_over(functions: Path) -> list[Line]:
     return [line(("warn", f"functions/ already exists, {files}. {starters}"))]
 
 
-def tested_lines(tested: Tested) -> list[Line]:
+def tested_lines(tested: model_check.Tested) -> list[Line]:
     """Return the result of a real request as lines."""
     if not tested.ok:
         return fault_lines(tested.problem, tested.fix)
@@ -148,7 +139,7 @@ def _azure(options: RunOptions) -> str:
 
 def _key_or_address(options: RunOptions) -> RunOptions:
     if _azure(options):
-        chosen = replace(options, model=check_new_name(ask("The name of the deployment:") or "") or None)
+        chosen = replace(options, model=model_check.check_new_name(ask("The name of the deployment:") or "") or None)
         say([line(("dim", "Trying it …"))])
         _try(chosen)
         return chosen
@@ -158,47 +149,46 @@ def _key_or_address(options: RunOptions) -> RunOptions:
     if "://" not in typed and {*typed} & {*":/"} and agreed("It has : or / in it. Is it an address, without http://?"):
         typed = f"http{'' if is_loopback(f'//{typed}') else 's'}://{typed}"
     if "://" in typed:
-        return _address(options, check_new_address(typed))
+        return _address(options, model_check.check_new_address(typed))
     chosen = replace(options, key=_key(typed))
     say([line(("dim", f"A key of {len(typed)} characters. Trying it …"))])
     _try(chosen)
-    _tell_about_key([f"export {KEY}=…"])
+    _tell_about_key()
     return chosen
 
 
 def _address(options: RunOptions, url: str) -> RunOptions:
     say([line("The address is ", ("strong", url))])
     key = ask_hidden("Its key (not shown; Enter: it needs none):") or ""
-    name = check_new_name(ask("The model's name (Enter: the first that it lists):") or "")
+    name = model_check.check_new_name(ask("The model's name (Enter: the first that it lists):") or "")
     request = replace(options, base_url=url, model=name or None, key=_key(key) if key else "")
     say([line(("dim", "Trying it …"))])
     chosen = replace(request, model=_try(request).model)
     if agreed("Keep the address and the model's name in knapper.toml?"):
-        keep_address(options.root, {"model.base_url": url, "model.name": chosen.model or ""})
+        model_check.keep_address(options.root, {"model.base_url": url, "model.name": chosen.model or ""})
         say([line(("ok", "✓ "), "They are in knapper.toml.")])
     if key:
-        _tell_about_key(exports(in_force(options.root, chosen.flags())[0]) or [f"export {KEY}=…"])
+        _tell_about_key(model_check.exports(model_check.in_force(options.root, chosen.flags())[0]))
     return chosen
 
 
-def _try(options: RunOptions) -> Tested:
-    settings, _ = in_force(options.root, options.flags())
+def _try(options: RunOptions) -> model_check.Tested:
+    settings, _ = model_check.in_force(options.root, options.flags())
     check_address(settings, around=options.environment())
-    without = {name: value for name, value in options.environment().items() if name != KEY}
-    tested = asyncio.run(
-        try_model(settings.model, {**without, KEY: options.key} if options.key else without, options.root)
-    )
+    around = {name: value for name, value in options.environment().items() if name != model_check.KEY}
+    around |= {model_check.KEY: options.key} if options.key else {}
+    tested = asyncio.run(model_check.try_model(settings.model, around, options.root))
     if not tested.ok:
         raise ModelError(tested.problem, fix=tested.fix)
     say(tested_lines(tested))
     return tested
 
 
-def _tell_about_key(commands: list[str]) -> None:
+def _tell_about_key(commands: Sequence[str] = ()) -> None:
     say(
         [
             line("The key is kept in memory for this run, and nowhere else. For the next one, type in your shell:"),
-            *(line("  ", ("strong", command)) for command in commands),
+            *(line("  ", ("strong", command)) for command in commands or [f"export {model_check.KEY}=…"]),
         ]
     )
 

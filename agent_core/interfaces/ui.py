@@ -17,16 +17,7 @@ from agent_core.runtime.groups.floor import USER
 from .cli_context import fault_lines, print_json, with_options
 from .dialog import YES, Answers, Dialog, DialogReply, ask_in_lines
 from .progress import StatusLine, status_text
-from .render.call_log import (
-    CallLog,
-    call_line,
-    call_lines,
-    ended_lines,
-    stop_parts,
-    typed_command,
-    verdict_part,
-    was_told,
-)
+from .render import call_log
 from .render.function_view import quarantine_lines, row_lines, source_lines
 from .render.grant_question import GrantDialog, denied_lines
 from .styled_lines import Choice, Line, Table, line, screen_columns, takes_colour, write
@@ -57,7 +48,7 @@ class PlainText:
     error. If commands `can_follow`, it refers to `/show N`, otherwise to the shell command.
     """
 
-    def __init__(self, log: CallLog, *, can_follow: bool = False) -> None:
+    def __init__(self, log: call_log.CallLog, *, can_follow: bool = False) -> None:
         self._log = log
         self._can_follow = can_follow
         self._open_line = False
@@ -90,12 +81,11 @@ class PlainText:
             case events.CallAnswered():
                 self._show_answer(event)
             case events.TurnEnded():
-                if not was_told(event.reply, self._heard):
+                if not call_log.was_told(event.reply, self._heard):
                     self._end_line()
                     self._say(event.reply)
-                self._talk(
-                    [*denied_lines(self._denied), *ended_lines(event, time.monotonic() - self._began, _columns())]
-                )
+                ended = call_log.ended_lines(event, time.monotonic() - self._began, _columns())
+                self._talk([*denied_lines(self._denied), *ended])
             case _:
                 self._aside(event)
 
@@ -123,11 +113,11 @@ class PlainText:
     def _show_answer(self, event: events.CallAnswered) -> None:
         call = self._log.answered(event)
         if self._log.is_full:
-            self._talk([call_line(call, _columns()), *verdict_part(call)])
+            self._talk([call_log.call_line(call, _columns()), *call_log.verdict_part(call)])
             return
         verdict = call.verdict
         where = f"knapper functions {'show' if verdict.admitted else 'pending'} {verdict.name}" if verdict else ""
-        self._talk(call_lines(call, _columns(), "" if self._can_follow else where))
+        self._talk(call_log.call_lines(call, _columns(), "" if self._can_follow else where))
 
     def _end_line(self) -> None:
         if self._open_line:
@@ -177,7 +167,7 @@ class Voice:
         """Show Python source with line numbers, starting at `first`, and with some lines marked."""
         write(source_lines(code, first, marked), sys.stdout)
 
-    def listener(self, log: CallLog) -> Listener:
+    def listener(self, log: call_log.CallLog) -> Listener:
         """Return a listener that shows a turn's events here."""
         return PlainText(log, can_follow=self.is_attended)
 
@@ -250,7 +240,7 @@ class LineDebugger:
 
     async def stopped(self, stop: DebugStop) -> Command:
         """Return the user's command. The end of input or Ctrl-C ends the call."""
-        above, source, below = stop_parts(stop, self._last)
+        above, source, below = call_log.stop_parts(stop, self._last)
         self._show([*above, *row_lines(source), *below])
         while True:
             if not self._is_on:
@@ -261,7 +251,7 @@ class LineDebugger:
             if not self._typed:
                 continue
             try:
-                self._last = typed_command(self._typed)
+                self._last = call_log.typed_command(self._typed)
             except UsageError as error:
                 self._show(fault_lines(error.message, error.fix))
                 continue

@@ -23,19 +23,8 @@ from agent_core.registry.function import reach_words
 from sandbox.wire.lines import bare_lines, lines_of
 
 from ..styled_lines import Line, Role, Span, counted, cut, duration, indented, line, money, quoted, width
+from . import verdicts
 from .function_view import SourceRow
-from .verdicts import (
-    changes_line,
-    coloured,
-    compact_call,
-    examples_note,
-    hints,
-    outcome_role,
-    printed_lines,
-    save_lines,
-    stage_lines,
-    verdict_lines,
-)
 
 _ENDINGS = {
     "interrupted": "Interrupted. The conversation is kept; continue, or type /retry.",
@@ -89,8 +78,9 @@ class ShownCall:
     @property
     def hints(self) -> list[Problem]:
         """The hints of the verdict that the previous verdict did not have."""
-        told = {(hint.code, hint.message) for hint in hints(self.earlier)} if self.earlier else set()
-        return [hint for hint in hints(self.verdict) if (hint.code, hint.message) not in told] if self.verdict else []
+        told = {(hint.code, hint.message) for hint in verdicts.hints(self.earlier)} if self.earlier else set()
+        hints = verdicts.hints(self.verdict) if self.verdict else []
+        return [hint for hint in hints if (hint.code, hint.message) not in told]
 
     @cached_property
     def verdict(self) -> Judgment | None:
@@ -146,13 +136,13 @@ def call_lines(call: ShownCall, columns: int, where: str = "") -> list[Line]:
             for sign, result in (("-", row.expected), ("+", row.returned))
             if result.strip()
         ]
-        return [*kept, *indented(coloured(cut(f"{sign} {text}", columns - 2) for sign, text in sides))]
+        return [*kept, *indented(verdicts.coloured(cut(f"{sign} {text}", columns - 2) for sign, text in sides))]
     if not (call.verdict.admitted or apart):
         return kept
     changed = [row for row in apart or call.diff if row[:1] in "+-"]
     more = [line(("dim", f"  … {len(changed) - _MOST_CHANGED} more changed lines"))]
     shown = changed if len(changed) <= _MOST_CHANGED + 1 else changed[:_MOST_CHANGED]
-    rows = indented(coloured(cut(one_line(row, 2 * columns), columns - 2) for row in shown))
+    rows = indented(verdicts.coloured(cut(one_line(row, 2 * columns), columns - 2) for row in shown))
     return [*kept, *rows, *(more if len(shown) < len(changed) else [])]
 
 
@@ -165,7 +155,7 @@ def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
     rest = f" · {', '.join(told)}{': ' if told else ''}{where}"
     if verdict.admitted:
         return [_made_line(verdict, rest, columns)]
-    note, name = examples_note(verdict), one_line(verdict.name or verdict.path, 80)
+    note, name = verdicts.examples_note(verdict), one_line(verdict.name or verdict.path, 80)
     tried = f" · {note}" if note else ""
     if verdict.challenges:
         asked = f"the model is asked for {counted(len(verdict.challenges), 'more result')}"
@@ -187,7 +177,7 @@ def _made_line(judgment: Judgment, rest: str, columns: int) -> Line:
     taken_over = len(judgment.taken_over)
     earlier = len(judgment.confirmed) - taken_over
     now = f", {taken_over} updated to the result" if taken_over else ""
-    facts += [f"{examples_note(judgment).removesuffix(' agree')}{now}"] if judgment.agreed else []
+    facts += [f"{verdicts.examples_note(judgment).removesuffix(' agree')}{now}"] if judgment.agreed else []
     facts += [f"{counted(earlier, 'result')} as returned"] if earlier else []
     facts += [one_line(reach_words(judgment.reach))] if judgment.reach is not None else []
     mark: Span = ("warn", "~ ") if judgment.fails_examples else ("ok", "✓ ")
@@ -227,7 +217,7 @@ def call_line(call: ShownCall, columns: int) -> Line:
     unproven = "  unproven" if call.detail.get("unproven") else ""
     room = max(24, columns - width(tail + unproven) - 5)
     # The source and the verdict are shown below such a call, so its name is enough.
-    made = f"{call.name}({call.verdict.name})" if call.verdict else compact_call(call.name, call.arguments)
+    made = f"{call.name}({call.verdict.name})" if call.verdict else verdicts.compact_call(call.name, call.arguments)
     call_text = cut(one_line(made, 2 * room), max(room - width(result), room * 3 // 5))
     answer = cut(result, room - width(call_text))
     name, opening, arguments = call_text.partition("(")
@@ -247,23 +237,23 @@ def verdict_part(call: ShownCall, known: Collection[Problem] = ()) -> list[Line]
     if call.verdict is None:
         return []
     told = replace(call.verdict, problems=tuple(one for one in call.verdict.problems if one not in known))
-    return indented([*verdict_lines(told), *indented(coloured(bare_lines(call.verdict.conflict)))])
+    return indented([*verdicts.verdict_lines(told), *indented(verdicts.coloured(bare_lines(call.verdict.conflict)))])
 
 
 def laid_open(call: ShownCall) -> list[Line]:
     """Return everything about one call: its verdict, its arguments (shortened if they contain a source), and the answer
     as the model read it.
     """
-    given = compact_call(call.name, call.arguments) if call.source else call.arguments
+    given = verdicts.compact_call(call.name, call.arguments) if call.source else call.arguments
     lines = [
         line(("strong", f"[{call.number}] {call.name}"), ("dim", f"  {call.outcome}, {duration(call.seconds)}")),
         *verdict_part(call),
-        *indented(stage_lines(call.verdict) if call.verdict else []),
+        *indented(verdicts.stage_lines(call.verdict) if call.verdict else []),
         line(("dim", "arguments")),
         *indented(line(text) for text in bare_lines(given)),
         line(("dim", "answer, as the model reads it")),
         *indented(line(text) for text in bare_lines(call.text)),
-        *printed_lines(call.detail.get("output") or ""),
+        *verdicts.printed_lines(call.detail.get("output") or ""),
     ]
     if run := call.detail.get("helper"):
         where = f"knapper log --agent {one_line(str(run.get('agent', '')), 80)}"
@@ -281,14 +271,14 @@ def changed_lines(changed: FunctionsChanged, when: str = "outside") -> list[Line
     """Return lines about changes to the functions. `when` says when or where a change was made if it came from saved
     files rather than an agent or a command.
     """
-    below = save_lines(changed)
+    below = verdicts.save_lines(changed)
     for text in changed.rejected:
         below.append(line(("bad", "✗ rejected: "), text))
         below += indented(quoted([line(changed.lines[text])])) if text in changed.lines else []
     if not (changed.loaded or changed.changed or changed.removed):
         return below
     by = {"human": when, "user": "by you"}.get(changed.by, f"by {changed.by}")
-    return [changes_line(changed, by), *indented(below)]
+    return [verdicts.changes_line(changed, by), *indented(below)]
 
 
 def is_own(changed: FunctionsChanged, words: Collection[str]) -> bool:
@@ -376,7 +366,7 @@ def _result(call: ShownCall) -> tuple[str, Role]:
     kind, message = str(error.get("type", "")), str(error.get("message", ""))
     if kind and kind != call.outcome:
         return one_line(f"{kind}: {message}"), "bad"
-    return one_line(f"{call.outcome.replace('_', ' ')}: {message or first}"), outcome_role(call.outcome)
+    return one_line(f"{call.outcome.replace('_', ' ')}: {message or first}"), verdicts.outcome_role(call.outcome)
 
 
 _IN_SOURCE: Final = "after a breakpoint in the source"  # under any name there: the shown line runs next
@@ -416,7 +406,7 @@ def typed_command(text: str) -> Command:
 def head_line(stop: DebugStop) -> Line:
     """Return a line with the stopped function, the place, and the reason."""
     at = stop.at
-    call = one_line(compact_call(stop.call, stop.call_arguments) if stop.call_arguments else stop.call, 80)
+    call = one_line(verdicts.compact_call(stop.call, stop.call_arguments) if stop.call_arguments else stop.call, 80)
     is_own = at.function == stop.call
     called = "" if is_own else f", in a call of {call}"
     where = f"{one_line(at.path, 200)}:{at.line}"

@@ -1,7 +1,7 @@
 """An agent's memory as JSON and as lines: blocks, sections, their history, and search results."""
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -241,15 +241,11 @@ def _merge_pages(searches: Iterable[ResultPage]) -> list[FoundItem]:
     The next hit is the one with more words of the question or, if equal, with the better rank in its search, so that a
     poor match from one search does not precede a good match from another.
     """
-    waiting = [
-        deque(((coverage(item.text, page.terms), -place), item) for place, item in enumerate(page.items))
+    ranked = [
+        [((coverage(item.text, page.terms), -place), item) for place, item in enumerate(page.items)]
         for page in searches
     ]
-    items = []
-    while queues := [queue for queue in waiting if queue]:
-        _, item = max(queues, key=lambda queue: queue[0][0]).popleft()
-        items.append(item)
-    return items
+    return [item for _, item in merge(*ranked, key=lambda pair: pair[0], reverse=True)]
 
 
 def _page_lines(results: ResultPage, query: str) -> list[str]:

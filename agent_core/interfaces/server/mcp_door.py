@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final, TypeAlias, TypeVar
 
 import mcp_types as wire
+from mcp.server import subscriptions
 from mcp.server.auth.middleware.bearer_auth import AuthorizationContext
 from mcp.server.connection import Connection
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -30,13 +31,6 @@ from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.subscriptions import (
-    InMemorySubscriptionBus,
-    ListenHandler,
-    ResourcesListChanged,
-    ResourceUpdated,
-    ToolsListChanged,
-)
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import Field
@@ -476,7 +470,7 @@ class WaitingQuestions:
             return  # the grant is impossible; the next call reports that
 
 
-async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
+async def _end(tasks: Sequence[asyncio.Task[Any]]) -> None:  # Any: their results
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -534,8 +528,8 @@ class McpDoor:
     def __init__(self, workspace: Workspace, identify: Identify) -> None:
         self._offer = Offer(workspace)
         self._identify = identify
-        self._bus = InMemorySubscriptionBus()
-        self._listening = ListenHandler(self._bus)
+        self._bus = subscriptions.InMemorySubscriptionBus()
+        self._listening = subscriptions.ListenHandler(self._bus)
         self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
         self._streams = 0
         self._running: set[asyncio.Task[Any]] = set()
@@ -573,9 +567,7 @@ class McpDoor:
         self._listening.close()
 
     async def _end_calls(self) -> None:
-        for task in self._running:
-            task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        await _end([*self._running])
 
     async def _remember(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
@@ -583,10 +575,10 @@ class McpDoor:
         return await call_next(ctx)
 
     async def _notify(self, names: Sequence[str]) -> None:
-        await self._bus.publish(ToolsListChanged())
-        await self._bus.publish(ResourcesListChanged())
+        await self._bus.publish(subscriptions.ToolsListChanged())
+        await self._bus.publish(subscriptions.ResourcesListChanged())
         for name in names:
-            await self._bus.publish(ResourceUpdated(uri=f"{_SCHEME}{name}/source"))
+            await self._bus.publish(subscriptions.ResourceUpdated(uri=f"{_SCHEME}{name}/source"))
         await asyncio.gather(*(_send_notices(connection) for connection in list(self._connections)))
 
     async def _listen(
@@ -746,8 +738,7 @@ class Announcer:
             yield
         finally:
             end()
-            work.cancel()
-            await asyncio.gather(work, return_exceptions=True)
+            await _end([work])
 
     def _hear(self, change: RegistryChange) -> None:
         self._changed |= {*change.loaded, *change.changed, *change.removed}
@@ -810,9 +801,7 @@ async def serve_streams(
         try:
             await asyncio.wait((running, stopped), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            running.cancel()
-            stopped.cancel()
-            await asyncio.gather(running, stopped, return_exceptions=True)
+            await _end([running, stopped])
 
 
 @asynccontextmanager
