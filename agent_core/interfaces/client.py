@@ -31,12 +31,10 @@ from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from .server import agent_operations as on_agents
-from .server import command_operations as on_commands
 from .server import page_operations as on_page
 from .server import workspace_operations as on_workspace
 from .server.agent_host import NumberedEvent, Rooms, opened_rooms
-from .server.failures import ApiRefusal
-from .server.identity import SCOPES, Identity
+from .server.identity import SCOPES, ApiRefusal, Identity
 from .server.operations import Asked, Names, Nothing, Operation
 
 Json = dict[str, Any]  # Any: JSON
@@ -485,7 +483,7 @@ class Client(Resource):
 
         `texts` are the contents of the files that it names; `typed` are the API's fields about where it was typed.
         """
-        shown = await self._call(on_commands.command, words=[*words], texts=dict(texts or {}), **typed)
+        shown = await self._call(on_workspace.command, words=[*words], texts=dict(texts or {}), **typed)
         return of_knapper(shown, "document", "lines", "hint", "code", "aside")
 
     async def aclose(self) -> None:

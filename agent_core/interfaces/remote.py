@@ -19,8 +19,8 @@ from .commands.verb import Result, read_here
 from .options import RunOptions
 from .plain import MARK, Typed, ctrl_c
 from .render.call_log import CallLog
-from .server.command_operations import NEEDS_TEXT, NEEDS_YES
-from .server.failures import ApiRefusal
+from .server.identity import ApiRefusal
+from .server.workspace_operations import NEEDS_TEXT, NEEDS_YES
 from .shell_door import decide, is_attended, print_result
 from .slash_catalog import BY_NAME, GROUPS, check_message, check_source, group, suggestion
 from .slash_shell import OF_SHELL, shell_words

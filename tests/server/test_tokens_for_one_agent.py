@@ -25,9 +25,9 @@ from agent_core.interfaces.commands.verb import Verb
 from agent_core.interfaces.manual_edits import HUMAN, add_block, done, set_up_block
 from agent_core.interfaces.server.agent_host import opened_rooms
 from agent_core.interfaces.server.app import OPERATIONS, HttpDoor, LoginDoor, application
-from agent_core.interfaces.server.command_operations import _OF_ALL_AGENTS
 from agent_core.interfaces.server.identity import SCOPES, Sessions
 from agent_core.interfaces.server.operations import API, Nothing, Operation, Part
+from agent_core.interfaces.server.workspace_operations import _OF_ALL_AGENTS
 from agent_core.interfaces.slash_catalog import NOUNS, verb_of
 from sandbox import Sandbox
 from tests.agents.groups import group_file

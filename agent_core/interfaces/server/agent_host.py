@@ -41,8 +41,7 @@ from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 from ..cli_context import keep_traceback
 from ..render.call_log import changed_lines, is_own
 from ..styled_lines import plain
-from .failures import ApiRefusal, NotThere
-from .identity import CONVERSATION, OWNER, Identity
+from .identity import CONVERSATION, OWNER, ApiRefusal, Identity, NotThere
 
 _log = logging.getLogger(__name__)
 _AGAIN_S: Final = 1.0  # pause after an internal error, doubled each time

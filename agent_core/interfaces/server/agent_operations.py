@@ -20,8 +20,7 @@ from ..render.memory_view import best_hits, found_document, history_document, me
 from ..slash_catalog import check_message
 from .agent_host import DONE, event_stream
 from .chat_threads import ChatThreads
-from .failures import ApiRefusal, NotThere
-from .identity import OWNER, NotAllowed
+from .identity import OWNER, ApiRefusal, NotAllowed, NotThere
 from .operations import Asked, Part, operation
 
 MOST_TEXT: Final = 1_000_000

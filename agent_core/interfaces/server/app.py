@@ -36,7 +36,7 @@ from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
 
 from ..client import announced
-from . import agent_operations, command_operations, page_operations, workspace_operations
+from . import agent_operations, page_operations, workspace_operations
 from .a2a_door import A2aDoor
 from .agent_host import AgentHost, Rooms, opened_rooms
 from .chat_completions import ChatDoor
@@ -157,7 +157,7 @@ class LoginDoor:
         return answer
 
 
-_SUBJECTS: Final = (agent_operations, page_operations, workspace_operations, command_operations)
+_SUBJECTS: Final = (agent_operations, page_operations, workspace_operations)
 OPERATIONS: Final = [each for module in _SUBJECTS for each in vars(module).values() if isinstance(each, Operation)]
 """All operations, in the order of the OpenAPI document."""
 _GRACE_S: Final = 10.0

@@ -42,8 +42,7 @@ from agent_core.workspace.agent_files import is_group
 from ..manual_edits import HUMAN, done
 from ..render.call_log import was_told
 from .agent_host import JournalReader, Rooms
-from .failures import ApiRefusal
-from .identity import CONVERSATION, Identity
+from .identity import CONVERSATION, ApiRefusal, Identity
 from .operations import Open
 
 # Split the history of a request into old and new messages, and recognize the old ones. Texts are compared without

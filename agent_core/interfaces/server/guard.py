@@ -26,8 +26,7 @@ from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
 from sandbox.wire.strict_json import has_more_values
 
-from .failures import ApiRefusal
-from .identity import LINKER, Identity, Sessions, TokenBook
+from .identity import LINKER, ApiRefusal, Identity, Sessions, TokenBook
 from .responses import failure
 
 KEY: Final = "Knapper-Key"

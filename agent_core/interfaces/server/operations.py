@@ -24,8 +24,7 @@ from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
 
 from .agent_host import Rooms
-from .failures import ApiRefusal
-from .identity import Identity, Scope
+from .identity import ApiRefusal, Identity, Scope
 
 API: Final = "/api/v1"
 _PLACES: Final = re.compile(r"{(\w+)}")

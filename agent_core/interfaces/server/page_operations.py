@@ -22,7 +22,7 @@ from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..slash_catalog import ENTRIES
 from ..spending import Spending, costs_document, spent_since_ever
-from .failures import NotThere
+from .identity import NotThere
 from .operations import API, Asked, Part, operation
 from .workspace_operations import Arguments, ThereFunction, VersionChoice, by_hand
 

@@ -13,7 +13,7 @@ from agent_core.base.errors import KnapperError
 from agent_core.base.records import to_json
 
 from .agent_host import Rooms
-from .failures import ApiRefusal
+from .identity import ApiRefusal
 from .operations import Asked, Operation
 
 T = TypeVar("T")
