@@ -30,7 +30,7 @@ from sandbox.wire.strict_json import Malformed, read_toml
 
 from .attachments import headline
 from .cli_context import crash_line, fault_lines, innermost, traced, turn_fault
-from .options import RunOptions
+from .commands.run import RunOptions
 from .render.agent_view import behind_lines
 from .render.call_log import CallLog, changed_lines, is_own, is_speech
 from .spending import Spending

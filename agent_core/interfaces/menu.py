@@ -32,8 +32,8 @@ from agent_core.workspace.scaffold import create
 from agent_core.workspace.workspace import Workspace
 
 from .cli_context import fault_lines
+from .commands.run import TOUR, RunOptions
 from .dialog import agreed, ask, ask_hidden, say
-from .options import TOUR, RunOptions
 from .progress import Download, StatusLine
 from .styled_lines import Line, counted, line, warned
 

@@ -17,9 +17,9 @@ from agent_core.base.errors import WorkspaceError
 from agent_core.base.late import LateModule
 from agent_core.workspace.scaffold import create
 
+from .commands.run import RunOptions
 from .conversation import Conversation, greeting, opened
 from .dialog import forget_typed, show_mark
-from .options import RunOptions
 from .shell_door import decide, is_attended
 from .styled_lines import line, warned, write
 from .ui import JsonLines, Listener, Voice

@@ -15,8 +15,8 @@ from agent_core.base.settings import TOKEN
 
 from .cli_context import CliContext, fault_lines
 from .client import Client, HttpWire
+from .commands.run import RunOptions
 from .commands.verb import Result, read_here
-from .options import RunOptions
 from .plain import MARK, Typed, ctrl_c
 from .render.call_log import CallLog
 from .server.identity import ApiRefusal

@@ -1,9 +1,11 @@
-"""`knapper run`: the prompt on a terminal; otherwise one turn, or one turn per line."""
+"""`knapper run` with its options: the prompt on a terminal; otherwise one turn, or one turn per line."""
 
 import asyncio
 import gc
 import os
+import re
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from io import BufferedReader
@@ -13,12 +15,94 @@ from typing import Any
 import click
 
 from agent_core.base.errors import ForeignState, NoModel, NoWorkspace, UsageError
+from agent_core.base.own_environment import environment
 from agent_core.base.plain_files import read_named_text, read_plain
+from agent_core.base.records import dataclass, field
 from agent_core.base.workspace_folder import SETTINGS
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
 from ..cli_context import AGENT, MODEL, CliContext, debug_file, innermost, loading, workspace_command
-from ..options import RunOptions
+
+TOUR = "tour"
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options of one `knapper run`."""
+
+    root: Path
+    agent: str | None = None
+    model: str | None = None
+    maker: str | None = None
+    base_url: str | None = None
+    message: str | None = None
+    max_steps: int | None = None
+    stream: bool = True
+    as_json: bool = False
+    preset: str | None = None
+    persona: str | None = None
+    human: str | None = None
+    first: bool = False
+    greet: bool = False
+    verify: bool = True
+    yes: bool = False
+    resume: bool = False
+    approve: str | None = None
+    plain: bool = False
+    once: bool = False
+    files: tuple[str, ...] = ()
+    system: str | None = None
+    is_typed: bool = False
+    """True if messages are lines of standard input, which may be commands."""
+    key: str = field(default="", repr=False)
+    """A key typed by the user, kept in memory for this run only."""
+
+    @property
+    def is_tour(self) -> bool:
+        """True if the tour was requested. It has a separate conversation, so that no other one gets its script."""
+        return self.model == TOUR
+
+    @property
+    def talks_to(self) -> str | None:
+        """The name of the requested agent or the tour's agent; None for the default agent."""
+        return self.agent or (TOUR if self.is_tour else None)
+
+    @property
+    def opening(self) -> str:
+        """The first message that is sent at a terminal without waiting for the user, if any."""
+        return "start" if self.is_tour else ""
+
+    def flags(self) -> Mapping[str, Any]:  # Any: values of settings, checked where they are read
+        """Return the settings given as flags; None means "not given"."""
+        return {
+            "model.name": self.model,
+            "growth.maker": self.maker,
+            "model.base_url": self.base_url,
+            "model.stream": None if self.stream else False,
+            "turn.max_steps": self.max_steps,
+            "instructions": self.system,
+            "memory.preset": self.preset,
+            "grants.unattended": "deny" if self.approve == "deny" else None,
+            "repl.plain": self.plain or None,
+            "memory.persona": _words("persona", self.persona),
+            "memory.human": _words("human", self.human),
+        }
+
+    def environment(self) -> Mapping[str, str]:
+        """Return the environment variables plus the typed key, which other processes cannot see."""
+        return {**environment(), "OPENAI_API_KEY": self.key} if self.key else environment()
+
+
+def _words(kind: str, name: str | None) -> str | None:
+    """Return a name unchanged, or the text of the file that was given instead."""
+    if name is None or re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
+        return name
+    try:
+        return read_named_text(name).strip()
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        fix = f"--{kind} takes the name of one, or a file of text."
+        raise UsageError(f"The {kind} {name!r} cannot be read: {error}.", fix=fix) from error
+
 
 _OVER_SERVER = ("agent", "message", "files", "yes", "approve", "plain")  # the others are up to the server's workspace
 

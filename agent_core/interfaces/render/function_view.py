@@ -347,9 +347,9 @@ def functions_table(listing: "FunctionListing", source: Callable[[str], str], be
     """Return a table of listed functions with their source, followed by the lines `below`."""
     head, *lines = list_lines(replace(listing, rejected=()), heads=True)
 
-    def choice(row: "FunctionSummary", shown: Line) -> Choice:
-        text = f"{row.name} {row.module} {row.standing} {row.description}"
-        return Choice(row.name, shown, text, list, lambda: (source(row.name), 1))
+    def choice(summary: "FunctionSummary", shown: Line) -> Choice:
+        text = f"{summary.name} {summary.module} {summary.standing} {summary.description}"
+        return Choice(summary.name, shown, text, list, lambda: (source(summary.name), 1))
 
     return Table("functions", head, tuple(map(choice, listing.functions, lines)), below=below)
 

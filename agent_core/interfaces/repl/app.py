@@ -23,7 +23,7 @@ from prompt_toolkit.keys import Keys
 from agent_core.base import machine
 from agent_core.base.errors import KnapperError
 
-from ..options import RunOptions
+from ..commands.run import RunOptions
 from ..styled_lines import line, painted
 from .completion import PromptCompleter, shortened
 from .prompt import ANSWERABLE, MARK, DebugLine, OpenQuestion, OpenTable, Prompt, read_early_settings

@@ -25,9 +25,9 @@ from agent_core.workspace.local_models import installed_models
 from agent_core.workspace.state_store import opened_state
 
 from ..cli_context import fault_lines
+from ..commands.run import RunOptions
 from ..conversation import Conversation, opened
 from ..dialog import MOST_COUNTED, REASON, UNSEEN, Dialog, DialogReply
-from ..options import RunOptions
 from ..render.call_log import ENDING, CallLog, command_words, stop_parts, typed_command
 from ..slash import command, during, take
 from ..spending import describe_price, short
