@@ -139,6 +139,11 @@ class Spending:
         """The usage of all turns together."""
         return _sum("", self.turns)
 
+    def to_json(self) -> dict[str, Any]:  # Any: JSON
+        """Return the turns and their sum. `cost` is in US dollars, or None if a price is unknown."""
+        models = {name: self.by_model[name] for name in sorted(self.by_model)}
+        return {"turns": self.turns, "total": self.total, "models": models, "unpriced": sorted(self.unpriced)}
+
 
 async def spent_since_ever(store: TurnStore, agent: str, spending: Spending) -> Spending:
     """Return the record of a new `Spending`, filled with all turns of an agent."""
@@ -178,12 +183,6 @@ def _sum(agent: str, turns: Sequence[TurnCost], title: str = "") -> TurnCost:
     for turn in turns:
         total.add(turn)
     return total
-
-
-def costs_document(spending: Spending) -> dict[str, Any]:  # Any: JSON
-    """Return the turns and their sum as JSON. `cost` is in US dollars, or None if a price is unknown."""
-    models = {name: spending.by_model[name] for name in sorted(spending.by_model)}
-    return {"turns": spending.turns, "total": spending.total, "models": models, "unpriced": sorted(spending.unpriced)}
 
 
 def spending_lines(spending: Spending) -> list[Line]:

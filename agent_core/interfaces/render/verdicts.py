@@ -323,12 +323,11 @@ def compact_call(name: str, arguments: str) -> str:
         data = None
     if not isinstance(data, dict):
         return f"{name}({arguments})"
-    return f"{name}({', '.join(f'{key}={_short(value)}' for key, value in data.items())})"
-
-
-def _short(value: Any) -> str:  # Any: a JSON value
-    lines = value.count("\n") if isinstance(value, str) else 0
-    return f"<{lines + 1} lines>" if lines > 1 else repr(value)
+    shown = []
+    for key, value in data.items():
+        lines = value.count("\n") + 1 if isinstance(value, str) else 1
+        shown.append(f"{key}={f'<{lines} lines>' if lines > 2 else repr(value)}")
+    return f"{name}({', '.join(shown)})"
 
 
 def _frame_line(frame: "Frame") -> Line:

@@ -73,7 +73,9 @@ class Repl:
             asyncio.get_running_loop().set_exception_handler(self._tell_fault)
             with suppress(EOFError):
                 await self.prompt.app.run_async(
-                    pre_run=self._leave_if_ended, handle_sigint=False, set_exception_handler=False
+                    pre_run=lambda: self.leave() if self._ended_by else None,
+                    handle_sigint=False,
+                    set_exception_handler=False,
                 )
             if self._session is not None:
                 await self._session.leave()
@@ -138,10 +140,6 @@ class Repl:
         machine.forget_signal(number)
         self._ended_by = number
         self.leave()
-
-    def _leave_if_ended(self) -> None:
-        if self._ended_by:
-            self.leave()
 
     async def _converse(self) -> None:
         try:

@@ -168,9 +168,12 @@ class ChatDoor:
                 return stream_response(turn.stream())
             return await wait_with_client(request, turn.whole())
         except InvalidBody as error:
-            return misfit(error)
+            message = error.message if error.is_json else f"The request is not JSON: {error.message}."
+            places, _ = error.problems[0]
+            return client_error(400, message, "invalid_request_error", places[0] if places else None)
         except KnapperError as error:
-            return refusal(error)
+            parameter = error.parameter if isinstance(error, Unsupported) else None
+            return client_error(status_of(error), f"{error.message} {error.fix}".strip(), error.code, parameter)
         except Exception as error:  # noqa: BLE001  (the endpoint's edge: the traceback is stored, and the server continues)
             return client_error(500, f"Knapper failed. {self._rooms.crash(error)}", "internal")
 
@@ -312,19 +315,6 @@ def _data(value: Json) -> bytes:
 
 def _error_of(message: str, code: str, parameter: str | None = None) -> Json:
     return {"error": {"message": message, "type": code, "param": parameter, "code": code}}
-
-
-def refusal(error: KnapperError) -> Response:
-    """Return the response to a rejected request; it names the parameter that caused the error."""
-    parameter = error.parameter if isinstance(error, Unsupported) else None
-    return client_error(status_of(error), f"{error.message} {error.fix}".strip(), error.code, parameter)
-
-
-def misfit(error: InvalidBody) -> Response:
-    """Return the response to a request with an invalid body."""
-    message = error.message if error.is_json else f"The request is not JSON: {error.message}."
-    places, _ = error.problems[0]
-    return client_error(400, message, "invalid_request_error", places[0] if places else None)
 
 
 def client_error(status: int, message: str, code: str, parameter: str | None = None) -> Response:

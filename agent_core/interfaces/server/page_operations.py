@@ -21,7 +21,7 @@ from agent_core.workspace.supervision import Supervision
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..slash_catalog import ENTRIES
-from ..spending import Spending, costs_document, spent_since_ever
+from ..spending import Spending, spent_since_ever
 from .identity import NotThere
 from .operations import API, Asked, Part, operation
 from .workspace_operations import Arguments, ThereFunction, VersionChoice, by_hand
@@ -93,7 +93,7 @@ async def costs(asked: Asked, agent: str) -> object:
     """Return what the turns of an agent cost: tokens, and money where a price is known; the oldest are summed up."""
     workspace = asked.workspace
     spending = Spending(workspace.root, workspace.settings.models, _MOST_TURNS)
-    return {"agent": agent, **costs_document(await spent_since_ever(asked.rooms.state.store, agent, spending))}
+    return {"agent": agent, **(await spent_since_ever(asked.rooms.state.store, agent, spending)).to_json()}
 
 
 @operation("GET", "/growth", ("read",), "Return how functions came to be.")
