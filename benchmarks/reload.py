@@ -17,13 +17,12 @@ from agent_core.access.grants import GrantStore
 from agent_core.access.packages import Environment
 from agent_core.base.clock import Clock
 from agent_core.functions.gate import Gate
-from agent_core.functions.service.change_executor import only_writer
 from agent_core.functions.service.grant_service import PackageGrants
 from agent_core.functions.service.loader import Loader
 from agent_core.registry.registry import Registry, RegistryChange, Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import MODULE_LIMIT, ModuleSource, read_file
-from agent_core.storage import STATE, Store, open_store
+from agent_core.storage import STATE, Store, only_writer, open_store
 from agent_core.workspace.workspace import Workspace
 from sandbox import Sandbox
 

@@ -5,9 +5,9 @@ regular expression, a sort, a parse) would block the event loop even from a thre
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Final, Generic, ParamSpec, TypeVar
@@ -41,6 +41,18 @@ async def one_at_a_time(work: Callable[P, T], *args: P.args, **named: P.kwargs) 
     """Return the result of heavy work, which runs in the one thread shared by all such work."""
     run = partial(copy_context().run, work, *args, **named)
     return await asyncio.get_running_loop().run_in_executor(_lane, run)
+
+
+@asynccontextmanager
+async def in_background(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:  # Any: nothing is sent to it
+    """Run work while the block runs, and cancel it at the end."""
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 GRACE_S: Final = 2.0

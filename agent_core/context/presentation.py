@@ -8,7 +8,6 @@ from agent_core.base.problem import Problem
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
 from agent_core.functions.answers import CallReport
 from agent_core.functions.service.call_records import FunctionStatistics
-from agent_core.functions.service.change_texts import ReloadReport
 from agent_core.functions.service.function_facts import (
     FunctionDetails,
     FunctionListing,
@@ -23,6 +22,7 @@ from sandbox.wire.lines import bare_lines
 if TYPE_CHECKING:
     from agent_core.functions.gate import ExampleResult
     from agent_core.functions.search import SearchReport
+    from agent_core.registry.registry import RegistryChange
 
 PAGE = 40
 _MOST_VERSIONS = 20
@@ -160,12 +160,12 @@ def pending(name: str, candidate: PendingCandidate) -> str:
     return "\n".join([f"`{name}` is not a function yet: it is rejected.", text, *reasons])
 
 
-def reloaded(report: ReloadReport) -> str:
+def reloaded(change: "RegistryChange") -> str:
     """Return the changes found in the folder."""
-    names = {"loaded": report.loaded, "changed": report.changed, "removed": report.removed}
+    names = {"loaded": change.loaded, "changed": change.changed, "removed": change.removed}
     parts = [f"{verb}: {', '.join(functions)}." for verb, functions in names.items() if functions]
     lines = [" ".join(parts).capitalize() if parts else "Nothing changed."]
-    lines += [f"Rejected: {_problem(problem)}" for problem in report.rejected]
+    lines += [f"Rejected: {_problem(problem)}" for problem in change.rejected]
     return "\n".join(lines)
 
 

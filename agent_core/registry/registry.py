@@ -10,10 +10,10 @@ name is unique across the workspace: the existing function keeps it, and others 
 
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agent_core.base.problem import Place, Problem
-from agent_core.base.records import dataclass, field, replace
+from agent_core.base.records import dataclass, field, fields_to_json, replace
 from sandbox.wire.lines import bare_lines
 
 if TYPE_CHECKING:
@@ -211,6 +211,12 @@ class RegistryChange:
     standings: Mapping[str, str] = field(default_factory=dict)
     disagreeing: Mapping[str, str] = field(default_factory=dict)
     noted: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:  # Any: values of JSON
+        """Return the published report of a reload."""
+        data = fields_to_json(self)
+        del data["by"]
+        return data
 
     def __bool__(self) -> bool:
         different = self.loaded or self.changed or self.removed or self.rejected or self.fixed

@@ -4,13 +4,15 @@ The kernel releases a lock when its process ends for any reason. The lock file s
 id, for the message to a second process, and its modification time is when the owner started.
 """
 
+import asyncio
 import errno
 import os
 import re
 import secrets
 import shlex
 import stat
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -164,3 +166,40 @@ def lock_agent(state_dir: Path, agent: str) -> AgentLock:
     os.truncate(descriptor, 0)
     os.write(descriptor, f"{os.getpid()}\n".encode())
     return AgentLock(descriptor)
+
+
+class NoTurn(WorkspaceError):
+    """Another process holds the lock, or the lock cannot be created. Nothing was changed."""
+
+    code = "no-turn"
+
+
+_WRITE_LOCK = "write.lock"
+_PATIENCE_S = 10.0
+_PAUSE_S = 0.01
+
+
+@asynccontextmanager
+async def only_writer(state: Path) -> AsyncIterator[None]:
+    """Be the only process that changes the functions of a workspace, while the block runs.
+
+    From the check of a file to its replacement, and on to the rows, no other process may write: otherwise the second
+    writer would undo a change that the first has reported as done.
+
+    Raises:
+        NoTurn: another process holds the lock too long, or it cannot be created.
+    """
+    try:
+        descriptor = open_lock(state / _WRITE_LOCK)
+    except OSError as error:
+        raise NoTurn(f"The lock `{state / _WRITE_LOCK}` cannot be made: {error.strerror}.") from error
+    try:
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                while not machine.try_lock(descriptor):  # noqa: ASYNC110 - the kernel tells no event of another process
+                    await asyncio.sleep(_PAUSE_S)
+        except TimeoutError as error:
+            raise NoTurn("Another process is changing functions and does not finish.", fix="Try again.") from error
+        yield
+    finally:
+        os.close(descriptor)

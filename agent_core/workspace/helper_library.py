@@ -21,6 +21,7 @@ from agent_core.base.errors import ConfigError, UnknownName, UsageError
 from agent_core.base.late import LateModule
 from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import Wildcard, did_you_mean, look, nearest
+from agent_core.base.offload import in_background
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, replace, to_json
@@ -663,14 +664,11 @@ class HelperLibrary:
         news = asyncio.Event()
         async with watch.Watcher(self._root / _FOLDER, suffix=_SUFFIX) as watcher:
             quiet = self._functions.registry.subscribe(lambda _: news.set())
-            tasks = [asyncio.create_task(self._follow(watcher, news)), asyncio.create_task(self._renew(news))]
             try:
-                yield
+                async with in_background(self._follow(watcher, news), self._renew(news)):
+                    yield
             finally:
                 quiet()
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
 
     @staticmethod
     async def _follow(watcher: "watch.Watcher", news: asyncio.Event) -> None:

@@ -18,17 +18,16 @@ from typing import TYPE_CHECKING, Any
 from agent_core.access.grants.approval import ApprovalQueue
 from agent_core.base import old_name
 from agent_core.base.clock import Clock
-from agent_core.base.errors import AgentBusy, KnapperError, SettingsError, StorageError, UsageError, WorkspaceError
+from agent_core.base.errors import AgentBusy, KnapperError, SettingsError, UsageError, WorkspaceError
 from agent_core.base.late import LateModule
 from agent_core.base.messages import Assistant
 from agent_core.base.settings import Settings, load
 from agent_core.base.untrusted import one_line
-from agent_core.functions.service.change_executor import only_writer
 from agent_core.functions.service.function_service import FunctionService, ServiceParts
 from agent_core.functions.service.plan import Author
 from agent_core.registry.registry import Registry, Snapshot
 from agent_core.registry.source import OF_THE_PROGRAM
-from agent_core.storage import BETWEEN, FROM_USER, FUNCTIONS, SUMMARY, CallOwners, DropAgent, Store, prepare_state_dir
+from agent_core.storage import BETWEEN, FROM_USER, SUMMARY, CallOwners, DropAgent, Store, only_writer, prepare_state_dir
 from agent_core.storage.agent_store import HELPER_RUN, PASSING
 
 from . import scaffold
@@ -57,7 +56,6 @@ if TYPE_CHECKING:  # each part is imported on first use
     from agent_core.memory.agent_memory import AgentMemory
     from agent_core.memory.classes import Memory
     from agent_core.memory.source_catalog import Sources
-    from agent_core.registry import watch
     from agent_core.runtime import host_functions, programs
     from agent_core.runtime.agent import Agent
     from sandbox import Sandbox, errors
@@ -93,7 +91,6 @@ else:
     agent_memory = LateModule("agent_core.memory.agent_memory")
     classes = LateModule("agent_core.memory.classes")
     source_catalog = LateModule("agent_core.memory.source_catalog")
-    watch = LateModule("agent_core.registry.watch")
     host_functions = LateModule("agent_core.runtime.host_functions")
     programs = LateModule("agent_core.runtime.programs")
     agent_factory = LateModule("agent_core.workspace.agent_factory")
@@ -107,7 +104,6 @@ else:
     errors = LateModule("sandbox.errors")
 
 _SERVERS = "mcp.toml"
-_LOOK_S = 5.0  # between checks for functions that were changed elsewhere without a notice
 _MODEL_S = 3.0  # timeout for an endpoint's list of models
 
 
@@ -386,8 +382,7 @@ class Workspace:
             await workspace.functions.quarantine.refresh()
             if follows:
                 await workspace.helpers.reserve()
-                await stack.enter_async_context(workspace.functions.background_review.at_work())
-                await stack.enter_async_context(workspace._watching())
+                await stack.enter_async_context(workspace.functions.followed(settings.tend))
                 await stack.enter_async_context(workspace.helpers.followed())
             yield workspace
 
@@ -750,38 +745,6 @@ class Workspace:
     async def sandbox_level(self) -> str:
         """Return the sandbox level, such as `full` or `core`, or `none` with the override."""
         return doctor.level(await self._sandbox.ready())
-
-    @asynccontextmanager
-    async def _watching(self) -> AsyncIterator[None]:
-        """Watch the files of functions, and the changes by other folders at the store."""
-        async with watch.Watcher(self.root / "functions") as watcher:
-            tasks = [asyncio.create_task(self._follow(watcher))]
-            if self._store.is_shared:
-                tasks.append(asyncio.create_task(self._follow_others()))
-            if self.settings.tend.idle:
-                tasks.append(asyncio.create_task(self.functions.tend_when_idle(self.settings.tend)))
-            try:
-                yield
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _follow_others(self) -> None:
-        """Load changes by other folders at the store, on notices and at regular intervals."""
-        told = asyncio.Event()
-        async with self._store.heard(lambda topic: told.set() if topic in ("", FUNCTIONS) else None):
-            while True:
-                with suppress(StorageError):  # the database is unreachable: try again
-                    await self.functions.pull()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_LOOK_S):
-                        await told.wait()
-                told.clear()
-
-    async def _follow(self, watcher: "watch.Watcher") -> None:
-        async for paths in watcher:
-            await self.functions.saved(paths)
 
 
 def ask(message: str, workspace: Path | str = ".", *, agent: str | None = None) -> str:

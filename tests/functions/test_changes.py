@@ -13,10 +13,10 @@ import pytest
 from agent_core.base.errors import LostLease, StorageError, UsageError, WorkspaceError
 from agent_core.base.events import FunctionsChanged
 from agent_core.functions.sandbox_client import SandboxClient
-from agent_core.functions.service import Author, FunctionService, PlannedChange, change_executor
+from agent_core.functions.service import Author, FunctionService, PlannedChange
 from agent_core.functions.service.judgment import Judgment
 from agent_core.registry.source import hash_of
-from agent_core.storage import STATE, SetManifest
+from agent_core.storage import STATE, SetManifest, only_writer
 from tests.functions.support import USER, Room, named, room
 from tests.kit.desk import VOWELS
 from tests.kit.program import knapper
@@ -483,8 +483,8 @@ async def test_processes_that_create_at_once_on_one_module_all_succeed(tmp_path:
 async def test_a_change_that_waited_too_long_is_refused_and_nothing_is_written(
     here: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(change_executor, "_PATIENCE_S", 0.05)
-    async with change_executor.only_writer(here.root / STATE):
+    monkeypatch.setattr("agent_core.storage.folder._PATIENCE_S", 0.05)
+    async with only_writer(here.root / STATE):
         verdict = await here.shop.create("count_vowels", VOWELS, "letters")
     assert (verdict.admitted, verdict.problems[-1].code) == (False, "no-turn")
     assert (here.leftovers(), here.shop.names()) == ([], [])

@@ -4,10 +4,9 @@ import asyncio
 import json
 from pathlib import Path
 
-from agent_core.functions.service.change_executor import only_writer
 from agent_core.registry.function import CACHE_FORMAT
 from agent_core.registry.source import hash_of
-from agent_core.storage import STATE, BeginWrite, SaveReading
+from agent_core.storage import STATE, BeginWrite, SaveReading, only_writer
 from agent_core.workspace.workspace import Workspace
 from sandbox import Sandbox
 from tests.kit.desk import VOWELS, another

@@ -3,9 +3,6 @@
 A crash in between leaves an intent row, which the next start completes or discards. What a human or another process
 saved meanwhile is never overwritten: the change is planned again on top of it.
 
-Only one process at a time changes the files of a workspace. From the check of a file to its replacement, and on to the
-rows, no other process may write; otherwise the second writer would undo a change that the first has reported as done.
-
 Folders on several machines that share one store are copies of its manifest, whose versions are written to the files. A
 file that someone has saved here meanwhile is not overwritten, and goes through the gate like any save. If its module
 was also changed elsewhere, the save is rejected: the other text is in force, and is written next to the file for
@@ -15,14 +12,12 @@ text is compared with the history: a text that was in force once is only outdate
 
 import asyncio
 import json
-import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_core.base import machine
 from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError, LostLease, StaleFile, StorageError, WorkspaceError
 from agent_core.base.plain_files import read_plain
@@ -37,20 +32,17 @@ from agent_core.storage import (
     EndWrite,
     FunctionStore,
     SaveTended,
-    SaveVersion,
     UndoTended,
-    Write,
     commit,
-    open_lock,
+    only_writer,
 )
 from sandbox.wire.strict_json import read_json
 
 from .judgment import Judgment
-from .plan import FileChange, PlannedChange
+from .plan import FileChange, PlannedChange, with_kept_out
 
 if TYPE_CHECKING:
     from agent_core.access.grants import GrantStore
-    from agent_core.registry.function import ModuleReading
     from agent_core.registry.registry import Registry, Snapshot
 
 
@@ -142,13 +134,6 @@ class ChangeExecutor:
             save(self._folder, change.path, change.text, change.expected)
 
 
-def with_kept_out(write: Write, reading: "ModuleReading | None", snapshot: "Snapshot") -> Write:
-    """Return the write of a changed file with the names of its functions that are kept out."""
-    if isinstance(write, SaveVersion) and reading is not None and write.module == reading.source.module:
-        return replace(write, kept_out=tuple(sorted(snapshot.kept_out(reading))))
-    return write
-
-
 def _refusal(plan: PlannedChange, error: KnapperError) -> PlannedChange:
     """Return the answer that a plan was not carried out."""
     name = plan.detail.name if plan.detail else plan.change.module if plan.change else ""
@@ -168,40 +153,6 @@ def _after(snapshot: "Snapshot", change: FileChange) -> "Snapshot":
     if change.reading is None:
         return snapshot.without_module(change.module)
     return snapshot.with_module(change.reading)
-
-
-class NoTurn(WorkspaceError):
-    """Another process holds the lock, or the lock cannot be created. Nothing was changed."""
-
-    code = "no-turn"
-
-
-_NAME = "write.lock"
-_PATIENCE_S = 10.0
-_PAUSE_S = 0.01
-
-
-@asynccontextmanager
-async def only_writer(state: Path) -> AsyncIterator[None]:
-    """Hold the lock. The kernel releases it when the process ends in any way.
-
-    Raises:
-        NoTurn: another process holds the lock too long, or it cannot be created.
-    """
-    try:
-        descriptor = open_lock(state / _NAME)
-    except OSError as error:
-        raise NoTurn(f"The lock `{state / _NAME}` cannot be made: {error.strerror}.") from error
-    try:
-        try:
-            async with asyncio.timeout(_PATIENCE_S):
-                while not machine.try_lock(descriptor):  # noqa: ASYNC110 - the kernel tells no event of another process
-                    await asyncio.sleep(_PAUSE_S)
-        except TimeoutError as error:
-            raise NoTurn("Another process is changing functions and does not finish.", fix="Try again.") from error
-        yield
-    finally:
-        os.close(descriptor)
 
 
 _PLACE: Final = f"{STATE}/functions.json"

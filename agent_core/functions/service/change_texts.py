@@ -1,15 +1,14 @@
 """Answers to a model about operations on functions: what happened, what it means, what to do next."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_core.base.events import FunctionsChanged
-from agent_core.base.records import dataclass, replace
+from agent_core.base.records import replace
 from agent_core.base.untrusted import block, fence, one_line, shorten
 from agent_core.model.request import REPLY
 from agent_core.registry.function import signature
-from agent_core.registry.source import FOLDER, UNREADABLE_FOLDER, ModuleSource, read_file
+from agent_core.registry.source import UNREADABLE_FOLDER
 from sandbox.wire.lines import bare_lines
 
 from ..gate.verdict import GRANTABLE, REACHES_NOTHING
@@ -218,51 +217,7 @@ def _sentences(
     return " ".join(dict.fromkeys(sentences))
 
 
-def heard(change: "RegistryChange", root: Path) -> FunctionsChanged:
-    """Return a change of the registry as an event, with the line of each problem that rejects a file."""
-    lines: dict[str, str] = {}
-    for problem in change.rejected:
-        place = problem.where
-        source = read_file(root / FOLDER, Path(place.path).relative_to(FOLDER)) if place.line else None
-        rows = bare_lines(source.text) if isinstance(source, ModuleSource) else []
-        if 0 < place.line <= len(rows):
-            lines[str(problem)] = rows[place.line - 1].rstrip()[:400]
-    return FunctionsChanged(
-        turn="",
-        loaded=change.loaded,
-        changed=change.changed,
-        removed=change.removed,
-        rejected=tuple(str(problem) for problem in change.rejected),
-        by=change.by,
-        fixed=change.fixed,
-        standings=dict(change.standings),
-        disagreeing=dict(change.disagreeing),
-        noted=dict(change.noted),
-        lines={problem: text for problem, text in lines.items() if text},
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class ReloadReport:
-    """The changes that a reload found: names, files that are good again or rejected, standings and doubts."""
-
-    loaded: tuple[str, ...]
-    changed: tuple[str, ...]
-    removed: tuple[str, ...]
-    rejected: tuple["Problem", ...]
-    fixed: tuple[str, ...]
-    standings: Mapping[str, str]
-    disagreeing: Mapping[str, str]
-    noted: Mapping[str, str]
-
-
-def reloaded(change: "RegistryChange", rejected: Iterable["Problem"]) -> ReloadReport:
-    """Return the report of a reload."""
-    doubts = dict(change.standings), dict(change.disagreeing), dict(change.noted)
-    return ReloadReport(change.loaded, change.changed, change.removed, tuple(rejected), change.fixed, *doubts)
-
-
-def summed(report: ReloadReport, change_events: Iterable[FunctionsChanged]) -> ReloadReport:
+def summed(report: "RegistryChange", change_events: Iterable[FunctionsChanged]) -> "RegistryChange":
     """Return a reload with all events added, but only those standings and failing examples that still hold."""
     names: dict[str, set[str]] = {"loaded": set(), "changed": set(), "removed": set(), "fixed": set()}
     still: dict[str, dict[str, str]] = {"standings": {}, "disagreeing": {}}

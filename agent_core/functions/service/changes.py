@@ -137,7 +137,8 @@ class CandidateReview:
         function = reading.function(verdict.name)
         assert function is not None
         verdict = _at_home(verdict, candidate, function)
-        verdict = replace(verdict, confirmed=await confirmed(self._store, verdict.confirmed, before, function))
+        still_confirmed = await example_regression.confirmed(self._store, verdict.confirmed, before, function)
+        verdict = replace(verdict, confirmed=still_confirmed)
         unpredicted = tuple(call for call in candidate.asked if call in verdict.confirmed)
         predicted = tuple(call for call in verdict.predicted if call not in unpredicted)
         verdict = replace(verdict, predicted=predicted, challenges=verdict.challenges or unpredicted)
@@ -256,19 +257,6 @@ class CandidateReview:
             refused=candidate.name,
             excluded=change_texts.excluded(verdict, is_repeat=is_repeat),
         )
-
-
-async def confirmed(
-    store: FunctionStore, newest: tuple[str, ...], old_function: "Function | None", function: "Function"
-) -> tuple[str, ...]:
-    """Return the calls with returned results that were accepted, now or earlier, and are still promised."""
-    calls = [*newest]
-    for earlier in filter(None, (old_function, function)):
-        if not (earlier.examples and function.examples):
-            continue  # without examples, no accepted result can remain
-        verdict = await judgment_on(store, earlier.body_hash, earlier.name)
-        calls += example_regression.still_there(verdict.confirmed if verdict else (), earlier, function)
-    return tuple(dict.fromkeys(calls))
 
 
 def _diff(verdict: Verdict, snapshot: "Snapshot") -> str:

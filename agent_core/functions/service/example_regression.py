@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from agent_core.registry.examples import Example
     from agent_core.registry.function import Function, ModuleReading
     from agent_core.registry.typenames import Schema
+    from agent_core.storage import FunctionStore
 
 CODE: Final = "example-dropped"
 CHECK_CODE: Final = "check-dropped"
@@ -193,6 +194,19 @@ def still_there(calls: Collection[str], old_function: "Function", function: "Fun
     old = {example.call: _key(example) for example in old_function.examples}
     now = {_key(example): example.call for example in function.examples}
     return [now[old[call]] for call in calls if call in old and old[call] in now]
+
+
+async def confirmed(
+    store: "FunctionStore", newest: tuple[str, ...], old_function: "Function | None", function: "Function"
+) -> tuple[str, ...]:
+    """Return the calls with returned results that were accepted, now or earlier, and are still promised."""
+    calls = [*newest]
+    for earlier in filter(None, (old_function, function)):
+        if not (earlier.examples and function.examples):
+            continue  # without examples, no accepted result can remain
+        verdict = await store.verdict(earlier.body_hash, earlier.name)
+        calls += still_there((verdict or {}).get("confirmed") or (), earlier, function)
+    return tuple(dict.fromkeys(calls))
 
 
 def holds(function: "Function | None", call: str) -> "Example | None":

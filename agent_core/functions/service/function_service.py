@@ -2,33 +2,45 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_core.base import events
-from agent_core.base.errors import KnapperError, UsageError, WorkspaceError
+from agent_core.base.errors import KnapperError, StorageError, UsageError, WorkspaceError
 from agent_core.base.late import LateModule
+from agent_core.base.offload import in_background
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
 from agent_core.registry.function import Function, reach_words
-from agent_core.storage import FAILURES, RESTORED, CallOwners, DropState, SaveState, StateConflict, StateRow, Store
+from agent_core.storage import (
+    FAILURES,
+    FUNCTIONS,
+    RESTORED,
+    CallOwners,
+    DropState,
+    SaveState,
+    StateConflict,
+    StateRow,
+    Store,
+)
 
 from . import change_texts, function_facts
 from .call_records import SeenResults
 from .change_executor import ChangeExecutor, FolderCopy, Record
 from .function_facts import Quarantine, Rated, Ratings, Released
 from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
-from .loader import BackgroundReview, LateProof, Loader
+from .loader import BackgroundReview, Loader, heard
 from .plan import Author, Deletion, Detail, Dropped, PlannedChange
 
 if TYPE_CHECKING:  # imported late: operations that only read load no gate, no sandbox and no search
     from agent_core.access.grants import Grants, GrantStore
     from agent_core.base.problem import Problem
     from agent_core.base.settings import StandingSettings, TendSettings
+    from agent_core.registry import watch
     from agent_core.registry.registry import Registry, RegistryChange, Snapshot
 
     from .. import worker_api
@@ -55,6 +67,7 @@ if TYPE_CHECKING:  # imported late: operations that only read load no gate, no s
     from .maker import FunctionMaker
     from .tending import Tending
 else:
+    watch = LateModule("agent_core.registry.watch")
     audit = LateModule("agent_core.functions.service.audit")
     call_service = LateModule("agent_core.functions.service.call_service")
     changes = LateModule("agent_core.functions.service.changes")
@@ -70,6 +83,7 @@ else:
     worker_api = LateModule("agent_core.functions.worker_api")
 
 DEFAULT_MODULE = "grown"
+_LOOK_S = 5.0  # between checks for functions that were changed elsewhere without a notice
 _log = logging.getLogger("knapper.tending")
 
 
@@ -133,8 +147,13 @@ class FunctionService:
     def granting(self) -> "GrantService":
         """The grants, and who is asked for them."""
         granting = self._parts.grants()
-        granting.prove = LateProof(self._store, self._parts.gate, granting.packages, partial(self.saved, ()))
+        granting.prove = self._prove_again
         return granting
+
+    async def _prove_again(self, function: Function, snapshot: "Snapshot") -> None:
+        if function.unresolved:
+            await self.saved(())  # makes the schemas that waited for a package
+        await self.loader.prove_again(function, snapshot)
 
     @cached_property
     def calls(self) -> "call_service.CallService":
@@ -266,6 +285,32 @@ class FunctionService:
                 change = events.FunctionsChanged(turn="", loaded=came, changed=changed, removed=gone, noted=noted)
                 self.tell(replace(change, by="tending"))
 
+    @asynccontextmanager
+    async def followed(self, tend: "TendSettings") -> AsyncIterator[None]:
+        """Take changes of files, and those by other folders at the store, and tend, while the block runs."""
+        async with self.background_review.at_work(), watch.Watcher(self._root / "functions") as watcher:
+            work = [self._follow(watcher)]
+            work += [self._follow_others()] if self._store.is_shared else []
+            work += [self.tend_when_idle(tend)] if tend.idle else []
+            async with in_background(*work):
+                yield
+
+    async def _follow(self, watcher: "watch.Watcher") -> None:
+        async for paths in watcher:
+            await self.saved(paths)
+
+    async def _follow_others(self) -> None:
+        """Load changes by other folders at the store, on notices and at regular intervals."""
+        told = asyncio.Event()
+        async with self._store.heard(lambda topic: told.set() if topic in ("", FUNCTIONS) else None):
+            while True:
+                with suppress(StorageError):  # the database is unreachable: try again
+                    await self.pull()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_S):
+                        await told.wait()
+                told.clear()
+
     def close(self) -> None:
         """Release the package folders that were used."""
         if "granting" in vars(self):
@@ -348,24 +393,23 @@ class FunctionService:
         assert isinstance(dropped, Dropped)
         return dropped
 
-    async def reload(self) -> change_texts.ReloadReport:
-        """Reload the whole folder. Return what is different, fixed, in doubt, and rejected."""
-        change = await self._refresh(self.loader.refresh)
-        return change_texts.reloaded(change, self.registry.snapshot().rejected)
+    async def reload(self) -> "RegistryChange":
+        """Reload the whole folder. Return what is different, fixed, in doubt, and all that is rejected."""
+        return replace(await self._refresh(self.loader.refresh), rejected=self.registry.snapshot().rejected)
 
-    async def reload_after(self, work: Awaitable[object]) -> change_texts.ReloadReport:
+    async def reload_after(self, work: Awaitable[object]) -> "RegistryChange":
         """Wait for the user's work on the files, then reload the folder. Return all changes since it began.
 
         Changes that were taken while the user worked are included.
         """
-        heard: list[events.FunctionsChanged] = []
-        quiet = self.on_change(heard.append)
+        others: list[events.FunctionsChanged] = []
+        quiet = self.on_change(others.append)
         try:
             await work
             report = await self.reload()
         finally:
             quiet()
-        return change_texts.summed(report, heard)
+        return change_texts.summed(report, others)
 
     async def saved(self, paths: Iterable[Path]) -> None:
         """Take files that the user or another program has just changed. Notify listeners of failures."""
@@ -627,7 +671,7 @@ class FunctionService:
 
     def changed_since(self) -> events.FunctionsChanged | None:
         """Return the changes that others made while no program ran, if any."""
-        return change_texts.heard(self.loader.since, self._root) if self.loader.since else None
+        return heard(self.loader.since, self._root) if self.loader.since else None
 
     def on_change(self, listener: Callable[[events.FunctionsChanged], None]) -> Callable[[], None]:
         """Subscribe to changes of functions by anyone but an agent. Return a callable that ends the subscription."""
@@ -636,7 +680,7 @@ class FunctionService:
 
     def _announce(self, change: "RegistryChange") -> None:
         if change.by != "agent":
-            self.tell(change_texts.heard(change, self._root))
+            self.tell(heard(change, self._root))
 
     def _announce_problems(self, name: str, problems: Sequence["Problem"]) -> None:
         self.tell(events.FunctionsChanged(turn="", noted={name: change_texts.seen_later(problems)}))

@@ -14,12 +14,13 @@ wait for a package are judged again when the user grants it.
 import ast
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from agent_core.base.errors import KnapperError
+from agent_core.base.events import FunctionsChanged
 from agent_core.base.late import LateModule
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
@@ -29,6 +30,7 @@ from agent_core.registry.function import Function, ModuleReading, attempt_mark
 from agent_core.registry.registry import Registry, RegistryChange, Snapshot, difference
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import (
+    FOLDER,
     UNREADABLE_FOLDER,
     ModuleSource,
     folder_problem,
@@ -50,22 +52,23 @@ from agent_core.storage import (
     SaveVersion,
     SetManifest,
     Write,
+    only_writer,
 )
+from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, read_json
 
 from . import change_texts, history
-from .change_executor import FolderCopy, Pulled, only_writer, with_kept_out
+from .change_executor import FolderCopy, Pulled
 from .history import REMOVED, SAVED
 from .judgment import judgment_on
-from .plan import Author, entered, saved_reading
+from .plan import Author, entered, saved_reading, with_kept_out
 
 if TYPE_CHECKING:
     from ..gate import Disagreement, Gate, ModuleVerdict, capability
-    from . import changes, example_regression
+    from . import example_regression
     from .grant_service import PackageGrants
 else:
     capability = LateModule("agent_core.functions.gate.capability")
-    changes = LateModule("agent_core.functions.service.changes")
     example_regression = LateModule("agent_core.functions.service.example_regression")
 
 
@@ -250,6 +253,30 @@ def said_of(results: Iterable[LoadedFile]) -> RegistryChange:
             sentences.setdefault(name or verdict.reading.source.module, []).append(sentence)
         noted |= {name: "\n".join(dict.fromkeys(rows)) for name, rows in sentences.items()}
     return RegistryChange(standings=standings, disagreeing=disagreeing, noted=noted)
+
+
+def heard(change: RegistryChange, root: Path) -> FunctionsChanged:
+    """Return a change of the registry as an event, with the line of each problem that rejects a file."""
+    lines: dict[str, str] = {}
+    for problem in change.rejected:
+        place = problem.where
+        source = read_file(root / FOLDER, Path(place.path).relative_to(FOLDER)) if place.line else None
+        rows = bare_lines(source.text) if isinstance(source, ModuleSource) else []
+        if 0 < place.line <= len(rows):
+            lines[str(problem)] = rows[place.line - 1].rstrip()[:400]
+    return FunctionsChanged(
+        turn="",
+        loaded=change.loaded,
+        changed=change.changed,
+        removed=change.removed,
+        rejected=tuple(str(problem) for problem in change.rejected),
+        by=change.by,
+        fixed=change.fixed,
+        standings=dict(change.standings),
+        disagreeing=dict(change.disagreeing),
+        noted=dict(change.noted),
+        lines={problem: text for problem, text in lines.items() if text},
+    )
 
 
 def since(
@@ -661,6 +688,21 @@ class Loader:
         verdict = replace(verdict, problems=(*verdict.problems, *example_regression.of_save(previous, verdict.reading)))
         return LoadedFile(path, source.module, verdict.reading, verdict=verdict, previous=previous)
 
+    async def prove_again(self, function: Function, snapshot: Snapshot) -> None:
+        """Run the examples of a draft of a saved file with the packages that are granted now; store its standing."""
+        before = await judgment_on(self._store, function.body_hash, function.name)
+        if before is None or before.by != "human" or before.standing != "draft" or not function.examples:
+            return
+        source = snapshot.modules[function.module]
+        granted = replace(await self._packages().of_text(source.text), approval_mode="calling")
+        verdict = await self._gate().judge_module(source, snapshot, "human", granted=granted)
+        standing = dict(verdict.standings).get(function.name)
+        if standing is None:
+            return
+        kept = {"confirmed": [*before.confirmed], "thumb": before.thumb, "note": before.note}
+        judged = {**verdict_on(function, verdict), **kept, "standing": standing}
+        await self._store.apply([SaveVerdict(function.body_hash, function.name, judged)])
+
     async def _place_and_write(self, loaded: LoadedFile, snapshot: Snapshot, good: GoodVersions) -> LoadedFile:
         """Return the result of a placed file, with its writes."""
         loaded = as_placed(loaded, snapshot)
@@ -670,7 +712,7 @@ class Loader:
         had = {function.name: function for function in loaded.previous.functions} if loaded.previous else {}
         judged = [function for function in verdict.reading.functions if function.name in dict(verdict.standings)]
         confirmed = {  # the calls whose returned results were accepted before and still hold
-            function.name: await changes.confirmed(self._store, (), had.get(function.name), function)
+            function.name: await example_regression.confirmed(self._store, (), had.get(function.name), function)
             for function in judged
         }
         writes = [*admission(loaded, snapshot, good, confirmed)]
@@ -866,39 +908,3 @@ def _finding(problem: Problem) -> tuple[str, str]:
 
 def _function(verdict: "ModuleVerdict", name: str) -> Function:
     return next(function for function in verdict.reading.functions if function.name == name)
-
-
-class LateProof:
-    """A second judgment on a draft of a saved file, with the packages that are granted by now.
-
-    `refresh` makes the schemas that waited for a package.
-    """
-
-    def __init__(
-        self,
-        store: FunctionStore,
-        gate: "Callable[[], Gate]",
-        packages: "PackageGrants",
-        refresh: "Callable[[], Awaitable[None]]",
-    ) -> None:
-        self._store = store
-        self._gate = gate
-        self._packages = packages
-        self._refresh = refresh
-
-    async def __call__(self, function: Function, snapshot: Snapshot) -> None:
-        """Run the examples of a function if it is a draft of a saved file, and store its standing."""
-        if function.unresolved:
-            await self._refresh()
-        before = await judgment_on(self._store, function.body_hash, function.name)
-        if before is None or before.by != "human" or before.standing != "draft" or not function.examples:
-            return
-        source = snapshot.modules[function.module]
-        granted = replace(await self._packages.of_text(source.text), approval_mode="calling")
-        verdict = await self._gate().judge_module(source, snapshot, "human", granted=granted)
-        standing = dict(verdict.standings).get(function.name)
-        if standing is None:
-            return
-        kept = {"confirmed": [*before.confirmed], "thumb": before.thumb, "note": before.note}
-        judged = {**verdict_on(function, verdict), **kept, "standing": standing}
-        await self._store.apply([SaveVerdict(function.body_hash, function.name, judged)])

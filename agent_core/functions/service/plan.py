@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from agent_core.base.receipt import Receipt
-from agent_core.base.records import IF_SET, dataclass, field
+from agent_core.base.records import IF_SET, dataclass, field, replace
 from agent_core.storage import DropReading, Plan, SaveReading, SaveVersion, SetManifest, Write
 
 from .judgment import Judgment
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agent_core.base.events import FunctionsChanged
     from agent_core.base.problem import Problem
     from agent_core.registry.function import ModuleReading
+    from agent_core.registry.registry import Snapshot
     from agent_core.registry.source import ModuleSource
 
     from ..debug import DebuggerSlot
@@ -196,3 +197,10 @@ def entered(reading: "ModuleReading", expected: str | None, author: Author, why:
 def saved_reading(reading: "ModuleReading") -> SaveReading:
     """Return the write that stores a reading for the next start."""
     return SaveReading(reading.source.path, _NO_STAMP, reading.source.version, json.dumps(reading.to_json()))
+
+
+def with_kept_out(write: Write, reading: "ModuleReading | None", snapshot: "Snapshot") -> Write:
+    """Return the write of a changed file with the names of its functions that are kept out."""
+    if isinstance(write, SaveVersion) and reading is not None and write.module == reading.source.module:
+        return replace(write, kept_out=tuple(sorted(snapshot.kept_out(reading))))
+    return write

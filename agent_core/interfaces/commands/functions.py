@@ -40,10 +40,10 @@ if TYPE_CHECKING:  # the commands start without the service
     from agent_core.access.grants import Grants, Question
     from agent_core.functions.answers import CallReport
     from agent_core.functions.service import FunctionService
-    from agent_core.functions.service.change_texts import ReloadReport
     from agent_core.functions.service.function_facts import Rated
     from agent_core.functions.service.grant_service import PackageListing
     from agent_core.functions.service.judgment import Judgment
+    from agent_core.registry.registry import RegistryChange
 
     from ..render import function_view, grant_question, verdicts
 else:
@@ -331,9 +331,9 @@ def _with_next(door: Door, judgment: "Judgment") -> Result:
     return judged(door, judgment, challenge_hint(door, judgment) or unasked)
 
 
-def _reload_result(report: "ReloadReport", hint: str = "") -> Result:
-    lines = [verdicts.changes_line(report), *verdicts.save_lines(report), *verdicts.problem_lines(report.rejected)]
-    return Result(report, lines, hint, 1 if report.rejected else 0)
+def _reload_result(change: "RegistryChange", hint: str = "") -> Result:
+    lines = [verdicts.changes_line(change), *verdicts.save_lines(change), *verdicts.problem_lines(change.rejected)]
+    return Result(change, lines, hint, 1 if change.rejected else 0)
 
 
 @slash("history", "Show a function's versions: when, who, why; works for a deleted one, too.", page=IN_FUNCTION)

@@ -27,13 +27,13 @@ if TYPE_CHECKING:  # for annotations
     from agent_core.functions.service.audit import AuditReport
     from agent_core.functions.service.call_records import RecordedOutcome
     from agent_core.functions.service.call_service import TraceReport
-    from agent_core.functions.service.change_texts import ReloadReport
     from agent_core.functions.service.export import ExportReport
     from agent_core.functions.service.function_facts import FunctionTestReport
     from agent_core.functions.service.judgment import Judgment
     from agent_core.functions.service.library import ImportedFunction, ImportReport
     from agent_core.functions.service.replay import RecordedCall, RecordedDetails, Replay
     from agent_core.functions.service.tending import TendingReport, UndoneStep
+    from agent_core.registry.registry import RegistryChange
     from sandbox import Failure, Frame
 
 
@@ -266,7 +266,7 @@ def examples_lines(report: "FunctionTestReport") -> list[Line]:
     return [*lines, line(("name", report.name), f": {passed} of {len(report.examples)} examples agree{tail}")]
 
 
-def changes_line(change: "ReloadReport | FunctionsChanged", by: str = "") -> Line:
+def changes_line(change: "RegistryChange | FunctionsChanged", by: str = "") -> Line:
     """Return a line about the functions that a reload or another author changed."""
     groups: tuple[tuple[str, Role, tuple[str, ...]], ...] = (
         ("changed", "warn", change.changed),
@@ -282,7 +282,7 @@ def changes_line(change: "ReloadReport | FunctionsChanged", by: str = "") -> Lin
     return line(("name", "⟳ "), *islice(between, 1, None), ("dim", f" {by}" if by else ""))
 
 
-def save_lines(change: "ReloadReport | FunctionsChanged") -> list[Line]:
+def save_lines(change: "RegistryChange | FunctionsChanged") -> list[Line]:
     """Return the standing of functions after a save, those with failing examples, and the files that work again."""
     good: Span = ("ok", "✓ ")
     doubtful: Span = ("warn", "~ ")
