@@ -80,6 +80,10 @@ class Colleagues:
         """What this agent's file says; during a turn, as it was at the start of the step."""
         return self._seen[0] if self._seen else self.directory.profile(self.agent)
 
+    def function_patterns(self) -> Sequence[str]:
+        """Return the patterns of the functions that this agent may call."""
+        return self.profile.functions
+
     def peers(self) -> Mapping[str, str]:
         """Return the agents that this one may talk to, with their purposes; cached like `profile`."""
         return self._seen[1] if self._seen else self.directory.peers(self.agent)

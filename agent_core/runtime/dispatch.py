@@ -426,7 +426,8 @@ class WorkspaceFunctions(FunctionSource):
             return None
         whole = snapshot.whole or snapshot
         call = partial(self._call_with_retries, function, whole)
-        return ModelFunction(function, call, function.version, not shares_state(function, whole), whole)
+        has_state = function.takes_self and shares_state(function, whole)
+        return ModelFunction(function, call, function.version, not has_state, whole)
 
     async def refusal(self, name: str, snapshot: "Snapshot") -> str:
         """Return why a function in quarantine cannot be called."""

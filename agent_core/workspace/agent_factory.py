@@ -118,9 +118,7 @@ class _AgentParts:
             self.deps.functions.quarantine,
             frozenset(name for name in host if name in named),
             int(turn.function_tokens * BYTES_PER_TOKEN),
-            FunctionNotes(
-                self.deps.functions.ending, lambda function: self.deps.functions.seen_results.of(function, self.name)
-            ),
+            FunctionNotes(self.deps.functions.ending, partial(self.deps.functions.seen_results.of, agent=self.name)),
             # A small model in doubt takes the first choice, so the block about itself comes last.
             lambda: [block.label for block in reversed(self.memory.blocks.memory.blocks) if not block.read_only],
         )
@@ -173,7 +171,7 @@ class _AgentParts:
             await _group(self.deps, self.name)  # checks its file
             plan = partial(_group, self.deps, self.name)
             return GroupLoop(model_session, self.deps.store, service, plan, self.deps.open_agent)
-        sees = FunctionSight(lambda: self.colleagues.profile.functions, lambda: self.session.own_set.names).of
+        sees = FunctionSight(self.colleagues.function_patterns, lambda: self.session.own_set.names).of
         most_steps = self.deps.settings.turn.max_steps
         programs = Programs(self.deps.sandbox, service, self.deps.clock)
         dispatcher = self.dispatcher(host, model_session, programs)
@@ -218,7 +216,7 @@ async def build_agent(
     colleagues = Colleagues(name, deps.store, deps.directory, deps.settings.runner, deps.clock)
     helpers = HelperSelection(deps.helpers, lambda: colleagues.profile.helpers)
     await (seen := deps.functions.seen_results).load()
-    foreign = ForeignFunctions(deps.foreign, lambda: colleagues.profile.functions, seen, name)
+    foreign = ForeignFunctions(deps.foreign, colleagues.function_patterns, seen, name)
     style = replace(agent_preset.style, first_thought=deps.settings.turn.first_thought)
     session = AgentSession(name, deps.store, style, deps.settings.heartbeat, deps.clock, verify=verify)
     parts = _AgentParts(

@@ -407,42 +407,29 @@ class HelperLibrary:
         self._root = root
         self._store = store
         self._functions = functions
-        self._helpers: Mapping[str, Helper] = {}
+        self.helpers: Mapping[str, Helper] = {}
+        """The helpers in force, by name."""
         self._problems: dict[str, tuple[Problem, ...]] = {}
         self._stamps: Mapping[str, Stamp] = {}
         self._judged_with: object = None
-        self._offered: tuple[object, object, Mapping[str, Helper]] = (None, None, {})
         self._one_at_a_time = asyncio.Lock()
         self.since: events.FunctionsChanged | None = None
         """Changes made while no program ran, and rejected files; None if there are none."""
-
-    @property
-    def helpers(self) -> Mapping[str, Helper]:
-        """The helpers in force, by name."""
-        return self._helpers
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """The first problems of the files, and the number of further files with problems."""
         return first_problems(_FOLDER, self._problems)
 
-    def offered(self, snapshot: "Snapshot") -> Mapping[str, Helper]:
-        """Return the helpers that can be called, except those with the name of a function."""
-        if self._offered[0] is not self._helpers or self._offered[1] is not snapshot.functions:
-            taken = snapshot.functions.keys() & self._helpers.keys()
-            free = {name: helper for name, helper in self._helpers.items() if name not in taken}
-            self._offered = (self._helpers, snapshot.functions, free if taken else self._helpers)
-        return self._offered[2]
-
     def refusal(self, name: str) -> str:
         """Return why a helper cannot be called if its file was rejected, else ""."""
-        if name in self._helpers or name not in self._problems:
+        if name in self.helpers or name not in self._problems:
             return ""
         return f"The helper `{name}` cannot be called: {self._problems[name][0]}"
 
     def surroundings(self, without: str = "") -> Surroundings:
         """Return the context for checking a file; `without` is a helper to leave out."""
-        others = {name: helper for name, helper in self._helpers.items() if name != without}
+        others = {name: helper for name, helper in self.helpers.items() if name != without}
         return Surroundings(self._functions.registry.snapshot(), OF_THE_PROGRAM, others)
 
     def helper(self, name: str) -> Helper:
@@ -451,12 +438,12 @@ class HelperLibrary:
         Raises:
             UsageError: there is no such helper.
         """
-        if name not in self._helpers:
-            fix = did_you_mean(name, self._helpers, "Next: knapper helpers list")
+        if name not in self.helpers:
+            fix = did_you_mean(name, self.helpers, "Next: knapper helpers list")
             if name in self._problems:
                 fix = f"Its file was rejected: {self._problems[name][0]}"
             raise UnknownName(f"There is no helper `{one_line(name, 80)}`.", fix=fix)
-        return self._helpers[name]
+        return self.helpers[name]
 
     def text(self, name: str) -> str:
         """Return the current text of a helper's file, even if it was rejected.
@@ -500,8 +487,8 @@ class HelperLibrary:
         if not is_first and stamps == self._stamps and (not stamps or functions is self._judged_with):
             return
         if is_first:
-            self._helpers = await self._last_helpers()
-        before, told = self._helpers, self._problems
+            self.helpers = await self._last_helpers()
+        before, told = self.helpers, self._problems
         texts = await asyncio.to_thread(
             lambda: {name: _text(self._root, f"{name}{_SUFFIX}") for name in sorted(stamps)}
         )
@@ -518,8 +505,8 @@ class HelperLibrary:
         """Keep all helpers in force if the folder cannot be read, and report that once."""
         is_first = not self._is_read
         if is_first:
-            self._helpers = await self._last_helpers()
-            self._functions.registry.keep_for_helpers(frozenset(self._helpers))
+            self.helpers = await self._last_helpers()
+            self._functions.registry.keep_for_helpers(frozenset(self.helpers))
         problem = Problem(error.code, error.message, Place(f"{_FOLDER}/"), error.fix)
         is_news = problem not in self.problems
         self._problems = {**self._problems, "": (problem,)}
@@ -552,7 +539,7 @@ class HelperLibrary:
         in_force: dict[str, Helper] = {}
         kept = {*await self._store.kept_modules(_FOLDER)}
         for name in texts:
-            last, helper = self._helpers.get(name), helpers.get(name)
+            last, helper = self.helpers.get(name), helpers.get(name)
             if last is None and path_of(name) in kept:
                 last = await self._last_good(name)
             problems |= {name: wrong} if helper and (wrong := problems_around(helper, around)) else {}
@@ -565,10 +552,10 @@ class HelperLibrary:
             same = last is not None and (helper is None or last.text == helper.text)
             if chosen := last if same else helper:
                 in_force[name] = chosen
-        for name in self._helpers.keys() - texts.keys():
+        for name in self.helpers.keys() - texts.keys():
             await self._keep(name, "", author, reason or "its file was removed")
         self._problems = problems
-        self._helpers = in_force if in_force != self._helpers else self._helpers
+        self.helpers = in_force if in_force != self.helpers else self.helpers
         self._functions.registry.keep_for_helpers(frozenset(in_force))
 
     async def _last_helpers(self) -> dict[str, Helper]:
@@ -595,7 +582,7 @@ class HelperLibrary:
         texts: Mapping[str, str | Problem],
     ) -> events.FunctionsChanged | None:
         """Return the differences from the earlier helpers and problems, or None."""
-        now = self._helpers
+        now = self.helpers
         news: dict[str, str] = {}
         for name, problems in self._problems.items():
             lines = bare_lines(text) if isinstance(text := texts[name], str) else []
@@ -618,7 +605,7 @@ class HelperLibrary:
     async def write(self, name: str, text: str, author: Author | None, reason: str) -> None:
         """Write a helper's file and load it. Only the version that was read before may be replaced."""
         async with self._one_at_a_time:  # otherwise a refresh could attribute the file to someone else
-            old = self._helpers.get(name)
+            old = self.helpers.get(name)
             expected = hash_of(old.text) if old is not None and is_there(self._root / path_of(name)) else None
             await asyncio.to_thread(save_text, self._root, path_of(name), text, expected)
             await self._refresh(author, reason, is_told=False)
@@ -690,18 +677,23 @@ class HelperSelection:
         self._library = library
         self._patterns = patterns
         self._without = without
-        self._selected: tuple[object, object, Mapping[str, Helper]] = (None, None, {})
+        self._selected_from: tuple[object, object, object] = (None, None, None)
+        self._selected: Mapping[str, Helper] = {}
 
     def offered(self, snapshot: "Snapshot") -> Mapping[str, Helper]:
-        """Return the helpers that can be called now; the same object as long as nothing changes."""
-        offered = self._library.offered(snapshot)
-        if not offered:
-            return offered
-        patterns = self._patterns()
-        if self._selected[0] is not offered or self._selected[1] != patterns:
-            chosen = {name: helper for name, helper in offered.items() if self._has(name)}
-            self._selected = (offered, patterns, chosen)
-        return self._selected[2]
+        """Return the helpers that can be called now; the same object as long as nothing changes.
+
+        A function hides a helper of the same name.
+        """
+        helpers, functions = self._library.helpers, snapshot.functions
+        if not helpers:
+            return helpers
+        patterns, (old_helpers, old_functions, old_patterns) = self._patterns(), self._selected_from
+        if old_helpers is not helpers or old_functions is not functions or old_patterns != patterns:
+            free = {name: helper for name, helper in helpers.items() if name not in functions}
+            self._selected = {name: helper for name, helper in free.items() if self._has(name)}
+            self._selected_from = (helpers, functions, patterns)
+        return self._selected
 
     def refusal(self, name: str) -> str:
         """Return why a selected helper cannot be called, or ""."""

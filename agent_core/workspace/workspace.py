@@ -161,9 +161,9 @@ def function_service(
         )
         packages = grant_service.PackageGrants(environment, book())
         reach = access_grants.AccessResolver(root, environment.folders, client.secrets)
-        granting = grant_service.GrantService(packages, reach, settings.grants, client.limits, listed, queue)
-        granting.foreign = lambda: frozenset(foreign())
-        return granting
+        return grant_service.GrantService(
+            packages, reach, settings.grants, client.limits, listed, queue, client.foreign
+        )
 
     def foreign() -> "Mapping[str, ForeignFunction]":
         if not (root / _SERVERS).exists():

@@ -133,7 +133,7 @@ async def test_counted_breakpoints_and_those_that_count_once(workspace: Workspac
     arm(workspace, once=True)
     await workspace.functions.call("sum_up", {"numbers": [1] * 10})
     assert len(typist.stops) == 4
-    assert not room_of(workspace).breakpoints
+    assert not room_of(workspace).breakpoints.held
 
 
 async def test_a_breakpoint_that_is_set_at_a_stop_is_hit_in_the_same_call(workspace: Workspace) -> None:

@@ -7,6 +7,7 @@ space, a path with `..`, an odd spelling of an address) is no item.
 
 import ipaddress
 import re
+import sys
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -334,3 +335,8 @@ def joined(grants: Iterable[Grants]) -> Grants:
         "stateful": any(grant.stateful for grant in every),
     }
     return Grants.from_json({**items, **limits})
+
+
+def modules_of_workspace(modules: Iterable[str], grants: Grants = NOTHING) -> frozenset[str]:
+    """Return the names by which an import without `functions.` means a module of the workspace instead of a package."""
+    return frozenset(module.partition(".")[0] for module in modules) - {*grants.packages} - sys.stdlib_module_names

@@ -403,7 +403,7 @@ class Watch:
     ) -> Iterator[CallHooks]:
         """Yield the hooks that the worker of a function receives, while the function runs as part of the call."""
         is_first = not self.running
-        points = tuple(self._debugging.breakpoints.points(snapshot)) if self._debugging.breakpoints else ()
+        points = tuple(self._debugging.breakpoints.points(snapshot)) if self._debugging.breakpoints.held else ()
         human = self.slot.debugger is not None
         needs_debug = points or human or self._trace
         debug = Debug(points, human, self._trace, self._covers, self._looks_back and is_first) if needs_debug else None

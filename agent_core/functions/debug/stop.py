@@ -134,11 +134,8 @@ class Breakpoints:
     """The breakpoints of one workspace, kept as long as the program runs."""
 
     def __init__(self) -> None:
-        self._held: dict[int, Breakpoint] = {}
+        self.held: dict[int, Breakpoint] = {}
         self._last = 0
-
-    def __bool__(self) -> bool:
-        return bool(self._held)
 
     def arm(self, breakpoint_: Breakpoint, line: int, snapshot: "Snapshot") -> Placed:
         """Arm a breakpoint at a line of its module (0: the function's first); its ID and anchor are assigned here.
@@ -163,19 +160,19 @@ class Breakpoints:
                 fix=f"It stops at {(', '.join(lines[:40]) or 'no line that can be found')}.",
             )
         place = breakpoint_.function, stop_line - 1
-        line_points = [point for point in self._held.values() if (point.function, point.offset) == place]
+        line_points = [point for point in self.held.values() if (point.function, point.offset) == place]
         always = [
             point for point in line_points if not (point.once or point.condition or point.after) and point.every == 1
         ]
         if breakpoint_.once and always:
             return Placed(always[0], function.path, function.line + stop_line - 1)
         same = [point for point in line_points if point.once == breakpoint_.once]
-        if not same and len(self._held) >= _MOST_BREAKPOINTS:
+        if not same and len(self.held) >= _MOST_BREAKPOINTS:
             raise UsageError(f"{_MOST_BREAKPOINTS} breakpoints are armed already.", fix="Clear some.")
         self._last += not same
         id = same[0].id if same else self._last
         armed_point = replace(breakpoint_, id=id, anchor=bare_lines(text)[stop_line - 1].strip(), offset=stop_line - 1)
-        self._held[id] = armed_point
+        self.held[id] = armed_point
         at = function.line + stop_line - 1
         return Placed(armed_point, function.path, at, line if line != at else 0)
 
@@ -185,16 +182,16 @@ class Breakpoints:
         Raises:
             UsageError: there is no breakpoint with this ID, or an expression is invalid.
         """
-        if id not in self._held:
+        if id not in self.held:
             raise UsageError(f"There is no breakpoint {id}.")
-        point = replace(self._held[id], **fields)
+        point = replace(self.held[id], **fields)
         _check_all(point)
-        self._held[id] = point
+        self.held[id] = point
         return self._place(point, snapshot)[0]
 
     def clear(self, function: str = "", line: int = 0, snapshot: "Snapshot | None" = None, id: int = 0) -> list[Placed]:
         """Remove the breakpoints of a function, at a line of it, or with this ID; all if nothing is named."""
-        placed = self.placed(snapshot) if snapshot else [Placed(point) for point in self._held.values()]
+        placed = self.placed(snapshot) if snapshot else [Placed(point) for point in self.held.values()]
         matches = [
             placement
             for placement in placed
@@ -203,21 +200,21 @@ class Breakpoints:
             and line in (0, placement.line)
         ]
         for placement in matches:
-            del self._held[placement.breakpoint.id]
+            del self.held[placement.breakpoint.id]
         return matches
 
     def hit(self, id: int) -> None:
         """Record a hit; a one-time breakpoint is removed."""
-        if (point := self._held.get(id)) is not None and point.once:
-            del self._held[id]
+        if (point := self.held.get(id)) is not None and point.once:
+            del self.held[id]
 
     def placed(self, snapshot: "Snapshot") -> list[Placed]:
         """Return all breakpoints at their current places."""
-        return [self._place(point, snapshot)[0] for point in list(self._held.values())]
+        return [self._place(point, snapshot)[0] for point in list(self.held.values())]
 
     def points(self, snapshot: "Snapshot") -> Iterator[Point]:
         """Yield the breakpoints in the form for a worker, including those in functions of nested calls."""
-        for point in list(self._held.values()):
+        for point in list(self.held.values()):
             placed, text = self._place(point, snapshot)
             if placed.line:
                 function = snapshot.functions[point.function]
@@ -246,7 +243,7 @@ class Breakpoints:
             return Placed(breakpoint_, function.path), text
         line = min(same, key=lambda number: abs(number - 1 - breakpoint_.offset))
         if line - 1 != breakpoint_.offset:
-            self._held[breakpoint_.id] = breakpoint_ = replace(breakpoint_, offset=line - 1)
+            self.held[breakpoint_.id] = breakpoint_ = replace(breakpoint_, offset=line - 1)
         return Placed(breakpoint_, function.path, function.line + line - 1), text
 
 

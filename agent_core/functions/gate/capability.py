@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from agent_core.access.grants import NOTHING, Grants
-from agent_core.access.grants.value import KINDS, UNSAID, spelled
+from agent_core.access.grants.value import KINDS, UNSAID, modules_of_workspace, spelled
 from agent_core.base.problem import Problem
 from agent_core.registry.depends import Part, callees, is_program, parts_of, running_with
 from agent_core.registry.source import FOLDER, first_line
@@ -20,7 +20,7 @@ from sandbox.wire.lines import lines_of
 
 from .draft import D, Finding
 from .tree import context_nodes, missing_names, nodes_of, parse
-from .uses import ADVICE, CONTEXT, FIXES, Use, is_in, modules_of_workspace, needs_of, uses
+from .uses import ADVICE, CONTEXT, FIXES, Use, is_in, needs_of, uses
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function

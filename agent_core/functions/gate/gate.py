@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Generic, TypeAlias
 
+from agent_core.access.grants.value import modules_of_workspace
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem
 from agent_core.base.records import dataclass, replace
@@ -44,7 +45,7 @@ from .substance import check as check_substance
 from .substance import substance
 from .tree import find, parse
 from .trial import UNGRANTED, Granted, TrialTools, Workers, load, missing_package, try_module
-from .uses import modules_of_workspace, needs_of
+from .uses import needs_of
 from .uses import uses as reached
 from .verdict import (
     CONTEXT,

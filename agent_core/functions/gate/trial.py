@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent_core.access.grants import NOTHING, FileRequests, Grants
 from agent_core.access.grants.permit import raised
+from agent_core.access.grants.value import modules_of_workspace
 from agent_core.access.packages.projects import project_of
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, replace
@@ -43,7 +44,7 @@ from sandbox.wire.definitions import with_definitions
 from .capability import imported_at_the_top, needs_of_text
 from .clones import Alike
 from .draft import Draft, Finding
-from .uses import ADVICE, modules_of_workspace
+from .uses import ADVICE
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function, ModuleReading

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from agent_core.access.grants import NOTHING, Grants
+from agent_core.access.grants import Grants
 from agent_core.access.grants.value import LATER, UNSAID, joined, written
 from agent_core.access.packages.projects import project_of
 from agent_core.base.records import dataclass
@@ -353,11 +353,6 @@ class _Text:
 def _takes_absence(handler: ast.ExceptHandler) -> bool:
     caught = ast.unparse(handler.type) if handler.type else "Exception"
     return any(name in caught for name in ("ImportError", "ModuleNotFoundError", "Exception"))
-
-
-def modules_of_workspace(modules: Iterable[str], grants: Grants = NOTHING) -> frozenset[str]:
-    """Return the names by which an import without `functions.` means a module of the workspace instead of a package."""
-    return frozenset(module.partition(".")[0] for module in modules) - {*grants.packages} - sys.stdlib_module_names
 
 
 def uses(

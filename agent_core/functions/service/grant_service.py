@@ -34,7 +34,7 @@ from agent_core.access.grants.approval import denial
 from agent_core.access.grants.book import checked, who
 from agent_core.access.grants.content import content_of, misleading, unshowable
 from agent_core.access.grants.permit import raised
-from agent_core.access.grants.value import joined
+from agent_core.access.grants.value import joined, modules_of_workspace
 from agent_core.access.packages import PackagesError
 from agent_core.access.packages.projects import project_of
 from agent_core.access.packages.resolution import NO_PIP
@@ -52,7 +52,7 @@ from sandbox.wire.requests import standing_still
 from ..gate.capability import imported_at_the_top, lacking, needs_of_text, packages_used, uses_at_import
 from ..gate.draft import unified_diff
 from ..gate.trial import Granted, Workers
-from ..gate.uses import modules_of_workspace, needs_of, uses
+from ..gate.uses import needs_of, uses
 from ..gate.verdict import GRANTABLE
 from .file_sync import require_same
 from .function_facts import FunctionDetails, known_function
@@ -69,6 +69,7 @@ if TYPE_CHECKING:
 
     from ..gate import Verdict
     from ..gate.draft import Way
+    from ..mcp.library import ForeignLibrary
 
 
 _BY_FILE = "It has its grants by functions/grants.toml alone: no human said yes to them here (`grants.unattended`)."
@@ -96,13 +97,14 @@ class GrantService:
         limits: "Limits",
         packages: tuple[str, ...],
         queue: ApprovalQueue,
+        foreign: "ForeignLibrary | None",
     ) -> None:
+        """Create the service; functions of the `foreign` library can only be called with a grant."""
         self.packages, package_grants.by_file = package_grants, self._is_by_file
         self.book = package_grants.book
         self.reach = resolver
         self.queue = queue
-        self.foreign: Callable[[], frozenset[str]] = frozenset
-        """The names of foreign functions, which can only be called with a grant."""
+        self._foreign = foreign
         self.prove: Callable[[Function, Snapshot], Awaitable[None]] | None = None
         """Runs the examples of a function that waited for a package."""
         self._approvals = Approvals(queue)
@@ -277,7 +279,8 @@ class GrantService:
 
     async def guarded(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the functions that can only be called with a grant."""
-        return await self.book.needed_to_call(snapshot) | self.foreign()
+        foreign = self._foreign.functions().keys() if self._foreign else ()
+        return (await self.book.needed_to_call(snapshot)).union(foreign)
 
     async def needs(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return what a workspace function needs: its text, its helpers, and what runs when its module is imported.
