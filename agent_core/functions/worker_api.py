@@ -23,7 +23,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from agent_core.access.broker import Broker
 from agent_core.access.grants import NOTHING, Denied, FileRequests, Grants, Permit, WantPath
 from agent_core.access.secrets import CallSecrets, MaskedChannel
 from agent_core.access.secrets.session import FILES
@@ -119,7 +118,7 @@ OnOutput = Callable[[str], None]
 
 
 class Permits(Protocol):
-    """The access rules of calls; the user is asked for missing grants."""
+    """The access rules of calls and of the files that they open; the user is asked for missing grants."""
 
     async def permit(self, function: "Function", snapshot: "Snapshot", caller: str = "") -> Permit | Denied:
         """Return the permit for a call of a function, possibly by another function, or why it is denied."""
@@ -129,10 +128,6 @@ class Permits(Protocol):
 
     async def guarded(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the functions whose callers need a grant."""
-
-
-class PathPermits(Protocol):
-    """The access rules for files that a running function opens."""
 
     async def want_path(
         self, function: str, snapshot: "Snapshot", grants: Grants, folder: str, doubt: str, *, caller: str = ""
@@ -152,14 +147,12 @@ class WorkerApi:
     on_progress: OnProgress
     permits: Permits
     depth: int = 1
-    broker: Broker = field(default_factory=Broker)
     caller: str = ""  # the running function
     grants: Grants = NOTHING  # its grants
     secrets: CallSecrets | None = None  # its secrets; results of its callees are masked with them
     watch: "Watch | None" = None  # debugs and records the call
     memory: FunctionMemoryApi | None = None  # the blocks of the turn's agent
     states: "FunctionStates | None" = None  # the states of the functions in this call
-    paths: PathPermits | None = None  # asks for files that the call opens
     refusals: list[str] = field(default_factory=list)  # collects refused files, which the function may hide
     tries: list[str] = field(default_factory=list)  # the same for reads that libraries only attempt
     on_output: OnOutput | None = None  # gets the call's masked output, without that of its callees
@@ -182,29 +175,29 @@ class WorkerApi:
 
         secrets = CallSecrets(self.sandbox.secrets, function.name, permit.grants.secrets, want_secret, self.secrets)
         files = self._files(function.name, permit, secrets)
-        if files is not None:
-            files.is_shown = await self.sandbox.shows_files()
-            files.named = lambda: _texts(arguments, self.snapshot.modules[function.module].text)
+        files.is_shown = await self.sandbox.shows_files()
+        files.named = lambda: _texts(arguments, self.snapshot.modules[function.module].text)
 
         async def reach(place: str) -> None:
             if self.on_reach is not None:
                 await self.on_reach(secrets.words(place))
 
-        did = files.did if files is not None else Receipt()
-        session = self.broker.session(function.name, permit.grants.network, want_host, receipt=did, reach=reach)
-        async with self._noting(did, permit, secrets), session as fetches:
+        session = self.sandbox.broker.session(
+            function.name, permit.grants.network, want_host, receipt=files.did, reach=reach
+        )
+        async with self._noting(files.did, permit, secrets), session as fetches:
             own = replace(self, secrets=secrets, caller=function.name, grants=permit.grants)
             is_first = self.depth == 1
             keep = self.watch.recording.note if self.watch and is_first else None
             channel = MaskedChannel(secrets, own, fetches, keep, self.on_output if is_first else None, files)
             watch = self.watch
             watched = watch.over(function.name, self.snapshot, arguments) if watch else contextlib.nullcontext(PLAIN)
-            with contextlib.closing(files) if files else contextlib.nullcontext(), watched as around:
+            with contextlib.closing(files), watched as around:
                 work = FunctionCall(function.name, arguments)
                 job = Job(permit.modules, function.module, work, permit.limits, permit.access)
                 outcome = await self.sandbox.run(replace(job, keep=permit.keep, around=around), channel)
-                self.refusals.extend(files.refusals if files else ())
-                self.tries.extend(files.tries if files else ())
+                self.refusals.extend(files.refusals)
+                self.tries.extend(files.tries)
                 if permit.note and isinstance(outcome, Raised) and outcome.failure.type == "ModuleNotFoundError":
                     self._note_denial(False)  # a package that it may not import is reported as missing
                 return outcome
@@ -245,19 +238,18 @@ class WorkerApi:
         told = dict.fromkeys([note, *(refusal for refusal in refusals if refusal not in error)])
         return "\n".join(filter(None, told))
 
-    def _files(self, function: str, permit: Permit, secrets: CallSecrets) -> FileRequests | None:
-        """Return the handler of a call's requests for files, or None without access rules for files."""
-        if (paths := self.paths) is None:
-            return None
+    def _files(self, function: str, permit: Permit, secrets: CallSecrets) -> FileRequests:
+        """Return the handler of a call's requests for files."""
 
         async def want(grants: Grants, folder: str, doubt: str) -> tuple[Grants, str]:
             if secrets.words(path := " ".join((*grants.read, *grants.write))) != path:
                 return NOTHING, "A path that contains a secret cannot be granted."
-            given, why = await paths.want_path(function, self.snapshot, grants, folder, doubt, caller=self.caller)
+            asked = self.permits.want_path(function, self.snapshot, grants, folder, doubt, caller=self.caller)
+            given, why = await asked
             self._note_denial(given != NOTHING)
             return given, why
 
-        files = paths.files_of(function, permit, want)
+        files = self.permits.files_of(function, permit, want)
         files.is_typed = self._is_typed
         return files
 

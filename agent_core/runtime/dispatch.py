@@ -477,8 +477,6 @@ class WorkspaceFunctions(FunctionSource):
                         snapshot,
                         record.tell_progress,
                         granting,
-                        paths=granting,
-                        broker=self._sandbox.broker,
                         memory=record.memory,
                         states=states,
                         watch=watch,

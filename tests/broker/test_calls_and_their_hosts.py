@@ -4,11 +4,12 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 from textwrap import dedent
 
 import pytest_asyncio
 
-from agent_core.access.grants import Grants, Permit
+from agent_core.access.grants import AccessResolver, FileRequests, Grants, Permit, WantPath
 from agent_core.base.settings import SandboxSettings
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.worker_api import WorkerApi
@@ -55,6 +56,15 @@ class Human:
 
     async def guarded(self, snapshot: Snapshot) -> frozenset[str]:
         return frozenset()
+
+    async def want_path(
+        self, function: str, snapshot: Snapshot, grants: Grants, folder: str, doubt: str, *, caller: str = ""
+    ) -> tuple[Grants, str]:
+        raise AssertionError("no function opens a file")
+
+    def files_of(self, function: str, permit: Permit, want: WantPath) -> FileRequests:
+        resolver = AccessResolver(Path("/nowhere"), lambda names: ((), ()), self.sandbox.secrets)
+        return FileRequests(resolver, function, permit, want)
 
 
 async def call(human: Human, name: str, url: str) -> Outcome:

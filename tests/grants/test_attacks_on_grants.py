@@ -176,7 +176,7 @@ async def test_a_function_cannot_write_the_file_whatever_it_has(here: Room) -> N
     from agent_core.functions.worker_api import WorkerApi
 
     granting = here.shop.granting
-    requests = WorkerApi(here.sandbox, snapshot, lambda done, total, note: None, granting, paths=granting)
+    requests = WorkerApi(here.sandbox, snapshot, lambda done, total, note: None, granting)
     await requests.run(function, {"number": 2}, permit)
     assert (folder / "here").read_text() == "was here"
     assert target.read_text() == before

@@ -103,9 +103,7 @@ class CallService:
             snapshot,
             tell,
             granting,
-            broker=self._sandbox.broker,
             watch=watch,
-            paths=granting,
             states=states,
             did=Receipt() if did is None else did,
         )
