@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from pathlib import Path
@@ -155,7 +155,7 @@ class _AgentParts:
 
         sources = (
             HostFunctions(host, deps.functions, model.functions.withheld, programs, trigger_model),
-            HelperFunctions(self.helpers, HelperRunner(deps, partial(_memory, deps)).run),
+            HelperFunctions(self.helpers, HelperRunner(deps).run),
             WorkspaceFunctions(deps.sandbox, deps.functions, turn.parallel, self.memory.blocks, self.name),
             self.foreign,
         )
@@ -289,7 +289,6 @@ class HelperRunner:
     """Runs helpers for one caller. `levels` is the number of levels of helpers below the caller; None is no limit."""
 
     ground: WorkspaceDeps
-    memory: Callable[[str], "AgentMemory"]
     levels: int | None = None
 
     async def run(self, helper: Helper, arguments: dict[str, Any], record: "CallRecord") -> HelperRun:  # Any: JSON
@@ -317,7 +316,7 @@ class HelperRunner:
                 "call": record.call.id,
             }
             await self.ground.store.apply([SaveAgent(name, settings)])
-            agent = _RunParts(self, helper, name, request, budget).agent(stack)
+            agent = self._agent(helper, name, request, budget, stack)
             meter = agent.allowance = Allowance(SpendingLimits(), parent)
             agent.on_behalf_of = record.turn.agent
             properties = helper.function.parameters["properties"]
@@ -345,94 +344,69 @@ class HelperRunner:
         # The other limits are checked against the caller's allowance before each request.
         return replace(own, depth=depth, seconds=own.within(rest).seconds)
 
-
-@dataclass(frozen=True, slots=True)
-class _RunParts:
-    """The parts of one run, from which its agent is built."""
-
-    runner: HelperRunner
-    helper: Helper
-    name: str
-    request: RequestedResult
-    budget: SpendingLimits
-
-    def agent(self, resources: AsyncExitStack) -> Agent:
-        """Return the agent of the run, which closes `resources` when it is closed."""
-        ground = self.runner.ground
-        session = AgentSession(self.name, ground.store, clock=ground.clock, verify=False)
-        return Agent(
-            self.name,
-            ground.store,
-            ground.functions,
-            self.loop(session),
-            ground.store.owner,
-            session=session,
-            memory=self.runner.memory(self.name),
-            save=ground.save,
-            resources=resources,
-        )
-
-    def loop(self, session: AgentSession) -> AgentLoop:
-        """Return the loop of its one turn, in which the model sees only the helper's functions."""
-        helper, service = self.helper, self.runner.ground.functions
-        host, helpers = (
-            self.host(),
-            HelperSelection(self.runner.ground.helpers, lambda: helper.helpers, without=helper.name),
-        )
-        sight = FunctionSight(lambda: helper.functions, grows=helper.grows)
-        steps, policy = int(self.budget.steps or 0) + 1, partial(ResultPolicy, request=self.request)
-        model_session, dispatcher = self.model_session(host, helpers, session), self.dispatcher(host, helpers)
-        return AgentLoop(model_session, dispatcher, service, steps, sees=sight.of, policy=policy)
-
-    def host(self) -> dict[str, HostFunction]:
-        """Return its built-in functions: one to return the result and, if it grows, those that create functions."""
-        standard = host_functions.standard() if self.helper.grows else {}
-        return {GIVE: self.request.host} | {name: standard[name] for name in _GROWING if name in standard}
-
-    def model_session(
-        self, host: Mapping[str, HostFunction], helpers: HelperSelection, session: AgentSession
-    ) -> ModelSession:
-        """Return the session with its model. The next run of the helper reuses the model's connection."""
-        ground, helper = self.runner.ground, self.helper
-        turn, key = ground.settings.turn, f"{helper.name} {helper.function.version}"
-        room = int(turn.function_tokens * BYTES_PER_TOKEN)
-        own = [one.function for one in host.values()]
+    def _agent(
+        self, helper: Helper, name: str, request: RequestedResult, budget: SpendingLimits, resources: AsyncExitStack
+    ) -> Agent:
+        """Return the agent of one run, which sees only the helper's functions and closes `resources` at its end."""
+        ground, settings, models = self.ground, self.ground.settings, self.ground.idle_models
+        standard = host_functions.standard() if helper.grows else {}
+        host = {GIVE: request.host} | {name: standard[name] for name in _GROWING if name in standard}
+        helpers = HelperSelection(ground.helpers, lambda: helper.helpers, without=helper.name)
         shown = Shown(
-            own,
-            turn.shown_functions,
+            [one.function for one in host.values()],
+            settings.turn.shown_functions,
             ground.functions.quarantine,
-            room=room,
+            room=int(settings.turn.function_tokens * BYTES_PER_TOKEN),
             notes=FunctionNotes(ground.functions.ending),
         )
-        persona = f"{text_of(ground.root, 'persona', helper.persona)}\n" if helper.persona else ""
         instructions = _INSTRUCTIONS.format(
             name=helper.name,
             purpose=helper.purpose,
-            persona=persona,
+            persona=f"{text_of(ground.root, 'persona', helper.persona)}\n" if helper.persona else "",
             give=GIVE,
             result=helper.answer.returns,
-            steps=self.budget.steps,
+            steps=budget.steps,
         )
-        settings = ground.settings.model_copy(update={"instructions": instructions})
-        models = ground.idle_models
+        key = f"{helper.name} {helper.function.version}"  # the next run of the helper reuses the model's connection
 
         async def open_model(name: str | None) -> "OpenedModel":
             return await models.take(key, name or helper.model or None)
 
-        alone = Colleagues(self.name, ground.store, _HelperDirectory(self.budget), settings.runner, ground.clock)
-        release = partial(models.give_back, key)
-        return ModelSession(shown, settings, open_model, session, alone, helpers, release=release)
-
-    def dispatcher(self, host: Mapping[str, HostFunction], helpers: HelperSelection) -> Dispatcher:
-        """Return the dispatcher for its calls."""
-        ground, turn = self.runner.ground, self.runner.ground.settings.turn
-        below = HelperRunner(ground, self.runner.memory, int(self.budget.depth or 1) - 1)
+        session = AgentSession(name, ground.store, clock=ground.clock, verify=False)
+        model_session = ModelSession(
+            shown,
+            settings.model_copy(update={"instructions": instructions}),
+            open_model,
+            session,
+            Colleagues(name, ground.store, _HelperDirectory(budget), settings.runner, ground.clock),
+            helpers,
+            release=partial(models.give_back, key),
+        )
+        below = HelperRunner(ground, int(budget.depth or 1) - 1)
         sources = (
             HostFunctions(host, ground.functions),
             HelperFunctions(helpers, below.run),
-            WorkspaceFunctions(ground.sandbox, ground.functions, turn.parallel, agent=self.name),
+            WorkspaceFunctions(ground.sandbox, ground.functions, settings.turn.parallel, agent=name),
         )
-        return Dispatcher(sources, ground.functions.registry.snapshot, turn, ground.clock)
+        loop = AgentLoop(
+            model_session,
+            Dispatcher(sources, ground.functions.registry.snapshot, settings.turn, ground.clock),
+            ground.functions,
+            int(budget.steps or 0) + 1,
+            sees=FunctionSight(lambda: helper.functions, grows=helper.grows).of,
+            policy=partial(ResultPolicy, request=request),
+        )
+        return Agent(
+            name,
+            ground.store,
+            ground.functions,
+            loop,
+            ground.store.owner,
+            session=session,
+            memory=_memory(ground, name),
+            save=ground.save,
+            resources=resources,
+        )
 
 
 @dataclass(frozen=True, slots=True)
