@@ -27,6 +27,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.context import beginning, first_page
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Skipped
+from agent_core.functions.debug.debugging import Watch
 from agent_core.functions.gate.capability import shares_state
 from agent_core.functions.mcp.library import ForeignFunction, ForeignLibrary, reached_by
 from agent_core.functions.service import FunctionService, noted
@@ -460,7 +461,7 @@ class WorkspaceFunctions(FunctionSource):
         states = service.states(turn.id)
         outcome: CallOutcome
         missing, was_refused = "", False
-        watch = self._sandbox.debugging.watch(slot=turn.questions.slot)
+        watch = Watch(self._sandbox.debugging, slot=turn.questions.slot)
         watch.recording.turn, watch.recording.number = turn.id, record.number
         try:
             async with turn.ending.interruption:

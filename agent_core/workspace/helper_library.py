@@ -9,7 +9,7 @@ helper's module is the path of its file, and an empty text is a removal.
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import cached_property
 from itertools import chain, islice
@@ -247,10 +247,9 @@ _NEAR_PURPOSE: Final = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The context for checking a helper's file: the functions, the built-in names (`hosted`), and other helpers."""
+    """The context for checking a helper's file: the functions, and other helpers."""
 
     snapshot: "Snapshot"
-    hosted: Collection[str]
     helpers: Mapping[str, Helper]
 
 
@@ -268,13 +267,13 @@ def problems_around(helper: Helper, surroundings: Surroundings) -> tuple[Problem
 def _clashes(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
     where, fix = Place(path_of(helper.name), 1), "give the helper another name: rename its file"
     other = surroundings.snapshot.functions.get(helper.name)
-    if helper.name in surroundings.hosted or helper.name == GIVE or helper.name.lower() in RESERVED:
+    if helper.name in OF_THE_PROGRAM or helper.name == GIVE or helper.name.lower() in RESERVED:
         yield Problem("reserved-name", f"`{helper.name}` is a name that the program itself uses", where, fix)
     elif other is not None:
         message = f"`{helper.name}` is already the function at {other.path}:{other.line}, which stays"
         yield Problem("name-clash", message, where, fix)
     else:
-        names = (*surroundings.snapshot.functions, *surroundings.hosted, *surroundings.helpers)
+        names = (*surroundings.snapshot.functions, *OF_THE_PROGRAM, *surroundings.helpers)
         shape = look(helper.name)
         for name in sorted(name for name in names if name != helper.name and look(name) == shape):
             yield Problem("look-alike", f"`{helper.name}` looks like `{name}`, which is there", where, fix)
@@ -286,7 +285,7 @@ def _unknown(helper: Helper, surroundings: Surroundings) -> Iterator[Problem]:
         if any(fits((pattern,), function) for function in functions.values()):
             continue
         shown = one_line(pattern, 80)
-        if pattern in surroundings.hosted:
+        if pattern in OF_THE_PROGRAM:
             message = f"`{shown}` is a function of the program, which no helper is given"
             yield Problem(
                 "meta-function", message, where, "`grows = true` lets it make functions; leave the others out"
@@ -430,7 +429,7 @@ class HelperLibrary:
     def surroundings(self, without: str = "") -> Surroundings:
         """Return the context for checking a file; `without` is a helper to leave out."""
         others = {name: helper for name, helper in self.helpers.items() if name != without}
-        return Surroundings(self._functions.registry.snapshot(), OF_THE_PROGRAM, others)
+        return Surroundings(self._functions.registry.snapshot(), others)
 
     def helper(self, name: str) -> Helper:
         """Return the helper with this name.
@@ -535,7 +534,7 @@ class HelperLibrary:
             readings[name] = reading
         helpers = {name: reading for name, reading in readings.items() if isinstance(reading, Helper)}
         problems = {name: reading for name, reading in readings.items() if not isinstance(reading, Helper)}
-        around = Surroundings(self._functions.registry.snapshot(), OF_THE_PROGRAM, helpers)
+        around = Surroundings(self._functions.registry.snapshot(), helpers)
         in_force: dict[str, Helper] = {}
         kept = {*await self._store.kept_modules(_FOLDER)}
         for name in texts:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from agent_core.base.settings import StandingSettings
-from agent_core.functions.service.call_records import summed
+from agent_core.functions.service.call_records import CallTotals
 from agent_core.functions.service.function_facts import Standing, is_unused, standing
 from agent_core.storage import Stats
 
@@ -56,11 +56,10 @@ def test_a_function_is_unused_so_many_days_after_its_last_call() -> None:
         assert not is_unused(0, None, 1e12, RULES.model_copy(update={"retire_days": 0})), joined
 
 
-def test_versions_are_summed_and_a_row_is_that_of_the_one_called_last() -> None:
+def test_versions_are_summed_and_runs_are_those_of_the_one_called_last() -> None:
     old = replace(NONE, calls=5, failing=4, worst=4, holding=1, first_called=1.0, last_called=7.0, worked=2.0)
     new = replace(NONE, version="w", calls=2, failing=1, worst=1, holding=3, first_called=6.0, last_called=9.0)
-    both = summed([new, old])
-    assert both is not None
-    assert (both.version, both.calls, both.failing, both.worst, both.holding) == ("w", 7, 1, 1, 3)
-    assert (both.first_called, both.last_called, both.worked) == (1.0, 9.0, 2.0)
-    assert summed([]) is None
+    both = CallTotals.of([new, old], [])
+    assert (both.calls, both.failing, both.holding) == (7, 1, 3)
+    assert (both.first_called, both.last_called, both.last_returned) == (1.0, 9.0, 2.0)
+    assert CallTotals.of([], []) == CallTotals()

@@ -324,17 +324,6 @@ class Debugging:
         self.slot = DebuggerSlot(debugger)  # for turns without their own
         self._running: list[Watch] = []
 
-    def watch(
-        self,
-        *,
-        trace: Tracing = "",
-        covers: tuple[str, str] | None = None,
-        looks_back: bool = False,
-        slot: DebuggerSlot | None = None,
-    ) -> "Watch":
-        """Return a watch over one call, with the debugger of its turn or the default one."""
-        return Watch(self, trace, covers, looks_back=looks_back, slot=slot or self.slot)
-
     def break_now(self) -> list[str]:
         """Stop each running call at its next line, and return the functions that were reached.
 
@@ -372,9 +361,10 @@ class Watch:
         covers: tuple[str, str] | None = None,
         *,
         looks_back: bool = False,
-        slot: DebuggerSlot,
+        slot: DebuggerSlot | None = None,
     ) -> None:
-        self.slot = slot
+        """Create the watch, with the debugger of a turn in its `slot`, or the default one."""
+        self.slot = slot or debugging.slot
         self._debugging = debugging
         self._trace: Tracing = trace
         self._covers = covers

@@ -415,12 +415,14 @@ class BreakpointRecord:
 
 @dataclass(frozen=True, slots=True)
 class TraceLine:
-    """One line of a trace: how often it ran, and the locals it changed, with their first and last values."""
+    """A line that ran: how often, and the locals that it changed the first and the last time."""
 
-    at: At
+    path: str
+    line: int
+    function: str
     count: int
-    first: tuple[tuple[str, str], ...]
-    last: tuple[tuple[str, str], ...]
+    first: Mapping[str, str]
+    last: Mapping[str, str]
 
 
 class Reader:
@@ -484,8 +486,8 @@ class Reader:
         match claim:
             case [path, line, function, count, first, last]:
                 at = self.at([path, line, function])
-                first, last = (self.pairs(changes, caps.MOST_CHANGES) for changes in (first, last))
-                return TraceLine(at, self.number(count), first, last)
+                first, last = (dict(self.pairs(changes, caps.MOST_CHANGES)) for changes in (first, last))
+                return TraceLine(at.path, at.line, at.function, self.number(count), first, last)
             case _:
                 raise RequestRefused("the debugger hears a line of a trace here")
 
@@ -535,15 +537,16 @@ def trace(lines: Sequence[TraceLine], snapshot: "Snapshot", *, is_cut: bool = Fa
     rows: list[str] = []
     where = ("", "")
     for line in lines:
-        if (line.at.path, line.at.function) != where:
-            where = line.at.path, line.at.function
-            rows.append(f"{line.at.path} in {line.at.function}:")
+        if (line.path, line.function) != where:
+            where = line.path, line.function
+            rows.append(f"{line.path} in {line.function}:")
         times = f" ×{line.count}" if line.count > 1 else ""
-        rows.append(f"{line.at.line:4}{times:6} {_source(line.at, snapshot)}")
+        rows.append(f"{line.line:4}{times:6} {_source(line, snapshot)}")
         if line.first and (line.first == line.last or line.count == 1):
-            rows.append(f"             {_pairs(line.first)}")
+            rows.append(f"             {_pairs(line.first.items())}")
         elif line.first:
-            rows += [f"             first {_pairs(line.first)}", f"             last  {_pairs(line.last)}"]
+            rows.append(f"             first {_pairs(line.first.items())}")
+            rows.append(f"             last  {_pairs(line.last.items())}")
     rows += ["… and more lines."] if is_cut else []
     rows += [] if is_whole else ["The call was ended about here; what it did last may be missing."]
     return block("\n".join(rows), MOST_CHARS * 2)
@@ -553,7 +556,7 @@ def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
     return ", ".join(f"{name} = {shorten(text, 200)}" for name, text in pairs).replace("\n", "\\n")
 
 
-def _source(at: At, snapshot: "Snapshot") -> str:
+def _source(at: At | TraceLine, snapshot: "Snapshot") -> str:
     text = next((module.text for module in snapshot.modules.values() if module.path == at.path), "")
     lines = bare_lines(text)
     if not 0 < at.line <= len(lines):

@@ -46,8 +46,8 @@ Received: TypeAlias = MemoryObjectReceiveStream[SessionMessage | Exception]
 Sent: TypeAlias = MemoryObjectSendStream[SessionMessage]
 
 
-class CutOff(Exception):
-    """The other side sent more than is accepted."""
+class CutOff(httpx2.SSEError):
+    """The other side sent more than is accepted. The package `mcp` reports an `SSEError` to the waiting caller."""
 
 
 class ReadAllowance:
@@ -198,10 +198,6 @@ _LONGEST_ID: Final = 1_000
 _LONGEST_PAUSE: Final = 6  # digits of a pause in milliseconds
 
 
-class AnswerCutOff(httpx2.SSEError):
-    """An answer was cut off. It is an `SSEError` because the package `mcp` reports these to the waiting caller."""
-
-
 def http_client(intake: Intake, call_s: float, headers: dict[str, str]) -> httpx2.AsyncClient:
     """Return the HTTP client of one connection."""
     return httpx2.AsyncClient(
@@ -227,7 +223,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         """Return the response with its body read and checked, or streamed event by event.
 
         Raises:
-            AnswerCutOff: it is too large, or does not arrive in time.
+            CutOff: it is too large, or does not arrive in time.
         """
         asked, now = _Asked.of(request, self._call_s), asyncio.get_running_loop().time()
         self._waiting = {number: until for number, until in self._waiting.items() if until > now}
@@ -239,9 +235,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
             async with asyncio.timeout_at(now + asked.patience_s):
                 response = await self._inner.handle_async_request(request)
         except TimeoutError as error:
-            raise AnswerCutOff(str(self._intake.cut(f"it did not answer in {asked.patience_s:g} s"))) from error
-        except CutOff as error:
-            raise AnswerCutOff(str(error)) from error
+            raise self._intake.cut(f"it did not answer in {asked.patience_s:g} s") from error
         try:
             return await self._passed_on(request, response, asked, now + asked.patience_s)
         except BaseException:
@@ -255,9 +249,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         coding = response.headers.get("content-encoding", "").strip().lower()
         kind = response.headers.get("content-type", "").lower()
         if coding not in ("", "identity"):
-            raise AnswerCutOff(
-                str(self._intake.cut("it packed its answer, which was not asked for and is not unpacked"))
-            )
+            raise self._intake.cut("it packed its answer, which was not asked for and is not unpacked")
         is_asked = request.method == "POST"
         if response.is_success and kind.startswith("text/event-stream"):
             limit = None if asked.is_endless else until
@@ -289,13 +281,11 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
             if asked.number and response.is_success and answered != asked.number:
                 raise self._intake.cut("its answer is none to what was asked")
         except TimeoutError as error:
-            raise AnswerCutOff(str(self._intake.cut(f"it did not send its answer in {ANSWER_S:g} s"))) from error
-        except CutOff as error:
-            raise AnswerCutOff(str(error)) from error
+            raise self._intake.cut(f"it did not send its answer in {ANSWER_S:g} s") from error
         except ValueError as error:
             if response.is_error or response.status_code == httpx2.codes.ACCEPTED:
                 return b""
-            raise AnswerCutOff(str(self._intake.cut(f"its answer is no message: {error}"))) from error
+            raise self._intake.cut(f"its answer is no message: {error}") from error
         return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
 
     async def aclose(self) -> None:
@@ -427,32 +417,29 @@ class _Events(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         event, rest = _Event(), bytearray()
         begun: float | None = None  # when the unfinished event began
-        try:
-            while part := await self._next(begun):
-                lines: list[bytes] = []
-                if b"\n" in part or b"\r" in part:
-                    data = bytes(rest) + part
-                    held = b"\r" if data.endswith(b"\r") else b""  # possibly half of a line end
-                    data = data.removesuffix(held).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-                    *lines, last = data.split(b"\n")
-                    rest = bytearray(last + held)
-                else:
-                    rest += part
-                self._is_idle, has_ended = True, False
-                for line in lines:
-                    if text := self._take_line(event, line):
-                        yield text
-                    event = event if line else _Event()
-                    has_ended = has_ended or not event.size
-                if has_ended and self._is_idle and not self._idle.spend():
-                    raise self._intake.cut(ENDLESS)
-                if len(rest) + event.size > MOST_LINE:
-                    raise self._intake.cut(f"it sent more than {MOST_LINE >> 20} MiB in one event")
-                is_whole = not rest and not event.size
-                since = None if has_ended else begun
-                begun = None if is_whole else since or asyncio.get_running_loop().time()
-        except CutOff as error:
-            raise AnswerCutOff(str(error)) from error
+        while part := await self._next(begun):
+            lines: list[bytes] = []
+            if b"\n" in part or b"\r" in part:
+                data = bytes(rest) + part
+                held = b"\r" if data.endswith(b"\r") else b""  # possibly half of a line end
+                data = data.removesuffix(held).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+                *lines, last = data.split(b"\n")
+                rest = bytearray(last + held)
+            else:
+                rest += part
+            self._is_idle, has_ended = True, False
+            for line in lines:
+                if text := self._take_line(event, line):
+                    yield text
+                event = event if line else _Event()
+                has_ended = has_ended or not event.size
+            if has_ended and self._is_idle and not self._idle.spend():
+                raise self._intake.cut(ENDLESS)
+            if len(rest) + event.size > MOST_LINE:
+                raise self._intake.cut(f"it sent more than {MOST_LINE >> 20} MiB in one event")
+            is_whole = not rest and not event.size
+            since = None if has_ended else begun
+            begun = None if is_whole else since or asyncio.get_running_loop().time()
 
     async def _next(self, begun: float | None) -> bytes:
         """Return the next part; empty at the end."""

@@ -123,23 +123,28 @@ class CallTotals:
     cpu_s: float | None = None
 
     @classmethod
-    def of(cls, stats: Stats, recent: Sequence[CallRow]) -> "CallTotals":
-        """Return the totals, with the median of the stored calls."""
+    def of(cls, rows: Sequence[Stats], recent: Sequence[CallRow]) -> "CallTotals":
+        """Return the totals of these versions; runs of failures and returns are of the one that was called last."""
+        if not rows:
+            return cls()
+        last = max(rows, key=lambda row: row.last_called)
+        calls, seconds = sum(row.calls for row in rows), sum(row.seconds for row in rows)
+        cpu = [row.cpu for row in rows if row.cpu is not None]
         return cls(
-            stats.calls,
-            stats.returned,
-            stats.failed,
-            stats.failing,
-            stats.holding,
-            stats.first_called,
-            stats.last_called,
-            stats.worked,
-            stats.seconds,
-            stats.seconds / stats.calls,
-            median(call.seconds for call in recent) if recent else None,
-            stats.longest,
-            stats.memory,
-            stats.cpu,
+            calls=calls,
+            returned=sum(row.returned for row in rows),
+            failed=sum(row.failed for row in rows),
+            failing=last.failing,
+            holding=last.holding,
+            first_called=min(row.first_called for row in rows),
+            last_called=last.last_called,
+            last_returned=max((row.worked for row in rows if row.worked is not None), default=None),
+            seconds=seconds,
+            mean_s=seconds / calls,
+            median_s=median(call.seconds for call in recent) if recent else None,
+            longest_s=max(row.longest for row in rows),
+            memory=max((row.memory for row in rows if row.memory is not None), default=None),
+            cpu_s=sum(cpu) if cpu else None,
         )
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
@@ -221,50 +226,21 @@ async def statistics(
 ) -> FunctionStatistics:
     """Return the totals over all versions, those of each version, and the stored single calls of `owners`."""
     kinds, recent = await store.call_kinds(function.name), await store.recent_calls(function.name, owners)
-    whole = summed(list(rows))
     return FunctionStatistics(
-        CallTotals.of(whole, recent) if whole else CallTotals(),
+        CallTotals.of(rows, recent),
         _kinds(kinds),
         tuple(dict.fromkeys(call.turn for call in recent if call.turn))[:_TURNS],
         tuple(
             VersionStatistics(
                 row.version,
                 row.version == function.body_hash,
-                CallTotals.of(row, [call for call in recent if call.version == row.version]),
+                CallTotals.of([row], [call for call in recent if call.version == row.version]),
                 _kinds([kind for kind in kinds if kind.version == row.version]),
             )
             for row in reversed(rows)
         ),
         tuple(recent),
         tuple(await store.releases(function.name)),
-    )
-
-
-def summed(rows: list[Stats]) -> Stats | None:
-    """Return the calls of all versions of a function combined; consecutive counts are of the last called version."""
-    if not rows:
-        return None
-    last = max(rows, key=lambda row: row.last_called)
-    worked = [row.worked for row in rows if row.worked is not None]
-    memory = [row.memory for row in rows if row.memory is not None]
-    cpu = [row.cpu for row in rows if row.cpu is not None]
-    return Stats(
-        function=last.function,
-        version=last.version,
-        calls=sum(row.calls for row in rows),
-        returned=sum(row.returned for row in rows),
-        failed=sum(row.failed for row in rows),
-        failing=last.failing,
-        holding=last.holding,
-        first_called=min(row.first_called for row in rows),
-        last_called=last.last_called,
-        seconds=sum(row.seconds for row in rows),
-        worst=last.worst,
-        since=last.since,
-        worked=max(worked, default=None),
-        longest=max(row.longest for row in rows),
-        memory=max(memory, default=None),
-        cpu=sum(cpu) if cpu else None,
     )
 
 

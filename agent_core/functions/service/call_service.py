@@ -36,24 +36,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TracedLine:
-    """A line that ran: how often, and the locals that it changed the first and the last time."""
-
-    path: str
-    line: int
-    function: str
-    count: int
-    first: Mapping[str, str]
-    last: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class TraceReport:
     """A call with the lines that ran. `cut`: there were more."""
 
     name: str
     outcome: CallReport
-    lines: tuple[TracedLine, ...]
+    lines: tuple[stop.TraceLine, ...]
     cut: bool
     text: str
 
@@ -95,7 +83,7 @@ class CallService:
         if isinstance(permit, Denied):
             refused = Refused(permit.text)
             return CallReport.of(refused), (recorded(function, snapshot, refused, 0.0),)
-        watch = watch or self.debugging.watch(slot=author.slot if author else None)
+        watch = watch or Watch(self.debugging, slot=author.slot if author else None)
         tell = on_progress or (lambda done, total, note: None)
         states = FunctionStates(self._store)
         api = WorkerApi(
@@ -151,15 +139,11 @@ class CallService:
         Raises:
             UsageError: the arguments do not fit.
         """
-        watch = self.debugging.watch(trace="lines", slot=author.slot if author else None)
+        watch = Watch(self.debugging, "lines", slot=author.slot if author else None)
         report, _ = await self.made(function, snapshot, arguments, watch=watch, author=author)
-        lines = tuple(
-            TracedLine(row.at.path, row.at.line, row.at.function, row.count, dict(row.first), dict(row.last))
-            for row in watch.lines
-        )
         is_whole = report.outcome not in ("killed", "timed_out")
         text = stop.trace(watch.lines, snapshot, is_cut=watch.is_cut, is_whole=is_whole)
-        return TraceReport(function.name, report, lines, watch.is_cut, text)
+        return TraceReport(function.name, report, watch.lines, watch.is_cut, text)
 
     async def coverage(self, function: "Function", snapshot: "Snapshot") -> Coverage:
         """Return the executable lines of a function that its examples reach, cached by the text of its module."""
@@ -181,7 +165,7 @@ class CallService:
         shows_files = await self._sandbox.shows_files()
         granted = await self._grants.having(function, snapshot, shows_files=shows_files)
         nobody = DebuggerSlot()  # without a debugger, so no breakpoint stops the example
-        watch = self.debugging.watch(trace="cover", covers=(function.module, function.name), slot=nobody)
+        watch = Watch(self.debugging, "cover", (function.module, function.name), slot=nobody)
 
         async def answer(name: str, arguments: dict[str, Any]) -> Any:  # Any: values that cross
             return await watch.answer(arguments, snapshot) if name == "debug" else None
@@ -193,7 +177,7 @@ class CallService:
             secrets = CallSecrets(self._sandbox.secrets, function.name, granted.grants.secrets)
             await self._sandbox.run(job, MaskedChannel(secrets, answer, files=files))
         own = range(function.line, function.end_line + 1)
-        ran = {row.at.line for row in watch.lines if row.at.path == function.path and row.at.line in own}
+        ran = {row.line for row in watch.lines if row.path == function.path and row.line in own}
         return ran, {line for line in watch.can_run if line in own}
 
 

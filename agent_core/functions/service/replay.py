@@ -169,8 +169,8 @@ class Replays:
         else:
             module, snapshot = await self._code(row, version)
         sandbox = self._sandbox()
-        watch = sandbox.debugging.watch(
-            looks_back=looks_back, slot=None if debugger is None else DebuggerSlot(debugger)
+        watch = Watch(
+            sandbox.debugging, looks_back=looks_back, slot=None if debugger is None else DebuggerSlot(debugger)
         )
         watch.recording.seed, watch.recording.zone_then = row.data["seed"], row.data["zone"]
 
