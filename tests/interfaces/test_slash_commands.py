@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_core.interfaces.commands.run import RunOptions
 from agent_core.interfaces.conversation import opened
-from agent_core.interfaces.options import RunOptions
 from agent_core.interfaces.slash import command, during
 from agent_core.interfaces.ui import Voice
 from tests.interfaces.asking import agree
