@@ -146,8 +146,9 @@ class Domain:
             parts.append(
                 f"def {name}({function.parameter}) -> {function.returns}:\n"
                 f'    """Return {function.words}.\n\n    Args:\n'
-                f"        {parameter}: As another function or the user says it.\n"
-                f'    """\n    if {parameter} not in {function.keys}:\n'
+                f"        {parameter}: As another function or the user says it.\n\n"
+                f'    Raises:\n        ValueError: there is no such {parameter}.\n    """\n'
+                f'    if {parameter} not in {function.keys}:\n'
                 f'        raise ValueError(f"there is no {{{parameter}!r}}: {function.form}")\n'
                 f"    return {function.result}\n"
             )
