@@ -12,17 +12,11 @@ import pytest
 from agent_core.interfaces.dialog import TerminalAnswers
 from sandbox.portable.component import lacks
 from tests.kit.levels import lend, require_landlock
+from tests.kit.sources import function_text
 
 pytestmark = pytest.mark.timeout(600)  # the first one builds the component
 REPOSITORY = Path(__file__).parents[2]
-FUNCTION = '''def double(number: int) -> int:
-    """Double a number.
-
-    Args:
-        number: Any.
-    """
-    return 2 * number
-'''
+FUNCTION = function_text("double(number: int) -> int", "Double a number.", "return 2 * number")
 
 
 def elsewhere(*command: str, cwd: Path) -> "subprocess.CompletedProcess[str]":

@@ -12,6 +12,7 @@ from tests.interfaces.support import COUNT_VOWELS
 from tests.kit import Say, scripted
 from tests.kit.levels import require_functions
 from tests.kit.program import knapper
+from tests.kit.sources import function_text
 from tests.kit.terminal import terminal
 
 STRANGERS = 'import flask\n\n\ndef hello_http(request):\n    return "hi"\n'
@@ -132,11 +133,11 @@ def test_a_folder_of_somebody_else_ends_the_search(folder: Path) -> None:
     assert run("-C", str(folder), "functions", "list", cwd=work, home=folder / "home")[0] == 0
 
 
-PLANTS = '''\
-def water_plan(days: int) -> list:
-    """Plan on which days of a month the plants in the garden get water."""
-    return [*range(1, 31, days)]
-'''
+PLANTS = function_text(
+    "water_plan(days: int) -> list",
+    "Plan on which days of a month the plants in the garden get water.",
+    "return [*range(1, 31, days)]",
+)
 SOMEBODY = 65_534
 
 

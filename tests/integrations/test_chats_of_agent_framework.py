@@ -1,7 +1,6 @@
 """Our agents in Microsoft's Agent Framework. `make conformance` runs this where the framework is installed."""
 
 import asyncio
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import pytest
 
 from tests.kit import Expect, Fail, Say, ScriptedModel, contains
 
-from .conftest import GROWS, USES, Connect, run_program, run_script
+from .conftest import GROWS, USES, Connect, run_program
 
 pytest.importorskip("agent_framework", reason="Agent Framework is not installed here: make conformance tries it")
 
@@ -68,19 +67,6 @@ async def test_a_turn_is_whole_or_streamed_with_calls_thoughts_and_usage(connect
     final = await stream.get_final_response()
     assert final.text == "".join(update.text for update in updates) == "5."
     assert calls(final.messages) == [("function_call", "count_vowels"), ("function_result", "5")]
-
-
-async def test_a_saved_session_goes_on_in_another_process(
-    connected: Connect, tmp_path: Path, scripted: Callable[..., ScriptedModel]
-) -> None:
-    client = await connected([Say("Brindle.")])
-    agent = FrameworkAgent("ada", client)
-    session = agent.create_session()
-    await agent.run("Where is it?", session=session)
-    await client.aclose()
-    model = scripted([Expect(Say("Kept."), contains("Where is it?"))])
-    script, saved = Path(__file__).with_name("resumed_session.py"), json.dumps(session.to_dict())
-    assert await run_script(script, str(tmp_path), model.base_url, saved, cwd=tmp_path) == "Kept.\n"
 
 
 async def test_a_canceled_run_ends_its_turn(connected: Connect) -> None:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.kit import Script, ScriptedModel, Wanted, scripted
+from tests.kit.sources import function_text
 from tests.kit.terminal import Terminal, terminal
 
 HERE = str(Path(__file__).resolve().parents[2])
@@ -24,16 +25,11 @@ COUNT_VOWELS = '''def count_vowels(text: str) -> int:
     """
     return sum(letter in "aeiou" for letter in text.lower())
 '''
-SLOW = '''import time
-
-
-def slow(self) -> str:
-    """Go slowly."""
-    for n in range(4):
-        self.progress(n, 4, "part\\x1b[5m")
-        time.sleep(0.3)
-    return "done"
-'''
+SLOW = "import time\n\n\n" + function_text(
+    "slow(self) -> str",
+    "Go slowly.",
+    'for n in range(4):\n    self.progress(n, 4, "part\\x1b[5m")\n    time.sleep(0.3)\nreturn "done"',
+)
 FLAWED = COUNT_VOWELS.replace("        0\n", "        7\n")
 
 

@@ -11,30 +11,27 @@ from tests.interfaces.support import prompt
 from tests.kit import Expect, Say, Script, contains
 from tests.kit.levels import level_here
 from tests.kit.program import knapper
+from tests.kit.sources import function_text
 from tests.kit.terminal import ENTER, KNAPPER, TAB, Terminal
 
-SLUG = '''def slugify(text: str, sep: str = "-") -> str:
-    """Return a text as a slug."""
-    return sep.join(text.lower().split())
-'''
-WORDS = '''
-
-def words(text: str) -> tuple[str, str]:
-    """Return a text as it is, and in capitals."""
-    return text, text.upper()
-'''
+SLUG = function_text(
+    'slugify(text: str, sep: str = "-") -> str', "Return a text as a slug.", "return sep.join(text.lower().split())"
+)
+WORDS = function_text(
+    "words(text: str) -> tuple[str, str]", "Return a text as it is, and in capitals.", "return text, text.upper()"
+)
 CTRL_Z = "\x1a"
 
 
-SEVERAL = '''def joined(*items: int | str, sep: str = ", ") -> str:
-    """Return items as one text."""
-    return sep.join(str(item) for item in items)
-
-
-def scale(width: int | float, unit: str | None = None) -> str:
-    """Return a width twice as large."""
-    return f"{width * 2} {unit or ''}".strip()
-'''
+SEVERAL = function_text(
+    'joined(*items: int | str, sep: str = ", ") -> str',
+    "Return items as one text.",
+    "return sep.join(str(item) for item in items)",
+) + function_text(
+    "scale(width: int | float, unit: str | None = None) -> str",
+    "Return a width twice as large.",
+    "return f\"{width * 2} {unit or ''}\".strip()",
+)
 
 KEPT = {
     "=slugify(_)": "`_` is neither a literal nor a saved result. Saved: none yet.",
@@ -134,24 +131,13 @@ def test_a_command_of_the_shell_is_shown_goes_along_once_and_is_ended_by_ctrl_c(
         assert "\\x1a" not in screen.scrolled()
 
 
-SLOW_TO_CHECK = '''\
-import time
-
-
-def waits(n: int) -> int:
-    """Add thousands to a number after a while.
-
-    Args:
-        n: The number.
-
-    >>> waits(1)
-    4001
-    >>> waits(2)
-    4002
-    """
-    time.sleep(0.6)
-    return n + 4000
-'''
+SLOW_TO_CHECK = "import time\n\n\n" + function_text(
+    "waits(n: int) -> int",
+    "Add thousands to a number after a while.",
+    "time.sleep(0.6)\nreturn n + 4000",
+    "waits(1) → 4001",
+    "waits(2) → 4002",
+)
 
 
 def test_a_call_typed_right_after_a_save_is_of_what_was_saved(folder: Path) -> None:
@@ -172,16 +158,9 @@ def test_the_prompt_is_shown_before_the_settings_are_loaded(tmp_path: Path) -> N
     assert b"pydantic" not in before, "it takes longer than much else together"
 
 
-SHARE_AND_SPIN = '''def share(total: int, people: int) -> float:
-    """Share something out."""
-    return total / people
-
-
-def spin(n: int) -> int:
-    """Never end."""
-    while True:
-        n += 1
-'''
+SHARE_AND_SPIN = function_text(
+    "share(total: int, people: int) -> float", "Share something out.", "return total / people"
+) + function_text("spin(n: int) -> int", "Never end.", "while True:\n    n += 1")
 
 
 @pytest.mark.slow

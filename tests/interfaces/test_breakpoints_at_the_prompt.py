@@ -9,19 +9,14 @@ from tests.interfaces.debugged import CALL, LOOP_LINE, SCALE, does, standing, wr
 from tests.interfaces.support import flags, prompt
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains, scripted
 from tests.kit.program import knapper
+from tests.kit.sources import function_text
 
 DONE = Say("Done.")
-SPIN = '''import time
-
-
-def spin() -> int:
-    """Count for long."""
-    rounds = 0
-    while rounds < 1_000:
-        time.sleep(0.02)
-        rounds += 1
-    return rounds
-'''
+SPIN = "import time\n\n\n" + function_text(
+    "spin() -> int",
+    "Count for long.",
+    "rounds = 0\nwhile rounds < 1_000:\n    time.sleep(0.02)\n    rounds += 1\nreturn rounds",
+)
 ARGUMENTS = '{"numbers": [1, 2], "factor": 10}'
 
 

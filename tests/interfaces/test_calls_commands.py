@@ -9,21 +9,17 @@ import pytest
 
 from tests.interfaces.debugged import SCALE, written
 from tests.kit.program import knapper
+from tests.kit.sources import function_text
 from tests.kit.terminal import terminal
 
-DICE = '''import random
-
-
-def dice(sides: int) -> int:
-    """Throw some dice and add them up."""
-    thrown = [random.randrange(sides) for _ in range(20)]
-    return sum(thrown)
-'''
-SHARE = '''def share(total: int, people: int) -> float:
-    """Share something out."""
-    each = total / people
-    return each
-'''
+DICE = "import random\n\n\n" + function_text(
+    "dice(sides: int) -> int",
+    "Throw some dice and add them up.",
+    "thrown = [random.randrange(sides) for _ in range(20)]\nreturn sum(thrown)",
+)
+SHARE = function_text(
+    "share(total: int, people: int) -> float", "Share something out.", "each = total / people\nreturn each"
+)
 ARGUMENTS = '{"numbers": [1, 2], "factor": 10}'
 
 

@@ -9,44 +9,22 @@ import pytest
 from tests.interfaces.support import flags, leave, prompt
 from tests.kit import Repeat, Say, scripted
 from tests.kit.program import knapper
+from tests.kit.sources import function_text
 from tests.kit.terminal import CTRL_C, DOWN, ENTER, ESCAPE, Terminal, terminal
 
 CTRL_R, BACKSPACE = "\x12", "\x7f"
-MANY = '''def echo_{n}(text: str) -> str:
-    """Echo number {n}.
-
-    Args:
-        text: What.
-    """
-    return text + "{n}"
-
-
-'''
-GRADING = '''\
-def grade(points: int) -> str:
-    """Say in a word how good some points are.
-
-    Args:
-        points: From 0 to 10.
-
-    Returns:
-        The word.
-
-    >>> grade(9)
-    'good'
-    >>> grade(3)
-    'poor'
-    """
-    if points > 5:
-        return "good"
-    if points < 0:
-        return "none"
-    return "poor"
-'''
+GRADING = function_text(
+    "grade(points: int) -> str",
+    "Say in a word how good some points are.",
+    'if points > 5:\n    return "good"\nif points < 0:\n    return "none"\nreturn "poor"',
+    "grade(9) → 'good'",
+    "grade(3) → 'poor'",
+)
 
 
 def test_functions_are_filtered_as_one_types_printed_by_enter_and_left_without_a_trace(grown: Path) -> None:
-    (grown / "functions" / "many.py").write_text("".join(MANY.format(n=n) for n in range(60)))
+    texts = (function_text(f"echo_{n}(text: str) -> str", f"Echo {n}.", f'return text + "{n}"') for n in range(60))
+    (grown / "functions" / "many.py").write_text("".join(texts))
     with prompt([], grown) as (screen, _):
         screen.line("/functions")
         screen.wait_for("functions 61 of 61:")
@@ -97,10 +75,10 @@ def test_lines_that_no_example_reaches_are_marked_in_the_source(folder: Path) ->
     (folder / "functions" / "words.py").write_text(GRADING)
     with prompt([], folder, columns=110) as (screen, _):
         screen.line("/introspect grade")
-        screen.wait_for("~ its examples reach 4 of 5 lines; none reaches 18 (marked below)")
-        screen.wait_for('❱ 18         return "none"')
+        screen.wait_for("~ its examples reach 4 of 5 lines; none reaches 12 (marked below)")
+        screen.wait_for('❱ 12         return "none"')
     source = knapper("functions", "show", "grade", cwd=folder).stdout
-    assert ("❱   18         return" in source, source.count("❱")) == (True, 1)
+    assert ("❱   12         return" in source, source.count("❱")) == (True, 1)
 
 
 def shown(screen: Terminal) -> str:

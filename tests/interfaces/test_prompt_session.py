@@ -9,6 +9,7 @@ import pytest
 from tests.interfaces.support import COUNT_VOWELS, SLOW, create, leave, prompt
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains
 from tests.kit.desk import another
+from tests.kit.sources import function_text
 from tests.kit.terminal import CTRL_C, UP
 
 SENTENCE = "and please count the letter y as a vowel too, ünless it begins a wörd 🙂"
@@ -26,22 +27,12 @@ print("saved", flush=True)
 while not go.exists():
     time.sleep(0.02)
 """
-SAYS = '''def says(self) -> None:
-    """Say lines."""
-    import time
-    for line in ("one\\x1b[5m", "two"):
-        print(line)
-        time.sleep(0.6)
-'''
-LOUD = '''def louder(text: str, marks: int = 1) -> str:
-    """Shout.
-
-    Args:
-        text: What.
-        marks: How many.
-    """
-    return text + "!" * marks
-'''
+SAYS = function_text(
+    "says(self) -> None",
+    "Say lines.",
+    'import time\nfor line in ("one\\x1b[5m", "two"):\n    print(line)\n    time.sleep(0.6)',
+)
+LOUD = function_text("louder(text: str, marks: int = 1) -> str", "Shout.", 'return text + "!" * marks')
 
 
 def test_a_save_by_hand_appears_above_what_is_typed_and_the_model_is_told(folder: Path) -> None:

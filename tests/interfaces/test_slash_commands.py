@@ -13,21 +13,12 @@ from agent_core.interfaces.ui import Voice
 from tests.interfaces.asking import agree
 from tests.interfaces.support import COUNT_VOWELS, leave, prompt
 from tests.kit import Expect, Say, Script, contains, scripted
+from tests.kit.sources import function_text
 from tests.kit.terminal import CTRL_C, ENTER, ESCAPE
 
-SLEEPY = '''import time
-
-
-def sleepy() -> str:
-    """Sleep.
-
-    Examples:
-        >>> sleepy()
-        'done'
-    """
-    time.sleep(8)
-    return "done"
-'''
+SLEEPY = "import time\n\n\n" + function_text(
+    "sleepy() -> str", "Sleep.", 'time.sleep(8)\nreturn "done"', "sleepy() → 'done'"
+)
 
 
 def test_help_names_every_command_and_a_wrong_one_is_forgiven(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def lend(folder: Path, *, always: bool = False) -> None:
 NOT_THERE: Final = {  # why a test does not apply to level `portable` → its files and functions
     "no process of its own is the worker": (
         "test_levels_and_refusals.py", "test_control_groups.py", "test_how_a_worker_is_seen.py",
-        "test_in_a_container.py", "of_every_other_bench_become_rows_of_the_table[sandbox]",
+        "test_in_a_container.py", "of_every_other_bench_become_rows_of_the_table[sandbox",
         "test_what_is_imported_ahead_was_not_imported_by_the_worker", "test_statistics_have_all_by_version_and_by_kind",
         "test_a_package_that_cannot_be_imported_ahead_is_imported_by_each_call",
         "test_a_package_that_keeps_open_from_its_import_still_asks_for_what_it_opens",
@@ -160,8 +160,7 @@ NOT_THERE: Final = {  # why a test does not apply to level `portable` → its fi
         "test_nothing_tells_what_is_absent_in_the_state_of_the_workspace_or_granted_to_others",
     ),
     "the bench measures at the level of the machine": (
-        "there_are_no_figures[local_tasks]", "test_a_player_that_calls_",
-        "test_a_run_goes_on_with_the_library_that_it_had",
+        "test_a_player_that_calls_",
     ),
     "there are no threads": (
         "test_a_function_that_hides_a_no_is_reported_with_it", "[threads]",

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from agent_core.access.secrets import Masks
 from agent_core.access.secrets.masks import unfit
+from tests.kit.drawing import drawn
 from tests.secrets.support import KEY
 
 TEXTS = st.text(max_size=30)
@@ -52,7 +53,7 @@ BASE64: dict[str, Encode] = {
 NORMAL = ("NFC", "NFD", "NFKC", "NFKD")
 
 
-@settings(max_examples=25)
+@settings(max_examples=drawn(50))
 @pytest.mark.parametrize("encode", WHOLE.values(), ids=WHOLE)
 @given(secret=SECRETS, before=TEXTS, after=TEXTS)
 def test_a_secret_within_an_encoded_text_is_gone(encode: Encode, secret: str, before: str, after: str) -> None:
@@ -64,7 +65,7 @@ def test_a_secret_within_an_encoded_text_is_gone(encode: Encode, secret: str, be
     assert len(alone) < 8 or alone not in cleaned
 
 
-@settings(max_examples=25)
+@settings(max_examples=drawn(50))
 @pytest.mark.parametrize("encode", BASE64.values(), ids=BASE64)
 @given(secret=SECRETS, before=TEXTS, after=TEXTS)
 def test_a_secret_is_gone_from_base64_at_any_position(encode: Encode, secret: str, before: str, after: str) -> None:
@@ -75,7 +76,7 @@ def test_a_secret_is_gone_from_base64_at_any_position(encode: Encode, secret: st
     assert all(b64encode(bytes(at) + inside)[4:-4].decode() not in cleaned for at in range(3) if len(inside) > 9)
 
 
-@settings(max_examples=25)
+@settings(max_examples=drawn(50))
 @pytest.mark.parametrize("form", NORMAL)
 @given(secret=SECRETS)
 def test_a_secret_in_another_normal_form_is_gone(form: str, secret: str) -> None:
@@ -83,7 +84,7 @@ def test_a_secret_in_another_normal_form_is_gone(form: str, secret: str) -> None
     assert other not in Masks([("KEY", secret)]).clean(f"so {other}, he said")
 
 
-@settings(max_examples=40)
+@settings(max_examples=drawn(60))
 @given(secrets=st.lists(SECRETS, min_size=1, max_size=3), parts=st.lists(st.integers(0, 2) | TEXTS, max_size=6))
 def test_no_mask_makes_a_secret_of_what_stands_around_it(secrets: list[str], parts: list[int | str]) -> None:
     text = "".join(part if isinstance(part, str) else secrets[part % len(secrets)] for part in parts)
@@ -105,7 +106,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=drawn(60))
 @given(value=VALUES, at=st.sampled_from(["list", "key", "bytes", "path", "tuple", "set", "text-of-bytes"]))
 def test_a_secret_anywhere_in_a_nested_value_is_gone(value: object, at: str) -> None:
     held: dict[str, object] = {

@@ -20,23 +20,14 @@ from agent_core.storage import open_store
 from tests.kit import Repeat, Say, scripted
 from tests.kit.postgres import Server, name_of
 from tests.kit.program import knapper
+from tests.kit.sources import function_text
 
 OF_HOME = {"data": "grants.key", "config": "secrets.toml", "cache": "prefixes"}
-READS = '''\
-def first_line(path: str) -> str:
-    """Return the first line of a text file.
-
-    Args:
-        path: The file.
-    """
-    with open(path) as file:
-        return file.readline().strip()
-
-
-def length_of_secret(self) -> int:
-    """Return how long the secret is."""
-    return len(self.secret("MINE"))
-'''
+READS = function_text(
+    "first_line(path: str) -> str",
+    "Return the first line of a text file.",
+    "with open(path) as file:\n    return file.readline().strip()",
+) + function_text("length_of_secret(self) -> int", "Return how long the secret is.", 'return len(self.secret("MINE"))')
 
 
 def homes(folder: Path) -> dict[str, str]:

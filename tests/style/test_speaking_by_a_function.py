@@ -8,6 +8,7 @@ from agent_core.base.events import CallAnswered, Text, Thought, Warned
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Fail, Say, Script, Wanted, contains
 from tests.kit.desk import ended, of
+from tests.kit.sources import function_text
 from tests.style.support import memgpt, send, types
 
 
@@ -97,20 +98,13 @@ async def test_a_functions_own_parameter_of_that_name_is_passed_on_to_it(at_desk
     assert "beats(request_heartbeat: int) -> int" in desk.model.requests[0].text
 
 
-BEATS = '''\
-def beats(request_heartbeat: int) -> int:
-    """Double a number of beats.
-
-    Args:
-        request_heartbeat: How many.
-
-    >>> beats(2)
-    4
-    >>> beats(3)
-    6
-    """
-    return request_heartbeat * 2
-'''
+BEATS = function_text(
+    "beats(request_heartbeat: int) -> int",
+    "Double a number of beats.\n\nArgs:\n    request_heartbeat: How many.",
+    "return request_heartbeat * 2",
+    "beats(2) → 4",
+    "beats(3) → 6",
+)
 
 
 async def test_who_speaks_while_a_candidate_stands_refused_gets_one_more_step(at_desk: OpenDesk) -> None:
