@@ -27,13 +27,8 @@ def test_memory_is_shown_edited_searched_and_taken_back_at_the_prompt(kept: Path
             ("/memory", "Name: Ada Lovelace", "1 passage in archival"),
             ("/memory edit human Name: Grace", "\n  Name: Grace"),
             ("/memory undo human", "As in version 2 again."),
-            ("/memory history human", "core_memory_replace"),
-            ("/memory nothing", "There are: human, persona."),
-            ("/memory search heron", "the code word is heron", "Herons fish at dusk."),
-            ("/memory edit nothing x", "There is no block `nothing`."),
             ("/memory edit human", "Name: Joan"),
             ("/memory undo human", "As in version"),
-            ("/memory section", "No section yet. /memory section NAME POSITION TEXT makes one."),
             ("/memory section manner 10 Speak like a pirate.", "The section `manner` is kept"),
             (
                 "/undo",

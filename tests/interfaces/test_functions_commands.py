@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.base.problem import Place, Problem
-from tests.interfaces.support import COUNT_VOWELS, FLAWED
-from tests.kit.levels import require_functions
 from tests.kit.program import knapper
 
 PROBLEM_KEYS = set(Problem("c", "w", Place("p")).to_json())
@@ -16,23 +14,6 @@ def document(*arguments: str, cwd: Path, given: str = "", code: int = 0) -> Any:
     done = knapper(*arguments, "--json", cwd=cwd, given=given)
     assert (done.returncode, done.stderr) == (code, ""), done.stdout
     return json.loads(done.stdout)
-
-
-def test_a_function_is_created_called_edited_tested_and_deleted_by_a_script(tmp_path: Path) -> None:
-    require_functions()
-    create = ("functions", "create", "count_vowels", "--module", "words", "--file", "-")
-    refused = knapper(*create, cwd=tmp_path, given=FLAWED)
-    assert refused.returncode == 1
-    assert "example-disagrees" in refused.stdout
-    made = knapper(*create, cwd=tmp_path, given=COUNT_VOWELS)
-    assert (made.returncode, "added to words, on trial" in made.stdout) == (0, True)
-    call = ("functions", "call", "count_vowels", "--args", '{"text": "queueing"}')
-    assert knapper(*call, cwd=tmp_path).stdout == "5\n"
-    edit = ("functions", "edit", "count_vowels", "--old", "aeiou", "--new", "aeiouy")
-    assert knapper(*edit, cwd=tmp_path).returncode == 1
-    assert knapper("functions", "test", "count_vowels", cwd=tmp_path).returncode == 0
-    assert knapper("functions", "delete", "count_vowels", cwd=tmp_path).returncode == 0
-    assert not (tmp_path / "functions" / "words.py").exists()
 
 
 def test_the_arguments_of_a_call_may_come_on_standard_input_and_must_be_a_json_object(grown: Path) -> None:

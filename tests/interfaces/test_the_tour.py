@@ -11,9 +11,7 @@ from tests.kit.program import knapper
 from tests.kit.terminal import terminal
 
 VOWELS = "how many vowels are in queueing?"
-PROGRAM = "which word has most vowels: queueing, audio or sky?"
 GRANT = "how many functions are in tour.py?"
-ALL = ["start", VOWELS, "what are the initials of Ada Lovelace?", "how many vowels are in rhythm?"]
 ALONE = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
 
 
@@ -22,25 +20,6 @@ def played(*typed: str, cwd: Path) -> str:
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout
-
-
-def test_every_screen_says_its_number_and_that_it_is_scripted(tmp_path: Path) -> None:
-    seen = played(*ALL, "next", "next", PROGRAM, GRANT, "delete initials", "next", cwd=tmp_path)
-    for number in range(1, script().screens + 1):
-        assert seen.count(f"**Screen {number} of 10 · {LABEL}**") == 1, number
-    assert "not follow my script" not in seen
-    called = knapper("functions", "call", "count_vowels", "--args", '{"text": "aye"}', cwd=tmp_path)
-    assert called.stdout == "2\n"  # what it makes is real
-    for part in (
-        'There are 5 vowels in "queueing"',
-        'It is "queueing, with 5"',
-        '"A. L."',
-        '0 in "rhythm"',
-        "export OPENAI_API_KEY",
-        "If nobody can be asked, the answer is no.",
-    ):
-        assert part in seen
-    assert not (tmp_path / "functions" / "tour_files.py").exists()
 
 
 def test_anything_off_its_script_gets_an_honest_answer_and_a_second_tour_says_what_is_there(tmp_path: Path) -> None:

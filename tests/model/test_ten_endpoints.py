@@ -17,7 +17,7 @@ from agent_core.base.errors import ContextOverflow, ModelError
 from agent_core.base.messages import Answer, Assistant, Call, Message, System, User
 from agent_core.base.settings import ModelSettings
 from agent_core.memory.embedding import EmbeddingUnavailable, embedder
-from agent_core.model import Piece, Reply, Request, RetryPiece, TextPiece
+from agent_core.model import Piece, Reply, Request, TextPiece
 from agent_core.model.client import NativeModel, open_model
 from agent_core.model.connection import Connection, Endpoint
 from agent_core.model.dialect import dialect_of
@@ -106,17 +106,6 @@ async def test_every_endpoint_says_overflow_in_its_own_words(scripted: Scripted)
         async with Asked(scripted([played(SHAPES[name]["overflow"])]), SHAPES[name]) as asked:
             with pytest.raises(ContextOverflow):
                 await asked.ask(*EARLIER, User("Add."))
-
-
-async def test_every_endpoint_that_is_busy_is_asked_again(scripted: Scripted) -> None:
-    for name in SHAPES:
-        row = SHAPES[name]["rate_limit"]
-        async with Asked(scripted([played(row), Say("Here.")]), SHAPES[name]) as asked:
-            retry, *_, reply = await asked.ask(*EARLIER, User("Add."))
-            assert isinstance(retry, RetryPiece), name
-            assert retry.wait_s == row["expect"].get("wait_s") or 0 < retry.wait_s <= 0.5, name
-            assert isinstance(reply, Reply), name
-            assert reply.text == "Here.", name
 
 
 async def test_what_gemini_signs_goes_back_to_it_as_it_came(scripted: Scripted) -> None:
