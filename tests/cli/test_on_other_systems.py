@@ -49,6 +49,7 @@ def test_every_module_is_imported(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_function_is_listed_called_and_grown_in_a_turn(workspace: Path) -> None:
     require_landlock("without a second wall a person has to say yes to the level portable")
     listed = elsewhere("functions", "list", cwd=workspace)

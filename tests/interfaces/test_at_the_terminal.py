@@ -149,6 +149,7 @@ def test_a_call_typed_right_after_a_save_is_of_what_was_saved(folder: Path) -> N
         assert "checking saved files first…" in screen.scrolled()
 
 
+@pytest.mark.slow
 def test_the_prompt_is_shown_before_the_settings_are_loaded(tmp_path: Path) -> None:
     screen = Terminal([*KNAPPER, "run"], cwd=tmp_path, environment={"PYTHONPROFILEIMPORTTIME": "1"})
     with closing(screen):

@@ -54,6 +54,7 @@ def test_breakpoints_are_set_listed_cleared_and_stop_a_call_by_hand(tmp_path: Pa
         does(screen, "/break", "functions/words.py:14 `total = 0` if factor > 99")
 
 
+@pytest.mark.slow
 def test_a_breakpoint_follows_its_line_and_a_function_to_be_debugged_stops_once(tmp_path: Path) -> None:
     script: Script = [Ask(CALL), DONE, Ask(CALL), Say("Again."), Ask(CALL), DONE, Ask(CALL), Say("Again.")]
     with standing(script, tmp_path) as screen:

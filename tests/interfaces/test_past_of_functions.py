@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.interfaces.support import COUNT_VOWELS, FLAWED
 from tests.kit.program import knapper
 
@@ -48,6 +50,7 @@ def test_a_deleted_function_comes_back_to_its_file_or_by_an_import_and_both_are_
     assert [each["module"] for each in versions][-2:] == ["letters", "words"]
 
 
+@pytest.mark.slow
 def test_each_rollback_goes_one_version_further_back_and_says_to_which_until_there_is_none(grown: Path) -> None:
     file = grown / "functions" / "words.py"
     texts = [COUNT_VOWELS.replace("aeiou", letters) for letters in ("aeiou", "aeiouy", "aeiouäöü")]

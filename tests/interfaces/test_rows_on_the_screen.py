@@ -114,6 +114,7 @@ def test_a_question_takes_at_most_eight_rows_and_seven_with_its_answer(folder: P
             assert next(at for at, row in enumerate(kept[first:]) if row.startswith("  → once")) <= 6, kept
 
 
+@pytest.mark.slow
 def test_source_streams_in_ten_rows_an_edit_shows_its_first_lines_and_show_opens_the_rest(folder: Path) -> None:
     code = 'def chat() -> str:\n    """Print."""\n    print("a\\n" * 30)\n    return "done\\n" * 9\n'
     (folder / "functions" / "chat.py").write_text(code)
