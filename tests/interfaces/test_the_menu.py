@@ -23,8 +23,7 @@ def menu(cwd: Path, environment: Mapping[str, str] | None = None) -> Iterator[Te
 
 def test_an_address_with_a_key_is_tried_written_with_a_yes_and_used(tmp_path: Path) -> None:
     with scripted([Say("ready"), Say("Good day.")], key=SECRET) as model, menu(tmp_path) as screen:
-        screen.do("1", "not shown as you type")
-        screen.do(model.base_url, "Its key")
+        screen.do(model.base_url, "Its key")  # in place of a choice
         screen.do(SECRET, "The model's name")
         screen.line("")
         agree(screen)
@@ -40,26 +39,18 @@ def test_an_address_with_a_key_is_tried_written_with_a_yes_and_used(tmp_path: Pa
     assert not [file for file in files if SECRET.encode() in file.read_bytes()]
 
 
-def test_an_address_may_be_given_where_the_choice_is_asked_for_and_without_its_scheme(tmp_path: Path) -> None:
-    with scripted([Say("ready"), Say("ready")]) as model:
-        for is_whole in (True, False):
-            with menu(tmp_path) as screen:
-                if is_whole:
-                    screen.line(model.base_url)
-                else:
-                    screen.do("1", "not shown as you type")
-                    screen.do(model.base_url.removeprefix("http://"), "Is it an address, without http://?")
-                    agree(screen)
-                    screen.wait_for(f"The address is {model.base_url}")
-                for question in ("Its key", "The model's name"):
-                    screen.wait_for(question)
-                    screen.line("")
-                screen.wait_for("Keep the address")
-                screen.wait_count("Enter alone: no.", 1 if is_whole else 2)  # a line before it is set aside
-                screen.line("")
-                screen.wait_for("/help lists")
-                assert leave(screen) == 0
-            assert (tmp_path / "knapper.toml").read_text() == ""  # nothing is stored without approval
+def test_an_address_may_be_given_without_its_scheme_and_is_not_stored_without_a_yes(tmp_path: Path) -> None:
+    with scripted([Say("ready")]) as model, menu(tmp_path) as screen:
+        screen.do("1", "not shown as you type")
+        screen.do(model.base_url.removeprefix("http://"), "Is it an address, without http://?")
+        agree(screen)
+        screen.wait_for(f"The address is {model.base_url}")
+        screen.do("", "The model's name")
+        screen.do("", "Keep the address")
+        screen.wait_count("Enter alone: no.", 2)  # a line before it is set aside
+        screen.do("", "/help lists")
+        assert leave(screen) == 0
+    assert (tmp_path / "knapper.toml").read_text() == ""
 
 
 UNUSABLE = {
