@@ -150,3 +150,9 @@ def test_it_is_rejected_by_its_size(tmp_path: Path) -> None:
         done = knapper(*arguments, cwd=tmp_path, environment=home(tmp_path))
         assert done.returncode in (1, 2)
         assert "File larger than 256 MiB" in done.stderr, arguments
+
+
+def test_no_command_about_memory_makes_an_agent(tmp_path: Path) -> None:
+    assert run(tmp_path, "memory", "show")["blocks"] == []
+    assert "There is no agent `main`." in str(run(tmp_path, "memory", "search", "x", code=1))
+    assert run(tmp_path, "agents", "list") == {"agents": []}

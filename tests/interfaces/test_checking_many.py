@@ -19,7 +19,7 @@ from tests.kit.drawing import sampled
 from tests.kit.play import reading
 from tests.kit.program import knapper
 from tests.kit.steps import Seen, Step
-from tests.kit.terminal import KNAPPER
+from tests.kit.terminal import KNAPPER, terminal
 
 UNHINTED = COUNT_VOWELS.replace("    Args:\n        text: What to look at.\n\n", "").replace("vowels", "more")
 TWO = f"{COUNT_VOWELS}\n\n{UNHINTED}"
@@ -299,3 +299,13 @@ def test_a_reader_that_is_off_cannot_be_asked_for(lib: Path) -> None:
         done = knapper("functions", command, "lib/mail.py", "--reader", cwd=lib)
         assert (done.returncode, "No reader can be asked: gate.reader is off." in done.stderr) == (2, True)
         assert 'Set gate.reader to "same" or to a model' in done.stderr
+
+
+@pytest.mark.slow
+def test_a_bar_on_a_terminal_tells_how_far_it_is_and_goes(many: Path) -> None:
+    with terminal("functions", "check", "-q", "many.jsonl", cwd=many) as screen:
+        screen.wait_for("of 6 judged")
+        assert screen.exit_code() == 1
+        text = "\n".join(screen.screen())
+    assert "6 judged: 5 would be added, 1 refused" in text
+    assert "░" not in text

@@ -150,3 +150,14 @@ def test_an_unforeseen_error_is_short_and_leaves_a_private_traceback(
     assert str(kept) in said
     assert "_ = 1 / 0" in kept.read_text()
     assert kept.stat().st_mode & 0o077 == 0
+
+
+def test_a_file_is_not_taken_for_a_workspace_nor_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    for command in (["functions", "list"], ["init"]):
+        done = knapper(*command, *(["notes.txt"] if command == ["init"] else ["-C", "notes.txt"]), cwd=tmp_path)
+        assert (done.returncode, "notes.txt is a file, and a workspace is a folder." in done.stderr) == (1, True)
+        if command != ["init"]:
+            done = knapper(*command, "-C", "nowhere", cwd=tmp_path)
+            assert (done.returncode, "There is no folder " in done.stderr) == (1, True)
+            assert "Next: knapper init nowhere" in done.stderr

@@ -4,8 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agent_core.base.problem import Place, Problem
+from tests.interfaces.support import COUNT_VOWELS, SLOW
 from tests.kit.program import knapper
+from tests.kit.terminal import terminal
 
 PROBLEM_KEYS = set(Problem("c", "w", Place("p")).to_json())
 
@@ -72,3 +76,29 @@ def test_a_call_that_fails_shows_its_own_frames_and_nothing_said_looks_like_the_
     assert knapper("functions", "call", "returns", cwd=folder).stdout == "3\n✓ work joins e as trusted\n"
     assert document("functions", "call", "returns", cwd=folder)["value"] == says
     assert document("functions", "call", "fails", cwd=folder, code=1)["error"]["message"] == says
+
+
+def test_init_makes_a_workspace_once_and_overwrites_nothing(tmp_path: Path) -> None:
+    made = knapper("init", "home", cwd=tmp_path)
+    assert made.returncode == 0
+    assert made.stderr == "Next: cd home && knapper run\n"
+    assert len(list((tmp_path / "home" / "functions").glob("*.py"))) == 5
+    again = knapper("init", "home", "--json", cwd=tmp_path)
+    assert json.loads(again.stdout)["made"] == []
+
+
+def test_schema_reads_a_file_without_running_a_line_of_it(tmp_path: Path) -> None:
+    (tmp_path / "words.py").write_text("open('ran', 'w')\n" + COUNT_VOWELS)
+    found = document("schema", "words.py", cwd=tmp_path)
+    assert [function["name"] for function in found["functions"]] == ["count_vowels"]
+    assert not (tmp_path / "ran").exists()
+    assert "text (string): What to look at." in knapper("schema", "words.py", cwd=tmp_path).stdout
+
+
+@pytest.mark.slow
+def test_progress_of_a_called_function_is_drawn_on_a_terminal(folder: Path) -> None:
+    (folder / "functions" / "slow.py").write_text(SLOW)
+    with terminal("functions", "call", "slow", cwd=folder) as screen:
+        screen.wait_for("50% part\\x1b[5m")
+        assert screen.exit_code() == 0
+        assert screen.screen()[0] == "done"

@@ -174,3 +174,13 @@ def test_a_local_model_that_is_named_is_fetched_once_and_answers(tmp_path: Path)
         assert (done.returncode, done.stdout[-14:]) == (0, "Good morning!\n"), done.stderr
     assert ["from 127.0.0.1" in done.stderr for done in runs] == [True, False]
     assert asked == ["/small.gguf"]
+
+
+def test_a_local_model_of_the_settings_is_not_fetched_unasked(tmp_path: Path) -> None:
+    (tmp_path / "knapper.toml").write_text('[model]\nname = "local"\n')
+    for words in (("run", "--message", "hi"), ("doctor",)):
+        done = knapper(*words, cwd=tmp_path, environment=folders(tmp_path), first=engine())
+        said = done.stdout + done.stderr
+        assert (done.returncode, "huggingface" in said) == (1, False), said
+        assert "The weights of qwen2.5-coder-1.5b are not here." in said
+        assert "knapper models get" in said

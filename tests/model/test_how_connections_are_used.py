@@ -6,12 +6,13 @@ from typing import Any, cast
 
 import pytest
 
+from agent_core.base.messages import Assistant, User
 from agent_core.base.settings import ModelSettings
 from agent_core.model import Piece, Reply, Request
 from agent_core.model.client import open_model
 from agent_core.model.discover import DiscoveredModel
 from tests.kit import Fail, Repeat, Say, ScriptedModel
-from tests.model.asking import HELLO, ask, ask_reply
+from tests.model.asking import ADD, HELLO, ask, ask_reply
 
 Scripted = Callable[..., ScriptedModel]
 
@@ -61,3 +62,14 @@ async def test_only_what_is_set_is_asked_for(scripted: Scripted) -> None:
         await ask(server, **settings)
         assert server.requests[0].body.keys() == {"model", "messages", "tools"} | expected, case
         assert server.requests[0].headers["authorization"] == "Bearer key-12345", case
+
+
+async def test_a_request_mentions_no_functions_where_there_are_none_and_nothing_of_the_machine(
+    scripted: Scripted,
+) -> None:
+    server = scripted([Say("Here.")])
+    await ask(server, User("Hello."), Assistant("Hm."), User("Well?"), functions=())
+    assert "tools" not in server.requests[0].body
+    assert ADD.name not in server.requests[0].functions
+    told = {"x-stainless-os", "x-stainless-arch", "x-stainless-runtime", "x-stainless-runtime-version"}
+    assert not told & server.requests[0].headers.keys()

@@ -118,3 +118,15 @@ async def test_thought_left_in_the_text_is_told_from_it(scripted: Scripted) -> N
 async def test_a_call_written_after_thought_is_a_call(scripted: Scripted) -> None:
     reply = await ask_reply(scripted([Say(f"<think>I should add.</think>{BARE}")]))
     assert [found.name for found in reply.calls] == ["add"]
+
+
+async def test_a_server_that_does_not_stream_is_understood(scripted: Scripted) -> None:
+    body = b'{"choices": [{"message": {"content": "All at once."}, "finish_reason": "stop"}]}'
+    reply = await ask_reply(scripted([Raw(body, "application/json; charset=utf-8")]))
+    assert reply.text == "All at once."
+
+
+async def test_usage_is_estimated_where_the_server_reports_none(scripted: Scripted) -> None:
+    reply = await ask_reply(scripted([chunks({"content": "Hello there."})]), User("x" * 4000))
+    assert reply.usage.estimated
+    assert 1200 <= reply.usage.prompt <= 1400

@@ -125,3 +125,14 @@ def test_one_low_report_moves_the_estimate_little_and_a_high_one_much() -> None:
     high.learn(4000, 2300)
     assert low.tokens(4000) > 1000
     assert high.tokens(4000) > 1700
+
+
+async def test_nobody_else_is_asked_how_it_loads(scripted: Scripted) -> None:
+    rows: list[tuple[str, str, dict[str, int]]] = [
+        ("another-kind-of-server", "http://127.0.0.1:8080/v1", {}),
+        ("as-set", OLLAMA, {"context_tokens": 9_000}),
+    ]
+    for case, url, settings in rows:
+        server = scripted([], beside={"POST /api/show": [SHOWN]})
+        await window(server, url, **settings)
+        assert not server.asked_beside, case

@@ -182,3 +182,24 @@ def test_a_packed_message_says_its_kind_text_and_time() -> None:
     ):
         found = unpacked(text)
         assert [found.kind, found.text, found.at] == expected, text[:40]
+
+
+async def test_the_older_shape_of_letta_with_one_agent_a_file_is_read_too() -> None:
+    old = {
+        "agent_type": "memgpt_agent",
+        "name": "old",
+        "core_memory": [{"label": "persona", "value": "kind", "limit": 5000}],
+        "messages": [
+            message("user", packed("user_message", "47", message="hi"), "", 10),
+            message("system", "s", "", 11),
+        ],
+        "in_context_message_indices": [0],
+    }
+    async with moving() as opened:
+        (report,), entries = await taken(opened, old)
+        settings = await opened[0].agent_settings("old")
+    assert (report.name, [entry.payload["text"] for entry in entries], settings) == (
+        "old",
+        ["hi"],
+        {"preset": "memgpt"},
+    )

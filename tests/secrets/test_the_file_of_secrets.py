@@ -15,9 +15,10 @@ from agent_core.access.secrets import Secrets
 from agent_core.access.secrets.source import refusal
 from agent_core.base.errors import KnapperError, UsageError, WorkspaceError
 from agent_core.base.settings import load
+from agent_core.workspace.workspace import Workspace
 from tests.kit.program import knapper
 from tests.kit.terminal import terminal
-from tests.secrets.support import KEY, files_with
+from tests.secrets.support import KEY, files_with, put
 
 FOLDERS = ("XDG_CONFIG_HOME", "XDG_DATA_HOME")
 
@@ -152,3 +153,13 @@ def test_nothing_is_seen_of_a_value_that_is_typed(tmp_path: Path) -> None:
         screen.wait_for("KEY is set")
         assert KEY not in screen.sent.decode()
     assert Secrets().value("KEY") == KEY
+
+
+async def test_the_list_says_who_may_read_and_what_is_not_set(tmp_path: Path, key: str) -> None:
+    async with Workspace.open(tmp_path) as workspace:
+        await put(workspace, "reader", 'return len(self.secret("KEY")) + len(self.secret("GONE"))', "KEY", "GONE")
+    done = run("list", "--json", cwd=tmp_path, KNAPPER_SECRET_KEY=key)
+    assert json.loads(done.stdout)["secrets"] == [
+        {"name": "GONE", "from": None, "functions": ["reader"]},
+        {"name": "KEY", "from": "KNAPPER_SECRET_KEY", "functions": ["reader"]},
+    ]

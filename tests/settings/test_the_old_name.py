@@ -235,3 +235,10 @@ def _wait_until_alone(postgres: Server, name: str) -> None:
     sql = f"select 1 from pg_stat_activity where datname = '{name}' and application_name = 'toolwright'"
     while postgres.execute(sql, name):
         pass
+
+
+async def test_a_preset_that_names_the_persona_of_the_old_name_gets_it(tmp_path: Path) -> None:
+    (tmp_path / "knapper.toml").write_text('[memory]\npersona = "toolwright"\n')
+    async with Workspace.open(tmp_path) as workspace:
+        agent = await workspace.agent()
+        assert "I am Knapper" in agent.memory.blocks.memory["persona"].value

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.events import Text, TurnStarted, Warned
-from agent_core.base.messages import User
+from agent_core.base.messages import Notice, User
 from agent_core.workspace.workspace import Workspace
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Repeat, Say, Wanted, contains, scripted
@@ -116,3 +116,20 @@ async def test_a_pause_outlasts_the_session_and_keeps_heartbeats_away(tmp_path: 
         await asyncio.sleep(0.3)
         assert [each async for each in agent.turn(None)] == []
         assert agent.session.style.preset == "memgpt"
+
+
+async def test_a_heartbeat_that_waits_does_not_count_as_a_message(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [send("I think of you.")])
+    await desk.agent.session.post("heartbeat", "somebody asked for it")
+    assert await desk.agent.waiting() == []
+    assert ended([each async for each in desk.agent.turn(None)]).reply == "I think of you."
+    assert told(desk.model)[-1]["reason"] == "somebody asked for it"
+
+
+async def test_what_the_program_tells_is_packed_as_an_alert(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [send("Noted.")])
+    await desk.agent.session.post("system", "The disk is nearly full.")
+    await desk.say("Hi.")
+    alert = next(each for each in told(desk.model) if each["type"] == "system_alert")
+    assert alert["message"] == "The disk is nearly full."
+    assert any(isinstance(each, Notice) and each.text == alert["message"] for each in await desk.agent.history())

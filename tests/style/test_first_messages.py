@@ -7,7 +7,7 @@ import pytest
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.events import Warned
-from agent_core.workspace.presets import preset, text_of
+from agent_core.workspace.presets import named, preset, text_of
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Repeat, Say, Step, Wanted, contains, scripted
 from tests.kit.desk import desk as a_desk
@@ -126,3 +126,13 @@ async def test_a_preset_chooses_how_the_past_of_its_agents_is_summed_up(tmp_path
                 await here.agent.summarize()
             assert told in model.summaries[-1].text
     assert preset(tmp_path, "dense").style.attempts == 10
+
+
+def test_personas_of_ones_own_come_before_those_that_come_along(tmp_path: Path) -> None:
+    put(tmp_path, "personas/companion.txt", "I am Max.\n")
+    put(tmp_path, "humans/ada.txt", "Ada, an engineer.")
+    assert text_of(tmp_path, "persona", "companion") == "I am Max."
+    assert "ada" in named(tmp_path, "human")
+    assert text_of(tmp_path, "persona", "I am a text of my own.") == "I am a text of my own."
+    with pytest.raises(KnapperError, match="Known are: companion, knapper, librarian"):
+        text_of(tmp_path, "persona", "nobody")

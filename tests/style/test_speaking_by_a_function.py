@@ -152,3 +152,9 @@ async def test_it_reads_plain_words_and_is_told_of_the_persona_it_has(at_desk: O
     assert "Speak in the voice of your persona" in seen[0]["content"]
     assert seen[-1]["content"].endswith("What can you do?")
     assert "request_heartbeat" not in str(seen)
+
+
+async def test_a_failed_call_gives_another_step_with_the_heartbeat_told(at_desk: OpenDesk) -> None:
+    desk = await memgpt(at_desk, [Ask(Wanted("no_such_function", {})), send("It is not there.")])
+    assert ended(await desk.say("Go.")).reply == "It is not there."
+    assert types(desk.model) == ["login", "user_message", "heartbeat"]
