@@ -3,9 +3,11 @@
 import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import AsyncExitStack, ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import httpcore2
 import pytest
 from hypothesis import settings
 
@@ -84,6 +86,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = terminalreporter.stats.get("skipped", [])
     if count := sum(NEEDS in why or NO_LEVEL in why for why in (str(report.longrepr) for report in skipped)):
         terminalreporter.write_line(f"Skipped because of the level here, which is {level_here()}: {count}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_tls_context() -> Iterator[None]:
+    """Read the certificates of this machine once: each client of a test would read them again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(httpcore2, "default_ssl_context", cache(httpcore2.default_ssl_context))
+        yield
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,6 +15,7 @@ import httpx2
 import pytest
 
 from agent_core import Workspace
+from agent_core.interfaces.server import app
 from agent_core.interfaces.server.app import ServeOptions, serve
 from agent_core.interfaces.server.identity import SCOPES, Scope, TokenBook
 from sandbox import Sandbox
@@ -137,6 +139,12 @@ async def unchanged(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandb
             yield started
 
 
+@cache
+def _document() -> dict[str, Any]:  # Any: JSON
+    """Return the description of the API, which is the same for all servers and takes long."""
+    return app.openapi(app.OPERATIONS)
+
+
 def port_of(url: str) -> str:
     """Return the port in a URL."""
     return url.rpartition(":")[2]
@@ -149,6 +157,8 @@ async def server(
     """Run a server on a free port of this machine."""
     given = {name.replace("__", "."): value for name, value in flags.items()}
     settings = {"model.base_url": model.base_url, "model.name": "scripted", "model.context_tokens": 8_192, **given}
+    patch, document = pytest.MonkeyPatch(), _document()
+    patch.setattr(app, "openapi", lambda _: document)
     async with Workspace.open(root, flags=settings, sandbox=sandbox) as workspace:
         started: asyncio.Future[tuple[str, str]] = asyncio.get_running_loop().create_future()
         stopping = asyncio.Event()
@@ -165,3 +175,4 @@ async def server(
                 await client.aclose()
             stopping.set()
             await work
+            patch.undo()
