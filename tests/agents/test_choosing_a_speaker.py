@@ -2,11 +2,12 @@
 
 import asyncio
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_core.runtime.groups.floor import USER, Floor, Speech
 from agent_core.runtime.groups.plan import NoAdvice, Policy, SpeakerChoice, SpeakerQuestion, choose
+from tests.kit.drawing import drawn
 
 MEMBERS = {"planner": "Plans.", "coder": "Writes code.", "critic": "Finds faults."}
 
@@ -91,6 +92,7 @@ TEXTS = st.sampled_from(
 ANSWERS = st.sampled_from(["coder", "CODER", "critic", "the planner", "coder and critic", "", "user"])
 
 
+@settings(max_examples=drawn(40))
 @given(
     texts=st.lists(TEXTS, min_size=30, max_size=30),
     answers=st.lists(ANSWERS, min_size=1, max_size=5),

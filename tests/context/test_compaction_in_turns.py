@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from itertools import cycle
 from pathlib import Path
 
+import pytest
+
 from agent_core.base.clock import Clock
 from agent_core.base.messages import Message, Notice, User
 from agent_core.context import PRESSURE
@@ -107,6 +109,7 @@ async def test_a_turn_longer_than_the_window_is_cut_inside_and_the_question_stay
     assert any(entry.kind == SUMMARY for entry in await journal(tmp_path))
 
 
+@pytest.mark.slow
 async def test_a_turn_is_cut_inside_over_responses_and_its_reasoning_goes_along(tmp_path: Path) -> None:
     def long_work(seen: Seen) -> Step:
         number = len(model.requests)
@@ -147,6 +150,7 @@ async def test_a_summary_that_was_asked_for_as_the_program_stopped_is_given_up(t
             await fill(here, 1)
 
 
+@pytest.mark.slow
 async def test_the_warning_is_not_repeated_by_a_program_that_starts_again_in_the_same_period(tmp_path: Path) -> None:
     with scripted([Repeat(talkative(in_json))], limit_tokens=4_000) as model:
         before: list[str] = []

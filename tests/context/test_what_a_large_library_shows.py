@@ -63,7 +63,7 @@ async def test_what_is_shown_of_a_library_has_one_size_and_holds_what_a_message_
     await desk.say("Look for it.")
     assert "the best first" in desk.model.requests[-1].answers[-1]  # by meaning: it is no part of a name
     sizes = []
-    for count in (50, 225, 600):
+    for count in (50, 300):
         write(desk, count)
         await desk.workspace.functions.reload()
         await desk.agent.begin_anew()

@@ -91,7 +91,7 @@ def is_bounded(done: Ran) -> bool:
 @pytest.mark.parametrize(
     "what",
     [
-        *sampled([what for what in WHAT if what not in SLOW], 9),
+        *sampled([what for what in WHAT if what not in SLOW], 17),
         *(pytest.param(what, marks=pytest.mark.slow) for what in sorted(SLOW)),
     ],
 )
@@ -134,7 +134,7 @@ def called(root: Path, what: str) -> Ran:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("what", sampled(["blanks", "reconnecting", "news-of-the-list", *STREAMED], 6))
+@pytest.mark.parametrize("what", sampled(["blanks", "reconnecting", "news-of-the-list", *STREAMED], 11))
 def test_what_is_sent_in_place_of_a_result_is_bounded(tmp_path: Path, what: str) -> None:
     assert is_bounded(done := called(tmp_path, what))
     assert "strange" in done.said

@@ -50,7 +50,7 @@ EDITS: dict[str, Callable[[list[str]], Edited]] = {
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(("edit", "block"), [*sampled(product(EDITS, BLOCKS), 11)])
+@pytest.mark.parametrize(("edit", "block"), [*sampled(product(EDITS, BLOCKS), 21)])
 def test_every_edit_of_every_large_block_ends_soon(block: str, edit: str) -> None:
     def make() -> None:
         with suppress(UsageError):

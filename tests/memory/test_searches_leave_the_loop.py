@@ -4,6 +4,8 @@ import asyncio
 import random
 import time
 
+import pytest
+
 from agent_core.memory.embedding import embedder
 from agent_core.memory.signals import Lexicon
 
@@ -22,6 +24,7 @@ async def longest_s(lexicon: Lexicon, question: list[str], texts: dict[int, list
     return max(waits)
 
 
+@pytest.mark.slow
 async def test_the_words_of_long_messages_are_compared_beside_the_event_loop() -> None:
     model = embedder("wordllama")
     assert model is not None

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.conftest import OpenDesk
 from tests.grants.support import human
 from tests.kit import Ask, Fail, Say, Script, ScriptedModel, Wanted, scripted
@@ -93,6 +95,7 @@ async def test_the_maker_mends_what_is_to_change(at_desk: OpenDesk, scripted: Ca
     assert "aeiouy" in (desk.functions / "letters.py").read_text()
 
 
+@pytest.mark.slow
 def test_a_maker_for_one_run_is_named_by_a_flag_and_its_cost_is_counted_apart(tmp_path: Path) -> None:
     (tmp_path / "knapper.toml").touch()
     script: Script = [ASKED, Say(FENCED), CALLED, Say("5.")]

@@ -134,9 +134,8 @@ async def test_an_agent_is_imported_from_a_text_bytes_or_the_object_in_them_and_
             await workspace.import_agent(b"\xff", "d")
 
 
-@pytest.mark.parametrize(
-    "loop", [pytest.param(False, id="plainly", marks=pytest.mark.slow), pytest.param(True, id="in-a-loop")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("loop", [pytest.param(False, id="plainly"), pytest.param(True, id="in-a-loop")])
 def test_asking_without_a_model_shows_the_line_that_asked_and_one_of_ours(tmp_path: Path, loop: bool) -> None:
     ask = f"agent_core.ask('Hello?', {str(tmp_path)!r})"
     body = f"import asyncio\nasync def main():\n    {ask}\nasyncio.run(main())\n" if loop else f"{ask}\n"

@@ -27,7 +27,7 @@ def create(name: str, code: str) -> Wanted:
 
 
 async def test_creations_refusals_and_unknown_names_are_all_answered_again_and_again(at_desk: OpenDesk) -> None:
-    rounds = 6
+    rounds = 3
     script = []
     for number in range(rounds):
         name = f"count_marked{number}"

@@ -49,7 +49,7 @@ async def made(desk: Desk) -> tuple[list[str], str]:
     return said, file.read_text() if file.exists() else ""
 
 
-@pytest.mark.parametrize("mode", ["native", "constrained"])
+@pytest.mark.parametrize("mode", ["native", pytest.param("constrained", marks=pytest.mark.slow)])
 async def test_right_predictions_let_it_join_unwritten_and_are_asked_once(at_desk: OpenDesk, mode: str) -> None:
     edit = {"function_name": "shipping", "old_text": "else 20;", "new_text": "else 20 (heavy);"}
     script: Script = [create(SHIPPING, mode), predict(right, mode), step(mode, "edit_function", **edit)]

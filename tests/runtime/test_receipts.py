@@ -71,6 +71,7 @@ def last_lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.splitlines() if line.startswith("∙ ")]
 
 
+@pytest.mark.slow
 def test_a_turn_that_was_killed_keeps_its_receipt_and_the_turn_that_goes_on_has_it(place: str, tmp_path: Path) -> None:
     killed(tmp_path, [reporting(place), Stall(60)])
     with scripted([growing(), Say("Two.")]) as model:
@@ -81,6 +82,7 @@ def test_a_turn_that_was_killed_keeps_its_receipt_and_the_turn_that_goes_on_has_
     assert f"reached {place} ×2; was refused {REFUSED}" in knapper("log", "--all", cwd=tmp_path).stdout
 
 
+@pytest.mark.slow
 def test_a_call_that_was_killed_is_in_it_with_what_it_was_about_to_reach(tmp_path: Path) -> None:
     with a_site(is_silent=True) as place:
         prepared(tmp_path, place)

@@ -202,7 +202,6 @@ async def conversations(server: Served) -> int:
 
 SENT_BACK: tuple[Any, ...] = (  # Any: content
     "I look.\n\nThere are five.",
-    "I look.There are five.  ",
     "There are five.",
     [{"type": "text", "text": "I look."}, {"type": "text", "text": "There are five."}],
 )

@@ -94,6 +94,7 @@ async def test_a_heavy_request_holds_up_nobody(willing: Served, heavy: Heavy) ->
     assert len(answer) < MOST_ANSWER or heavy in SOURCES, "a verdict repeats the source"
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 async def test_neither_a_large_answer_nor_many_requests_at_once_hold_up_anybody(willing: Served) -> None:
     rows = [Crowd(heavy.name, heavy, 1) for heavy in sampled(large_answers(), 4)]

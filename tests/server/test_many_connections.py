@@ -287,8 +287,7 @@ async def test_wrong_tokens_from_all_addresses_of_one_network_are_those_of_one_s
     wrong = {"Authorization": "Bearer tw_0_x"}
 
     async def status_from(address: str, token: dict[str, str]) -> int:
-        async with httpx2.AsyncClient(base_url=server.url) as sender:
-            return (await sender.get(AGENTS, headers={**token, "X-Forwarded-For": address})).status_code
+        return (await server.client.get(AGENTS, headers={**token, "X-Forwarded-For": address})).status_code
 
     assert [await status_from(f"2001:db8:0:1::{n:x}", wrong) for n in range(30)][-1] == 429
     assert await status_from("2001:db8:0:2::1", wrong) == 401

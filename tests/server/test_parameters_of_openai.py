@@ -75,7 +75,7 @@ async def test_what_cannot_act_within_a_parameter_is_a_400_that_names_it(unchang
             assert (answer.status_code, error["param"]) == (400, top), (place, answer.text)
             assert f".{key}` {why}" in error["message"], (place, error)
         asked.add(before)
-    assert len(asked) >= 3
+    assert len(asked) >= 2
 
 
 def within(parts: Mapping[str, Effect]) -> Iterator[tuple[str, Effect]]:
@@ -306,7 +306,7 @@ CASES = [
 
 @pytest.mark.sampled
 async def test_a_shaped_reply_is_the_value_or_an_error(served: Serve) -> None:
-    cases = sampled(CASES, 9)
+    cases = sampled(CASES, 17)
     script = [
         step for shape, behavior, *_ in cases for step in BEHAVIORS[behavior][0](*map(json.dumps, SHAPES[shape][1:]))
     ]

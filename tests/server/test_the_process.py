@@ -121,10 +121,8 @@ def test_login_prints_links_of_the_running_servers(
         assert min(_answer_s(client, address.netloc, token) for _ in range(20)) < 0.03
     second = knapper("serve", "--port", str(address.port), "--json", cwd=root)
     assert (second.returncode, "another program uses it" in second.stdout) == (2, True)
-    wrong = {"cannot be used": ("--tls-cert", "knapper.toml", "--tls-key", "no.pem"), "no name": ("--allow-host", url)}
-    for says, options in wrong.items():
-        refused = knapper("serve", "--port", "0", *options, cwd=root)
-        assert (refused.returncode, refused.stdout, says in refused.stderr) == (2, "", True), refused
+    refused = knapper("serve", "--port", "0", "--tls-cert", "knapper.toml", "--tls-key", "no.pem", cwd=root)
+    assert (refused.returncode, refused.stdout, "cannot be used" in refused.stderr) == (2, "", True), refused
     links = [json.loads(knapper("login", "--json", cwd=root).stdout)["login"]]
     links.append(knapper("login", cwd=root).stdout.strip())
     assert len({process.told["login"], *links}) == 3
@@ -143,6 +141,7 @@ def test_login_prints_links_of_the_running_servers(
     assert knapper("login", cwd=root).returncode == 2
 
 
+@pytest.mark.slow
 def test_knapper_login_trusts_the_servers_own_certificate_and_no_other(
     place: tuple[Path, str], scripted: Callable[..., ScriptedModel], tmp_path: Path
 ) -> None:
@@ -210,6 +209,7 @@ def test_after_a_kill_in_mid_turn_no_event_is_missing_and_none_comes_twice(
     assert whole[-1][1]["reply"] == "Three."
 
 
+@pytest.mark.slow
 def test_a_server_without_a_model_says_so_and_how_to_set_one_and_which_files_are_rejected(tmp_path: Path) -> None:
     root = tmp_path / "work"
     assert knapper("init", str(root), cwd=tmp_path).returncode == 0

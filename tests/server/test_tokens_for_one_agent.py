@@ -33,6 +33,7 @@ from sandbox import Sandbox
 from tests.agents.groups import group_file
 from tests.kit import Ask, Repeat, Say, Script, Wanted
 from tests.kit import scripted as running
+from tests.kit.drawing import sampled
 
 from .conftest import Serve, Served, end_of, ends, server
 from .test_the_api import READS
@@ -454,14 +455,15 @@ def _words(command: click.Command, call: str, name: str) -> Iterator[list[str]]:
         yield [*arguments, option]
 
 
+@pytest.mark.sampled
 async def test_no_command_shows_or_changes_anything_of_another_agent(neighbors: Neighbors) -> None:
     before, unrun = await neighbors.state(), set[str]()
-    calls = neighbors.places["call"]
+    calls, talks = neighbors.places["call"], ("", OTHER, TALK)
     for noun, name, command in _commands():
         codes = set[str]()
         names = ("double",) if name in ("delete", "remove", "revoke") else ("drop", "pick")
         names = names if name in ("show", "call") else names[:1]
-        for call, function, talked_to in product(calls[:1] if noun != "calls" else calls, names, ("", OTHER, TALK)):
+        for call, function, talked_to in product(calls[:1] if noun != "calls" else calls, names, sampled(talks, 2)):
             for words in _words(command, call, function):
                 texts = {"-": DOUBLE, OTHER: DOUBLE}
                 body = {"words": [noun, name, *words], "texts": texts, "agent": talked_to}

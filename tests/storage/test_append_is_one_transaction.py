@@ -19,8 +19,8 @@ from agent_core.storage import (
     Store,
     content_hash,
     open_store,
+    turn_store,
 )
-from agent_core.storage.turn_store import INBOX_LIMIT
 from tests.storage.support import ManualClock, begin, saving, user
 
 
@@ -47,9 +47,10 @@ async def test_a_manifest_conflict_takes_the_entries_and_posts_back_with_it(stor
     await store.append(turn.id, 1, 0, [user("the place is still free")])
 
 
-async def test_a_full_inbox_of_another_agent_takes_the_whole_append_back(store: Store) -> None:
+async def test_a_full_inbox_of_another_takes_the_append_back(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     turn = await begin(store)
-    many = [Post("crowded", "note", {}) for _ in range(INBOX_LIMIT + 1)]
+    monkeypatch.setattr(turn_store, "INBOX_LIMIT", 20)
+    many = [Post("crowded", "note", {}) for _ in range(21)]
     with pytest.raises(InboxFull):
         await store.append(turn.id, 1, 0, [user("x")], posts=[Post("other", "note", {}), *many])
     assert await _nothing_happened(store, turn.id)

@@ -49,8 +49,8 @@ def belong_to_another_program(path: Path) -> None:
 
 DAMAGES = [
     pytest.param(put_garbage, id="garbage"),
-    pytest.param(cut_off, id="cut off"),
-    pytest.param(break_header, id="broken header"),
+    pytest.param(cut_off, id="cut off", marks=pytest.mark.slow),
+    pytest.param(break_header, id="broken header", marks=pytest.mark.slow),
     pytest.param(belong_to_another_program, id="another program's"),
 ]
 

@@ -8,7 +8,6 @@ import pytest
 
 from agent_core.base.errors import StorageError
 from agent_core.storage import Backlog, Due, InboxFull, PauseAgent, Post, Store
-from agent_core.storage.turn_store import INBOX_LIMIT
 from tests.storage.support import ManualClock, begin, user
 
 
@@ -110,12 +109,15 @@ async def test_a_post_that_fails_does_not_take_those_with_it_that_came_at_once(s
 
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)
-async def test_posts_at_once_wait_in_their_order_and_beyond_a_full_inbox_are_refused(store: Store) -> None:
-    posts = [store.post(event(str(number))) for number in range(INBOX_LIMIT + 10)]
+async def test_posts_at_once_wait_in_order_and_beyond_a_full_inbox_are_refused(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_core.storage.turn_store.INBOX_LIMIT", 50)
+    posts = [store.post(event(str(number))) for number in range(60)]
     kept = await asyncio.gather(*posts, return_exceptions=True)
     assert sum(isinstance(result, InboxFull) for result in kept) == 10
     waiting = [row.payload["text"] for row in await store.waiting("main")]
-    assert waiting == [str(number) for number in range(INBOX_LIMIT)]
+    assert waiting == [str(number) for number in range(50)]
 
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)

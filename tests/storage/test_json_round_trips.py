@@ -28,7 +28,7 @@ async def _through_the_store(payload: dict[str, Any]) -> list[object]:  # Any: J
             return [turn.event.payload, entry.payload, await store.pending("f")]
 
 
-@settings(max_examples=drawn(60))
+@settings(max_examples=drawn(30))
 @given(st.dictionaries(TEXT, JSON))
 def test_any_json_comes_back_as_it_was_stored(payload: dict[str, Any]) -> None:
     assert asyncio.run(_through_the_store(payload)) == [payload] * 3

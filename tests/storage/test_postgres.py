@@ -189,6 +189,7 @@ def test_a_database_that_another_workspace_takes_at_this_moment_is_refused(datab
             opening.result()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("postgres")  # skips it where no server starts
 async def test_a_restart_of_the_database_is_waited_for(clock: ManualClock, tmp_path: Path) -> None:
     server = Server.make()

@@ -53,9 +53,8 @@ async def test_lines_are_shown_by_their_words_where_no_vectors_can_be_had(at_des
     assert f'Nearest to what was written: line 2: "{FRIENDS}"' in answer.text
 
 
-@pytest.mark.parametrize(
-    ("embedding", "least"), [pytest.param("none", 0.79, marks=pytest.mark.slow), ("wordllama", 0.84)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("embedding", "least"), [("none", 0.79), ("wordllama", 0.84)])
 async def test_contradicted_lines_of_five_languages_are_among_the_three(embedding: str, least: float) -> None:
     shown = await measured(embedding)
     assert len(shown) == 640
