@@ -1,4 +1,4 @@
-"""Limits are numbers from 0, 0 means 0, and a child's spending counts against all of its ancestors."""
+"""Limits are numbers from 0, and 0 means 0."""
 
 import re
 

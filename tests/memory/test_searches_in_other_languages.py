@@ -1,4 +1,4 @@
-"""Words are found by their other forms in German, French and Spanish, also in the contents of an older file."""
+"""Words are found by their other forms in German, French and Spanish."""
 
 import json
 from pathlib import Path
