@@ -50,3 +50,24 @@ async def test_names_of_modules_and_functions_that_cannot_be_are_refused(at_desk
         assert "was not made" in answer, call
     assert sorted(path.name for path in desk.functions.rglob("*.py")) == ["letters.py", "x.py"]
     assert sorted(desk.workspace.functions.names()) == ["count_more", "count_vowels"]
+
+
+USER_OF_VOWELS = '''\
+from functions.letters import count_vowels
+
+
+def has_vowels(text: str) -> bool:
+    """Tell whether a text has vowels.
+
+    Args:
+        text: The text.
+    """
+    return count_vowels(text) > 0
+'''
+
+
+async def test_a_function_that_others_use_is_not_deleted_and_they_are_named(at_desk: OpenDesk) -> None:
+    files = {"letters.py": VOWELS, "more.py": USER_OF_VOWELS}
+    (answer,), desk = await ask(at_desk, Wanted("delete_function", {"function_name": "count_vowels"}), files=files)
+    assert "has_vowels" in answer
+    assert "count_vowels" in desk.workspace.functions.names()
