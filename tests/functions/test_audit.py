@@ -8,7 +8,6 @@ from agent_core.functions.service.audit import AuditFinding, AuditReport
 from agent_core.interfaces.render.verdicts import SLASH, audit_lines
 from agent_core.interfaces.styled_lines import plain
 from tests.conftest import OpenDesk
-from tests.functions.test_second_looks import edited
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import VOWELS, answers
 from tests.kit.program import knapper
@@ -231,16 +230,3 @@ async def test_a_candidate_leaves_nothing_behind_in_the_search(at_desk: OpenDesk
     assert (await shop.create("vowel_kinds", USING, "kinds")).admitted
     best = (await shop.search("kinds of vowels")).results[0]
     assert (best.function.name, best.needs) == ("vowel_kinds", ("water_plan",))
-
-
-async def test_a_save_that_makes_two_confusable_is_told_to_human_and_model_later(tmp_path: Path) -> None:
-    async with edited(tmp_path) as desk:
-        desk.put(VOWELS, "letters.py")
-        await desk.taken("count_vowels")
-        desk.put(KINDS, "kinds.py")
-        await desk.taken("vowel_kinds")
-        event = await desk.told()
-        while "vowel_kinds" not in event.noted:
-            event = await desk.told()
-        assert "finds `count_vowels` before `vowel_kinds`" in event.noted["vowel_kinds"]
-        assert "say in its first sentence" in desk.shop.tell_changes([event])

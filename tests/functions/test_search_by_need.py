@@ -159,20 +159,3 @@ async def test_a_deleted_function_is_not_found_any_more_and_search_goes_on(tmp_p
         assert not (await shop.search("water plants")).results
         with pytest.raises(UsageError, match="empty"):
             await shop.search(" ")
-
-
-async def test_a_function_whose_description_is_a_list_of_words_can_go_and_others_are_still_found(
-    at_desk: OpenDesk,
-) -> None:
-    desk = await at_desk([])
-    words = (
-        "page text date file list count sort word line mail price river garden engine planet ticket lesson novel " * 2
-    )
-    desk.put("words.py", f'def everything(of: str) -> str:\n    """{words}of and the can to."""\n    return of\n')
-    desk.put("pages.py", PAGES)
-    workshop = desk.workspace.functions
-    await workshop.reload()
-    assert (await workshop.search("text of a web page", 5, ())).results
-    (desk.workspace.root / "functions" / "words.py").unlink()
-    await workshop.reload()
-    assert (await workshop.search("text of a web page", 5, ())).results[0].function.name == "fetch_page"
