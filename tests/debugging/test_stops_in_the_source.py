@@ -29,8 +29,6 @@ WAYS = pytest.mark.parametrize(
     ("head", "stop"),
     [
         pytest.param("", "breakpoint()", id="breakpoint"),
-        pytest.param("import pdb\n\n\n", "pdb.set_trace()", id="pdb"),
-        pytest.param("", "import pdb; pdb.set_trace()", id="pdb-on-the-spot"),
         pytest.param("from pdb import set_trace as here\n\n\n", "here()", id="another-name"),
     ],
 )
