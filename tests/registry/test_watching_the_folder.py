@@ -1,7 +1,6 @@
 """Every kind of change to a file in the folder is noticed, at once or by a scan."""
 
 import asyncio
-import os
 import shutil
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -45,11 +44,6 @@ def write_in_place(root: Path) -> set[Path]:
     return {root / "a.py"}
 
 
-def write_new(root: Path) -> set[Path]:
-    (root / "new.py").write_text("x = 2\n")
-    return {root / "new.py"}
-
-
 def replace_through_a_temporary_file(root: Path) -> set[Path]:
     (root / ".a.py.swp").write_text("x = 2\n")
     (root / ".a.py.swp").replace(root / "a.py")
@@ -62,11 +56,6 @@ def move_in_from_elsewhere(root: Path) -> set[Path]:
     return {root / "web" / "made.py"}
 
 
-def move_away(root: Path) -> set[Path]:
-    (root / "a.py").replace(root.parent / "gone.py")
-    return {root / "a.py"}
-
-
 def rename(root: Path) -> set[Path]:
     (root / "a.py").rename(root / "c.py")
     return {root / "a.py", root / "c.py"}
@@ -77,19 +66,9 @@ def delete(root: Path) -> set[Path]:
     return {root / "web" / "b.py"}
 
 
-def link(root: Path) -> set[Path]:
-    os.link(root / "a.py", root / "linked.py")
-    return {root / "linked.py"}
-
-
 def save_like_the_agent(root: Path) -> set[Path]:
     save(root, "functions/deep/er/new.py", "x = 1\n", None)
     return {root / "deep" / "er" / "new.py"}
-
-
-def save_beside_others_like_the_agent(root: Path) -> set[Path]:
-    save(root, "functions/new.py", "x = 1\n", None)
-    return {root / "new.py"}
 
 
 def make_a_folder_with_files(root: Path) -> set[Path]:
@@ -112,29 +91,17 @@ def delete_a_folder(root: Path) -> set[Path]:
     return {root / "web" / "b.py"}
 
 
-def check_out_many(root: Path) -> set[Path]:
-    paths = {root / f"m{n}.py" for n in range(300)}
-    for path in paths:
-        path.write_text("x = 1\n")
-    return paths
-
-
 WAYS = [
     write_in_place,
-    write_new,
     replace_through_a_temporary_file,
     move_in_from_elsewhere,
-    move_away,
     rename,
     delete,
-    link,
     save_like_the_agent,
-    save_beside_others_like_the_agent,
     make_a_folder_with_files,
     rename_a_folder,
     move_a_folder_away,
     delete_a_folder,
-    check_out_many,
 ]
 
 
