@@ -27,8 +27,8 @@ CHAINED = "\n\n".join(
         function_text(
             "direct(item: str) -> int",
             "Raise from another error.",
-            'try:\n    return look_up(item)\nexcept KeyError as error:\n    raise ValueError(f"no item {item}") '
-            "from error",
+            "try:\n    return look_up(item)\nexcept KeyError as error:\n    "
+            'raise ValueError(f"no item {item}") from error',
         ),
         function_text(
             "handling(item: str) -> int",
@@ -43,14 +43,14 @@ CHAINED = "\n\n".join(
         function_text(
             "in_a_circle(depth: int) -> int",
             "Raise errors that are causes of each other.",
-            'first, second = ValueError("first"), ValueError("second")\nfirst.__cause__, second.__cause__ = '
-            "second, first\nraise first",
+            'first, second = ValueError("first"), ValueError("second")\n'
+            "first.__cause__, second.__cause__ = second, first\nraise first",
         ),
         function_text(
             "twice(item: str) -> int",
             "Raise from an error that was raised from another.",
-            'try:\n    return direct(item)\nexcept ValueError as error:\n    raise RuntimeError("in the end") '
-            "from error",
+            "try:\n    return direct(item)\nexcept ValueError as error:\n    "
+            'raise RuntimeError("in the end") from error',
         ),
     ]
 )

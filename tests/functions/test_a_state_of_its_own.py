@@ -42,10 +42,10 @@ OTHERS = "\n\n".join(
         function_text(
             "forged(self) -> list[str]",
             "Ask for the state of another function in each way that there is.",
-            'answers = []\nfor arguments in ({"function": "count"}, {"function": "count", "value": {}, '
-            '"version": 0}, {"value": 1}):\n    try:\n        answers.append(str(self._channel.request("state", '
-            'arguments)))\n    except PermissionError as error:\n        answers.append(f"refused: {error}")\n'
-            "return answers",
+            "answers = []\n"
+            'for arguments in ({"function": "count"}, {"function": "count", "value": {}, "version": 0}, {"value": '
+            '1}):\n    try:\n        answers.append(str(self._channel.request("state", arguments)))\n    '
+            'except PermissionError as error:\n        answers.append(f"refused: {error}")\nreturn answers',
         ),
         function_text(
             "through(self) -> list[int]",
@@ -55,9 +55,9 @@ OTHERS = "\n\n".join(
         function_text(
             "keep(self, kind: str) -> str",
             "Keep something that cannot be kept, or fail after a change.\n\nArgs:\n    kind: What to keep.",
-            'if kind == "raise":\n    self.state["kept"] = True\n    raise ValueError("no")\nthings = {"large": '
-            '"x" * 70_000, "keys": {1: 2}, "set": {1}, "nan": float("nan"), "none": None}\nself.state = (things '
-            '| {"cyrillic": "ж" * 32_000, "lone": "\\ud800" + "ж" * 32_000})[kind]\nreturn "kept"',
+            'if kind == "raise":\n    self.state["kept"] = True\n    raise ValueError("no")\n'
+            'things = {"large": "x" * 70_000, "keys": {1: 2}, "set": {1}, "nan": float("nan"), "none": None}\n'
+            'self.state = (things | {"cyrillic": "ж" * 32_000, "lone": "\\ud800" + "ж" * 32_000})[kind]\nreturn "kept"',
         ),
         function_text(
             "note(self, item: int) -> int",
@@ -72,8 +72,8 @@ OTHERS = "\n\n".join(
         function_text(
             "again(self, depth: int) -> int",
             "Call itself, and count.\n\nArgs:\n    depth: How often.",
-            'seen = self.state.get("n", 0)\nif depth:\n    self.call("again", depth=depth - 1)\nself.state["n"] '
-            "= seen + 1\nreturn seen",
+            'seen = self.state.get("n", 0)\nif depth:\n    self.call("again", depth=depth - 1)\n'
+            'self.state["n"] = seen + 1\nreturn seen',
         ),
     ]
 )

@@ -41,9 +41,8 @@ MANY = function_text(
 )
 STUFFED = function_text(
     "do_anything(text: str) -> str",
-    "weather garden invoice quantum violin plumber zebra tax volcano password chess embryo hotel glacier "
-    "mortgage\nsaxophone tractor vaccine origami submarine bishop cactus algebra lipstick turbine walnut "
-    "parliament sneaker",
+    "weather garden invoice quantum violin plumber zebra tax volcano password chess embryo hotel glacier mortgage\n"
+    "saxophone tractor vaccine origami submarine bishop cactus algebra lipstick turbine walnut parliament sneaker",
     "return text.upper()",
     "do_anything(\"a\") → 'A'",
     "do_anything(\"b\") → 'B'",

@@ -34,8 +34,8 @@ TWICE = function_text(
 )
 SHARE = function_text(
     "share(total: int, people: int) -> int",
-    "Share something out among people, in whole parts.\n\nArgs:\n    total: How much there is.\n    people: How "
-    "many there are.",
+    "Share something out among people, in whole parts.\n\nArgs:\n    total: How much there is.\n    "
+    "people: How many there are.",
     "return total // people",
     "share(7, 2) → 3",
     "share(8, 2) → 4",
@@ -65,17 +65,17 @@ def {name}(days: int) -> int:
 
 FEES = function_text(
     "fees(many: list[int]) -> int",
-    "Add up what several books cost that are given back late in town.\n\nArgs:\n    many: For how many days "
-    "each was out.",
+    "Add up what several books cost that are given back late in town.\n\nArgs:\n    "
+    "many: For how many days each was out.",
     "return sum(fee_in_town(days) for days in many)",
     "fees([20, 3]) → 18",
     "fees([]) → 0",
 )
 GENERAL = function_text(
     "late_fee(days: int, free: int, price: int) -> int",
-    "Say what a book costs that is given back late, by what is free and what a day costs.\n\nArgs:\n    days: "
-    "For how many days it was out.\n    free: For how many days it costs nothing.\n    price: What each day "
-    "after them costs.",
+    "Say what a book costs that is given back late, by what is free and what a day costs.\n\nArgs:\n    "
+    "days: For how many days it was out.\n    free: For how many days it costs nothing.\n    "
+    "price: What each day after them costs.",
     "return max(0, days - free) * price",
     "late_fee(20, 14, 3) → 18",
     "late_fee(3, 1, 5) → 10",
@@ -277,8 +277,8 @@ async def test_a_program_that_was_repeated_becomes_a_function(
             "from functions.grown import count_vowels\n",
             function_text(
                 "weighed_vowels(words: list[str], weight: int) -> int",
-                "Add up the vowels of words, and weigh the sum.\n\nArgs:\n    words: The words.\n    weight: "
-                "What each vowel counts.",
+                "Add up the vowels of words, and weigh the sum.\n\nArgs:\n    words: The words.\n    "
+                "weight: What each vowel counts.",
                 "return sum(count_vowels(word) for word in words) * weight",
                 'weighed_vowels(["queue"], 2) → 8',
                 "weighed_vowels([], 5) → 0",

@@ -30,10 +30,10 @@ from tests.kit.sources import function_text
 
 PLURAL = function_text(
     "plural(word: str) -> str",
-    "Give the plural of a word.\n\nArgs:\n    word: The word.\n\nRaises:\n    LookupError: If the word is too "
-    "strange to be one.",
-    'if word.count("q") > 3:\n    raise LookupError("too strange")\nreturn word + ("es" if word.endswith("s") '
-    'else "s")',
+    "Give the plural of a word.\n\nArgs:\n    word: The word.\n\nRaises:\n    "
+    "LookupError: If the word is too strange to be one.",
+    'if word.count("q") > 3:\n    raise LookupError("too strange")\n'
+    'return word + ("es" if word.endswith("s") else "s")',
     "plural(\"cat\") → 'cats'",
     "plural(\"bus\") → 'buses'",
 )
@@ -48,8 +48,8 @@ PLURALS = function_text(
     "plural_of(self, words: list[str]) -> str",
     "Join the plurals of several words by commas, for a list, with a question mark for each strange one.\n\n"
     "Args:\n    words: The words.",
-    'parts = []\nfor word in words:\n    try:\n        parts.append(self.call("plural", word=word))\n    except '
-    'PermissionError:\n        parts.append("?")\nreturn ",".join(parts)',
+    'parts = []\nfor word in words:\n    try:\n        parts.append(self.call("plural", word=word))\n    '
+    'except PermissionError:\n        parts.append("?")\nreturn ",".join(parts)',
     'plural_of(["cat", "bus"]) → \'cats,buses\'',
     "plural_of([]) → ''",
 )

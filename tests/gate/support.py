@@ -17,8 +17,8 @@ from tests.kit.sources import function_text
 
 ADD = function_text(
     "add(a: int, b: int) -> int",
-    "Add two numbers.\n\nArgs:\n    a: The first.\n    b: The second.\n\nReturns:\n    The sum.\n\nExamples:\n  "
-    "  >>> add(1, 2)\n    3\n    >>> add(2, 2)\n    4",
+    "Add two numbers.\n\nArgs:\n    a: The first.\n    b: The second.\n\nReturns:\n    The sum.\n\nExamples:\n    "
+    ">>> add(1, 2)\n    3\n    >>> add(2, 2)\n    4",
     "return a + b",
 )
 TEXT_STAGES = (read, fix, conform, substance, capability)

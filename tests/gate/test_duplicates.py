@@ -16,8 +16,8 @@ from .support import ADD, snapshot_of
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 COUNT = function_text(
     "count_vowels(text: str) -> int",
-    "Count the vowels of a text.\n\nArgs:\n    text: The text to read.\n\nExamples:\n    >>> "
-    'count_vowels("tree")\n    2\n    >>> count_vowels("sky")\n    0',
+    "Count the vowels of a text.\n\nArgs:\n    text: The text to read.\n\nExamples:\n    "
+    '>>> count_vowels("tree")\n    2\n    >>> count_vowels("sky")\n    0',
     'found = 0\nfor letter in text:\n    if letter in "aeiou":\n        found += 1\nreturn found',
 )
 DISGUISED = (

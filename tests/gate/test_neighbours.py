@@ -18,8 +18,8 @@ TWICE = "\n\n".join(
         "from functions.lib import add\n",
         function_text(
             "twice(n: int) -> int",
-            "Double a number.\n\nArgs:\n    n: The number.\n\nExamples:\n    >>> twice(3)\n    6\n    >>> "
-            "twice(0)\n    0",
+            "Double a number.\n\nArgs:\n    n: The number.\n\nExamples:\n    >>> twice(3)\n    6\n    "
+            ">>> twice(0)\n    0",
             "return add(n, n)",
         ),
     ]

@@ -26,14 +26,14 @@ READS = "\n\n".join(
 )
 FETCHES = function_text(
     "weather(self, city: str) -> str",
-    "Say what the weather is.\n\nArgs:\n    city: The name of a city.\n\nReturns:\n    The weather as the "
-    "service tells it.",
+    "Say what the weather is.\n\nArgs:\n    city: The name of a city.\n\nReturns:\n    "
+    "The weather as the service tells it.",
     'return self.fetch(f"http://{HOST}/{city}").text()',
 )
 PLAIN = function_text(
     "double(number: int) -> int",
-    "Double a number.\n\nArgs:\n    number: Any whole number.\n\nReturns:\n    Twice the number.\n\nExamples:\n "
-    "   >>> double(2)\n    4\n    >>> double(5)\n    10",
+    "Double a number.\n\nArgs:\n    number: Any whole number.\n\nReturns:\n    Twice the number.\n\nExamples:\n    "
+    ">>> double(2)\n    4\n    >>> double(5)\n    10",
     "return number + number",
 )
 

@@ -27,25 +27,26 @@ CHANGES = "\n\n".join(
             "Change a path, and tell how that ended.",
             'import os, pathlib, shutil\nown = self.scratch / "own"\nown.write_text("own")\nways = {\n    '
             '"remove": lambda: os.remove(path),\n    "unlink": lambda: pathlib.Path(path).unlink(),\n    '
-            '"rmdir": lambda: os.rmdir(path),\n    "rmtree": lambda: shutil.rmtree(path),\n    "rename": '
-            'lambda: os.rename(path, other),\n    "replace": lambda: os.replace(path, other),\n    "mkdir": '
-            'lambda: os.mkdir(path),\n    "makedirs": lambda: os.makedirs(path),\n    "looks": lambda: '
-            '(os.path.islink(path), pathlib.Path(path).is_symlink(), os.lstat(path).st_size),\n    "entries": '
-            "lambda: [(one.name, one.is_symlink(), one.stat(follow_symlinks=False).st_size)\n                   "
-            '     for one in os.scandir(path)],\n    "bytes": lambda: sorted(one.name for one in '
-            'os.scandir(os.fsencode(path))),\n    "touch": lambda: os.utime(path, (1000, 1000)),\n    "touch by '
-            'ns": lambda: os.utime(path, ns=(1000 * 10**9, 1000 * 10**9)),\n    "replace by own": lambda: '
-            'os.replace(own, path),\n    "move own": lambda: shutil.move(own, path),\n    "rename to own": '
-            'lambda: os.rename(path, own),\n    "move to own": lambda: (shutil.move(path, own), '
-            'own.read_text())[1],\n    "try for long": lambda: [_attempt(lambda: os.remove(path)) for _ in '
-            'range(20)][-1],\n    "update": lambda: open(path, "r+").close(),\n}\nreturn '
-            "str(_attempt(ways[how]))",
+            '"rmdir": lambda: os.rmdir(path),\n    "rmtree": lambda: shutil.rmtree(path),\n    '
+            '"rename": lambda: os.rename(path, other),\n    "replace": lambda: os.replace(path, other),\n    '
+            '"mkdir": lambda: os.mkdir(path),\n    "makedirs": lambda: os.makedirs(path),\n    '
+            '"looks": lambda: (os.path.islink(path), pathlib.Path(path).is_symlink(), os.lstat(path).st_size),\n    '
+            '"entries": lambda: [(one.name, one.is_symlink(), one.stat(follow_symlinks=False).st_size)\n           '
+            "             for one in os.scandir(path)],\n    "
+            '"bytes": lambda: sorted(one.name for one in os.scandir(os.fsencode(path))),\n    '
+            '"touch": lambda: os.utime(path, (1000, 1000)),\n    '
+            '"touch by ns": lambda: os.utime(path, ns=(1000 * 10**9, 1000 * 10**9)),\n    '
+            '"replace by own": lambda: os.replace(own, path),\n    "move own": lambda: shutil.move(own, path),\n    '
+            '"rename to own": lambda: os.rename(path, own),\n    '
+            '"move to own": lambda: (shutil.move(path, own), own.read_text())[1],\n    '
+            '"try for long": lambda: [_attempt(lambda: os.remove(path)) for _ in range(20)][-1],\n    '
+            '"update": lambda: open(path, "r+").close(),\n}\nreturn str(_attempt(ways[how]))',
         ),
         function_text(
             "_attempt(act: object) -> object",
             "Do something, and return the error if there is one.",
-            "import errno\ntry:\n    return act()\nexcept OSError as error:\n    return "
-            'f"{type(error).__name__}: {errno.errorcode.get(error.errno)} {error}"',
+            "import errno\ntry:\n    return act()\nexcept OSError as error:\n    "
+            'return f"{type(error).__name__}: {errno.errorcode.get(error.errno)} {error}"',
         ),
     ]
 )

@@ -23,8 +23,8 @@ SUMS = "\n\n".join(
         function_text(
             "csv_sum(path: str) -> float",
             "Add up the column amount of a CSV file.\n\nArgs:\n    path: The file.\n\nReturns:\n    The sum.",
-            'with open(path, newline="") as file:\n    return sum(float(row["amount"]) for row in '
-            "csv.DictReader(file))",
+            'with open(path, newline="") as file:\n    '
+            'return sum(float(row["amount"]) for row in csv.DictReader(file))',
         ),
     ]
 )
@@ -101,8 +101,8 @@ TRIES = "\n\n".join(
         function_text(
             "returned(path: str) -> str",
             "Go elsewhere and come back with the path.",
-            'import contextlib, os\nwith contextlib.chdir(os.environ["TMPDIR"]):\n    assert '
-            'os.path.dirname(os.path.abspath("own")) == os.getcwd() == os.path.realpath(os.environ["TMPDIR"])\n'
+            'import contextlib, os\nwith contextlib.chdir(os.environ["TMPDIR"]):\n    '
+            'assert os.path.dirname(os.path.abspath("own")) == os.getcwd() == os.path.realpath(os.environ["TMPDIR"])\n'
             "return path",
         ),
         function_text(
@@ -383,13 +383,14 @@ async def test_a_file_of_one_call_is_closed_to_the_next_in_a_kept_worker(here: R
 WORKER = function_text(
     "forges(kind: str) -> str",
     "Send the host what no file sends.",
-    'import io\nasks = io.open.asks._channel\nasked = {"path": "data/sales.csv", "mode": "rw"}\nrequests = {\n  '
-    '  "mode": ("file_open", asked),\n    "stream": ("file_read", {"stream": 1, "at": 0, "size": 9}),\n    '
-    '"write": ("file_write", {"stream": 1, "at": 0, "data": b"x"}),\n    "path": ("file_open", {"path": 7, '
-    '"mode": "r"}),\n    "nul": ("file_open", {"path": "data/\\\\0", "mode": "r"}),\n    "dropped": '
-    '("file_stat", {"path": "/proc", "dropped": [None, "x", 5]}),\n    "list": ("file_list", {"path": "..", '
-    '"dropped": 3}),\n}\ntry:\n    return str(asks.request(*requests[kind]))\nexcept Exception as error:\n    '
-    'return f"{type(error).__name__}: {error}"',
+    'import io\nasks = io.open.asks._channel\nasked = {"path": "data/sales.csv", "mode": "rw"}\nrequests = {\n    '
+    '"mode": ("file_open", asked),\n    "stream": ("file_read", {"stream": 1, "at": 0, "size": 9}),\n    '
+    '"write": ("file_write", {"stream": 1, "at": 0, "data": b"x"}),\n    '
+    '"path": ("file_open", {"path": 7, "mode": "r"}),\n    '
+    '"nul": ("file_open", {"path": "data/\\\\0", "mode": "r"}),\n    '
+    '"dropped": ("file_stat", {"path": "/proc", "dropped": [None, "x", 5]}),\n    '
+    '"list": ("file_list", {"path": "..", "dropped": 3}),\n}\ntry:\n    return str(asks.request(*requests[kind]))\n'
+    'except Exception as error:\n    return f"{type(error).__name__}: {error}"',
 )
 
 
@@ -498,8 +499,8 @@ CALLS = "\n\n".join(
     [
         function_text(
             "twice(self, number: int) -> int",
-            "Double a number by another function.\n\nArgs:\n    number: The number.\n\nExamples:\n    >>> "
-            'twice(2)\n    4\n    >>> self.call("double", number=5)\n    10',
+            "Double a number by another function.\n\nArgs:\n    number: The number.\n\nExamples:\n    "
+            '>>> twice(2)\n    4\n    >>> self.call("double", number=5)\n    10',
             'return self.call("double", number=number)',
         ),
         function_text(

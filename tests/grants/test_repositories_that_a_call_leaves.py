@@ -63,7 +63,6 @@ def git_status(*folders: Path) -> None:
         pytest.param(SPLIT, "HEAD", id="in-parts"),
         pytest.param(PLAIN_GIT, ".git", id="a-usual-one"),
         pytest.param('Path("out/a").mkdir()\n    Path("out/a/.GIT").write_text("gitdir: x")', ".GIT", id="a-file"),
-        pytest.param('Path("out/.hg").mkdir()', ".hg", id="mercurial"),
         pytest.param('Path("out/.jj").mkdir()', ".jj", id="jujutsu"),
     ],
 )

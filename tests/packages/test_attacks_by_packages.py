@@ -33,8 +33,8 @@ SWAPS = "\n\n".join(
         "import board\n",
         function_text(
             "swap(text: str) -> str",
-            "Leave a text, and take the one before.\n\nArgs:\n    text: What is left.\n\nReturns:\n    What was "
-            "left before.",
+            "Leave a text, and take the one before.\n\nArgs:\n    text: What is left.\n\nReturns:\n    "
+            "What was left before.",
             "return board.swap(text)",
         ),
     ]

@@ -24,8 +24,8 @@ COUNTS = "\n\n".join(
         "import abacus\n",
         function_text(
             "count(numbers: list[int]) -> int",
-            "Add numbers up with an abacus.\n\nArgs:\n    numbers: What is added.\n\nReturns:\n    Their sum.\n"
-            "\nExamples:\n    >>> count([1, 2])\n    3\n    >>> count([4])\n    4",
+            "Add numbers up with an abacus.\n\nArgs:\n    numbers: What is added.\n\nReturns:\n    Their sum.\n\n"
+            "Examples:\n    >>> count([1, 2])\n    3\n    >>> count([4])\n    4",
             "return abacus.total(numbers)",
         ),
     ]
@@ -36,10 +36,10 @@ DRAWS = "\n\n".join(
         "import paint\n",
         function_text(
             "draw(title: str, path: str) -> str",
-            "Draw a title and save it as a picture.\n\nArgs:\n    title: The title.\n    path: Where the "
-            'picture is saved.\n\nReturns:\n    The path of the picture.\nExamples:\n    >>> draw("One", '
-            '"one.svg")\n    \'one.svg\'\n    >>> from pathlib import Path\n    >>> Path(draw("Two", '
-            "\"two.svg\")).read_text()\n    '<svg>Two</svg>'",
+            "Draw a title and save it as a picture.\n\nArgs:\n    title: The title.\n    "
+            "path: Where the picture is saved.\n\nReturns:\n    The path of the picture.\nExamples:\n    "
+            '>>> draw("One", "one.svg")\n    \'one.svg\'\n    >>> from pathlib import Path\n    '
+            '>>> Path(draw("Two", "two.svg")).read_text()\n    \'<svg>Two</svg>\'',
             'paint.save(path, f"<svg>{title}</svg>")\nreturn path',
         ),
     ]
@@ -235,8 +235,8 @@ USES = "\n\n".join(
         "from functions.tools.counts import count\n",
         function_text(
             "mean(numbers: list[int]) -> float",
-            "Return the mean of numbers.\n\nArgs:\n    numbers: What the mean is of.\n\nReturns:\n    Their "
-            "mean.\n\nExamples:\n    >>> mean([1, 2])\n    1.5\n    >>> mean([4])\n    4.0",
+            "Return the mean of numbers.\n\nArgs:\n    numbers: What the mean is of.\n\nReturns:\n    Their mean.\n\n"
+            "Examples:\n    >>> mean([1, 2])\n    1.5\n    >>> mean([4])\n    4.0",
             "return count(numbers) / len(numbers)",
         ),
     ]

@@ -13,8 +13,8 @@ from tests.kit.sources import function_text
 NOTES = function_text(
     "note(text: str) -> int",
     "Write a line down, and say how many there are.\n\nArgs:\n    text: The line.",
-    'with open("out/notes.txt", "a") as file:\n    file.write(text + "\\n")\nreturn '
-    'len(open("out/notes.txt").readlines())',
+    'with open("out/notes.txt", "a") as file:\n    file.write(text + "\\n")\n'
+    'return len(open("out/notes.txt").readlines())',
 )
 KEYS = function_text(
     "key_of(self, text: str) -> str", "Say which key a call has.\n\nArgs:\n    text: Anything.", "return self.call_key"

@@ -40,9 +40,9 @@ PAGES = "\n\n".join(
         function_text(
             "async told(self, texts: list[str]) -> dict[str, int]",
             "Count in each text.\n\nArgs:\n    texts: Where to count.",
-            'self.progress(0, len(texts), "counting")\n(self.scratch / "seen").write_text("yes")\nassert '
-            'all_letters.count_vowels is count_vowels\nreturn {text: self.call("count_vowels", text=text) for '
-            "text in texts}",
+            'self.progress(0, len(texts), "counting")\n(self.scratch / "seen").write_text("yes")\n'
+            "assert all_letters.count_vowels is count_vowels\n"
+            'return {text: self.call("count_vowels", text=text) for text in texts}',
             "told([\"queue\"]) → {'queue': 4}",
             "told([]) → {}",
         ),
