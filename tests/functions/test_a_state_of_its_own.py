@@ -116,15 +116,14 @@ def shown(root: Path, name: str = "count") -> Any:
 
 
 def test_a_function_counts_over_its_calls_and_shows_its_state(folder: Path) -> None:
-    assert [call(folder, "count", name="ada") for _ in range(3)] == [1, 2, 3]
-    assert shown(folder)["value"] == {"ada": 3}
+    assert [call(folder, "count", name="ada") for _ in range(2)] == [1, 2]
     told = knapper("functions", "show", "count", cwd=folder).stdout
-    assert '{"ada": 3}' in told
+    assert '{"ada": 2}' in told
     assert "keeps a value between its calls" in told
     with ThreadPoolExecutor(3) as processes:  # at once
         counts = list(processes.map(lambda _: call(folder, "count", name="ada"), range(3)))
-    assert sorted(counts) == [4, 5, 6]
-    assert shown(folder)["value"] == {"ada": 6}
+    assert sorted(counts) == [3, 4, 5]
+    assert shown(folder)["value"] == {"ada": 5}
 
 
 @asynccontextmanager

@@ -5,7 +5,9 @@ import math
 import random
 import re
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -13,10 +15,11 @@ from agent_core.functions.service.function_facts import effects
 from agent_core.functions.service.tending import TendingBudget
 from agent_core.storage import ExposedTurn
 from benchmarks.masking import named_wrongly, planted
+from sandbox import Sandbox
 from tests.conftest import OpenDesk
 from tests.context.long_talk import in_json
-from tests.kit import Ask, Repeat, Say, Seen, Wanted
-from tests.kit.desk import Desk, another, answers
+from tests.kit import Ask, Repeat, Say, Seen, Wanted, scripted
+from tests.kit.desk import another, answers, desk
 from tests.kit.program import knapper
 from tests.kit.steps import Step
 
@@ -28,21 +31,33 @@ def making(name: str) -> Ask:
     return Ask(Wanted("create_function", {"function_name": name, "function_code_with_docstring": another(name)}))
 
 
-async def grown(at_desk: OpenDesk, *steps: Any, **settings: Any) -> Desk:
-    """A desk whose agent has made these functions in its first turn."""
-    desk = await at_desk([*map(making, NAMES), Say("Made."), *steps], growth__mask=0.5, **settings)
-    await desk.say("Make functions that count the vowels in a text.")
-    assert set(NAMES) <= set(desk.workspace.functions.names())
-    return desk
+@pytest.fixture(scope="module")
+async def made(tmp_path_factory: pytest.TempPathFactory, one_sandbox: Sandbox) -> Path:
+    """A workspace whose agent has made these functions in its first turn."""
+    root = tmp_path_factory.mktemp("made")
+    with scripted([*map(making, NAMES), Say("Made."), Say("Counted.")]) as model:
+        async with desk(root, model, one_sandbox, growth__mask=0.5) as opened:
+            await opened.say("Make functions that count the vowels in a text.")
+            assert set(NAMES) <= set(opened.workspace.functions.names())
+            await opened.say("Count the vowels in a text.")  # no draw could mask them in this conversation
+            assert await opened.workspace._store.exposed_turns() == []
+    return root
+
+
+@pytest.fixture
+def grown(made: Path, tmp_path: Path, at_desk: OpenDesk) -> OpenDesk:
+    """What opens a copy of that workspace."""
+    copytree(made, tmp_path, dirs_exist_ok=True)
+    return partial(at_desk, growth__mask=0.5)
 
 
 def system_of(seen: Seen) -> str:
     return str(seen.messages[0]["content"])
 
 
-async def test_what_is_masked_is_in_no_index_of_its_conversation_and_is_recorded(at_desk: OpenDesk) -> None:
+async def test_what_is_masked_is_in_no_index_of_its_conversation_and_is_recorded(grown: OpenDesk) -> None:
     listing = Ask(Wanted("list_functions", {"pattern": "count_vowels"}))
-    desk = await grown(at_desk, listing, Say("Listed."), Say("Again."))
+    desk = await grown([listing, Say("Listed."), Say("Again.")])
     await desk.agent.begin_anew()
     (listed,) = answers(await desk.say("Count the vowels in a text."))
     await desk.say("Count the vowels in a text again.")
@@ -56,10 +71,10 @@ async def test_what_is_masked_is_in_no_index_of_its_conversation_and_is_recorded
 
 
 async def test_a_masked_function_can_be_called_and_one_of_a_person_or_kept_at_hand_is_never_masked(
-    at_desk: OpenDesk,
+    grown: OpenDesk,
 ) -> None:
     calls = Ask(*(Wanted(name, {"text": "aeiou"}) for name in NAMES))
-    desk = await grown(at_desk, calls, Repeat(Say("Counted.")))
+    desk = await grown([calls, Repeat(Say("Counted."))])
     await desk.agent.begin_anew()
     assert len([text for text in answers(await desk.say("Count the vowels in a text.")) if text.isdecimal()]) == 6
     await desk.agent.session.own_set.add(HELPER)
@@ -73,10 +88,8 @@ async def test_a_masked_function_can_be_called_and_one_of_a_person_or_kept_at_ha
         assert "count_vowels_own" in system_of(desk.model.requests[-1])
 
 
-async def test_what_no_draw_could_mask_is_recorded_neither_as_shown_nor_as_masked(at_desk: OpenDesk) -> None:
-    desk = await grown(at_desk, Repeat(Say("Counted.")), standing__retire_days=1e-9)
-    await desk.say("Count the vowels in a text.")  # in the conversation that made them
-    assert await desk.workspace._store.exposed_turns() == []
+async def test_what_no_draw_could_mask_is_recorded_neither_as_shown_nor_as_masked(grown: OpenDesk) -> None:
+    desk = await grown([Repeat(Say("Counted."))], standing__retire_days=1e-9)
     report = await desk.workspace.functions.tending.run(TendingBudget(), applies=True)
     archived = {step.function for step in report.steps if step.kind == "archive" and step.done}
     assert archived
@@ -86,9 +99,8 @@ async def test_what_no_draw_could_mask_is_recorded_neither_as_shown_nor_as_maske
     assert not archived & {name for turn in seen for name, _ in turn.shown | turn.masked}
 
 
-async def test_what_a_small_model_is_not_told_of_counts_neither_as_shown_nor_as_masked(at_desk: OpenDesk) -> None:
-    await grown(at_desk)
-    small = await at_desk([Repeat(in_json("Good."))], growth__mask=0.5, model__mode="constrained")
+async def test_what_a_small_model_is_not_told_of_counts_neither_as_shown_nor_as_masked(grown: OpenDesk) -> None:
+    small = await grown([Repeat(in_json("Good."))], model__mode="constrained")
     before = len(await small.workspace._store.exposed_turns())
     await small.say("Who wrote Hamlet?")
     assert len(await small.workspace._store.exposed_turns()) == before
@@ -97,8 +109,8 @@ async def test_what_a_small_model_is_not_told_of_counts_neither_as_shown_nor_as_
     assert {name for name, _ in last.shown | last.masked} == set(NAMES)
 
 
-async def test_a_users_verdict_counts_for_the_last_turn_that_called_the_function(at_desk: OpenDesk) -> None:
-    desk = await grown(at_desk, Ask(Wanted(HELPER, {"text": "aeiou"})), Repeat(Say("Counted.")))
+async def test_a_users_verdict_counts_for_the_last_turn_that_called_the_function(grown: OpenDesk) -> None:
+    desk = await grown([Ask(Wanted(HELPER, {"text": "aeiou"})), Repeat(Say("Counted."))])
     await desk.agent.begin_anew()
     await desk.say("Count the vowels in aeiou.")
     await desk.say("Count the vowels in a text.")
@@ -152,8 +164,8 @@ def working(seen: Seen) -> Step:
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-async def test_a_function_that_saves_requests_is_told_as_one_that_helps(at_desk: OpenDesk) -> None:
-    desk = await grown(at_desk, Repeat(working))
+async def test_a_function_that_saves_requests_is_told_as_one_that_helps(grown: OpenDesk) -> None:
+    desk = await grown([Repeat(working)])
     for _ in range(40):
         await desk.agent.begin_anew()
         await desk.say("Count the vowels in a text.")

@@ -76,7 +76,6 @@ async def test_a_check_that_is_gone_is_named_and_needs_a_yes_to_its_reason_and_o
     assert (reasoned.admitted, says in messages(reasoned, "warns")["check-dropped"]) == (True, True)
     here.shop.granting.approver = None
     for old, new in (
-        ("part / whole *", "part * (1 / whole) *"),
         ("Field(ge=0)", "Field(ge=0.01)"),
         ('"ratio"] =', '"ratio", "both"] ='),
     ):
