@@ -185,7 +185,6 @@ def function_service(
             strict=settings.gate.strict,
             off=frozenset(settings.gate.fixes_off if settings.gate.fixes else "*"),
             packages=settings.sandbox.packages,
-            reserved=OF_THE_PROGRAM,
         )
         return gates.Gate(client, limits=client.limits, rules=rules, reader=reader, search=search())
 

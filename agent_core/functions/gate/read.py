@@ -198,7 +198,7 @@ def _size(draft: Draft) -> Iterator[Finding]:
 
 def _names(draft: Draft) -> Iterator[Finding]:
     name, module = draft.candidate.name, draft.candidate.module
-    reason = _bad_name(name, draft.rules.reserved | draft.snapshot.reserved)
+    reason = _bad_name(name, draft.snapshot.reserved)
     if draft.policy == "import" and name in BUILTINS:
         message = f"`{name}` hides the builtin of that name from the other functions of its module"
         yield Finding("hides-builtin", message, "rename it, unless that is meant")

@@ -297,7 +297,6 @@ class Rules:
     strict: bool = False
     off: frozenset[str] = frozenset()
     packages: tuple[str, ...] = ("pydantic",)
-    reserved: frozenset[str] = field(default_factory=frozenset)
     duplicate_s: float = 1.0
     fitted_s: float = 2.0
     mutation_s: float = 0.75  # including the start of the worker

@@ -383,17 +383,16 @@ class ReviewContext:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON for another process."""
-        rules = {**asdict(self.rules), "off": sorted(self.rules.off), "reserved": sorted(self.rules.reserved)}
+        rules, reserved = {**asdict(self.rules), "off": sorted(self.rules.off)}, sorted(self.snapshot.reserved)
         readings = [[asdict(reading.source), reading.to_json()] for reading in self.snapshot.readings.values()]
-        return {"rules": rules, "sandbox": self.sandbox.model_dump(), "readings": readings}
+        return {"rules": rules, "reserved": reserved, "sandbox": self.sandbox.model_dump(), "readings": readings}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "ReviewContext":
         """Return the context from its JSON."""
         rules = data["rules"]
-        sets = {key: frozenset(rules[key]) for key in ("off", "reserved")}
-        new_rules = Rules(**{**rules, **sets, "packages": tuple(rules["packages"])})
-        snapshot = Snapshot.empty(new_rules.reserved)
+        new_rules = Rules(**{**rules, "off": frozenset(rules["off"]), "packages": tuple(rules["packages"])})
+        snapshot = Snapshot.empty(frozenset(data["reserved"]))
         for source, reading in data["readings"]:
             own = ModuleSource(**source)
             snapshot = snapshot.with_module(ModuleReading.from_json(reading, own) or read_module(own))
