@@ -67,6 +67,13 @@ class CliContext:
     """The address of the server that has the workspace; empty if the workspace is local."""
     token: str = field(default="", repr=False)
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the workspace, which must exist."""
+        from agent_core.workspace.scaffold import existing  # noqa: PLC0415  (slow to import)
+
+        return existing(self.root)
+
     def result(self, result: object, lines: Iterable[Line]) -> None:
         """Print the result: JSON for scripts, lines for people."""
         if self.as_json:

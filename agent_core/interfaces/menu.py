@@ -28,8 +28,7 @@ from agent_core.storage import STATE_FILE, prepare_state_dir, set_aside
 from agent_core.workspace import model_check
 from agent_core.workspace.doctor import check_address, check_texts
 from agent_core.workspace.local_models import fetch_model, list_models
-from agent_core.workspace.scaffold import create
-from agent_core.workspace.workspace import Workspace
+from agent_core.workspace.scaffold import create, existing
 
 from .cli_context import fault_lines
 from .commands.run import TOUR, RunOptions
@@ -104,7 +103,7 @@ def set_state_aside(options: RunOptions, error: ForeignState) -> RunOptions | No
     if not agreed("Set it aside, and begin a new one without conversations, memory or grants?"):
         say([line("Nothing was changed. ", error.fix)])
         return None
-    name = set_aside(prepare_state_dir(Workspace.find(options.root)) / STATE_FILE, Clock())
+    name = set_aside(prepare_state_dir(existing(options.root)) / STATE_FILE, Clock())
     say([line(("ok", "✓ "), f"set aside as {name}; if it is yours: knapper state adopt {name}"), line()])
     return options
 

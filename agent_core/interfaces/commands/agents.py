@@ -179,7 +179,7 @@ async def _work(context: CliContext, slots: int | None, grace: float, metrics: s
             hear(event)
 
     async with AsyncExitStack() as stack:
-        workspace = await stack.enter_async_context(Workspace.open(Workspace.find(context.root)))
+        workspace = await stack.enter_async_context(Workspace.open(context.folder))
         if metrics:
             must_have("metrics", "prometheus_client")
             from agent_core.workspace.metrics import Metrics, answered

@@ -59,7 +59,6 @@ def configure(context: CliContext, model: str | None, base_url: str | None, **op
     Nothing is asked with --context-tokens alone. A key is never asked for and never written: it comes from
     OPENAI_API_KEY, that of an Azure resource from AZURE_OPENAI_API_KEY.
     """
-    from agent_core.workspace.workspace import Workspace
 
     from ..shell_door import is_attended
 
@@ -70,7 +69,7 @@ def configure(context: CliContext, model: str | None, base_url: str | None, **op
     if not yes and not is_attended():
         next_command = "--confirm-address --yes" if confirms else "--yes --model NAME"
         raise UsageError("There is no terminal for the question.", fix=f"Next: knapper configure {next_command}")
-    root = Workspace.find(context.root)
+    root = context.folder
     if confirms and any(value is not None for name, value in given.items() if name != "model.name"):
         fix = "Leave it out: an address that is given counts as confirmed."
         raise UsageError("--confirm-address sets nothing.", fix=fix)

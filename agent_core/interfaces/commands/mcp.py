@@ -44,7 +44,7 @@ def mcp(context: CliContext, *, grow: bool) -> int | None:
 
     async def run() -> None:
         flags = {"mcp.grow": True} if grow else {}
-        async with Workspace.open(Workspace.find(context.root), flags=flags) as workspace:
+        async with Workspace.open(context.folder, flags=flags) as workspace:
             context.tell(*workspace.recovered)
             await serve_pipe(workspace, stopping())
 

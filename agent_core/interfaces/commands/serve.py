@@ -66,7 +66,7 @@ def serve(context: CliContext, **options: object) -> int:
         )
 
     async def run() -> None:
-        async with Workspace.open(Workspace.find(context.root), flags=flags) as workspace:
+        async with Workspace.open(context.folder, flags=flags) as workspace:
             context.tell(*workspace.recovered)
             if warning := await must_be_safe(workspace, asked):
                 context.tell(warning)
@@ -105,7 +105,6 @@ def login(context: CliContext) -> int:
     """
     from agent_core.base.own_environment import environment
     from agent_core.base.settings import TOKEN
-    from agent_core.workspace.workspace import Workspace
 
     from ..client import HttpWire, of_knapper, running_servers
 
@@ -113,7 +112,7 @@ def login(context: CliContext) -> int:
         if context.server:
             wires = [HttpWire(context.server, context.token or environment().get(TOKEN, ""))]
         else:
-            wires = [HttpWire(*server) for server in running_servers(Workspace.find(context.root))]
+            wires = [HttpWire(*server) for server in running_servers(context.folder)]
         links = []
         for wire in wires:
             async with aclosing(wire):

@@ -31,10 +31,10 @@ _AT_LEVEL = {
 @partial(workspace_command, searches=False)
 def init(context: CliContext, folder: Path | None) -> None:
     """Create a workspace. It gets functions/ with five files of starters, and knapper.toml; nothing is overwritten."""
-    from agent_core.workspace.workspace import Workspace
+    from agent_core.workspace.scaffold import create
 
     root = folder or context.root
-    names = Workspace.create(root)
+    names = create(root)
     lines = [line(("ok", "+ "), name) for name in names] or [line(("dim", "Everything exists already."))]
     enter = "" if root.resolve() == Path.cwd() else f"cd {root} && "
     context.result({"workspace": str(root), "made": names}, lines)
@@ -165,9 +165,8 @@ def set_aside(context: CliContext) -> None:
     from agent_core.base.errors import StorageError
     from agent_core.storage import STATE_FILE, prepare_state_dir
     from agent_core.storage import set_aside as put_aside
-    from agent_core.workspace.workspace import Workspace
 
-    folder = prepare_state_dir(Workspace.find(context.root))
+    folder = prepare_state_dir(context.folder)
     if not (name := put_aside(folder / STATE_FILE, Clock())):
         raise StorageError(f"There is no state file in {folder} that does not carry your seal.")
     context.result({"set_aside": name}, [line(("ok", "✓ "), f"set aside unopened as {name}")])
@@ -185,9 +184,8 @@ def adopt(context: CliContext, file: str) -> None:
     """
     from agent_core.storage import STATE_FILE, prepare_state_dir
     from agent_core.storage import adopt as take_over
-    from agent_core.workspace.workspace import Workspace
 
-    folder = prepare_state_dir(Workspace.find(context.root))
+    folder = prepare_state_dir(context.folder)
     replaced = take_over(folder / STATE_FILE, file, Clock())
     note = f"; the previous one is kept as {replaced}" if replaced else ""
     context.result({"adopted": file, "replaced": replaced}, [line(("ok", "✓ "), f"{file} is your state now{note}")])
@@ -272,9 +270,8 @@ async def _settle(context: CliContext, *, joins: bool) -> None:
     from agent_core.base.settings import load
     from agent_core.functions.service.change_executor import FolderCopy
     from agent_core.storage import open_store, prepare_state_dir, workspace_id
-    from agent_core.workspace.workspace import Workspace
 
-    root = Workspace.find(context.root)
+    root = context.folder
     url = load(root).storage.url
     if url is None:
         raise UsageError("This workspace keeps its state in a file.", fix="Next: knapper storage copy --help")
@@ -386,9 +383,8 @@ def remove(context: CliContext, name: str) -> None:
 
 def _workspace(context: CliContext) -> Path | None:
     """Return the workspace folder, or None if there is none, because secrets do not need one."""
-    from agent_core.workspace.workspace import Workspace
 
     try:
-        return Workspace.find(context.root)
+        return context.folder
     except NoWorkspace:
         return None
