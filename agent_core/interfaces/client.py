@@ -12,7 +12,6 @@ from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, contextmanager
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Protocol, get_args
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
@@ -494,9 +493,7 @@ class Client(Resource):
     async def __aenter__(self) -> "Client":
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def _name(self, agent: str) -> str:
@@ -563,8 +560,9 @@ class FrameReader:
         if len(self._rest) > _MOST:
             raise ValueError("a frame is too long")
         for frame in frames:
-            number, data = _fields(frame)
-            event = None if data is None else event_of(data)
+            fields = dict(line.partition(b":")[::2] for line in frame.split(b"\n"))
+            id, event = fields.get(b"id", b"").strip(), event_of(fields.get(b"data", b""))
+            number = int(id) if id.isdigit() else None
             if isinstance(event, events.Text):
                 text = event.text
                 if self._again:
@@ -579,36 +577,18 @@ class FrameReader:
                 yield NumberedEvent(number, event)
 
 
-def event_of(data: dict[str, Any]) -> Event | None:  # Any: JSON
-    """Return the event for its published JSON, or None if this version does not know it."""
-    kind = _kinds().get(str(data.get("type")))
-    if kind is None:
-        return None
+def event_of(text: bytes) -> Event | None:
+    """Return the event of its published JSON, or None if this version does not know it."""
     try:
-        return kind.validate_python(data)
-    except ValidationError:
+        data = read_json(text, LOOSE)
+        return _kinds()[data["type"]].validate_python(data)
+    except (Malformed, ValidationError, KeyError, TypeError):
         return None
 
 
 @cache
 def _kinds() -> dict[str, TypeAdapter[Event]]:
     return {kind.type: TypeAdapter(kind) for kind in get_args(Event)}
-
-
-def _fields(frame: bytes) -> tuple[int | None, dict[str, Any] | None]:  # Any: JSON
-    number: int | None = None
-    data: dict[str, Any] | None = None
-    for line in frame.split(b"\n"):
-        name, _, value = line.partition(b":")
-        if name == b"id" and value.strip().isdigit():
-            number = int(value)
-        elif name == b"data":
-            try:
-                document = read_json(value, LOOSE)
-            except Malformed:
-                continue
-            data = document if isinstance(document, dict) else None
-    return number, data
 
 
 # A workspace in this process behind the same operations as a server's, with its agents running.

@@ -22,6 +22,7 @@ from agent_core.runtime.entries import quoted
 from ..client import Client
 
 USER: Final = "user"
+DESCRIPTION: Final = "An assistant that makes the functions it is missing, tests them in a sandbox, and uses them."
 _KIND: Final = "knapper"
 _MOST_KNOWN: Final = 200  # ids of messages
 _NOTHING_NEW: Final = "Nothing new was said. It is your turn."

@@ -21,10 +21,9 @@ from agent_core.base import events
 from agent_core.base.events import Event
 
 from ..client import Client
-from . import USER, TeamMessage, TurnAdapter, note
+from . import DESCRIPTION, USER, TeamMessage, TurnAdapter, note
 
 Input: TypeAlias = str | Content | Message | Sequence[str | Content | Message] | None
-_DESCRIPTION: Final = "An assistant that makes the functions it is missing, tests them in a sandbox, and uses them."
 _MOST_SESSIONS: Final = 500
 
 
@@ -34,7 +33,7 @@ class FrameworkAgent:
     Each session is a separate conversation; without a session, the agent's own conversation continues.
     """
 
-    def __init__(self, name: str, client: Client, *, agent: str = "", description: str = _DESCRIPTION) -> None:
+    def __init__(self, name: str, client: Client, *, agent: str = "", description: str = DESCRIPTION) -> None:
         """Create the agent. `name` is its name in the framework; `agent` is the Knapper agent or the default one."""
         self.id = self.name = name
         self.description = description

@@ -6,7 +6,7 @@ AutoGen is in maintenance mode, so this module supports its last version.
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 from autogen_agentchat.agents import BaseChatAgent
@@ -28,10 +28,9 @@ from agent_core.base import events
 from agent_core.base.events import Event
 
 from ..client import Client
-from . import TeamMessage, TurnAdapter, note
+from . import DESCRIPTION, TeamMessage, TurnAdapter, note
 
 Heard: TypeAlias = BaseAgentEvent | BaseChatMessage
-_DESCRIPTION: Final = "An assistant that makes the functions it is missing, tests them in a sandbox, and uses them."
 
 
 class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not installed where this is checked
@@ -40,7 +39,7 @@ class AutoGenAgent(BaseChatAgent):  # type: ignore[misc]  # AutoGen is not insta
     component_provider_override = f"{__name__}.AutoGenAgent"
 
     def __init__(
-        self, name: str, client: Client, *, agent: str = "", conversation: str = "", description: str = _DESCRIPTION
+        self, name: str, client: Client, *, agent: str = "", conversation: str = "", description: str = DESCRIPTION
     ) -> None:
         """Create the participant. `name` is its identifier in the team; `agent` is the Knapper agent or the default.
 

@@ -22,7 +22,7 @@ from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.records import dataclass, field, replace
 from agent_core.storage import AGAIN
 
-from .agent_host import JournalReader, Listening, Rooms
+from .agent_host import Listening, Rooms
 from .chat_threads import ChatThreads, no_reply
 from .identity import Identity
 from .operations import InvalidBody, Open, read_part
@@ -400,14 +400,13 @@ class A2aDoor:
             how = f"Answer yes, once or no, or type: {question.question.command}"
             reason = f"`{question.question.function}` needs a yes of a human. {sentences} {how}"
             return self._as(place, TaskState.INPUT_REQUIRED, reason)
-        heard = [row.event for row in await JournalReader(store, place.agent, 0).read(self._rooms.host.ends)]
-        ended = next((event for event in heard if isinstance(event, events.TurnEnded) and event.turn == turn), None)
+        heard = await self._rooms.host.past(place.agent, turn)
+        ended = next((event for event in heard if isinstance(event, events.TurnEnded)), None)
         if ended is not None:
             view = self._outcome(place, ended)
             receipt = {"made": ended.made, "receipt": ended.receipt} if view.state.is_final else {}
             return replace(view, metadata={"knapper": receipt} if receipt else {})
-        is_there = self._rooms.host.is_running(place.agent) or any(event and event.turn == turn for event in heard)
-        return self._as(place, TaskState.WORKING) if is_there else None
+        return self._as(place, TaskState.WORKING) if heard or self._rooms.host.is_running(place.agent) else None
 
     def _outcome(self, place: _TaskPlace, ended: events.TurnEnded) -> TaskView:
         match ended.reason:

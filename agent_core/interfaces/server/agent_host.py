@@ -355,6 +355,11 @@ class AgentHost:
         found = await tail.after(last, self.ends, must_look=must_look)
         return await JournalReader(self._store, name, last).read(self.ends) if found is None else found
 
+    async def past(self, name: str, turn: str | None) -> list[Event]:
+        """Return the events of a turn of an agent from its journal."""
+        numbered = await JournalReader(self._store, name, 0).read(self.ends)
+        return [row.event for row in numbered if row.event is not None and row.event.turn == turn]
+
     def begin_at_now(self, name: str, listening: Listening) -> None:
         """Restart a listener that has read the journal at the live pieces of the running step."""
         listening.skip()

@@ -41,7 +41,7 @@ from agent_core.workspace.agent_files import is_group
 
 from ..manual_edits import HUMAN, done
 from ..render.call_log import was_told
-from .agent_host import JournalReader, Rooms
+from .agent_host import Rooms
 from .identity import CONVERSATION, ApiRefusal, Identity
 from .operations import Open
 
@@ -356,7 +356,6 @@ def _depth(value: object) -> int:
     return 0 if parts is None else 1 + max(map(_depth, parts), default=0)
 
 
-Settings = dict[str, Any]  # Any: JSON
 MARK: Final = f"{CONVERSATION}chat-"
 """Follows the agent's name in the generated names of unnamed conversations."""
 _KEPT: Final = 100  # unnamed conversations of one agent; beyond that, the oldest are deleted
@@ -613,7 +612,7 @@ class ChatThreads:
             return
         history, texts = thread.history, (reply.text, reply.ended.reply)
         sent = await aside(len(history.before) * PER_MESSAGE, forms, history, texts, reply.calls)
-        noted: Settings = {"chat_sent": sent, "chat_open": [call.id for call in reply.calls]}
+        noted: Json = {"chat_sent": sent, "chat_open": [call.id for call in reply.calls]}
         noted["chat_response"] = _key_of_response(response, history.by)
         async with self._one_at_a_time:
             settings = await self._store.agent_settings(thread.name)
@@ -701,8 +700,7 @@ class ChatThreads:
         turn = await store.turn_of(event, name)
         if all(row.id != turn for row in await store.ended_turns(name, 0)):
             return []
-        numbered = await JournalReader(store, name, 0).read(self._rooms.host.ends)
-        return [row.event for row in numbered if row.event is not None and row.event.turn == turn]
+        return await self._rooms.host.past(name, turn)
 
     async def _post_message(self, thread: Thread, key: str) -> str:
         answers = [{"id": row.answers, "text": row.text} for row in thread.history.answers]
@@ -737,15 +735,15 @@ class ChatThreads:
         await store.apply([AttachBlock(name, row.id, row.position) for row in blocks.rows])
         await self._save(name, settings)
 
-    async def _note(self, name: str, settings: Settings, asked: str, key: str, now: float) -> None:
+    async def _note(self, name: str, settings: Json, asked: str, key: str, now: float) -> None:
         """Store that a request is posted under a key, so that a repeated one is recognized until it is answered."""
         rows = {row[0]: row for row in settings.get("chat_asks") or ()} | {asked: (asked, key, now)}
         await self._save(name, settings, chat_asks=[*rows.values()][-_MOST_ASKED:])
 
-    async def _save(self, name: str, settings: Settings, **more: Any) -> None:  # Any: JSON
+    async def _save(self, name: str, settings: Json, **more: Any) -> None:  # Any: JSON
         await self._store.apply([SaveAgent(name, {**settings, **more})])
 
-    async def _known(self, agent: str, text: str = "", mark: str = CONVERSATION) -> list[tuple[str, Settings]]:
+    async def _known(self, agent: str, text: str = "", mark: str = CONVERSATION) -> list[tuple[str, Json]]:
         """Return the conversations of an agent whose settings contain a text, newest first; by `mark`, the unnamed."""
         rows = await self._store.agents_with(f"{agent}{mark}", text)
         own = [(name, settings) for name, settings in rows.items() if settings.get("chat_of") == agent]
@@ -760,7 +758,7 @@ async def _read(messages: Sequence[ClientMessage], by: str, client: Json, *, is_
     return replace(history, asked=digest(history.asked, [terms]))
 
 
-def _key_of(settings: Settings, history: ClientHistory, now: float) -> str:
+def _key_of(settings: Json, history: ClientHistory, now: float) -> str:
     """Return the key under which a request was posted that has had no response yet, or ""."""
     for asked, key, at in settings.get("chat_asks") or ():
         if asked == history.asked and (history.before or now < at + _SAME_S):
@@ -773,5 +771,5 @@ def _key_of_response(response: str, by: str) -> str:
     return digest(by, (ClientMessage("assistant", response),)) if response else ""
 
 
-def _number(settings: Settings) -> int:
+def _number(settings: Json) -> int:
     return int(settings.get("chat_number") or 0)  # unnamed conversations count; a named one has that of the next
