@@ -409,7 +409,7 @@ class HelperLibrary:
         self.helpers: Mapping[str, Helper] = {}
         """The helpers in force, by name."""
         self._problems: dict[str, tuple[Problem, ...]] = {}
-        self._stamps: Mapping[str, Stamp] = {}
+        self._seen: object = None  # the stamps of the files, and why the folder cannot be read
         self._judged_with: object = None
         self._one_at_a_time = asyncio.Lock()
         self.since: events.FunctionsChanged | None = None
@@ -477,13 +477,16 @@ class HelperLibrary:
             await self._refresh(None, "", is_told=is_told)
 
     async def _refresh(self, author: Author | None, reason: str, *, is_told: bool) -> None:
+        """Reload the files, and report what is new; if the folder cannot be read, keep all helpers in force."""
         functions, is_first = self._functions.registry.snapshot().functions, not self._is_read
+        unreadable: Problem | None = None
+        stamps: Mapping[str, Stamp] = {}
         try:
             stamps = await asyncio.to_thread(stamps_of, self._root / _FOLDER)
         except ConfigError as error:
-            await self._keep_all(error, is_told=is_told)
-            return
-        if not is_first and stamps == self._stamps and (not stamps or functions is self._judged_with):
+            unreadable = Problem(error.code, error.message, Place(f"{_FOLDER}/"), error.fix)
+        seen = (stamps, unreadable)
+        if not is_first and seen == self._seen and (not stamps or functions is self._judged_with):
             return
         if is_first:
             self.helpers = await self._last_helpers()
@@ -491,30 +494,18 @@ class HelperLibrary:
         texts = await asyncio.to_thread(
             lambda: {name: _text(self._root, f"{name}{_SUFFIX}") for name in sorted(stamps)}
         )
-        await self._load(texts, author, reason)
-        self._stamps, self._judged_with = stamps, functions
+        if unreadable is None:
+            await self._load(texts, author, reason)
+        else:
+            self._problems = {**told, "": (unreadable,)}
+            self._functions.registry.keep_for_helpers(frozenset(self.helpers))
+        self._seen, self._judged_with = seen, functions
         change = self._change(before, told, texts)
         if is_first:
             is_new = not await self._store.agent_names()  # no one has seen an earlier state
             self.since = replace(change, loaded=()) if change and is_new else change
         elif is_told and change is not None:
             self._functions.tell(change)
-
-    async def _keep_all(self, error: ConfigError, *, is_told: bool) -> None:
-        """Keep all helpers in force if the folder cannot be read, and report that once."""
-        is_first = not self._is_read
-        if is_first:
-            self.helpers = await self._last_helpers()
-            self._functions.registry.keep_for_helpers(frozenset(self.helpers))
-        problem = Problem(error.code, error.message, Place(f"{_FOLDER}/"), error.fix)
-        is_news = problem not in self.problems
-        self._problems = {**self._problems, "": (problem,)}
-        self._stamps, self._judged_with = {"": (0, 0, 0)}, self._functions.registry.snapshot().functions
-        news = events.FunctionsChanged(turn="", rejected=(str(problem),))
-        if is_first:
-            self.since = news
-        elif is_news and is_told:
-            self._functions.tell(news)
 
     async def _load(self, texts: Mapping[str, str | Problem], author: Author | None, reason: str) -> None:
         readings: dict[str, Helper | tuple[Problem, ...]] = {}
@@ -584,7 +575,7 @@ class HelperLibrary:
         now = self.helpers
         news: dict[str, str] = {}
         for name, problems in self._problems.items():
-            lines = bare_lines(text) if isinstance(text := texts[name], str) else []
+            lines = bare_lines(text) if isinstance(text := texts.get(name), str) else []
             for problem in problems:
                 if problem not in told.get(name, ()):
                     at = problem.where.line

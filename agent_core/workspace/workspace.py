@@ -155,7 +155,7 @@ def function_service(
     @cache
     def grants() -> "GrantService":
         client, listed = sandbox(), settings.sandbox.packages
-        trials = grant_service.ImportTrials(client, client.limits)
+        trials = partial(grant_service.can_preload, client, client.limits)
         environment = environments.Environment(
             root, alone, trials, listed, settings.grants.packages_mib, tell=on_status
         )

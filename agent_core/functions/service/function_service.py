@@ -37,7 +37,7 @@ from .loader import BackgroundReview, Loader, heard
 from .plan import Author, Deletion, Detail, Dropped, PlannedChange
 
 if TYPE_CHECKING:  # imported late: operations that only read load no gate, no sandbox and no search
-    from agent_core.access.grants import Grants, GrantStore
+    from agent_core.access.grants import GrantStore
     from agent_core.base.problem import Problem
     from agent_core.base.settings import StandingSettings, TendSettings
     from agent_core.registry import watch
@@ -198,11 +198,9 @@ class FunctionService:
     @cached_property
     def grants(self) -> "grant_service.GrantCommands":
         """The grants, as the user manages them."""
-
-        def admit(name: str, grants: "Grants", version: str) -> Awaitable[PlannedChange]:
-            return self.plans.granted(name, grants, version)
-
-        return grant_service.GrantCommands(self._store, self.registry, admit, self.granting, self.finish)
+        return grant_service.GrantCommands(
+            self._store, self.registry, lambda *pending: self.plans.granted(*pending), self.granting, self.finish
+        )
 
     @cached_property
     def ratings(self) -> Ratings:

@@ -567,20 +567,13 @@ class PackageGrants:
         return functions
 
 
-class ImportTrials:
-    """A test of whether a package can be preloaded: a process with a package that starts threads cannot fork."""
-
-    def __init__(self, workers: Workers, limits: Limits) -> None:
-        self._workers = workers
-        self._limits = replace(limits, wall_s=_PATIENT_S, cpu_s=_PATIENT_S)
-
-    async def __call__(self, names: tuple[tuple[str, str], ...], name: str) -> bool:
-        """Return whether the package `name` can be preloaded and then used by a worker."""
-        source = ModuleSource.of("trial", _TRIAL.format(name=name))
-        access = replace(Access(), packages=names, preload=(name,))
-        job = Job({source.module: source}, source.module, ModuleImport(), self._limits, access)
-        outcome = await self._workers.run(job)
-        return isinstance(outcome, Returned)
+async def can_preload(workers: Workers, limits: Limits, names: tuple[tuple[str, str], ...], name: str) -> bool:
+    """Check whether a package can be preloaded, then used by a worker: one that starts threads cannot fork."""
+    source = ModuleSource.of("trial", _TRIAL.format(name=name))
+    access = replace(Access(), packages=names, preload=(name,))
+    patient = replace(limits, wall_s=_PATIENT_S, cpu_s=_PATIENT_S)
+    outcome = await workers.run(Job({source.module: source}, source.module, ModuleImport(), patient, access))
+    return isinstance(outcome, Returned)
 
 
 Admit = Callable[[str, Grants, str], Awaitable[PlannedChange]]

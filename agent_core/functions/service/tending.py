@@ -177,8 +177,7 @@ class Tending:
         steps, seen, self.tokens = list[TendingStep](), set[tuple[object, ...]](), 0
         for _ in range(_ROUNDS):
             merged = False
-            jobs = [self._jobs(), self._jobs_of_a_model()] if self.mender else [self._jobs()]
-            async for job in _one_after_another(jobs):
+            async for job in self._jobs():
                 if not {name for name in (job.function, *job.others) if name} <= self.snapshot().functions.keys():
                     continue
                 key = job.key(self.snapshot())
@@ -235,7 +234,7 @@ class Tending:
         return UndoneStep(row.function, row.kind, undone=True)
 
     async def _jobs(self) -> AsyncIterator[_Job]:
-        """Yield the jobs for near copies, and for functions that keep failing, do harm, or are unused."""
+        """Yield the jobs for near copies, for functions that keep failing, do harm, or are unused, and for a model."""
         findings = (await self.audit.report()).findings
         for finding in findings:
             if finding.proposal == "merge":
@@ -256,6 +255,9 @@ class Tending:
         for finding in findings:
             if finding.problem.code == "unused" and (finding.function, self._version(finding.function)) not in archived:
                 yield _Job("archive", finding.function, finding.problem.message)
+        if self.mender:
+            async for job in self._jobs_of_a_model():
+                yield job
 
     async def _jobs_of_a_model(self) -> AsyncIterator[_Job]:
         """Yield the jobs for a model: functions that differ in literals, repeated programs, descriptions to reword."""
@@ -699,12 +701,6 @@ _REWORD: Final = (
     " for, in sentences that are true of it. Keep its parameters and its examples; the code stays as it is."
 )
 _NOTHING: Final = PlannedChange("")
-
-
-async def _one_after_another(sources: Sequence[AsyncIterator[_Job]]) -> AsyncIterator[_Job]:
-    for source in sources:
-        async for job in source:
-            yield job
 
 
 async def _same(plan: PlannedChange) -> PlannedChange:
