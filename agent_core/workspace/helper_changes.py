@@ -14,7 +14,7 @@ from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import diff_lines
 from agent_core.base.records import IF_SET, dataclass, field, replace
 from agent_core.base.untrusted import one_line
-from agent_core.functions.service import Author, FunctionService, history
+from agent_core.functions.service import USER, Author, FunctionService, history
 from agent_core.registry.function import signature
 from agent_core.registry.source import hash_of
 from sandbox.wire.lines import lines_of
@@ -86,7 +86,7 @@ class HelperVerdict:
 class Proposal:
     """A proposed change: its author, the author's remaining budget, and the reason."""
 
-    author: Author
+    author: Author = USER
     rest: SpendingLimits = SpendingLimits()
     reason: str = ""
 
@@ -101,7 +101,7 @@ class HelperChanges:
     async def check(self, name: str, text: str, proposal: Proposal | None = None) -> HelperVerdict:
         """Validate a helper without writing anything."""
         await self._library.refresh()
-        problems = await self._judge(name, text, proposal or Proposal(Author()))
+        problems = await self._judge(name, text, proposal or Proposal())
         return HelperVerdict(name, "created", _passes(problems), problems)
 
     async def create(self, name: str, text: str, proposal: Proposal) -> HelperVerdict:

@@ -27,7 +27,7 @@ from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, replace, to_json
 from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import CallReport
-from agent_core.functions.service import Author, FunctionService
+from agent_core.functions.service import USER, Author, FunctionService
 from agent_core.functions.service.history import Version
 from agent_core.memory import words
 from agent_core.registry.arguments import read as read_arguments
@@ -474,9 +474,9 @@ class HelperLibrary:
     async def refresh(self, *, is_told: bool = True) -> None:
         """Reload changed files. With `is_told`, notify listeners of the changes."""
         async with self._one_at_a_time:
-            await self._refresh(None, "", is_told=is_told)
+            await self._refresh(USER, "", is_told=is_told)
 
-    async def _refresh(self, author: Author | None, reason: str, *, is_told: bool) -> None:
+    async def _refresh(self, author: Author, reason: str, *, is_told: bool) -> None:
         """Reload the files, and report what is new; if the folder cannot be read, keep all helpers in force."""
         functions, is_first = self._functions.registry.snapshot().functions, not self._is_read
         unreadable: Problem | None = None
@@ -507,7 +507,7 @@ class HelperLibrary:
         elif is_told and change is not None:
             self._functions.tell(change)
 
-    async def _load(self, texts: Mapping[str, str | Problem], author: Author | None, reason: str) -> None:
+    async def _load(self, texts: Mapping[str, str | Problem], author: Author, reason: str) -> None:
         readings: dict[str, Helper | tuple[Problem, ...]] = {}
         left = MOST_PROBLEMS  # for all files together, but at least one per file
         values = ValueCount(_FOLDER)
@@ -560,8 +560,7 @@ class HelperLibrary:
         helper = read_helper(name, rows[-1].text)
         return helper if isinstance(helper, Helper) else None
 
-    async def _keep(self, name: str, text: str, author: Author | None, reason: str) -> None:
-        author = author or Author()
+    async def _keep(self, name: str, text: str, author: Author, reason: str) -> None:
         version = SaveVersion(path_of(name), hash_of(text), text, author.by, author.turn, reason, author.model)
         await self._store.apply([version])
 
@@ -592,7 +591,7 @@ class HelperLibrary:
         is_news = change.loaded or change.changed or change.removed or change.rejected or change.fixed
         return change if is_news else None
 
-    async def write(self, name: str, text: str, author: Author | None, reason: str) -> None:
+    async def write(self, name: str, text: str, author: Author, reason: str) -> None:
         """Write a helper's file and load it. Only the version that was read before may be replaced."""
         async with self._one_at_a_time:  # otherwise a refresh could attribute the file to someone else
             old = self.helpers.get(name)
@@ -600,7 +599,7 @@ class HelperLibrary:
             await asyncio.to_thread(save_text, self._root, path_of(name), text, expected)
             await self._refresh(author, reason, is_told=False)
 
-    async def remove(self, name: str, author: Author | None, reason: str) -> None:
+    async def remove(self, name: str, author: Author, reason: str) -> None:
         """Delete a helper's file; its history stays."""
         async with self._one_at_a_time:
             await asyncio.to_thread(remove_text, self._root, path_of(name), hash_of(self.helper(name).text))

@@ -24,7 +24,6 @@ from agent_core.base.messages import Assistant
 from agent_core.base.settings import Settings, load
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service.function_service import FunctionService, ServiceParts
-from agent_core.functions.service.plan import Author
 from agent_core.registry.registry import Registry, Snapshot
 from agent_core.registry.source import OF_THE_PROGRAM
 from agent_core.storage import BETWEEN, FROM_USER, SUMMARY, CallOwners, DropAgent, Store, only_writer, prepare_state_dir
@@ -721,7 +720,7 @@ class Workspace:
     @staticmethod
     def by_user(reason: str = "") -> "Proposal":
         """Return the proposal for a change of helpers by the user."""
-        return helper_changes.Proposal(Author(), reason=reason)
+        return helper_changes.Proposal(reason=reason)
 
     async def doctor(self, owners: CallOwners = None) -> dict[str, Any]:  # Any: JSON
         """Return the `doctor` document; agents are limited to `owners`, if given."""

@@ -215,7 +215,7 @@ async def test_given_examples_are_kept_in_the_docstring_where_it_has_too_few(her
         (few, GivenExample('tally("banana") / 7', "0.43", 0.01), True),
     ):
         candidate = Candidate("tally", code, "letters", examples=(given,))
-        verdict = await here.shop.make(await here.shop.plans.create(candidate, AGENT), AGENT)
+        verdict = (await here.shop.finish(await here.shop.plans.create(candidate, AGENT), AGENT)).detail
         assert isinstance(verdict, Judgment)
         assert verdict.admitted, verdict
         calls = [example.call for example in here.shop.registry.snapshot().functions["tally"].examples]

@@ -43,7 +43,7 @@ async def test_what_is_revoked_before_a_yes_is_written_down_does_not_come_back_w
     await here.shop.grants.grant("weather", Grants(network=(ONE,)))
     plan = await here.shop.grants._plan("weather", Grants(network=(OTHER,)), "")
     await here.shop.grants.revoke("weather", Grants(network=(ONE,)))
-    await here.shop.make(plan, AGENT)
+    await here.shop.finish(plan, AGENT)
     entry = (await here.shop.granting.book.entries())["weather"].grants
     assert (await now(here), entry) == (Grants(network=(OTHER,)), Grants(network=(OTHER,)))
 

@@ -12,7 +12,7 @@ __getattr__ = late_names(
         "export": "ExportRequest",
         "file_checks": "CheckRequest count",
         "library": "ImportRequest",
-        "plan": "Author PlannedChange StaleView",
+        "plan": "USER Author PlannedChange StaleView",
         "function_service": "FunctionService",
     },
 )

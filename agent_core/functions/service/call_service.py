@@ -21,6 +21,7 @@ from ..debug import DebuggerSlot, Watch, stop
 from ..worker_api import FunctionStates, OnProgress, WorkerApi
 from .call_records import noted, recorded
 from .function_facts import Coverage
+from .plan import USER, Author
 
 if TYPE_CHECKING:
     from agent_core.registry.examples import Example
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from ..sandbox_client import SandboxClient
     from .call_records import SeenResults
     from .grant_service import GrantService
-    from .plan import Author
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class CallService:
         arguments: str | Mapping[str, Any],
         on_progress: OnProgress | None = None,
         watch: Watch | None = None,
-        author: "Author | None" = None,
+        author: Author = USER,
         did: Receipt | None = None,
     ) -> tuple[CallReport, tuple["Write", ...]]:
         """Make one call. Return its report and the writes to store.
@@ -78,12 +78,12 @@ class CallService:
         """
         arguments_json = arguments if isinstance(arguments, str) else json.dumps(arguments)
         checked = await _check_arguments(function, arguments_json)
-        granting = self._grants.during(author.approvals if author else None)
+        granting = self._grants.during(author.approvals)
         permit = await granting.permit(function, snapshot)
         if isinstance(permit, Denied):
             refused = Refused(permit.text)
             return CallReport.of(refused), (recorded(function, snapshot, refused, 0.0),)
-        watch = watch or Watch(self.debugging, slot=author.slot if author else None)
+        watch = watch or Watch(self.debugging, slot=author.slot)
         tell = on_progress or (lambda done, total, note: None)
         states = FunctionStates(self._store)
         api = WorkerApi(
@@ -110,7 +110,7 @@ class CallService:
         writes = await aside(size, noted, watch, function, snapshot, outcome, seconds=report.seconds, arguments=checked)
         missing = api.lacking(outcome, permit)
         kept = states.writes if isinstance(outcome, Returned) else ()
-        seen = self._seen_results.note(function, outcome, author.agent if author else "")
+        seen = self._seen_results.note(function, outcome, author.agent)
         return replace(report, lacks=missing, debugged=watch.note(snapshot)), (*writes, *kept, *seen)
 
     async def call_foreign(
@@ -132,14 +132,14 @@ class CallService:
         function: "Function",
         snapshot: "Snapshot",
         arguments: str | Mapping[str, Any],
-        author: "Author | None" = None,
+        author: Author = USER,
     ) -> TraceReport:
         """Return the outcome of a call and each line that ran with its changes, also as text.
 
         Raises:
             UsageError: the arguments do not fit.
         """
-        watch = Watch(self.debugging, "lines", slot=author.slot if author else None)
+        watch = Watch(self.debugging, "lines", slot=author.slot)
         report, _ = await self.made(function, snapshot, arguments, watch=watch, author=author)
         is_whole = report.outcome not in ("killed", "timed_out")
         text = stop.trace(watch.lines, snapshot, is_cut=watch.is_cut, is_whole=is_whole)

@@ -35,7 +35,7 @@ from .grant_service import CandidateGrants, GrantService
 from .judgment import FAILED_EXAMPLES, UNSETTLED, Judgment, PendingCandidate, answer_of, judgment_on, pending_candidate
 from .maker import MOST_ATTEMPTS, MOST_CALLABLE, FunctionMaker, callable_functions, shown_refusal
 from .memgpt_functions import adapt
-from .plan import Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned, refusal
+from .plan import USER, Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned, refusal
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Grants
@@ -562,7 +562,7 @@ class ChangePlanner:
         snapshot = await self._files.settled(pending.module, name, self._registry.snapshot())
         candidate = _candidate(name, pending, "", replaces=name in snapshot.functions)
         work = ChangeSummary(
-            "changed" if candidate.replaces else "created", name, Author(), candidate.reason, preset_grants=grants
+            "changed" if candidate.replaces else "created", name, USER, candidate.reason, preset_grants=grants
         )
         plan = await self._review.judged(candidate, snapshot, work)
         return self._files.repeatable(plan, partial(self.granted, name, grants, version), name, snapshot)

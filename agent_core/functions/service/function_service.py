@@ -34,7 +34,7 @@ from .change_executor import ChangeExecutor, FolderCopy, Record
 from .function_facts import Quarantine, Rated, Ratings, Released
 from .judgment import Judgment, PendingCandidate, judgment_on, pending_candidate
 from .loader import BackgroundReview, Loader, heard
-from .plan import Author, Deletion, Detail, Dropped, PlannedChange
+from .plan import USER, Author, Deletion, Dropped, PlannedChange
 
 if TYPE_CHECKING:  # imported late: operations that only read load no gate, no sandbox and no search
     from agent_core.access.grants import GrantStore
@@ -174,9 +174,7 @@ class FunctionService:
         """The operations on many functions at once."""
         gate, packages, hosted = self._parts.gate(), self.granting.packages, self._parts.hosted()
         sandbox, registry = self._parts.sandbox(), self.registry
-        return library.BatchOperations(
-            self._root, self._store, registry, gate, sandbox, lambda plan: self.finish(plan, None), hosted, packages
-        )
+        return library.BatchOperations(self._root, self._store, registry, gate, sandbox, self.finish, hosted, packages)
 
     @cached_property
     def _files(self) -> "file_sync.FileSync":
@@ -332,50 +330,46 @@ class FunctionService:
         return await self.plans.create(draft.Candidate(name, code, module, reason), author)
 
     async def create(
-        self, name: str, code: str, module: str = DEFAULT_MODULE, *, reason: str = "", author: Author | None = None
+        self, name: str, code: str, module: str = DEFAULT_MODULE, *, reason: str = "", author: Author = USER
     ) -> Judgment:
         """Judge a new function and, if it passes, admit it. Return its verdict."""
-        plan = await self.plan_create(name, code, module, reason, author or Author())
+        plan = await self.plan_create(name, code, module, reason, author)
         return await self._make_judgment(plan, author)
 
     async def edit(
-        self, name: str, old_text: str, new_text: str, *, reason: str = "", author: Author | None = None
+        self, name: str, old_text: str, new_text: str, *, reason: str = "", author: Author = USER
     ) -> Judgment:
         """Replace one passage of a function, or of the rejected candidate with that name. Return its verdict."""
-        return await self._make_judgment(
-            await self.plans.edit(name, old_text, new_text, reason, author or Author()), author
-        )
+        return await self._make_judgment(await self.plans.edit(name, old_text, new_text, reason, author), author)
 
-    async def replace(self, name: str, code: str, *, reason: str = "", author: Author | None = None) -> Judgment:
+    async def replace(self, name: str, code: str, *, reason: str = "", author: Author = USER) -> Judgment:
         """Replace the source of a function. Return its verdict."""
-        return await self._make_judgment(await self.plans.replace(name, code, reason, author or Author()), author)
+        return await self._make_judgment(await self.plans.replace(name, code, reason, author), author)
 
     async def confirm(
-        self, name: str, *, expected: Sequence[str] = (), reason: str = "", author: Author | None = None
+        self, name: str, *, expected: Sequence[str] = (), reason: str = "", author: Author = USER
     ) -> Judgment:
         """Admit a rejected candidate with the values that its examples actually returned. Return its verdict.
 
         If its author was asked what calls must return, `expected` are these results as Python literals.
         """
-        return await self._make_judgment(await self.plans.confirm(name, reason, author or Author(), expected), author)
+        return await self._make_judgment(await self.plans.confirm(name, reason, author, expected), author)
 
-    async def rollback(self, name: str, version: str = "", *, author: Author | None = None) -> Judgment:
+    async def rollback(self, name: str, version: str = "", *, author: Author = USER) -> Judgment:
         """Restore an earlier version of a function, or a deleted function. Return its verdict."""
-        return await self._make_judgment(await self.history.rollback(name, version, author or Author()), author)
+        return await self._make_judgment(await self.history.rollback(name, version, author), author)
 
-    async def add_example(self, name: str, call: str, expected: str, *, author: Author | None = None) -> Judgment:
+    async def add_example(self, name: str, call: str, expected: str, *, author: Author = USER) -> Judgment:
         """Add an example to a function if it passes. Return its verdict."""
-        return await self._make_judgment(
-            await self.history.add_example(name, call, expected, author or Author()), author
-        )
+        return await self._make_judgment(await self.history.add_example(name, call, expected, author), author)
 
-    async def delete(self, name: str, *, author: Author | None = None) -> Deletion:
+    async def delete(self, name: str, *, author: Author = USER) -> Deletion:
         """Delete a function from its module.
 
         Raises:
             WorkspaceError: other functions use it (they are named), or its file has changes that were not taken.
         """
-        plan = await self.finish(await self.plans.delete(name, author or Author()), author)
+        plan = await self.finish(await self.plans.delete(name, author), author)
         if plan.outcome == "refused":
             raise WorkspaceError(plan.text)
         assert isinstance(plan.detail, Deletion)
@@ -387,7 +381,7 @@ class FunctionService:
         Raises:
             UsageError: there is no candidate with this name.
         """
-        dropped = await self.make(await self.plans.drop(name), None)
+        dropped = (await self.finish(await self.plans.drop(name))).detail
         assert isinstance(dropped, Dropped)
         return dropped
 
@@ -544,7 +538,7 @@ class FunctionService:
         name: str,
         arguments: str | Mapping[str, Any],
         on_progress: "OnProgress | None" = None,
-        author: Author | None = None,
+        author: Author = USER,
         *,
         owners: CallOwners = None,
     ) -> "CallReport":
@@ -600,7 +594,7 @@ class FunctionService:
         return replace(report, unproven=await self.ratings.unproven(function, snapshot)) if returned else report
 
     async def trace(
-        self, name: str, arguments: str | Mapping[str, Any], author: Author | None = None
+        self, name: str, arguments: str | Mapping[str, Any], author: Author = USER
     ) -> "call_service.TraceReport":
         """Call a function once, without recording the call. Return each line that ran, with the locals that it changed.
 
@@ -612,7 +606,7 @@ class FunctionService:
         return await self.calls.traced(self._function(name), self.registry.snapshot(), arguments, author)
 
     async def test(
-        self, name: str, arguments: str | Mapping[str, Any] | None = None, author: Author | None = None
+        self, name: str, arguments: str | Mapping[str, Any] | None = None, author: Author = USER
     ) -> function_facts.FunctionTestReport:
         """Run a function's examples, or one call of it, in separate workers. Tests are not recorded.
 
@@ -647,7 +641,6 @@ class FunctionService:
 
     def source(self, name: str) -> str:
         """Return the source of a function."""
-        self._function(name)
         return self.plans.source(name)
 
     def rejected(self) -> tuple["Problem", ...]:
@@ -699,22 +692,18 @@ class FunctionService:
             raise function_facts.unknown_function(name, [*functions, *others])
         return functions[name]
 
-    async def make(self, plan: PlannedChange, author: Author | None) -> Detail | None:
-        """Carry out a plan outside of a turn. Return its detail."""
-        return (await self.finish(plan, author)).detail
-
-    async def _make_judgment(self, plan: PlannedChange, author: Author | None) -> Judgment:
-        verdict = await self.make(plan, author)
+    async def _make_judgment(self, plan: PlannedChange, author: Author) -> Judgment:
+        verdict = (await self.finish(plan, author)).detail
         assert isinstance(verdict, Judgment)
         return verdict
 
-    async def finish(self, plan: PlannedChange, author: Author | None) -> PlannedChange:
+    async def finish(self, plan: PlannedChange, author: Author = USER) -> PlannedChange:
         """Carry out a plan outside of a turn. Return the completed plan."""
 
         async def record(change: PlannedChange) -> None:
             await self._store.apply(change.writes)
 
-        return await asyncio.shield(self.carry_out(plan, record, author or Author()))
+        return await asyncio.shield(self.carry_out(plan, record, author))
 
     async def _catch_up(self, path: str) -> None:
         async with self._carrier.one_at_a_time:

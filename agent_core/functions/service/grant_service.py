@@ -57,7 +57,7 @@ from ..gate.verdict import GRANTABLE
 from .file_sync import require_same
 from .function_facts import FunctionDetails, known_function
 from .judgment import Judgment, PendingCandidate, pending_candidate
-from .plan import Author, ChangeSummary, Given, PlannedChange
+from .plan import ChangeSummary, Given, PlannedChange
 
 if TYPE_CHECKING:
     from agent_core.access.grants.book import GrantEntry
@@ -578,7 +578,7 @@ async def can_preload(workers: Workers, limits: Limits, names: tuple[tuple[str, 
 
 Admit = Callable[[str, Grants, str], Awaitable[PlannedChange]]
 """Plans the admission of the pending candidate with this name by these grants, if it still has this version."""
-CarryOut = Callable[[PlannedChange, Author | None], Awaitable[PlannedChange]]
+CarryOut = Callable[[PlannedChange], Awaitable[PlannedChange]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -679,7 +679,7 @@ class GrantCommands:
         """
         plan = await self._plan(name, grants, version)
         is_candidate = isinstance(plan.detail, Judgment)
-        plan = await self._carry_out(plan, None)
+        plan = await self._carry_out(plan)
         if plan.outcome == "refused" and not is_candidate:
             raise WorkspaceError(plan.text)
         assert isinstance(plan.detail, Given | Judgment)

@@ -38,7 +38,7 @@ from .grant_service import PackageGrants
 from .judgment import Judgment, judgment_on
 from .library_files import LibraryFile, left_behind, read_files, with_names
 from .memgpt_functions import here_already
-from .plan import Author, ChangeSummary, PlannedChange, planned
+from .plan import USER, ChangeSummary, PlannedChange, planned
 
 # Problems of functions without a real body; their callers are useless as well.
 _HOLLOW = frozenset({"placeholder", "not-implemented", "todo", "hard-coded"})
@@ -378,7 +378,7 @@ class Importer:
 
 def _plan(reading: ModuleReading, verdicts: Mapping[str, Judgment], snapshot: Snapshot, origin: str) -> PlannedChange:
     """Return the plan that writes a module: one transaction, with a verdict for each admitted function."""
-    source, author = reading.source, Author()
+    source, author = reading.source, USER
     existing = snapshot.modules.get(source.module)
     before = existing or ModuleSource(source.module, source.path, "", "")
     names = ", ".join(verdicts) or source.module

@@ -61,7 +61,7 @@ from . import change_texts, history
 from .change_executor import FolderCopy, Pulled
 from .history import REMOVED, SAVED
 from .judgment import judgment_on
-from .plan import Author, entered, saved_reading, with_kept_out
+from .plan import USER, entered, saved_reading, with_kept_out
 
 if TYPE_CHECKING:
     from ..gate import Disagreement, Gate, ModuleVerdict, capability
@@ -196,7 +196,7 @@ def admission(
     source, expected = reading.source, good.manifest.get(reading.source.module)
     writes: tuple[Write, ...] = (saved_reading(reading),)
     if expected != source.version:
-        writes = entered(reading, expected, Author(), SAVED)
+        writes = entered(reading, expected, USER, SAVED)
     elif source.module in good.kept_out:
         freed = SaveVersion(source.module, source.version, source.text, reason="its name became free")
         writes = (freed, *writes)

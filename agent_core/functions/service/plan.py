@@ -6,7 +6,7 @@ the change or none of it.
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import IF_SET, dataclass, field, replace
@@ -137,6 +137,10 @@ class Author:
     slot: "DebuggerSlot | None" = field(default=None, compare=False)
     spend: Callable[[int, int, str], None] | None = field(default=None, compare=False)
     request: Callable[[], str] | None = field(default=None, compare=False)
+
+
+USER: Final = Author()
+"""The user, outside of any turn."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ from .example_regression import proved_problems
 from .file_sync import own_text
 from .function_facts import Quarantine, measured
 from .maker import MOST_ATTEMPTS, MOST_CALLABLE, FunctionMaker, callable_functions, shown_refusal
-from .plan import Author, PlannedChange
+from .plan import USER, Author, PlannedChange
 from .replay import NOW, RecordedCall, Replays
 from .version_history import VersionHistory
 
@@ -161,7 +161,7 @@ class Tending:
     history: VersionHistory
     replays: Replays
     snapshot: Callable[[], Snapshot]
-    finish: Callable[[PlannedChange, Author | None], Awaitable[PlannedChange]]
+    finish: Callable[[PlannedChange, Author], Awaitable[PlannedChange]]
     mender: FunctionMaker | None
     search: FunctionSearch
     repeated: Callable[[], Awaitable[Sequence[Sequence[SeenProgram]]]]
@@ -208,11 +208,11 @@ class Tending:
         rows = [row for row in await self.store.tended() if not row.undone][::-1]
         if not name:
             runs = [row.run.partition("/")[0] for row in rows]
-            return [await self._undo(row, Author()) for row, run in zip(rows, runs, strict=True) if run == runs[0]]
+            return [await self._undo(row, USER) for row, run in zip(rows, runs, strict=True) if run == runs[0]]
         mark = next((row.run for row in rows if row.function == name), None)
         if mark is None:
             raise UsageError(f"Tending changed no `{name}`, or it was undone.", fix="Nothing was changed.")
-        return [await self._undo(row, Author()) for row in rows if row.run == mark]
+        return [await self._undo(row, USER) for row in rows if row.run == mark]
 
     async def _undo(self, row: TendedRow, author: Author) -> UndoneStep:
         try:
@@ -226,7 +226,7 @@ class Tending:
                     plan = await self.history.rollback(row.function, row.before, author, "human")
                 else:
                     plan = await self.plans.delete(row.function, author)
-                plan = await self.finish(replace(plan, writes=(*plan.writes, UndoTended(row.n))), None)
+                plan = await self.finish(replace(plan, writes=(*plan.writes, UndoTended(row.n))), USER)
                 if plan.outcome == "refused":
                     raise UsageError(plan.text)
         except KnapperError as error:

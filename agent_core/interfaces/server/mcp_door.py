@@ -45,7 +45,7 @@ from agent_core.base.untrusted import block, fence, one_line, shorten, visible
 from agent_core.context import presentation
 from agent_core.functions.answers import CallReport, bad_arguments, show_value
 from agent_core.functions.mcp.wire import MOST_LINE, connect_pipes
-from agent_core.functions.service import Author, FunctionService, PlannedChange
+from agent_core.functions.service import USER, Author, FunctionService, PlannedChange
 from agent_core.functions.service.grant_service import GrantService
 from agent_core.functions.worker_api import OnProgress
 from agent_core.registry.arguments import read as read_arguments
@@ -227,7 +227,7 @@ class Offer:
         if self.functions.quarantine.holds(function):
             owners = identity.agents or None  # not conversations: those have their own interfaces
             raise UsageError(await self.functions.quarantine.refusal(function, owners))
-        author = None  # only the grants file decides
+        author = USER  # only the grants file decides
         if self.workspace.settings.grants.unattended != "file":
             author = Author(approvals=self.questions.approvals(self.functions.registry.snapshot()))
         report = await self.functions.call(name, arguments, on_progress, author)

@@ -26,7 +26,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.functions.debug import Debugger
 from agent_core.functions.service import CheckRequest
 from agent_core.functions.service.judgment import Judgment
-from agent_core.functions.service.plan import Author
+from agent_core.functions.service.plan import USER, Author
 from agent_core.functions.service.replay import Replays
 from agent_core.memory.source_catalog import Sources
 from agent_core.registry.module_edits import remove_text, save_text
@@ -292,10 +292,10 @@ async def _pending(asked: Asked) -> list[PendingQuestion]:
     return [row for row in questions if await asked.rooms.shows(row.agent, asked.identity)]
 
 
-def by_hand(asked: Asked) -> Author | None:
-    """Return an author that asks on the page for missing grants, if a user is logged in there; otherwise None."""
+def by_hand(asked: Asked) -> Author:
+    """Return the user; logged in on the page, they are asked there for missing grants."""
     if asked.identity is not OWNER:
-        return None
+        return USER
     workspace = asked.workspace
     return Author(approvals=Approvals(workspace.functions.granting.queue.asking(workspace.answered_by_id)))
 
