@@ -32,11 +32,11 @@ from .turn import Interrupted as StopRequested
 from .turn import Turn
 
 if TYPE_CHECKING:
-    from agent_core.model.reply import Model
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
 
     from .agent import Agent
+    from .model_session import AgentModels
     from .programs import Programs
 
 _log = logging.getLogger(__name__)
@@ -71,17 +71,17 @@ class HostFunctions(FunctionSource):
         service: FunctionService,
         withheld: Callable[[], Collection[str]] = frozenset,
         programs: "Programs | None" = None,
-        trigger_model: Callable[[], "Model | None"] = lambda: None,
+        trigger_models: "AgentModels | None" = None,
     ) -> None:
         """Create the source; `withheld` returns the functions that cannot be used now.
 
-        `trigger_model` returns the model that tests for which requests it would call a new function.
+        The usual one of `trigger_models` tests for which requests it would call a new function.
         """
         self._functions = functions
         self._service = service
         self._withheld = withheld
         self._programs = programs
-        self._trigger_model = trigger_model
+        self._trigger_models = trigger_models
 
     def names(self, _: "Snapshot") -> Iterable[str]:
         """Return the names of the functions that are not withheld."""
@@ -137,7 +137,8 @@ class HostFunctions(FunctionSource):
 
     async def _with_trigger_advice(self, plan: PlannedChange, snapshot: "Snapshot", turn: Turn) -> PlannedChange:
         """Return the plan; for a new function, its answer includes the advice of the trigger test, if any."""
-        model, asked = self._trigger_model(), turn.history.last_request()
+        model = self._trigger_models.usual if self._trigger_models else None
+        asked = turn.history.last_request()
         created = plan.did.names("created")
         if model is None or not asked or not created or plan.change is None or plan.change.reading is None:
             return plan

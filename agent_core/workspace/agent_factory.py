@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from agent_core.functions.sandbox_client import SandboxClient
     from agent_core.functions.service import FunctionService
     from agent_core.memory.embedding import Embedder
-    from agent_core.model.reply import Model, OpenedModel, OpenModel
+    from agent_core.model.reply import OpenedModel, OpenModel
     from agent_core.runtime.agent import TurnLoop
     from agent_core.runtime.dispatch import CallRecord
     from agent_core.runtime.groups.plan import GroupPlan
@@ -149,12 +149,9 @@ class _AgentParts:
     def dispatcher(self, host: Mapping[str, HostFunction], model: ModelSession, programs: Programs) -> Dispatcher:
         """Return the dispatcher for the calls of a turn, including those of `programs`."""
         deps, turn, models = self.deps, self.deps.settings.turn, model.models
-
-        def trigger_model() -> "Model | None":
-            return models.usual if deps.settings.growth.trigger else None
-
+        triggered = models if deps.settings.growth.trigger else None
         sources = (
-            HostFunctions(host, deps.functions, model.functions.withheld, programs, trigger_model),
+            HostFunctions(host, deps.functions, model.functions.withheld, programs, triggered),
             HelperFunctions(self.helpers, HelperRunner(deps).run),
             WorkspaceFunctions(deps.sandbox, deps.functions, turn.parallel, self.memory.blocks, self.name),
             self.foreign,
