@@ -342,12 +342,12 @@ class HelperRunner:
         return replace(own, depth=depth, seconds=own.within(rest).seconds)
 
     def _agent(
-        self, helper: Helper, name: str, request: RequestedResult, budget: SpendingLimits, resources: AsyncExitStack
+        self, helper: Helper, name: str, requested: RequestedResult, limits: SpendingLimits, resources: AsyncExitStack
     ) -> Agent:
         """Return the agent of one run, which sees only the helper's functions and closes `resources` at its end."""
         ground, settings, models = self.ground, self.ground.settings, self.ground.idle_models
         standard = host_functions.standard() if helper.grows else {}
-        host = {GIVE: request.host} | {name: standard[name] for name in _GROWING if name in standard}
+        host = {GIVE: requested.host} | {name: standard[name] for name in _GROWING if name in standard}
         helpers = HelperSelection(ground.helpers, lambda: helper.helpers, without=helper.name)
         shown = Shown(
             [one.function for one in host.values()],
@@ -362,7 +362,7 @@ class HelperRunner:
             persona=f"{text_of(ground.root, 'persona', helper.persona)}\n" if helper.persona else "",
             give=GIVE,
             result=helper.answer.returns,
-            steps=budget.steps,
+            steps=limits.steps,
         )
         key = f"{helper.name} {helper.function.version}"  # the next run of the helper reuses the model's connection
 
@@ -375,11 +375,11 @@ class HelperRunner:
             settings.model_copy(update={"instructions": instructions}),
             open_model,
             session,
-            Colleagues(name, ground.store, _HelperDirectory(budget), settings.runner, ground.clock),
+            Colleagues(name, ground.store, _HelperDirectory(limits), settings.runner, ground.clock),
             helpers,
             release=partial(models.give_back, key),
         )
-        below = HelperRunner(ground, int(budget.depth or 1) - 1)
+        below = HelperRunner(ground, int(limits.depth or 1) - 1)
         sources = (
             HostFunctions(host, ground.functions),
             HelperFunctions(helpers, below.run),
@@ -389,9 +389,9 @@ class HelperRunner:
             model_session,
             Dispatcher(sources, ground.functions.registry.snapshot, settings.turn, ground.clock),
             ground.functions,
-            int(budget.steps or 0) + 1,
+            int(limits.steps or 0) + 1,
             sees=FunctionSight(lambda: helper.functions, grows=helper.grows).of,
-            policy=partial(ResultPolicy, request=request),
+            policy=partial(ResultPolicy, request=requested),
         )
         return Agent(
             name,

@@ -217,20 +217,20 @@ def _sentences(
     return " ".join(dict.fromkeys(sentences))
 
 
-def summed(report: "RegistryChange", change_events: Iterable[FunctionsChanged]) -> "RegistryChange":
+def summed(change: "RegistryChange", change_events: Iterable[FunctionsChanged]) -> "RegistryChange":
     """Return a reload with all events added, but only those standings and failing examples that still hold."""
     names: dict[str, set[str]] = {"loaded": set(), "changed": set(), "removed": set(), "fixed": set()}
     still: dict[str, dict[str, str]] = {"standings": {}, "disagreeing": {}}
     noted: dict[str, str] = {}
-    for change in change_events:
+    for event in change_events:
         for key, name_set in names.items():
-            name_set.update(getattr(change, key))
-        settled = {*change.changed, *change.removed}
+            name_set.update(getattr(event, key))
+        settled = {*event.changed, *event.removed}
         for key, texts in still.items():
-            still[key] = {name: how for name, how in texts.items() if name not in settled} | getattr(change, key)
-        noted |= change.noted
+            still[key] = {name: how for name, how in texts.items() if name not in settled} | getattr(event, key)
+        noted |= event.noted
     sorted_names = {key: tuple(sorted(members)) for key, members in names.items()}
-    return replace(report, **sorted_names, **still, noted=noted)  # type: ignore[arg-type]  # keys are field names
+    return replace(change, **sorted_names, **still, noted=noted)  # type: ignore[arg-type]  # keys are field names
 
 
 def difference(disagreements: Sequence["Disagreement"]) -> str:
