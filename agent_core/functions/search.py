@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from agent_core.registry.registry import Snapshot
     from agent_core.storage import CallOwners
 
+    from .mcp.library import ForeignFunction
+
 
 NEED_CHARS: Final = 2_000
 """The number of characters of a need that are read."""
@@ -389,12 +391,28 @@ class FunctionSearch:
     """The search for functions of a workspace."""
 
     def __init__(
-        self, embedder: Embedder | None, store: "RequestStore | None", snapshot: Callable[[], "Snapshot"]
+        self,
+        embedder: Embedder | None,
+        store: "RequestStore | None",
+        snapshot: Callable[[], "Snapshot"],
+        foreign: "Callable[[], Mapping[str, ForeignFunction]]" = dict,
     ) -> None:
-        """Create the search, with an empty index."""
+        """Create the search for functions of the workspace and `foreign` ones, with an empty index."""
         self._embedder = embedder
-        self._snapshot = snapshot
+        self._own, self._foreign = snapshot, foreign
+        self._joined_from: tuple[object, object] = (None, None)
+        self._joined = snapshot()
         self.index = FunctionIndex(embedder, store)
+
+    def _snapshot(self) -> "Snapshot":
+        """Return all functions; the same object until something changes. What a model is shown: `StepFunctions`."""
+        own, foreign = self._own(), self._foreign()
+        if not foreign:
+            return own
+        if self._joined_from[0] is not own or self._joined_from[1] is not foreign:
+            others = {name: row.function for name, row in foreign.items()}
+            self._joined_from, self._joined = (own, foreign), replace(own, functions=others | {**own.functions})
+        return self._joined
 
     async def prepare(self) -> None:
         """If there are many functions, load what the first search needs."""

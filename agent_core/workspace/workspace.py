@@ -172,8 +172,8 @@ def function_service(
 
     @cache
     def search() -> "FunctionSearch":
-        joined = foreign_library.JoinedFunctions(registry.snapshot, lambda: sandbox().foreign)
-        return function_search.FunctionSearch(models().function_embedder if models else None, store, joined.snapshot)
+        embedder = models().function_embedder if models else None
+        return function_search.FunctionSearch(embedder, store, registry.snapshot, foreign)
 
     @cache
     def gate() -> "Gate":

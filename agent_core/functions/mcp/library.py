@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from agent_core.access.secrets.session import CallSecrets
 from agent_core.access.secrets.source import NoSecret
 from agent_core.base.errors import KnapperError, WorkspaceError
-from agent_core.base.records import dataclass, replace
+from agent_core.base.records import dataclass
 from sandbox import Failure, Outcome, Raised, Refused, Returned
 
 from .connection import ServerConnection, ServerPlace, ServerUnavailable
@@ -20,7 +20,6 @@ from .servers import FILE, ForeignListing, ForeignTool, ServerBook, ServerEntry,
 if TYPE_CHECKING:
     from agent_core.access.secrets import Secrets
     from agent_core.registry.function import Function
-    from agent_core.registry.registry import Snapshot
 
 OnProgress: TypeAlias = Callable[[float, float | None, str], None]
 
@@ -163,30 +162,6 @@ class ForeignLibrary:
         await asyncio.gather(
             *self._closing.values(), *(connection.aclose() for connection in self._connections.values())
         )
-
-
-class JoinedFunctions:
-    """The functions of a workspace and the foreign ones in one snapshot, for code that searches both.
-
-    What a model is shown is joined in `runtime/model_session.py`.
-    """
-
-    def __init__(self, own: Callable[[], "Snapshot"], library: Callable[[], ForeignLibrary | None]) -> None:
-        self._own = own
-        self._library = library
-        self._joined_from: tuple[object, object] = (None, None)
-        self._joined: Snapshot | None = None
-
-    def snapshot(self) -> "Snapshot":
-        """Return the current functions. The same object is returned until something changes."""
-        own, library = self._own(), self._library()
-        foreign = library.functions() if library is not None else {}
-        if not foreign:
-            return own
-        if self._joined is None or self._joined_from[0] is not own or self._joined_from[1] is not foreign:
-            others = {name: row.function for name, row in foreign.items()}
-            self._joined_from, self._joined = (own, foreign), replace(own, functions=others | {**own.functions})
-        return self._joined
 
 
 def stub(function: "Function") -> str:
