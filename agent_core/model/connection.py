@@ -10,7 +10,7 @@ import json
 import logging
 import re
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, suppress
 from contextvars import ContextVar
 from functools import cache
@@ -20,6 +20,7 @@ from urllib.parse import quote
 import httpx2
 import openai
 from openai import AsyncStream, OpenAIError
+from openai._models import FinalRequestOptions
 
 from agent_core.base.errors import ContextOverflow, ModelError
 from agent_core.base.records import dataclass, replace
@@ -201,11 +202,11 @@ class Elsewhere(OpenAIError, httpx2.RequestError):
 
 @dataclass(slots=True)
 class _Attempt:
-    """The attempt to send one request: its address, the listener for retries, and the last failure."""
+    """The attempt to send one request: its address, why it failed, and the answer that refused it."""
 
     where: str
-    tell: Callable[[RetryPiece], None] = lambda piece: None
     failure: ModelError | None = None
+    refused: httpx2.Response | None = None
 
 
 _attempt: ContextVar[_Attempt] = ContextVar("attempt")
@@ -263,6 +264,7 @@ async def _judge(response: httpx2.Response) -> None:
         response.headers.setdefault("retry-after", refusal.wait_s)
     if response.headers.get("retry-after") == "0":  # the package ignores a wait of zero
         response.headers["retry-after-ms"] = "1"
+    attempt.refused = response
 
 
 class _Bounded(httpx2.AsyncByteStream):
@@ -330,7 +332,7 @@ class Connection:
             transport=transport,
         )
         credential = "azure_ad_token" if azure and azure.is_token else "api_key"
-        terms: Any = {credential: key or _NO_KEY, "max_retries": retries, "http_client": http_client}
+        terms: Any = {credential: key or _NO_KEY, "max_retries": 0, "http_client": http_client}
         self._client: openai.AsyncOpenAI = (
             openai.AsyncAzureOpenAI(azure_endpoint=url, api_version=azure.version, **terms)
             if azure
@@ -338,7 +340,6 @@ class Connection:
         )
         self._client._platform = "Unknown"  # otherwise the package starts `uname`
         self._client.platform_headers = dict  # type: ignore[method-assign]  # no endpoint learns about this machine
-        self._client._calculate_retry_timeout = _telling(self._client._calculate_retry_timeout)  # type: ignore[method-assign]  # it decides the waits
 
     async def stream(self, path: str, content: bytes, *, streamed: bool) -> AsyncGenerator[Chunk | RetryPiece, None]:
         """Post JSON text; yield a report of each wait before a retry, then the chunks, or the whole answer as one.
@@ -348,31 +349,27 @@ class Connection:
         """
         failed = 0
         while True:
-            begun = False
-            told: asyncio.Queue[RetryPiece | None] = asyncio.Queue()
-            posting = asyncio.create_task(self._post(path, content, told.put_nowait, streamed=streamed))
-            posting.add_done_callback(lambda _, told=told: told.put_nowait(None))  # type: ignore[misc]  # a default
+            begun, attempt = False, _Attempt(self._where)
             try:
-                while (retry := await told.get()) is not None:
-                    yield retry
-                response = await posting
-            finally:
-                posting.cancel()
-            try:
-                async with aclosing(self._chunks(response, streamed=streamed)) as chunks:
-                    async for chunk in chunks:
-                        begun = True
-                        yield chunk
+                response = await self._post(path, content, attempt, streamed=streamed)
+                try:
+                    async with aclosing(self._chunks(response, streamed=streamed)) as chunks:
+                        async for chunk in chunks:
+                            begun = True
+                            yield chunk
+                    return
+                finally:
+                    await response.aclose()
             except Unavailable as error:
                 failed += 1
-                if begun or failed > self._retries:
+                refused = attempt.refused
+                is_final = refused is not None and not self._client._should_retry(refused)  # it says to wait too long
+                if begun or is_final or failed > self._retries:
                     raise
-                yield (again := RetryPiece(error.message, min(0.25 * 2.0**failed, 8.0)))
-                await asyncio.sleep(again.wait_s)
-            else:
-                return
-            finally:
-                await response.aclose()
+                options, headers = FinalRequestOptions(method="post", url=path), refused.headers if refused else None
+                wait_s = self._client._calculate_retry_timeout(1 - failed, options, headers)
+                yield RetryPiece(error.message, wait_s)
+                await asyncio.sleep(wait_s)
 
     async def ask(self, path: str, body: Chunk | None = None, *, timeout_s: float) -> Any:  # Any: foreign JSON
         """Return the answer to a GET, or to a POST of `body`; `/…` is a path of the endpoint, `//…` one of its server.
@@ -428,19 +425,18 @@ class Connection:
         """Close the connections."""
         await self._client.close()
 
-    async def _post(
-        self, path: str, content: bytes, tell: Callable[[RetryPiece], None], *, streamed: bool
-    ) -> httpx2.Response:
-        """Return the response to a request, with an unread body if it is streamed. Runs in its own task."""
+    async def _post(self, path: str, content: bytes, attempt: _Attempt, *, streamed: bool) -> httpx2.Response:
+        """Return the response to a request, with an unread body if it is streamed."""
         self._trace("→", content)
-        attempt = _Attempt(self._where, lambda piece: tell(replace(piece, reason=self._without_key(piece.reason))))
-        _attempt.set(attempt)
+        token = _attempt.set(attempt)
         try:
             response: Any = await self._client.post(
                 path, cast_to=httpx2.Response, content=content, stream=streamed, stream_cls=AsyncStream[object]
             )
         except OpenAIError as error:
             raise self._to_model_error(error, attempt) from error
+        finally:
+            _attempt.reset(token)
         assert isinstance(response, httpx2.Response), "it was asked for"
         return response
 
@@ -640,19 +636,6 @@ def write_body(body: Body) -> bytes:
         dumps(name) + b":" + (value if isinstance(value, bytes) else dumps(value)) for name, value in body.items()
     )
     return b"{" + b",".join(written) + b"}"
-
-
-def _telling(retry_timeout: Callable[..., float]) -> Callable[..., float]:
-    """Return the package's function that computes retry waits, extended to report each wait."""
-
-    def told(*given: Any, **named: Any) -> float:  # Any: the package's
-        wait_s = retry_timeout(*given, **named)
-        attempt = _attempt.get(None)
-        if attempt is not None and attempt.failure is not None:
-            attempt.tell(RetryPiece(attempt.failure.message, wait_s))
-        return wait_s
-
-    return told
 
 
 @cache

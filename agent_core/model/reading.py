@@ -13,7 +13,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, Final, TypeAlias
 
@@ -103,6 +103,7 @@ def unwrapped(arguments: str) -> str:
     return inner if is_object else arguments
 
 
+@lru_cache(maxsize=1024)  # each call is compared with every shown function
 def _plain(name: str) -> str:
     return _JOINTS.sub("", name.lower())
 

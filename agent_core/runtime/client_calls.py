@@ -16,6 +16,8 @@ from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.arguments import read_exactly
 from agent_core.storage import Entry, Inbound
 
+from .entries import result
+
 if TYPE_CHECKING:
     from agent_core.base.messages import Call
     from agent_core.base.problem import Problem
@@ -25,6 +27,7 @@ CLIENT: Final = "client"
 ALONE: Final = "alone"
 """The key of a message that gets a turn to itself, because its sender waits for the reply."""
 _MOST_CHARS: Final = 1_000
+_DETAIL: Final = {"client": True}
 _ALONE: Final = "the client takes one call at a time. Ask for this one again when it has answered the other."
 _BEYOND: Final = "one reply may ask for {} calls. Ask for this one again in the next step."
 _UNFIT: Final = "its arguments do not fit the schema, and the client takes only those that do. Call it again:"
@@ -131,7 +134,7 @@ class ClientFunctions:
         return SplitCalls([call for call in calls if call.name not in self.names], tuple(handed), refused)
 
 
-NO_CLIENT: Final = ClientFunctions()
+NO_CLIENT: Final[ClientFunctions] = ClientFunctions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +180,9 @@ def beginning(inbound: Inbound, open_calls: Sequence["Call"], opening: Sequence[
 
 def answered(call: "Call", text: str | None) -> Entry:
     """Return the entry of a client's answer to a call; None means that there is none."""
-    outcome = "returned" if text is not None else word(Unknown())
-    shown = text if text is not None else _UNANSWERED
-    return _entry(call, shown, outcome)
+    if text is None:
+        return result(call, _UNANSWERED, word(Unknown()), detail=_DETAIL)
+    return result(call, text, "returned", detail=_DETAIL)
 
 
 def is_alone(inbound: Inbound) -> bool:
@@ -189,9 +192,4 @@ def is_alone(inbound: Inbound) -> bool:
 
 def _skipped_entry(call: "Call", why: str) -> Entry:
     outcome = Skipped(why)
-    return _entry(call, answer(outcome, _MOST_CHARS), word(outcome))
-
-
-def _entry(call: "Call", text: str, outcome: str) -> Entry:
-    payload = {"call_id": call.id, "name": call.name, "text": text, "outcome": outcome}
-    return Entry("result", {**payload, "seconds": 0.0, "detail": {"client": True}})
+    return result(call, answer(outcome, _MOST_CHARS), word(outcome), detail=_DETAIL)

@@ -316,13 +316,13 @@ class Dispatcher:
         accepted = calls[: self._settings.max_calls]
         callees = [(call, callee) for call in accepted if (callee := self.find(call.name, snapshot)) is not None]
         async with asyncio.TaskGroup() as group:
-            chain = group.create_task(self._in_order([pair for pair in callees if not pair[1].is_parallel], turn))
             tasks = [
                 group.create_task(self._call(self._record(call, turn), callee))
                 for call, callee in callees
                 if callee.is_parallel
             ]
-        done = {result.call.id: result for result in [*chain.result(), *(task.result() for task in tasks)]}
+            in_order = await self._in_order([pair for pair in callees if not pair[1].is_parallel], turn)
+        done = {result.call.id: result for result in [*in_order, *(task.result() for task in tasks)]}
         for call in calls:
             if call.id not in done:
                 done[call.id] = await self._not_run(self._record(call, turn), snapshot, is_beyond=call not in accepted)

@@ -370,15 +370,14 @@ class ModelSession:
         shown = ReplyKeeper(turn)
         kind = events.Thought if self._style.by_function(model.mode) else events.Text
         told = asyncio.get_running_loop().call_later(_QUIET_S, turn.tell_reading, prompt.tokens)
+        reply: Reply | None = None
         try:
             async with turn.ending.interruption, shown:
-                async for piece in model.stream(request):
+                async for piece in model.stream(request):  # to its end, so that no task has to close it
                     told.cancel()
                     if isinstance(piece, Reply):
-                        self.meter.count(turn, piece.usage, prompt.tokens, model)
-                        if held_back := turn.own_name.rest():
-                            turn.tell(kind(text=held_back))
-                        return piece
+                        reply = piece
+                        continue
                     if isinstance(piece, TextPiece):
                         shown.add(piece.text)
                     if not (isinstance(piece, TextPiece) and written_calls(piece.text)):  # not an answer
@@ -389,7 +388,11 @@ class ModelSession:
             raise
         finally:
             told.cancel()
-        raise AssertionError("a model's stream ends with its reply or an error")
+        assert reply is not None, "a model's stream ends with its reply or an error"
+        self.meter.count(turn, reply.usage, prompt.tokens, model)
+        if held_back := turn.own_name.rest():
+            turn.tell(kind(text=held_back))
+        return reply
 
 
 class AgentModels:
