@@ -357,7 +357,7 @@ def _drop_agent(drop: DropAgent, session: SqlSession) -> None:
                 if parse_row(settings, dict).get("caller") == agent:
                     agents.append(name)
     drop_texts(session, hashes)
-    session.vectors.sweep(session)
+    session.index.sweep(session)
 
 
 def _turns(session: SqlSession, agent: str) -> Iterator[WholeTurn]:

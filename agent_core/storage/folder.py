@@ -14,8 +14,8 @@ import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
+from io import FileIO
 from pathlib import Path
-from types import TracebackType
 
 from agent_core.base import machine
 from agent_core.base.errors import AgentBusy, UsageError, WorkspaceError
@@ -99,27 +99,6 @@ def open_lock(path: Path) -> int:
     return descriptor
 
 
-class AgentLock:
-    """The right to run an agent, held until it is closed or the process ends."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor: int | None = descriptor
-
-    def close(self) -> None:
-        """Release the lock; a second call does nothing."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-
-    def __enter__(self) -> "AgentLock":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
 def check_name(agent: str) -> None:
     """Check that a text is valid as an agent's name.
 
@@ -139,8 +118,8 @@ def busy_agent(agent: str, owner: str = "") -> AgentBusy:
     return AgentBusy(f"Agent `{agent}` is in use by {owner or 'this process, which has opened it before'}.", fix=fix)
 
 
-def lock_agent(state_dir: Path, agent: str) -> AgentLock:
-    """Return the lock of an agent.
+def lock_agent(state_dir: Path, agent: str) -> FileIO:
+    """Return the file whose lock is the right to run an agent, held until it is closed or the process ends.
 
     Raises:
         AgentBusy: another process holds it; the message names the process.
@@ -165,7 +144,7 @@ def lock_agent(state_dir: Path, agent: str) -> AgentLock:
         raise busy
     os.truncate(descriptor, 0)
     os.write(descriptor, f"{os.getpid()}\n".encode())
-    return AgentLock(descriptor)
+    return FileIO(descriptor, "r+")
 
 
 class NoTurn(WorkspaceError):

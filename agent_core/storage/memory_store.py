@@ -286,19 +286,19 @@ class MemoryStore(BlockStore):
         self, session: SqlSession, shelf: Shelf, agent: str, space: str, vector: bytes, limit: int
     ) -> list[Hit]:
         """Return the rows nearest to a vector, by cosine, best first."""
-        return session.vectors.nearest(session, Key(agent, shelf, space), vector, limit)
+        return session.index.nearest(session, Key(agent, shelf, space), vector, limit)
 
     @query
     def cosines(
         self, session: SqlSession, shelf: Shelf, agent: str, space: str, vector: bytes, seqs: Collection[int]
     ) -> dict[int, float]:
         """Return the cosine of each of these rows that has a vector."""
-        return session.vectors.cosines(session, Key(agent, shelf, space), vector, seqs)
+        return session.index.cosines(session, Key(agent, shelf, space), vector, seqs)
 
     @query
     def vector_trouble(self, session: SqlSession) -> str:
         """Return the reason why vectors cannot be searched; "" if they can."""
-        return session.vectors.trouble(session)
+        return session.index.trouble(session)
 
 
 def _counts(session: SqlSession, agent: str) -> Counts:
@@ -383,7 +383,7 @@ def _unindex(
 ) -> None:  # Any: columns as SQLite types them
     if seqs := [row[0] for row in rows]:
         search_index.remove_words(session, Key(agent, "archival"), seqs)
-        session.vectors.remove(session, agent, "archival", seqs)
+        session.index.remove(session, agent, "archival", seqs)
 
 
 @perform.register
@@ -413,14 +413,14 @@ def _save_vectors(save: SaveVectors, session: SqlSession) -> None:
     for agent, seq in session.all(_OWNERS[save.shelf], numbers([*given])):
         owners[agent].append((seq, given[seq]))
     for agent, vectors in owners.items():
-        session.vectors.save(session, Key(agent, save.shelf, save.space), vectors)
+        session.index.save(session, Key(agent, save.shelf, save.space), vectors)
 
 
 @perform.register
 def _drop_vectors(drop: DropVectors, session: SqlSession) -> None:
     """Delete the vectors of every other space."""
     session.all("delete from lane where shelf = ? and space not in ('', ?)", drop.shelf, drop.space)
-    session.vectors.sweep(session)
+    session.index.sweep(session)
 
 
 @perform.register
@@ -462,4 +462,4 @@ def _copy_document(copy: CopyDocument, session: SqlSession) -> None:
     _save_passages(SavePassages(tuple(replace(passage, agent=copy.agent) for passage in passages)), session)
     for key, found in spaces(session, copy.owner, "archival"):
         if vectors := session.all(_PAIRS, copy.hash, copy.owner, copy.agent, found.id):
-            session.vectors.save(session, key._replace(agent=copy.agent), [(seq, vector) for seq, vector in vectors])
+            session.index.save(session, key._replace(agent=copy.agent), [(seq, vector) for seq, vector in vectors])

@@ -112,7 +112,7 @@ def add_words(session: SqlSession, key: Key, rows: Sequence[tuple[int, str]]) ->
 def remove_words(session: SqlSession, key: Key, seqs: Sequence[int]) -> None:
     """Remove rows, each of which was indexed, from the index."""
     if seqs:
-        session.postings.delete(session, key.shelf, seqs)
+        session.index.delete(session, key.shelf, seqs)
         grow(session, key, -len(seqs))
 
 
@@ -120,7 +120,7 @@ def remove_words_of_agent(session: SqlSession, agent: str) -> None:
     """Remove all rows of an agent, which still exist, from the index."""
     for shelf, table in ROWS.items():
         rows = session.all(f"select seq from {table} where agent = ?", agent)  # noqa: S608  (our own table)
-        session.postings.delete(session, shelf, [seq for (seq,) in rows])
+        session.index.delete(session, shelf, [seq for (seq,) in rows])
 
 
 def catch_up(session: SqlSession, key: Key) -> Lane | None:
@@ -148,7 +148,7 @@ def _insert(session: SqlSession, key: Key, lane: Lane, rows: Iterable[Sequence[o
         language = foreign(words)
         stems = english_stems(words).union(marked(words.split(), language) if language else ())
         indexed.append((int(str(seq)), [*{token(lane, stem) for stem in stems}]))
-    session.postings.insert(session, key.shelf, indexed)
+    session.index.insert(session, key.shelf, indexed)
 
 
 def rebuild_later(run: Callable[[str, str], object]) -> None:
@@ -175,7 +175,7 @@ def search_words(
     index = catch_up(session, key)
     if not stems or limit < 1 or index is None:
         return []
-    counts = session.postings.row_counts(session, key.shelf, [token(index, stem) for stem in stems])
+    counts = session.index.row_counts(session, key.shelf, [token(index, stem) for stem in stems])
     if not counts:
         return []
     ranked = sorted(counts, key=lambda token: (counts[token], token))
@@ -183,7 +183,7 @@ def search_words(
     upto = np.cumsum([counts[token] for token in ranked])
     most = max(1, int(np.searchsorted(upto, MOST_POSTINGS, "right")))
     tokens = ranked[: most if candidates is None else None]  # a few rows may have the common words alone
-    holding = [np.fromstring(session.postings.holding(session, key.shelf, token), "<i8", sep=",") for token in tokens]
+    holding = [np.fromstring(session.index.holding(session, key.shelf, token), "<i8", sep=",") for token in tokens]
     # Of the rows with these words, the best ones by the summed rarity of their words; the newest first among equals.
     lengths = np.array([len(rows) for rows in holding])
     rarity = np.log1p((np.maximum(index.rows - lengths, 0) + 0.5) / (lengths + 0.5))

@@ -6,10 +6,10 @@ Code that needs one subject takes only its class.
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Protocol, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from agent_core.base.records import dataclass, field
 
@@ -62,21 +62,25 @@ class Health:
     answer_ms: float
 
 
-class WorkerStore(Protocol):
-    """The processes at one store."""
+class WorkerStore:
+    """The processes at one store; a method that is not overridden is that of a store in a file, on one machine."""
 
     @property
     def is_shared(self) -> bool:
         """True if processes in several folders, on several machines, may use it."""
+        return False
 
     @property
+    @abstractmethod
     def owner(self) -> str:
         """The name of this process, which is stored in the turns that it claims."""
 
     @property
     def leases_taken(self) -> int:
         """The number of agents that this process took from processes without recent heartbeats."""
+        return 0  # a lock ends with its process
 
+    @abstractmethod
     def hold(self, folder: Path, agent: str) -> AbstractAsyncContextManager[None]:
         """Hold the right to run an agent during the block; `folder` is the state folder of the workspace.
 
@@ -91,24 +95,29 @@ class WorkerStore(Protocol):
 
     async def take_back(self, agent: str) -> bool:
         """Hold a lent agent again; return False if another process has it, or changed it meanwhile."""
+        return True
 
     def heard(self, hear: Hear, *, to_run: bool = False) -> AbstractAsyncContextManager[None]:
         """Call `hear` in this loop when other processes wrote something, during the block. Calls may be lost.
 
         With `to_run`, `hear` is not called for work for which another process was woken.
         """
+        return nullcontext()  # a file cannot notify
 
     async def offer_slots(self, slots: int) -> None:
         """Record how many agents' turns this process runs at once."""
 
     async def workers(self) -> list[WorkerRow]:
         """Return the processes at a shared store, the one with the latest heartbeat first."""
+        return []
 
     async def health(self) -> Health | None:
         """Return the state of a shared store; None if the store is a file."""
+        return None
 
     async def functions_number(self) -> int:
-        """Return a number that increases with each change of a function."""
+        """Return a number that increases with each change of a function; 0 if the functions folder is authoritative."""
+        return 0
 
 
 # A check of the whole journal: each turn has one writer at a time, and each call one start and one answer.
@@ -247,11 +256,9 @@ class Store(
     def place(self) -> str:
         """The address of the store, without a password."""
 
-    @abstractmethod
     async def claim(self, workspace: str) -> None:
         """Give the store to another workspace, whose functions folder is authoritative from now on."""
 
-    @abstractmethod
     async def join(self, workspace: str) -> None:
         """Let another workspace use the store too: its folder becomes a copy of the functions in the store."""
 

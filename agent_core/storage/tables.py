@@ -41,8 +41,8 @@ class Key(NamedTuple):
     space: str = ""
 
 
-class Postings(Protocol):
-    """The index of the words of rows: the rows for each token. Tokens contain their lane: see `search_index`."""
+class SearchIndex(Protocol):
+    """The indexes of the words of rows and of their vectors. Tokens contain their lane: see `search_index`."""
 
     def insert(self, session: Any, shelf: str, rows: Iterable[tuple[int, Sequence[str]]]) -> None:  # Any: its own kind
         """Store the tokens of rows that have none yet."""
@@ -58,10 +58,6 @@ class Postings(Protocol):
 
     def holding(self, session: Any, shelf: str, token: str) -> str:  # Any: as above
         """Return the rows that contain a token, in order, as comma-separated text, which is cheaper than rows."""
-
-
-class Vectors(Protocol):
-    """The vectors of rows, and their comparison."""
 
     def save(self, session: Any, key: Key, vectors: Sequence[tuple[int, bytes]]) -> None:  # Any: as above
         """Store the vectors of rows; a later one replaces an earlier one."""
@@ -98,12 +94,8 @@ class SqlSession(Protocol):
         """The sealer of rows that the user relies on."""
 
     @property
-    def postings(self) -> Postings:
-        """The words of rows."""
-
-    @property
-    def vectors(self) -> Vectors:
-        """The vectors of rows."""
+    def index(self) -> SearchIndex:
+        """The words of rows, and their vectors."""
 
     def all(self, sql: str, *values: object) -> list[Row]:
         """Return every row."""

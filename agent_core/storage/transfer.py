@@ -117,9 +117,9 @@ async def copy_store(source_store: Store, target_store: Store, *, resume: bool =
     for lane in await source_store._read(lambda session: session.all(_LANES)):
         last = 0
         while rows := await source_store._read(lambda session: session.all(_VECTORS, *lane, last, BATCH)):  # noqa: B023 awaited at once
-            await target_store._write(lambda session: session.vectors.save(session, Key(*lane), rows))  # noqa: B023 as above
+            await target_store._write(lambda session: session.index.save(session, Key(*lane), rows))  # noqa: B023 as above
             last = rows[-1][0]
-    await target_store._write(lambda session: session.postings.rebuild(session))
+    await target_store._write(lambda session: session.index.rebuild(session))
     return await _compare(source_store, target_store)
 
 

@@ -31,7 +31,6 @@ _BEGINNINGS: Final = (b"[", b"{", b",")
 _PIECE: Final = 32 << 10
 _MARKS: Final = "=,[{."  # each key, value and part of a key has one of them
 _PASSES: Final = 8
-_PART: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[,\[{]', re.DOTALL)
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _ESCAPE: Final = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _IS_ESCAPE: Final = re.compile(r"""\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})""")
@@ -96,7 +95,7 @@ def read_json(
         Malformed: the text is invalid or exceeds a limit.
     """
     text = _text(text, most)
-    if most_values and _has_more_values(text, most_values):
+    if most_values and has_more_values(text.encode("utf-8", "surrogatepass"), most_values):
         raise Malformed(f"expected at most {most_values:,} values, got more", "size")
     try:
         value = _decoder(strictness).decode(text)
@@ -215,21 +214,6 @@ def _text(text: str | bytes, most: int) -> str:
         return text.removeprefix(BOM_UTF8).decode()  # faster than the codec `utf-8-sig`, which is pure Python
     except UnicodeDecodeError as error:
         raise Malformed(f"expected UTF-8, got something else at byte {error.start}", "character") from error
-
-
-def _has_more_values(text: str, most: int) -> bool:
-    """Return whether a text may hold more than `most` values, by its commas and opening brackets outside strings."""
-    if text.count(",") + text.count("[") + text.count("{") < most:
-        return False
-    count = strings = 0
-    for part in _PART.finditer(text):
-        if text[part.start()] == '"':
-            strings += 1  # at most one between two separators, not counting names
-        else:
-            count += 1
-        if count >= most or strings > 2 * most:
-            return True
-    return False
 
 
 def _explain(error: Exception, text: str, at: int, deepest: int) -> Malformed:

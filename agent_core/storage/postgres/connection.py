@@ -24,7 +24,7 @@ from agent_core.base.records import dataclass
 from agent_core.base.seal import Sealer
 
 from ..subject import StoreClock
-from ..tables import Postings, Row, Vectors
+from ..tables import Row, SearchIndex
 
 SCHEMA: Final = "knapper"
 CONNECT_S: Final = 5
@@ -124,8 +124,7 @@ class PostgresSession:
     clock: StoreClock
     keep_calls: int
     sealer: Sealer
-    postings: Postings
-    vectors: Vectors
+    index: SearchIndex
 
     def all(self, sql: str, *values: object) -> list[Row]:
         """Return every row."""

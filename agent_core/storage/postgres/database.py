@@ -158,7 +158,7 @@ class Database(Tables):
         try:
             with self._connection(running) as db:
                 clock = DatabaseClock(self._clock, self._skew)
-                return work(PostgresSession(db, clock, self._keep_calls, self._sealer, search_index, search_index))
+                return work(PostgresSession(db, clock, self._keep_calls, self._sealer, search_index))
         except CommitLost as lost:  # of a transaction that a query began, which may safely run twice
             raise psycopg.OperationalError("the connection is lost") from lost
         except Misfit as error:

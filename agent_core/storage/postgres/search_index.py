@@ -1,4 +1,4 @@
-"""The words of rows, and their vectors, in plain tables: `Postings` and `Vectors` on PostgreSQL.
+"""The words of rows, and their vectors, in plain tables: the `SearchIndex` of PostgreSQL.
 
 Words have one row per token. Vectors are compared by pgvector: all of a lane, exactly. They can be stored without
 pgvector; only a search needs it. A lane belongs to one agent, so an index over all vectors would also find those of

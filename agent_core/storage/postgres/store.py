@@ -420,7 +420,7 @@ def _post(session: PostgresSession, id: str, post: Post) -> str:
 def _forget(session: SqlSession, erasure: Erasure) -> dict[str, int]:
     session.all("set local idle_in_transaction_session_timeout = 0")
     counts = erase(session, erasure)
-    session.postings.rebuild(session)
+    session.index.rebuild(session)
     session.all("update lane set rows = (select count(*) from vector where lane = id) where space <> ''")
     session.all("update forgotten set times = times + 1")
     return counts

@@ -7,7 +7,7 @@ Only errors from the environment are translated: a wrong statement is a bug, and
 import hashlib
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from time import monotonic
@@ -21,7 +21,7 @@ from agent_core.base.seal import Sealer
 
 from ..call_store import KEEP_CALLS
 from ..subject import StoreClock
-from ..tables import Postings, Row, Vectors
+from ..tables import Row, SearchIndex
 
 BUSY_MS = 10_000
 PATIENCE_S = 60.0  # for one method of the store: a malicious file may make any statement run forever
@@ -72,8 +72,7 @@ class SqliteSession:
     clock: StoreClock
     keep_calls: int = KEEP_CALLS
     sealer: Sealer = field(default_factory=lambda: Sealer(None))
-    postings: Postings = field(kw_only=True)
-    vectors: Vectors = field(kw_only=True)
+    index: SearchIndex = field(kw_only=True)
 
     def all(self, sql: str, *values: object) -> list[Row]:
         """Return every row."""
@@ -100,25 +99,20 @@ class SqliteSession:
         return str(self.db.pragma("schema_version"))
 
     @contextmanager
-    def snapshot(self) -> Iterator[None]:
+    def snapshot(self, begin: str = "begin") -> Iterator[None]:
         """Read everything in this block from one consistent snapshot."""
-        self.all("begin")
+        self.all(begin)
         try:
             yield
         finally:
             self._undo()
 
-    @contextmanager
-    def rehearsal(self) -> Iterator[None]:
+    def rehearsal(self) -> AbstractContextManager[None]:
         """Hold the write lock, and roll back everything that this block writes.
 
         A transaction that starts as a reader cannot write after another writer committed, so the lock must come first.
         """
-        self.all("begin immediate")
-        try:
-            yield
-        finally:
-            self._undo()
+        return self.snapshot("begin immediate")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""The indexes of words and of vectors, and the searches in them: `Postings` and `Vectors` on SQLite.
+"""The indexes of words and of vectors, and the searches in them: the `SearchIndex` of SQLite.
 
 The words of rows are in contentless FTS5 tables. Vectors are stored as given; their signs are in a table of sqlite-vec
 for each lane with many vectors. The extension is loaded at first use. If that fails, `trouble` gives the reason; stored

@@ -24,7 +24,7 @@ from agent_core.base.seal import Sealer
 from ..call_store import KEEP_CALLS
 from ..folder import lock_agent
 from ..forget_store import Erasure, erase
-from ..store import Hear, Store, WorkerRow
+from ..store import Store
 from ..subject import Misfit, StoreClock
 from ..tables import SqlSession, Tables, query
 from ..turn_store import Post, Posted, post_event, posted
@@ -198,7 +198,7 @@ class SqliteStore(StateFile, Store):
             raise explain(error, path) from error
         except OSError as error:
             raise explain_os(error, path) from error
-        session = SqliteSession(db, clock, keep_calls, sealer, postings=search_index, vectors=search_index)
+        session = SqliteSession(db, clock, keep_calls, sealer, index=search_index)
         return cls(path, session, recovered)
 
     @property
@@ -211,63 +211,21 @@ class SqliteStore(StateFile, Store):
         """The address of the file."""
         return f"sqlite:///{self.path}"
 
-    async def claim(self, workspace: str) -> None:
-        """Do nothing: the file is in the folder of its workspace."""
-
-    async def join(self, workspace: str) -> None:
-        """Do nothing, for the same reason."""
-
     @query
     def vacuum(self, session: Any) -> None:  # Any: its own session
         """Rewrite the file."""
         scrub(session.db, self.path)
 
     @property
-    def is_shared(self) -> bool:
-        """False: the file is in the folder of its workspace, on one machine."""
-        return False
-
-    @property
     def owner(self) -> str:
         """The name of this process."""
         return f"process {os.getpid()}"
-
-    @property
-    def leases_taken(self) -> int:
-        """0: a lock ends with its process."""
-        return 0
 
     @asynccontextmanager
     async def hold(self, folder: Path, agent: str) -> AsyncIterator[None]:
         """Hold a lock in the state folder."""
         with lock_agent(folder, agent):
             yield
-
-    async def lend(self, agent: str) -> None:
-        """Do nothing: the lock stays."""
-
-    async def take_back(self, agent: str) -> bool:
-        """Do nothing: no other process could have it."""
-        return True
-
-    @asynccontextmanager
-    async def heard(self, hear: Hear, *, to_run: bool = False) -> AsyncIterator[None]:
-        """Pass on nothing: a file cannot notify."""
-        yield
-
-    async def offer_slots(self, slots: int) -> None:
-        """Do nothing: no process reads it."""
-
-    async def workers(self) -> list[WorkerRow]:
-        """Return none: the locks show the processes."""
-        return []
-
-    async def health(self) -> None:
-        """Return None: a file has no server."""
-
-    async def functions_number(self) -> int:
-        """Return 0: the functions folder is authoritative."""
-        return 0
 
     async def now(self) -> float:
         """Return the time of this machine's clock."""
