@@ -1,8 +1,8 @@
 """The only client of an address: that of the `openai` package, over an HTTP client with our limits.
 
-The package reads events and statuses, retries before the first byte, and keeps the connections. Our part is the wording
-of errors and the protection of the user: no redirect to another origin, answers of limited size, no proxy for servers
-on this machine, and no key in any text.
+The package reads events and statuses, says whether and when to ask again, and keeps the connections. Our part is the
+wording of errors and the protection of the user: no redirect to another origin, answers of limited size, no proxy for
+servers on this machine, and no key in any text.
 """
 
 import asyncio
