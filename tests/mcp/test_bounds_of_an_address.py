@@ -170,6 +170,7 @@ def is_refused(root: Path, done: Ran) -> bool:
     return bool(message.startswith("The MCP server `strange` cannot be used: ")) and not (root / "mcp.toml").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     "what", sampled(["a-bomb-in-events", "reconnecting", "redirects", "news-of-the-list", *STREAMED], 11)
@@ -180,6 +181,7 @@ def test_a_stream_beside_the_answers_is_bounded_and_holds_up_nothing(tmp_path: P
     assert done.code in (0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("what", sampled(["headers", "silence", "blanks", "continue", "slowly"], 5))
 def test_the_farewell_is_bounded(tmp_path: Path, what: str) -> None:
@@ -189,6 +191,7 @@ def test_the_farewell_is_bounded(tmp_path: Path, what: str) -> None:
     assert done.code == 0
 
 
+@pytest.mark.slow
 def test_a_schema_of_results_that_takes_forever_to_compare_is_not_compared(tmp_path: Path) -> None:
     done = called(tmp_path, "a-result")
     assert is_bounded(done)

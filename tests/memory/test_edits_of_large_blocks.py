@@ -60,7 +60,7 @@ def test_every_edit_of_every_large_block_ends_soon(block: str, edit: str) -> Non
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("block", sampled(BLOCKS, 5))
+@pytest.mark.parametrize("block", sampled(BLOCKS, 7))
 async def test_no_edit_of_a_large_block_holds_up_the_event_loop(at_desk: OpenDesk, block: str) -> None:
     here = await at_desk([])
     memory = ChatMemory()

@@ -49,7 +49,7 @@ async def test_what_to_do_is_apart_from_what_happened(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "environment",
     [
-        pytest.param({"KNAPPER_MODEL_BASE_URL": "{url}/nothing"}, id="no-name"),
+        pytest.param({"KNAPPER_MODEL_BASE_URL": "{url}/nothing"}, id="no-name", marks=pytest.mark.slow),
         pytest.param({"KNAPPER_MODEL_NAME": "of-nobody"}, id="no-server"),
     ],
 )

@@ -102,6 +102,7 @@ async def test_an_error_has_the_code_and_the_exit_code_that_it_has_in_the_shell(
         assert (wrong.returncode, "http://" in wrong.stderr, "running?" in wrong.stderr) == (2, True, False), wrong
 
 
+@pytest.mark.slow
 async def test_agents_are_paused_and_deleted_where_they_are_at_work(elsewhere: OpenElsewhere) -> None:
     shell = await elsewhere([Say("Hello.")])
     assert (await shell.server.client.post("/api/v1/agents", json={"name": "ada"})).is_success

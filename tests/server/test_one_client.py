@@ -61,7 +61,9 @@ async def connected(
 class TestClient:
     """The behavior of a client, whatever its transport."""
 
-    @pytest.mark.parametrize("connected", ["in process", "asgi", "socket"], indirect=True)
+    @pytest.mark.parametrize(
+        "connected", ["in process", "socket", pytest.param("asgi", marks=pytest.mark.slow)], indirect=True
+    )
     async def test_a_turn_is_heard_as_the_events_of_a_turn(self, connected: Connect) -> None:
         client = await connected(
             [Ask(Wanted("count_vowels", {"text": "queueing"})), *map(Say, ("There are five.", "Bye.", "One.", "Two."))]

@@ -301,6 +301,7 @@ def _value(name: str, schema: Json) -> Any:  # Any: JSON
             return next(iter(schema.get("enum", [])), TEXTS.get(name, OTHER))
 
 
+@pytest.mark.slow
 async def test_what_others_do_changes_no_answer(neighbors: Neighbors) -> None:
     """Numbers cannot be searched for words: counts and sums could reveal others, too."""
 
