@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 
 from agent_core.context import Shown
@@ -55,3 +56,16 @@ def test_a_function_of_the_folder_with_the_name_of_a_memory_class_method_is_not_
     shown = Shown(own, 64, NothingHidden())
     line = shown.choose({own[0].name: replace(own[0], description="Another."), "other": replace(own[0], name="other")})
     assert [each.name for each in line] == [*(each.name for each in own), "other"]
+
+
+async def test_a_small_model_is_told_of_a_function_that_means_what_the_user_says_in_other_words(
+    at_desk: OpenDesk, tmp_path: Path
+) -> None:
+    (folder := tmp_path / "functions").mkdir()
+    (folder / "farm.py").write_text('def rain_total() -> int:\n    """Say how much rain fell."""\n    return 7\n')
+    desk = await at_desk([in_json("Hello.")] * 2, model__mode="constrained", model__context_tokens=16_000)
+    await desk.workspace.functions.reload()
+    await desk.say("How much precipitation was there?")
+    await desk.say("Who wrote Hamlet?")
+    told = [str(message["content"]).count("rain_total(") for message in desk.model.requests[1].messages[-3:]]
+    assert told == [1, 0, 0]

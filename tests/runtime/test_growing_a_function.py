@@ -1,6 +1,6 @@
 """The main job: a missing function is created, fixed, and used in the same turn."""
 
-from agent_core.base.events import CallStarted, Text
+from agent_core.base.events import CallStarted, FunctionsChanged, Text
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Wanted, contains, shows
 from tests.kit.desk import VOWELS, answers, ended, of
@@ -57,3 +57,19 @@ async def test_a_reply_that_claims_nothing_is_shown_also_if_another_is_asked_for
     desk = await at_desk([create(ONLY_PRINTS, "lights_off"), honest, Say("It was not done, as said.")])
     events = await desk.say("Turn off the lights in my living room.")
     assert "".join(event.text for event in of(Text, events)) == f"{honest.text}It was not done, as said."
+
+
+async def test_a_function_saved_by_a_human_is_told_to_the_model_with_its_new_schema(at_desk: OpenDesk) -> None:
+    desk = await at_desk(
+        [create(VOWELS), Say("Made."), Expect(Say("Seen."), contains("it is now count_vowels(text, also"))]
+    )
+    await desk.say("Make it.")
+    path = desk.functions / "grown.py"
+    edited = (
+        path.read_text()
+        .replace("(text: str)", '(text: str, also: str = "")')
+        .replace("look at.\n", "look at.\n        also: More letters to count.\n")
+    )
+    desk.put("grown.py", edited)
+    await desk.workspace.functions.reload()
+    assert of(FunctionsChanged, await desk.say("And now?"))[0].changed == ("count_vowels",)
