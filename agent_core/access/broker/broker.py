@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
 
 from agent_core.base import machine
 from agent_core.base.records import dataclass, field
@@ -19,8 +19,6 @@ from agent_core.base.untrusted import one_line
 
 if TYPE_CHECKING:
     from agent_core.base.receipt import Receipt
-
-    from .fetches import Fetches
 
 MIB = 1 << 20
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
@@ -73,7 +71,7 @@ class Broker:
         Reached and refused places are recorded in `receipt`.
         """
 
-        def begin() -> "Fetches":
+        def begin() -> Answering:
             from .fetches import Fetches  # noqa: PLC0415 - see above
 
             return Fetches(self, function, hosts, want, receipt, reach)
@@ -81,12 +79,26 @@ class Broker:
         return FetchSession(begin)
 
 
+class Answering(Protocol):
+    """Answers the requests that one call makes to the broker."""
+
+    @property
+    def open(self) -> int:
+        """The number of requests that have not ended."""
+
+    async def answer(self, name: str, arguments: Mapping[str, Any]) -> Any:  # Any: values that cross the sandbox
+        """Return the answer to one request."""
+
+    async def aclose(self) -> None:
+        """End all open requests."""
+
+
 class FetchSession:
     """The fetches of one call: started by the first one, ended with the call, however it ends."""
 
-    def __init__(self, begin: "Callable[[], Fetches]") -> None:
+    def __init__(self, begin: Callable[[], Answering]) -> None:
         self._begin = begin
-        self._fetches: Fetches | None = None
+        self._fetches: Answering | None = None
 
     @property
     def open(self) -> int:
