@@ -8,6 +8,7 @@ from agent_core.functions.service.audit import AuditFinding, AuditReport
 from agent_core.interfaces.render.verdicts import SLASH, audit_lines
 from agent_core.interfaces.styled_lines import plain
 from tests.conftest import OpenDesk
+from tests.functions.test_second_looks import edited
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import VOWELS, answers
 from tests.kit.program import knapper
@@ -132,6 +133,14 @@ async def test_two_that_compute_the_same_are_to_be_merged_and_one_alone_is_in_go
     assert (findings["confusable"].proposal, findings["confusable"].steps) == ("merge", ("delete", "get_site_page"))
 
 
+async def test_without_meanings_the_rest_is_audited(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Repeat(Say("Done."))], memory__embedding="none")
+    desk.put("pages.py", f"{FETCH}\n\n{SITE}")
+    desk.put("garden.py", BARE)
+    await desk.workspace.functions.reload()
+    assert [*(await report_of(desk))[1]] == ["missing-examples"]
+
+
 NEEDS_GRANTS = '''\
 def lines_in(path: str) -> int:
     """Count the lines of a file."""
@@ -229,3 +238,16 @@ async def test_a_candidate_leaves_nothing_behind_in_the_search(at_desk: OpenDesk
     assert (await shop.create("vowel_kinds", USING, "kinds")).admitted
     best = (await shop.search("kinds of vowels")).results[0]
     assert (best.function.name, best.needs) == ("vowel_kinds", ("water_plan",))
+
+
+async def test_a_save_that_makes_two_confusable_is_told_to_human_and_model_later(tmp_path: Path) -> None:
+    async with edited(tmp_path) as desk:
+        desk.put(VOWELS, "letters.py")
+        await desk.taken("count_vowels")
+        desk.put(KINDS, "kinds.py")
+        await desk.taken("vowel_kinds")
+        event = await desk.told()
+        while "vowel_kinds" not in event.noted:
+            event = await desk.told()
+        assert "finds `count_vowels` before `vowel_kinds`" in event.noted["vowel_kinds"]
+        assert "say in its first sentence" in desk.shop.tell_changes([event])

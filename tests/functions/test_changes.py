@@ -130,6 +130,13 @@ async def test_what_cannot_be_confirmed_is_refused(here: Room) -> None:
         assert (await here.held("count_vowels"))["pending"] is bool(code)
 
 
+async def test_a_function_that_another_uses_is_not_deleted(here: Room) -> None:
+    await here.save(f"{VOWELS}\n\n{USER}")
+    with pytest.raises(WorkspaceError, match="these use it: count_twice"):
+        await here.shop.delete("count_vowels")
+    assert here.letters.read_text() == f"{VOWELS}\n\n{USER}"
+
+
 async def test_a_verb_on_a_function_that_is_not_there_is_a_wrong_use(shop: FunctionService) -> None:
     given: dict[str, list[Any]] = {"edit": ["a", "b"], "replace": [VOWELS], "call": [{}]}
 
@@ -338,6 +345,18 @@ async def test_plans_that_were_made_side_by_side_all_come_to_be(here: Room) -> N
     done = await asyncio.gather(*(carried_out(here, plan) for plan in plans))
     assert [plan.outcome for plan in done] == ["returned"] * 3
     assert here.shop.names() == names
+    await agree(here)
+
+
+async def test_the_second_of_two_replacements_of_one_function_is_refused(here: Room) -> None:
+    await here.save(VOWELS)
+    first, second = await replace(here), await here.shop.plans.replace("count_vowels", CHANGED, "", AGENT)
+    assert (await carried_out(here, first)).outcome == "returned"
+    late = await carried_out(here, second)
+    assert isinstance(late.detail, Judgment)
+    assert (late.outcome, late.detail.admitted) == ("refused", False)
+    assert [each.code for each in late.detail.problems][-1:] == ["stale-file"]
+    assert here.letters.read_text() == NEW
     await agree(here)
 
 

@@ -104,6 +104,14 @@ async def test_chance_in_one_function_of_a_file_is_no_excuse_for_the_others(
     assert "weak-examples" in {code for code, _, _ in places(weak)}
 
 
+async def test_a_file_is_looked_at_though_the_workspace_has_a_function_of_that_name(here: Room, tmp_path: Path) -> None:
+    await here.save(CLAMP.replace("low", "least"))
+    (file := tmp_path / "mine.py").write_text(f"{CLAMP}\n\n{CRASH}")
+    found: list[Judgment] = []
+    await here.shop.batch.check(CheckRequest((file,)), found.append)
+    assert "weak-examples" in {code for code, _, _ in places(found[0])}
+
+
 async def test_a_copy_in_a_file_is_told_unless_its_docstring_says_how_it_differs(here: Room, tmp_path: Path) -> None:
     await here.save(CLAMP)
     for said, rest in product((False, True), ("", f"\n\n{CRASH}")):

@@ -268,6 +268,18 @@ async def test_two_that_differ_in_literals_become_one_that_a_model_writes(
     assert {name: workshop.plans.source(name) for name in workshop.names()} == before
 
 
+async def test_a_general_function_that_answers_one_recorded_call_otherwise_is_never_taken(
+    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
+) -> None:
+    desk = await with_fees(
+        at_desk, **a_maker(scripted, *SPECIAL.values(), MORE, GENERAL.replace(", price: int", ""), MORE)
+    )
+    (step,) = [step for step in await tended(desk) if step["kind"] == "generalize"]
+    assert not step["done"]
+    assert "ends otherwise" in step["why_not"]
+    assert {"fee_in_town", "fee_abroad", "fees"} == set(desk.workspace.functions.names())
+
+
 async def test_a_program_that_was_repeated_becomes_a_function(
     at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
 ) -> None:

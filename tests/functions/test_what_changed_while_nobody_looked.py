@@ -42,3 +42,14 @@ async def test_a_save_with_its_standing_a_removal_and_a_new_function_are_told_on
     )
     assert any(text.startswith("  ~ count_vowels is a draft now: ") for text in shown)
     assert await opened(tmp_path) is None
+
+
+async def test_a_file_that_was_broken_is_told_with_its_line_until_it_is_good_again(tmp_path: Path) -> None:
+    await begun(tmp_path)
+    letters(tmp_path).write_text("def (:\n")
+    for _ in range(2):
+        change = await opened(tmp_path)
+        assert change is not None
+        assert (change.changed, list(change.lines.values())) == ((), ["def (:"])
+    letters(tmp_path).write_text(VOWELS)
+    assert await opened(tmp_path) is None

@@ -102,6 +102,19 @@ FILES = {
 }
 
 
+async def test_a_fix_that_only_names_its_error_is_none(
+    at_desk: OpenDesk, scripted: Callable[..., ScriptedModel]
+) -> None:
+    raises = "There are.\n\n    Raises:\n        ZeroDivisionError: If there are none.\n"
+    named = SHARE.replace("How many there are.\n", raises)
+    maker = scripted([Say(f"```\n{source}```") for source in (SHARE, named, FIXED)], models=["scripted", "strong"])
+    desk = await failing(at_desk, maker)
+    (step,) = [step for step in await tended(desk) if step["kind"] == "mend"]
+    assert step["done"], step
+    assert "still fails: ZeroDivisionError" in maker.requests[2].text
+    assert "if people else 0" in desk.workspace.functions.plans.source("share")
+
+
 async def test_what_others_name_stays_and_what_has_a_grant_keeps_it(at_desk: OpenDesk) -> None:
     desk = await with_copies(at_desk)
     for path, text in FILES.items():

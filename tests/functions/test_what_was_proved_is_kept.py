@@ -97,6 +97,13 @@ async def test_what_it_needs_a_grant_for_does_not_go_in_silence(here: Room) -> N
     assert (allowed.admitted, messages(allowed), len(asked.asked)) == (True, {}, 1)
 
 
+async def test_one_of_two_hosts_does_not_go_in_silence_either(here: Room) -> None:
+    second = FETCHING.replace("    return ", '    self.fetch("https://backup.example.org/rates")\n    return ', 1)
+    await here.save(second)
+    refused = await here.shop.replace("rate_of", FETCHING, author=AGENT)
+    assert "needs a grant for: fetches backup.example.org" in messages(refused)["use-dropped"]
+
+
 async def test_what_the_gate_had_no_time_for_is_not_shown_as_passed(here: Room) -> None:
     await here.save(SHARE)
     slow = SHARE.replace("from pydantic", "import time\n\nfrom pydantic").replace(

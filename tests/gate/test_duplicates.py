@@ -92,6 +92,12 @@ async def test_a_helper_decides_over_a_copy_as_the_body_does(gate: Gate) -> None
     assert "copy" not in about(wider)
 
 
+async def test_a_first_function_has_nothing_to_be_compared_with(gate: Gate) -> None:
+    verdict = await judge(gate, CANDIDATE, Snapshot.empty())
+    (report,) = [one for one in verdict.stages if one.stage == "duplicate"]
+    assert (report.passed, report.note) == (True, "there is no other function yet")
+
+
 ANEW = (
     COUNT.replace("count_vowels", "sung_letters")
     .replace("Count the vowels of a text", "Count the vowels that a text has")

@@ -89,6 +89,11 @@ async def test_examples_that_prove_too_little_are_refused(gate: Gate) -> None:
         assert examples or not verdict.can_be_confirmed, body
 
 
+async def test_the_same_example_twice_is_said_in_words(gate: Gate) -> None:
+    verdict = await judge(gate, documented("f", "a: int", "int", "return a * 2", "f(1) → 2", "f(1) → 2"))
+    assert "`f` has the same example 2 times; two with different results are needed" in str(verdict.refusals[0])
+
+
 async def test_a_refusal_for_one_sided_examples_says_which_side_is_missing(gate: Gate) -> None:
     verdict = await judge(gate, documented("f", "a: int", "bool", "return a > 0", "f(2) → True", "f(3) → True"))
     assert refusals(verdict) == ["one-sided-examples"]

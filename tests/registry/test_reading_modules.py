@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from agent_core.registry.function import ModuleReading
+from agent_core.registry.source import ModuleSource
 from tests.registry.support import codes, only, read
 
 
@@ -31,6 +32,11 @@ def test_a_module_offers_its_public_top_level_functions() -> None:
     ]
     for case, text, names in rows:
         assert offered(text) == names, case
+
+
+def test_of_definitions_under_conditions_the_first_counts() -> None:
+    reading = read("if X:\n    def a(first): ...\nelse:\n    def a(second): ...\n")
+    assert list(reading.functions[0].parameters["properties"]) == ["first"]
 
 
 def test_overloads_are_neither_offered_nor_counted_as_losses() -> None:
@@ -76,6 +82,11 @@ def test_what_is_not_passed_by_name_is_offered_under_its_name() -> None:
 def test_a_name_that_the_wire_cannot_carry_is_left_out() -> None:
     for name in ["größe", "a" * 65]:
         assert codes(read(f"def {name}(): ...").problems) == ["function-name"], name
+
+
+def test_every_reason_against_a_function_is_told_at_once() -> None:
+    text = "import typing\n\ndef probe(a: typing.IO, b: typing.Callable): ..."
+    assert codes(read(text).problems)[::2] == ["inexpressible-type", "inexpressible-type"]
 
 
 def test_the_last_definition_wins_and_the_loss_is_told() -> None:
@@ -125,6 +136,13 @@ def test_imports_within_the_workspace_are_listed() -> None:
     ]
     for case, text, module, imports in rows:
         assert set(read(text, module).imports) == imports, case
+
+
+def test_a_package_imports_relative_to_itself() -> None:
+    source = ModuleSource.of("web", "from .pages import read", "functions/web/__init__.py")
+    from agent_core.registry.schema import read_module
+
+    assert set(read_module(source).imports) == {"web.pages", "web.pages.read"}
 
 
 def test_a_reading_comes_back_whole_from_the_cache() -> None:

@@ -33,6 +33,19 @@ def test_replacing_a_module_leaves_the_others_untouched() -> None:
     ]
 
 
+def test_a_broken_save_keeps_the_last_good_version() -> None:
+    before = snapshot_of(a="def f(): ...")
+    after = before.with_module(read("def f(:", "a"))
+    assert after.functions["f"] is before.functions["f"]
+    assert after.modules["a"].text == "def f(): ..."
+    assert codes(after.rejected) == ["syntax"]
+
+
+def test_a_fixed_save_clears_the_rejection() -> None:
+    broken = snapshot_of(a="def f(): ...").with_module(read("def f(:", "a"))
+    assert broken.with_module(read("def f(x): ...", "a")).rejected == ()
+
+
 def test_warnings_are_no_rejections_but_functions_left_out_are() -> None:
     snapshot = snapshot_of(a="def f(x): ...\ndef größe(x): ...")
     assert codes(snapshot.rejected) == ["function-name"]
@@ -54,6 +67,17 @@ def test_the_one_that_waited_takes_the_name_when_it_is_free() -> None:
     assert codes(without.rejected) == ["name-clash"]
     renamed = snapshot.with_module(read("def h(): ...", "a"))
     assert (renamed.functions["f"].module, renamed.functions["h"].module) == ("b", "a")
+
+
+def test_one_that_no_longer_waits_does_not_come_back() -> None:
+    snapshot = snapshot_of(a="def f(): ...", b="def f(x): ...").without_module("b").without_module("a")
+    assert (dict(snapshot.functions), snapshot.rejected, dict(snapshot.waiting)) == ({}, (), {})
+
+
+def test_the_holder_of_a_name_keeps_it_when_its_module_changes() -> None:
+    snapshot = snapshot_of(a="def f(): ...", b="def f(x): ...").with_module(read("def f(z): ...", "a"))
+    assert snapshot.functions["f"].module == "a"
+    assert codes(snapshot.rejected) == ["name-clash"]
 
 
 def test_a_built_in_name_cannot_be_taken() -> None:

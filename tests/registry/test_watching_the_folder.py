@@ -1,6 +1,7 @@
 """Every kind of change to a file in the folder is noticed, at once or by a scan."""
 
 import asyncio
+import os
 import shutil
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -66,6 +67,11 @@ def delete(root: Path) -> set[Path]:
     return {root / "web" / "b.py"}
 
 
+def link(root: Path) -> set[Path]:
+    os.link(root / "a.py", root / "linked.py")
+    return {root / "linked.py"}
+
+
 def save_like_the_agent(root: Path) -> set[Path]:
     save(root, "functions/deep/er/new.py", "x = 1\n", None)
     return {root / "deep" / "er" / "new.py"}
@@ -97,6 +103,7 @@ WAYS = [
     move_in_from_elsewhere,
     rename,
     delete,
+    link,
     save_like_the_agent,
     make_a_folder_with_files,
     rename_a_folder,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_core.functions.service.library import ImportedFunction, ImportRequest
-from agent_core.functions.service.memgpt_functions import adapt
+from agent_core.functions.service.memgpt_functions import adapt, here_already
 from tests.functions.support import Room
 
 OWN = """send_message(self: Agent, message: str)
@@ -198,6 +198,13 @@ def test_a_text_that_is_not_of_a_foreign_agent_stays_as_it_is() -> None:
     ):
         found = adapt(text, "a.py")
         assert (found.text, found.problems, found.mapped) == (text, (), {}), text
+
+
+def test_of_a_function_that_is_here_already_it_is_told_which_parameters_differ() -> None:
+    (node,) = ast.parse("def archival_memory_insert(self, content, importance): ...").body
+    assert isinstance(node, ast.FunctionDef)
+    told = here_already(node, {"archival_memory_insert": ("content", "tags")})
+    assert told.endswith("it also takes `tags`; it does not take `importance`")
 
 
 def test_an_argument_in_parentheses_keeps_them() -> None:

@@ -253,6 +253,14 @@ async def test_all_functions_of_a_module_that_loads_a_package_wait_for_it_and_ot
     assert unfit.outcome != "returned"
 
 
+async def test_a_package_that_needs_its_own_functions_and_a_package_waits_for_it_whole(
+    here: Room, tmp_path: Path
+) -> None:
+    files = {"__init__.py": PACKAGES, "plain.py": PLAIN.format("step")}
+    report = await taken(here, tmp_path, "wide", files)
+    assert outcomes(report) == dict.fromkeys(("shown_width", "halved", "step"), "draft"), report
+
+
 REFUSED = 'def later(n):\n    """Do it."""\n    raise NotImplementedError\n'
 
 
