@@ -1,7 +1,7 @@
 """Runs every row, or some, in one setting: `python -m tests.attacks.session full [rows]` prints what each reached.
 
-With `--ahead` the rows run while a package is imported ahead (`ahead.py`); with `--programs` each runs as a program
-that a model wrote instead of a call.
+The rows after `--ahead` run while a package is imported ahead (`ahead.py`); those after `--programs` each run as a
+program that a model wrote instead of a call. No rows: all.
 
 It runs as the user who starts it. Each row has its own world, so several run at once.
 """
@@ -12,7 +12,7 @@ import secrets
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -197,30 +197,35 @@ async def state_after(sandbox: Sandbox) -> Any:
     return outcome.value if isinstance(outcome, Returned) else repr(outcome)
 
 
-async def run(level: Level, labels: Collection[str], carrier: str = "") -> dict[str, dict[str, str]]:
-    """Return the breaches of these rows, or of all: in calls, at import time (`ahead`) or in `programs`."""
-    act = {"": attack, "ahead": ahead.strike, "programs": attack_by_program}[carrier]
-    wanted = [row for row in rows() if not labels or row.label in labels]
-    wanted = [row for row in wanted if not (carrier == "ahead" and row.not_ahead)]
+async def run(level: Level, wanted: Mapping[str, Collection[str]]) -> dict[str, dict[str, dict[str, str]]] | str:
+    """Return the breaches by carrier: of its rows, or of all; or why there is no sandbox at this level.
+
+    The carriers are calls (""), the import time of a package (`ahead`) and `programs`.
+    """
     async with sandbox_at(level) as found:
         if isinstance(found, str):
-            return {"": {"missing": found}}
+            return found
         sandbox, pool = found
         fresh = await state_after(sandbox)
         room = asyncio.Semaphore(_AT_ONCE)
 
-        async def one(row: Row) -> dict[str, str]:
+        async def one(carrier: str, row: Row) -> dict[str, str]:
+            act = {"": attack, "ahead": ahead.strike, "programs": attack_by_program}[carrier]
             async with room:
                 with world(level, pool, starts=row.seen == "process") as there:
                     reached = await act(sandbox, there, row, limits_of(row))
             after = await state_after(sandbox)
             return reached if after == fresh else reached | {"next": f"the next call finds {after}"[:600]}
 
-        reached_by: dict[Row, dict[str, str]] = {}
-        for together, seconds in _batches(wanted):
-            with ahead.patience(seconds):
-                reached_by |= dict(zip(together, await asyncio.gather(*map(one, together)), strict=True))
-    return {row.label: reached for row, reached in reached_by.items()}
+        reached_by: dict[str, dict[str, dict[str, str]]] = {}
+        for carrier, labels in wanted.items():
+            mine = [row for row in rows() if row.label in (labels or {row.label})]
+            reached_by[carrier] = {}
+            for together, seconds in _batches([row for row in mine if not (carrier == "ahead" and row.not_ahead)]):
+                with ahead.patience(seconds):
+                    reached = await asyncio.gather(*(one(carrier, row) for row in together))
+                reached_by[carrier] |= {row.label: each for row, each in zip(together, reached, strict=True)}
+    return reached_by
 
 
 def _batches(wanted: list[Row]) -> Iterator[tuple[list[Row], float]]:
@@ -234,6 +239,8 @@ if __name__ == "__main__":
     signal.alarm(550)
     heed_signals()
     level: Level = next(each for each in (*LEVELS, "portable") if each == sys.argv[1])
-    labels = [word for word in sys.argv[2:] if not word.startswith("-")]
-    carrier = next((word[2:] for word in sys.argv if word in ("--ahead", "--programs")), "")
-    print(json.dumps(asyncio.run(run(level, labels, carrier))))
+    wanted, carrier = dict[str, list[str]](), ""
+    for word in sys.argv[2:]:
+        carrier = word.removeprefix("--") if word.startswith("--") else carrier
+        wanted.setdefault(carrier, []).extend([] if word.startswith("--") else [word])
+    print(json.dumps(asyncio.run(run(level, wanted or {"": []}))))

@@ -1,10 +1,10 @@
-"""The settings of a run: each level, as the current user and as an ordinary user, in calls and at import time."""
+"""The settings of a run: each level, as root and as an ordinary user, in calls, at import time and in programs."""
 
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -17,26 +17,19 @@ Results = dict[str, dict[str, str]]
 
 
 class Setting(NamedTuple):
-    """How rows run: in calls, while a package is imported ahead, or as programs."""
+    """A level and a user."""
 
     level: str
     user: str
-    ahead: bool = False
-    programs: bool = False
-
-    def rows(self) -> list[Row]:
-        """Return the rows that run in this setting."""
-        return [row for row in rows() if not (self.ahead and row.not_ahead)]
 
     def __str__(self) -> str:
         return f"`{self.level}`, {self.user}"
 
 
 SETTINGS: Final = [Setting(level, user) for level in LEVELS for user in ("root", "ordinary user")]
-PORTABLE: Final = Setting("portable", "root" if os.geteuid() == 0 else "ordinary user")
-CALLS: Final = [*SETTINGS, PORTABLE]
-AHEAD: Final = [setting._replace(ahead=True) for setting in SETTINGS]
-PROGRAMS: Final = [setting._replace(programs=True) for setting in CALLS]
+WHOEVER: Final = "root" if os.geteuid() == 0 else "ordinary user"
+CARRIERS: Final = {"": [*SETTINGS, Setting("portable", WHOEVER)], "ahead": SETTINGS}
+CARRIERS["programs"] = CARRIERS[""]
 _NOBODY: Final = "65534"
 
 
@@ -44,14 +37,19 @@ class Unable(Exception):
     """This machine does not support the setting."""
 
 
-def results(setting: Setting, *labels: str) -> Results:
-    """Return what these rows, or all, reached in this setting; empty if contained."""
+def rows_of(carrier: str) -> list[Row]:
+    """Return the rows that run in calls (""), while a package is imported (`ahead`) or in `programs`."""
+    return [row for row in rows() if not (carrier == "ahead" and row.not_ahead)]
+
+
+def results(setting: Setting, wanted: Mapping[str, Sequence[str]]) -> dict[str, Results]:
+    """Return what rows reached by carrier, those that are wanted by it or all, in one sandbox; empty if contained."""
     as_whom = _as_ordinary_user() if setting.user != "root" else [sys.executable]
     if setting.user == "root" and os.geteuid() != 0:
         raise Unable("the tests do not run as root")
-    when = ["--ahead"] if setting.ahead else ["--programs"] if setting.programs else []
+    words = [word for carrier, labels in wanted.items() for word in (f"--{carrier}", *labels)]
     done = subprocess.run(
-        [*as_whom, "-B", "-m", "tests.attacks.session", setting.level, *when, *labels],
+        [*as_whom, "-B", "-m", "tests.attacks.session", setting.level, *words],
         capture_output=True,
         text=True,
         cwd=REPOSITORY,
@@ -60,9 +58,9 @@ def results(setting: Setting, *labels: str) -> Results:
     )
     if done.returncode:
         raise RuntimeError(done.stderr[-3000:])
-    found: Results = json.loads(done.stdout)
-    if "missing" in found.get("", {}):
-        raise Unable(found[""]["missing"])
+    found: dict[str, Results] | str = json.loads(done.stdout)
+    if isinstance(found, str):
+        raise Unable(found)
     return found
 
 

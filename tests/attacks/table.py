@@ -3,11 +3,11 @@
 import re
 import sys
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 from tests.attacks.control import in_jail
 from tests.attacks.rows import Row, rows
-from tests.attacks.settings import AHEAD, CALLS, Results, Setting, Unable, leaks, results
+from tests.attacks.settings import CARRIERS, Results, Setting, Unable, leaks, results, rows_of
 from tests.attacks.world import REPOSITORY
 
 PAGE: Final = REPOSITORY / "docs" / "security.md"
@@ -18,28 +18,31 @@ _AT_PORTABLE: Final = (
 _COUNTS = re.compile(r"^\| (\w+): .*? \| (\d+) \|", re.MULTILINE)
 
 
-def page(found: dict[Setting, Results | str], proved: Results) -> str:
+Found: TypeAlias = dict[Setting, Results | str]
+
+
+def page(found: dict[str, Found], proved: Results) -> str:
     """Return that part of the page from the results of the runs."""
     calls = [
         "During calls, with the layers and without the layers that contain the attempts:",
         "",
-        *_table(CALLS, found, proved),
+        *_table("", found, proved),
         "",
         _AT_PORTABLE,
         "",
     ]
-    imports = ["The same attempts while a package is imported ahead:", "", *_table(AHEAD, found, None), ""]
-    return "\n".join([BEGIN, "", *calls, *_remarks(CALLS, found), "", *imports, *_remarks_ahead(found), "", END])
+    imports = ["The same attempts while a package is imported ahead:", "", *_table("ahead", found, None), ""]
+    return "\n".join([BEGIN, "", *calls, *_remarks(found), "", *imports, *_remarks_ahead(found), "", END])
 
 
-def _table(settings: list[Setting], found: dict[Setting, Results | str], proved: Results | None) -> Iterator[str]:
+def _table(carrier: str, found: dict[str, Found], proved: Results | None) -> Iterator[str]:
     last = [] if proved is None else ["works without its layers"]
-    titles = ["family", "attempts", *map(str, settings), *last]
+    titles = ["family", "attempts", *map(str, CARRIERS[carrier]), *last]
     yield f"| {' | '.join(titles)} |"
     yield f"|{'---|' * len(titles)}"
     for family in (*dict.fromkeys(row.family for row in rows()), ""):
-        mine = [row for row in settings[0].rows() if family in ("", row.family)]
-        cells = [_contained(found[setting], mine) for setting in settings]
+        mine = [row for row in rows_of(carrier) if family in ("", row.family)]
+        cells = [_contained(found[carrier][setting], mine) for setting in CARRIERS[carrier]]
         works = [] if proved is None else [str(sum(row.seen in proved.get(row.label, {}) for row in mine))]
         if mine:
             name = f"{family}: {mine[0].about}" if family and proved is not None else family or "**all**"
@@ -53,8 +56,8 @@ def _contained(found: Results | str, mine: list[Row]) -> str:
     return str(sum(row.label not in out and row.seen != "inherent" for row in mine))
 
 
-def _remarks(settings: list[Setting], found: dict[Setting, Results | str]) -> Iterator[str]:
-    yield from _leaks_by_level(settings, found)
+def _remarks(found: dict[str, Found]) -> Iterator[str]:
+    yield from _leaks_by_level("", found[""])
     yield "Possible everywhere, by design, and not counted as contained:"
     yield from (f"- *{_words(row)}*: {row.remark}" for row in rows() if row.seen == "inherent")
     yield ""
@@ -62,8 +65,8 @@ def _remarks(settings: list[Setting], found: dict[Setting, Results | str]) -> It
     yield f"{len(apart)} attempts are not run without layers, for the reasons that `tests/attacks/families/` gives."
 
 
-def _remarks_ahead(found: dict[Setting, Results | str]) -> Iterator[str]:
-    yield from _leaks_by_level(AHEAD, found)
+def _remarks_ahead(found: dict[str, Found]) -> Iterator[str]:
+    yield from _leaks_by_level("ahead", found["ahead"])
     yield "Not tried there:"
     for why in dict.fromkeys(row.not_ahead for row in rows() if row.not_ahead):
         left_out = [row for row in rows() if row.not_ahead == why]
@@ -71,16 +74,16 @@ def _remarks_ahead(found: dict[Setting, Results | str]) -> Iterator[str]:
         yield f"- {len(left_out)} attempts of {families}: {why}"
 
 
-def _leaks_by_level(settings: list[Setting], found: dict[Setting, Results | str]) -> Iterator[str]:
-    for level in dict.fromkeys(each.level for each in settings):
-        out = _names([each for each in settings if each.level == level], found)
+def _leaks_by_level(carrier: str, found: Found) -> Iterator[str]:
+    for level in dict.fromkeys(each.level for each in CARRIERS[carrier]):
+        out = _names([each for each in CARRIERS[carrier] if each.level == level], found)
         yield f"What escapes at `{level}`:{'' if out else ' nothing.'}"
-        reasons = [(row, row.reason(level, ahead=settings[0].ahead) or "not yet known") for row in out]
+        reasons = [(row, row.reason(level, ahead=carrier == "ahead") or "not yet known") for row in out]
         yield from (f"- *{_words(row)}*: {reason}" for row, reason in reasons)
         yield ""
 
 
-def _names(settings: list[Setting], found: dict[Setting, Results | str]) -> list[Row]:
+def _names(settings: list[Setting], found: Found) -> list[Row]:
     mine = [each for each in map(found.get, settings) if isinstance(each, dict)]
     out = {row.label for each in mine for row, _reached in leaks(each) if row}
     return [row for row in rows() if row.label in out]
@@ -103,13 +106,14 @@ def counts_in_the_page() -> dict[str, int]:
 
 def write() -> None:
     """Run all settings and update the page."""
-    found: dict[Setting, Results | str] = {}
-    for setting in (*CALLS, *AHEAD):
-        try:
-            found[setting] = results(setting)
-        except Unable as reason:
-            found[setting] = str(reason)
-        print(setting, "ahead" if setting.ahead else "", file=sys.stderr)
+    found: dict[str, Found] = {"": {}, "ahead": {}}
+    for carrier in found:
+        for setting in CARRIERS[carrier]:
+            try:
+                found[carrier][setting] = results(setting, {carrier: ()})[carrier]
+            except Unable as reason:
+                found[carrier][setting] = str(reason)
+            print(setting, carrier, file=sys.stderr)
     before, _begin, rest = PAGE.read_text().partition(BEGIN)
     after = rest.partition(END)[2]
     PAGE.write_text(before + page(found, in_jail()) + after)

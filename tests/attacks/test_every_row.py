@@ -7,53 +7,50 @@ import pytest
 
 from tests.attacks.control import in_jail
 from tests.attacks.rows import APART, HOST, KINDS, SANDBOX, rows
-from tests.attacks.settings import AHEAD, CALLS, PROGRAMS, Setting, Unable, leaks, results
+from tests.attacks.settings import CARRIERS, WHOEVER, Setting, Unable, leaks, results, rows_of
 from tests.attacks.table import counts_in_the_page, counts_of_the_rows
 from tests.kit.levels import NO_LEVEL, require_landlock, require_namespaces
 
 PROVABLE = [row for row in rows() if not row.is_apart]
-SAMPLE = [row.label for row in PROVABLE[:: len(PROVABLE) // 24]]
+SAMPLE = [row.label for row in PROVABLE[:: len(PROVABLE) // 10]]
 
 
-def _named(setting: Setting) -> str:
-    carrier = "-at-import-time" if setting.ahead else "-in-programs" if setting.programs else ""
-    return f"{setting.level}-{setting.user}{carrier}"
-
-
-WHOEVER = "root" if os.geteuid() == 0 else "ordinary user"
-USUAL = 10  # A plain run tries one of this many rows in the usual setting, and fewer in other
-SPARSE = 36  # settings, each from a different offset.
-SPARSE_AHEAD = 72
-
+# A plain run starts one sandbox for each level and tries one of this many rows there, from a different offset each.
+TRIED = [("full", WHOEVER, 12), ("apart", "ordinary user", 40), ("core", WHOEVER, 40), ("portable", WHOEVER, 60)]
+SETTINGS = [
+    pytest.param(Setting(*each), how, id=f"{'-'.join(each)}{how}") for how in CARRIERS for each in CARRIERS[how]
+]
 _NOT_THERE = {"channel.forge_ones_own_result"}  # at level `portable`, where the channel is not a descriptor
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("setting", [*CALLS, *AHEAD, *PROGRAMS], ids=_named)
-def test_nothing_gets_out_but_what_is_named(setting: Setting) -> None:
-    calls = [*CALLS, *PROGRAMS]
-    at, step = (AHEAD.index(setting), SPARSE_AHEAD) if setting.ahead else (calls.index(setting), SPARSE)
-    step = USUAL if setting == Setting("full", WHOEVER) else step
-    _assert_contained(setting, [row.label for row in setting.rows()[at::step]])
+@pytest.mark.parametrize(("level", "user", "step"), TRIED)
+def test_nothing_gets_out_but_what_is_named(level: str, user: str, step: int) -> None:
+    setting, at = Setting(level, user), TRIED.index((level, user, step))
+    steps = {"": step, "ahead": 60, "programs": 60}
+    how = [carrier for carrier in CARRIERS if setting in CARRIERS[carrier]]
+    _assert_contained(setting, {one: [row.label for row in rows_of(one)[at * 7 :: steps[one]]] for one in how})
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("setting", [*CALLS, *AHEAD, *PROGRAMS], ids=_named)
-def test_nothing_gets_out_in_any_setting_but_what_is_named(setting: Setting) -> None:
-    _assert_contained(setting, [])
+@pytest.mark.parametrize(("setting", "carrier"), SETTINGS)
+def test_nothing_gets_out_in_any_setting_but_what_is_named(setting: Setting, carrier: str) -> None:
+    _assert_contained(setting, {carrier: []})
 
 
-def _assert_contained(setting: Setting, labels: list[str]) -> None:
+def _assert_contained(setting: Setting, wanted: dict[str, list[str]]) -> None:
     try:
-        found = results(setting, *labels)
+        found = results(setting, wanted)
     except Unable as reason:
         pytest.skip(f"{NO_LEVEL}{setting.level} for {setting.user} here: {reason}")
-    assert found.keys() == set(labels or (row.label for row in setting.rows()))
-    assert {row.label for row in rows() if row.seen == "inherent" and found.get(row.label) == {}} <= _NOT_THERE
-    got_out = {row.label if row else "": reached for row, reached in leaks(found)}
-    known = {row.label for row in rows() if row.leaks(setting.level, ahead=setting.ahead)}
-    assert {label: reached for label, reached in got_out.items() if label not in known} == {}
+    assert found.keys() == wanted.keys()
+    for carrier, reached_by in found.items():
+        assert reached_by.keys() == set(wanted[carrier] or (row.label for row in rows_of(carrier)))
+        assert {row.label for row in rows() if row.seen == "inherent" and reached_by.get(row.label) == {}} <= _NOT_THERE
+        got_out = {row.label if row else "": reached for row, reached in leaks(reached_by)}
+        known = {row.label for row in rows() if row.leaks(setting.level, ahead=carrier == "ahead")}
+        assert {label: reached for label, reached in got_out.items() if label not in known} == {}, carrier
 
 
 @pytest.mark.timeout(300)

@@ -24,10 +24,11 @@ from sandbox.processes.pool import Places
 from sandbox.processes.sessions import WorkerConversation, judge
 from sandbox.wire.protocol import FrameBuffer, pack, read_frame
 from sandbox.wire.requests import without_handler
+from tests.kit.drawing import drawn
 
 LIMITS = Limits(result=1000, requests=20)
 CAP = LIMITS.result + (64 << 10)
-many = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+many = settings(max_examples=drawn(150), suppress_health_check=[HealthCheck.too_slow])
 
 _keys = st.sampled_from(
     ["kind", "value", "shown", "type", "message", "frames", "reason", "module", "name", "arguments"]

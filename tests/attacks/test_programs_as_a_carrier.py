@@ -1,12 +1,10 @@
 """A program is untrusted code: messages over its channel get it no more than a call by name would."""
 
-from pathlib import Path
-
-from agent_core import Decision
 from tests.conftest import OpenDesk
 from tests.programs.support import Person, lines, ran
 
 CHANNEL = "count_vowels('a')\nsend = count_vowels._channel.request\n"
+MADE = {"function_name": "a", "function_code_with_docstring": "def a(n: int) -> int: return n"}
 
 
 async def test_what_a_program_sends_by_itself_is_refused_and_nothing_is_reached(at_desk: OpenDesk) -> None:
@@ -22,6 +20,7 @@ async def test_what_a_program_sends_by_itself_is_refused_and_nothing_is_reached(
         "each(count_vowels, ['a'] * 1_001)": "these are 1,001",
         "open('/etc/passwd').read()": "Error",
         "open('out/notes.txt', 'w')": "Error",
+        f"call_function('create_function', {MADE})": "cannot be called by another call",
         "import socket\nsocket.create_connection(('127.0.0.1', 80), 1)": "rror`",
     }
     told, desk = await ran(at_desk, *(CHANNEL + code for code in sent), person=Person())
@@ -32,30 +31,7 @@ async def test_what_a_program_sends_by_itself_is_refused_and_nothing_is_reached(
     names = desk.workspace.functions.names()
     assert {*names} == {"count_vowels", "note", "key_of", "keep", "ping"}
     records = await desk.workspace.store.history(desk.agent.name, kinds=("inner_call",))
-    assert {row.payload["name"] for row in records} == {"count_vowels"}
-
-
-async def test_a_program_cannot_make_a_function_by_call_function(at_desk: OpenDesk) -> None:
-    code = """code = 'def a(n: int) -> int: return n'
-call_function('create_function', {'function_name': 'a', 'function_code_with_docstring': code})"""
-    (told,), desk = await ran(at_desk, code, person=Person())
-    assert "cannot be called by another call" in told
-    assert "a" not in desk.workspace.functions.names()
-
-
-async def test_a_no_keeps_every_call_of_the_program_from_the_file(at_desk: OpenDesk) -> None:
-    person = Person(Decision("no"))
-    (told,), desk = await ran(at_desk, "note('x')\nnote('y')", person=person)
-    assert len(person.asked) == 1
-    assert lines(desk.workspace.root) == []
-    assert "note" in told
-
-
-async def test_a_yes_to_one_text_is_no_yes_to_another(at_desk: OpenDesk, tmp_path: Path) -> None:
-    person = Person()
-    _, desk = await ran(at_desk, "note('x')", "note('x')\nnote('y')", person=person)
-    assert len(person.asked) == 2
-    assert lines(desk.workspace.root) == ["x", "x", "y"]
+    assert {row.payload["name"] for row in records} == {"count_vowels", "call_function"}
 
 
 async def test_a_forged_reply_is_no_answer_and_keeps_nothing(at_desk: OpenDesk) -> None:

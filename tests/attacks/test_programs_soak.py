@@ -29,22 +29,21 @@ def run(program: str) -> object:
     return around["result"]
 '''
 FLAGS = {"sandbox.wall_s": 1.0, "standing.quarantine_failures": 0, "sandbox.output_kib": 16}
-WARM = 100
 WORDS = {"returned", "raised", "timed_out", "killed", "refused"}
 
 
 @pytest.mark.timeout(280)
-async def test_eighty_programs_are_answered_and_leave_nothing(tmp_path: Path) -> None:
-    await soak(tmp_path, 80, files=10)
+async def test_forty_programs_are_answered_and_leave_nothing(tmp_path: Path) -> None:
+    await soak(tmp_path, 40, files=8, warm=30)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 async def test_ten_thousand_programs_are_answered_and_leave_nothing(tmp_path: Path) -> None:
-    await soak(tmp_path, 10_000, files=200)
+    await soak(tmp_path, 10_000, files=200, warm=100)
 
 
-async def soak(root: Path, count: int, *, files: int) -> None:
+async def soak(root: Path, count: int, *, files: int, warm: int) -> None:
     """Run them, four at once, and compare this process before and after."""
     folder = root / "functions"
     folder.mkdir()
@@ -53,7 +52,7 @@ async def soak(root: Path, count: int, *, files: int) -> None:
         (folder / f"made_{seed}.py").write_bytes(module(seed))
     open_before, zygotes = _descriptors(), zygotes_of(os.getpid())
     async with Workspace.open(root, flags=FLAGS) as workspace:
-        await _all(workspace, range(-WARM, 0))
+        await _all(workspace, range(-warm, 0))
         await _all_files(workspace, files)
         before, standing = _memory(), await _settled()
         words = await _all(workspace, range(count - files))

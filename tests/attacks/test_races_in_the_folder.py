@@ -13,7 +13,7 @@ from agent_core.registry.module_edits import remove, save
 from agent_core.registry.source import ModuleSource, hash_of, read_file
 
 SECRET = "x = 'outside'\n"
-ROUNDS = 0.5
+ROUNDS = 0.2
 
 
 @pytest.fixture

@@ -49,11 +49,6 @@ async def kill_again_and_again(root: Path, times: int, seed: int) -> None:
         assert f"The {[each for each in entries if each.kind == SUMMARY][-1].payload['covers']:,} oldest" in first.text
 
 
-@pytest.mark.timeout(180)
-async def test_a_conversation_that_is_summed_up_is_whole_after_some_kills(tmp_path: Path) -> None:
-    await kill_again_and_again(tmp_path, times=8, seed=5)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 async def test_a_conversation_that_is_summed_up_is_whole_after_a_hundred_kills(tmp_path: Path) -> None:

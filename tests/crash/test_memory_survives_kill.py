@@ -49,11 +49,6 @@ async def kill_again_and_again(root: Path, times: int, seed: int) -> int:
     return await check(root, told)
 
 
-@pytest.mark.timeout(180)
-async def test_what_was_remembered_is_whole_after_some_kills(tmp_path: Path) -> None:
-    await kill_again_and_again(tmp_path, times=6, seed=3)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 async def test_what_was_remembered_is_whole_after_three_hundred_kills(tmp_path: Path) -> None:

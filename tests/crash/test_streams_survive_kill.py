@@ -16,7 +16,7 @@ WORDS = " ".join(f"word{number}" for number in range(400))
 SHOWN_S = 3.0
 
 
-@pytest.fixture(params=["file", "database"])
+@pytest.fixture(params=["file", pytest.param("database", marks=pytest.mark.slow)])
 def storage(request: pytest.FixtureRequest) -> dict[str, str]:
     """The environment of programs that keep their state in a file, or in a database."""
     is_file = request.param == "file"

@@ -17,7 +17,6 @@ from tests.functions.test_tending import GENERAL, with_copies, with_fees
 from tests.kit import Repeat, Say, Script, scripted
 from tests.kit.crash import Worker, kill_at_work
 from tests.kit.desk import Desk, desk
-from tests.kit.drawing import sampled
 
 NOWHERE = "http://127.0.0.1:9/v1"
 
@@ -50,7 +49,7 @@ async def whole_after(root: Path, tended: Tended) -> tuple[bool, dict[str, str]]
         return not tended.gone & names, {name: workshop.plans.source(name) for name in workshop.names()}
 
 
-@pytest.mark.sampled
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("tended", [pytest.param(COPIES, id="copies"), pytest.param(SPECIAL, id="special ones")])
 async def test_a_library_is_whole_after_tending_was_killed_at_any_instant(tmp_path: Path, tended: Tended) -> None:
@@ -63,7 +62,7 @@ async def test_a_library_is_whole_after_tending_was_killed_at_any_instant(tmp_pa
 
         made = await tended.make(open_desk)
         before = {name: made.workspace.functions.plans.source(name) for name in made.workspace.functions.names()}
-    chance, ends, rounds = random.Random(os.getpid()), list[bool](), sampled(range(101), 34)
+    chance, ends, rounds = random.Random(os.getpid()), list[bool](), range(101)
     with scripted([Repeat(Say(f"```\n{GENERAL}```"))], models=["strong"]) as maker:
         for number in rounds:
             root = copytree(kept, tmp_path / f"killed{number}", symlinks=True)

@@ -91,12 +91,13 @@ def check(told: list[str], history: list[Message]) -> None:
 
 @pytest.mark.timeout(120)
 async def test_nothing_that_was_told_is_lost_when_the_program_is_killed_during_turns(tmp_path: Path) -> None:
-    await kill_again_and_again(tmp_path, times=6, seed=os.getpid())
+    await kill_again_and_again(tmp_path, times=4, seed=os.getpid())
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 async def test_nothing_that_was_told_is_lost_in_a_database_either(tmp_path: Path, database: str) -> None:
-    await kill_again_and_again(tmp_path, times=4, seed=os.getpid(), database=database)
+    await kill_again_and_again(tmp_path, times=40, seed=os.getpid(), database=database)
 
 
 @pytest.mark.slow
