@@ -157,34 +157,3 @@ def listed(body: dict[str, Any]) -> list[str]:
     lines = re.findall(r"^(\w+)\(.*\)(?: ->.*)?$", index.partition("\n\n")[0], re.MULTILINE)
     of_program = re.search(r"^And of the program \([^)]*\): (.*)$", text, re.MULTILINE)
     return lines + (of_program[1].split(", ") if of_program else [])
-
-
-def read_script(text: str) -> Script:
-    """Parse a script from JSON: a list of objects with one of say, ask, fail, cut, stall, raw, and maybe expect."""
-    return [_read_step(entry) for entry in json.loads(text)]
-
-
-def _read_step(entry: dict[str, Any]) -> Step | Expect | Repeat:
-    entry = dict(entry)
-    expected = entry.pop("expect", None)
-    repeated = entry.pop("repeat", None)
-    step: Step | Expect | Repeat = _STEPS[next(iter(entry))](entry)
-    if expected:
-        predicates = [contains(text) for text in _texts(expected.get("contains"))]
-        predicates += [shows(name) for name in _texts(expected.get("shows"))]
-        step = Expect(step, *predicates)  # type: ignore[arg-type]  # never a Repeat here
-    return Repeat(step, None if repeated is True else repeated) if repeated else step  # type: ignore[arg-type]
-
-
-def _texts(value: str | list[str] | None) -> list[str]:
-    return [value] if isinstance(value, str) else value or []
-
-
-_STEPS: dict[str, Callable[[dict[str, Any]], Step]] = {
-    "say": lambda entry: Say(entry.pop("say"), **entry),
-    "ask": lambda entry: Ask(*(Wanted(**call) for call in entry.pop("ask")), **entry),
-    "fail": lambda entry: Fail(entry.pop("fail"), **entry),
-    "cut": lambda entry: Cut(entry["cut"]),
-    "stall": lambda entry: Stall(entry.pop("stall"), **entry),
-    "raw": lambda entry: Raw(entry.pop("raw").encode(), **entry),
-}
