@@ -148,7 +148,7 @@ class Domain:
                 f'    """Return {function.words}.\n\n    Args:\n'
                 f"        {parameter}: As another function or the user says it.\n\n"
                 f'    Raises:\n        ValueError: there is no such {parameter}.\n    """\n'
-                f'    if {parameter} not in {function.keys}:\n'
+                f"    if {parameter} not in {function.keys}:\n"
                 f'        raise ValueError(f"there is no {{{parameter}!r}}: {function.form}")\n'
                 f"    return {function.result}\n"
             )
