@@ -1,12 +1,16 @@
 """A program is untrusted code: messages over its channel get it no more than a call by name would."""
 
+import pytest
+
 from tests.conftest import OpenDesk
+from tests.kit.drawing import sampled
 from tests.programs.support import Person, lines, ran
 
 CHANNEL = "count_vowels('a')\nsend = count_vowels._channel.request\n"
 MADE = {"function_name": "a", "function_code_with_docstring": "def a(n: int) -> int: return n"}
 
 
+@pytest.mark.sampled
 async def test_what_a_program_sends_by_itself_is_refused_and_nothing_is_reached(at_desk: OpenDesk) -> None:
     unnamed = "the program does not name this function"
     sent = {
@@ -23,6 +27,7 @@ async def test_what_a_program_sends_by_itself_is_refused_and_nothing_is_reached(
         f"call_function('create_function', {MADE})": "cannot be called by another call",
         "import socket\nsocket.create_connection(('127.0.0.1', 80), 1)": "rror`",
     }
+    sent = dict(sampled(sent.items(), 2))
     told, desk = await ran(at_desk, *(CHANNEL + code for code in sent), person=Person())
     for text, (code, says) in zip(told, sent.items(), strict=True):
         assert says in text, code

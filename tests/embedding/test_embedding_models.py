@@ -102,7 +102,7 @@ class _Answers(BaseHTTPRequestHandler):
 
 async def test_an_endpoint_is_asked_in_batches_and_its_vectors_are_made_length_one() -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), _Answers) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         model = embedder("endpoint", model="m", url=f"http://127.0.0.1:{server.server_port}/v1")
         assert model is not None
         vectors = await model.embed(["x" * number for number in range(1, 100)])

@@ -37,7 +37,7 @@ def collector() -> Iterator[Collector]:
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     made.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))  # it is asked to stop that often
     thread.start()
     try:
         yield made
