@@ -611,7 +611,11 @@ class Endpoint(Connection):
                 values[name] = instead.value
             elif instead.name and value is not None:
                 values[instead.name] = value
-        return self.stream(path, write_body(values), streamed=bool(values.get("stream")))
+        # Values of type `bytes` are JSON text already.
+        parts = (
+            dumps(name) + b":" + (value if isinstance(value, bytes) else dumps(value)) for name, value in values.items()
+        )
+        return self.stream(path, b"{" + b",".join(parts) + b"}", streamed=bool(values.get("stream")))
 
     async def _missing(self, error: ModelMissing) -> ModelError:
         if (
@@ -628,14 +632,6 @@ class Endpoint(Connection):
         more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
         listed = ", ".join(names[:_LISTED]) + more
         return ModelError(f"There is no model `{self.model}` at {self.url}.", fix=f"There are: {listed}.")
-
-
-def write_body(body: Body) -> bytes:
-    """Return the body as JSON text; values of type `bytes` are inserted unchanged."""
-    written = (
-        dumps(name) + b":" + (value if isinstance(value, bytes) else dumps(value)) for name, value in body.items()
-    )
-    return b"{" + b",".join(written) + b"}"
 
 
 @cache

@@ -103,14 +103,6 @@ class Scanned:
     closed: Mapping[Path, str]
 
 
-def is_source(path: Path, root: Path, suffix: str = SUFFIX) -> bool:
-    """Check whether a path below the folder may contain functions: it has the suffix, and no hidden or cache folder."""
-    if not path.is_relative_to(root):
-        return False
-    parts = path.relative_to(root).parts
-    return path.suffix == suffix and not any(part.startswith(".") or part == "__pycache__" for part in parts)
-
-
 def scan(root: Path, stamps_before: Mapping[Path, Stamp], suffix: str = SUFFIX) -> Scanned:
     """Return the source files below `root`, and those that are new, changed or gone since `stamps_before`."""
     stamps: dict[Path, Stamp] = {}

@@ -18,7 +18,7 @@ from typing import Any
 from watchdog import events
 from watchdog.observers import Observer
 
-from .folder_access import SUFFIX, Stamp, folders_of, is_source, scan
+from .folder_access import SUFFIX, Stamp, folders_of, scan
 
 _RESCAN_S = 5.0
 _RESCAN_BLIND_S = 1.0
@@ -144,9 +144,16 @@ class Watcher:
         if self.is_live:
             await asyncio.to_thread(self._observer.join)
 
+    def _is_source(self, path: Path) -> bool:
+        """Check whether a path may be a source: below the folder, with its suffix, in no hidden or cache folder."""
+        if path.suffix != self._suffix or not path.is_relative_to(self.root):
+            return False
+        parts = path.relative_to(self.root).parts
+        return not any(part.startswith(".") or part == "__pycache__" for part in parts)
+
     def note(self, paths: tuple[Path, ...]) -> None:
         """Add the paths of an event; without paths, request a scan. Call it only in the loop's thread."""
-        self._pending |= {path for path in paths if is_source(path, self.root, self._suffix)}
+        self._pending |= {path for path in paths if self._is_source(path)}
         self._must_scan |= not paths or len(self._pending) > _FLOOD
         if self._pending or self._must_scan:
             self._news.set()
