@@ -280,7 +280,7 @@ class TurnRunner:
             await self.store.finish(turn.id, turn.attempt, "failed", writes=writes)
             raise
         if ended.reason == "interrupted":
-            await self._settle_calls(turn, STOPPED if turn.is_handed_back else "The user ended the turn here.")
+            await self._settle_calls(turn, STOPPED if turn.resumes_later else "The user ended the turn here.")
         return ended
 
     async def _settle_calls(self, turn: Turn, why: str, *more: Entry) -> None:
@@ -293,7 +293,7 @@ def _closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
     writes = turn.origin.account.writes(is_last=True) if turn.origin.account else []
     if ended.reason == "repeated" and turn.origin.thread != turn.id:
         return [], [*writes, SetThread(turn.origin.thread, "stuck", ended.why)]
-    if turn.is_handed_back and ended.reason == "interrupted":
+    if turn.resumes_later and ended.reason == "interrupted":
         kept = {
             "thread": turn.origin.thread,
             "owes": turn.origin.owes,

@@ -138,7 +138,7 @@ class DirectReplyPolicy:
     def after(self, step: StepResult) -> GoOn | Ended:
         """Decide what follows a step."""
         turn = self.turn
-        if turn.ending.handed:
+        if turn.ending.awaits_client:
             return Ended("client_calls", "\n\n".join(turn.work.function_messages) or step.reply.text)
         if turn.ending.stuck:
             return Ended("stuck", warning=turn.ending.stuck)
@@ -336,7 +336,7 @@ class SendMessagePolicy(DirectReplyPolicy):
         """
         reply = step.reply
         if reply.finish != "length" and (self.turn.work.function_messages or not self.turn.origin.is_asked):
-            return GoOn() if step.more_waits else self._handed_back()
+            return GoOn() if step.more_waits else self._end_as_replied()
         follows = DirectReplyPolicy._after_reply(self, step)
         if reply.text.strip() and not written_calls(reply.text):
             self._unheard = reply.text
@@ -345,7 +345,7 @@ class SendMessagePolicy(DirectReplyPolicy):
         if follows.reason == "replied" and "unheard" not in self._advised:
             self._advised.add("unheard")
             return GoOn(UNHEARD)
-        return self._handed_back() if self._unheard or follows.reason == "replied" else follows
+        return self._end_as_replied() if self._unheard or follows.reason == "replied" else follows
 
     def _after_calls(self, step: StepResult) -> GoOn | Ended:
         """Decide what follows calls: another step if one of them requested it or failed, otherwise the end."""
@@ -359,7 +359,7 @@ class SendMessagePolicy(DirectReplyPolicy):
         if self.turn.work.refused and "refused" not in self._advised:
             self._advised.add("refused")
             return GoOn(_advice_on_refused(self.turn.work.refused))
-        return follows if follows.advice else self._handed_back()
+        return follows if follows.advice else self._end_as_replied()
 
     def _show_held_back(self) -> None:
         """Show the user the text that was not sent, if they were shown nothing else."""
@@ -367,7 +367,7 @@ class SendMessagePolicy(DirectReplyPolicy):
         if turn.origin.is_asked and not turn.work.function_messages and self._unheard:
             turn.say(self._unheard)
 
-    def _handed_back(self) -> Ended:
+    def _end_as_replied(self) -> Ended:
         return self._with_unheard(Ended("replied"))
 
     def _with_unheard(self, ended: Ended) -> Ended:
@@ -578,7 +578,7 @@ class AgentLoop:
             raise Interrupted
         if split.handed:  # they are open for the client
             await turn.append(handed_over(split.handed))
-            turn.ending.handed = True
+            turn.ending.awaits_client = True
             for handed in split.handed:
                 turn.tell(events.CallStarted(call_id=handed.id, name=handed.name, arguments=handed.arguments))
         return done

@@ -276,7 +276,7 @@ class Programs:
                     return await record.close(Refused(refusal), refusal)
                 outcome = _sound(await self._sandbox.run(replace(job, on_output=record.tell_printed)))
         except StopRequested:
-            outcome = Unknown() if turn.is_handed_back else InterruptedCall()  # it resumes later
+            outcome = Unknown() if turn.resumes_later else InterruptedCall()  # it resumes later
         return await self._close(run, outcome, kept)
 
     async def _begin_run(

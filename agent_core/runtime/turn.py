@@ -248,7 +248,7 @@ class TurnEnding:
     handed_to: str = ""
     stuck: str = ""  # why a person has to decide
     resumes: bool = False  # whether it resumes at the next start if it is interrupted
-    handed: bool = False  # whether calls wait for the client
+    awaits_client: bool = False  # for the results of calls
 
 
 @dataclass(slots=True)
@@ -318,7 +318,7 @@ class Turn:
         self.questions.queue = self.questions.queue.asking(None)
 
     @property
-    def is_handed_back(self) -> bool:
+    def resumes_later(self) -> bool:
         """True if the turn resumes after its end: the program stopped it, not the user who began it."""
         return self.ending.resumes and (
             not self.origin.is_users or (self.origin.restarts and not self.origin.client.is_client)

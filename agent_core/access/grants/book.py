@@ -412,7 +412,10 @@ class GrantStore:
         self.forget()
 
     async def put(self, new_grant: NewGrant) -> tuple[Write, ...]:
-        """Write the entry under the lock, and return the rows to write next; call `forget` after that."""
+        """Write the entry, and return the writes of its approval to apply next; call `forget` after that.
+
+        The caller holds the lock of the workspace.
+        """
         before = self._file.read()
         old_entry = before.entries.get(new_grant.function, GrantEntry())
         text = _text(new_grant.grants | (new_grant.previous_grants & old_entry.grants))
