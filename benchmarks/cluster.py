@@ -21,6 +21,7 @@ from typing import Final
 from agent_core import Workspace
 from agent_core.base.clock import Clock
 from agent_core.base.errors import KnapperError
+from agent_core.base.offload import in_background
 from agent_core.interfaces.commands.serve import stopping
 from agent_core.storage import Post, Store, open_store
 from tests.kit.postgres import Server, programs
@@ -86,13 +87,10 @@ async def _workers(folder: Path, count: int, environment: dict[str, str]) -> Asy
     root = folder / "worker"
     Workspace.create(root)
     processes: dict[int, Process] = {}
-    tasks = [asyncio.create_task(_kept(number, root, environment, processes)) for number in range(1, count + 1)]
     try:
-        yield
+        async with in_background(*(_kept(number, root, environment, processes) for number in range(1, count + 1))):
+            yield
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*(_ended(process) for process in processes.values()))
 
 

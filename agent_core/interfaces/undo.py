@@ -112,7 +112,7 @@ async def _carry_out(conversation: Conversation, actions: Sequence[UndoableActio
 
 
 _KINDS: Final = {"": "/rollback {}", "the helper ": "`knapper helpers rollback {}`"}
-"""What precedes the name of a function or helper, and the command that goes back to the version before."""
+"""The words before the name of a function or helper, and the command that goes back to the version before."""
 
 
 async def _whole(conversation: Conversation, scope: _Scope) -> list[UndoableAction]:
