@@ -30,7 +30,6 @@ from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.wire.lines import lines_of
 from sandbox.wire.requests import RequestRefused, without_handler
 
-from .autofix import computation
 from .call_arguments import edge_calls, read_calls, recombine, write_call
 from .capability import EFFECTS, called_by_self, uses_context
 from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, ExampleTrials, Finding, GivenExample, TrialSubject
@@ -123,10 +122,10 @@ def with_directives(text: str, directives: Mapping[int, str]) -> str:
 
 
 def with_docstring(draft: Draft, text: str) -> Draft | None:
-    """Return the draft with a text that only changes the docstring; None if more changes."""
+    """Return the draft with a text that only changes the docstring of its function; None if more changes."""
     fixed, module = draft.with_fix(EXCUSED, "", text), draft.candidate.module
     around, placed = fixed.around, fixed.placed
-    is_same = draft.tree is not None and fixed.tree is not None and computation(fixed.tree) == computation(draft.tree)
+    is_same = _without_docstring(fixed) == _without_docstring(draft)
     if text == draft.text or not is_same or draft.reading is None or isinstance(placed, Problem):
         return None
     reading = read_module(ModuleSource.of(module, placed, around.path if around else ""))
@@ -140,6 +139,12 @@ def with_docstring(draft: Draft, text: str) -> Draft | None:
     reading = replace(reading, functions=functions)
     own = read_module(ModuleSource.of(module, text, draft.candidate.path), tree=fixed.tree)
     return replace(fixed, own=own, reading=reading, trial=draft.snapshot.with_module(reading))
+
+
+def _without_docstring(draft: Draft) -> str:
+    """Return the dump of a draft's tree without the docstring of its function."""
+    dump = ast.dump(draft.tree) if draft.tree else ""
+    return dump.replace(ast.dump(draft.function.body[0]), "", 1) if draft.function else dump
 
 
 _SHUT_PATH = re.compile(r"\[Errno \d{1,3}\] [^:]{1,99}: (?P<path>'[^']{1,300}'|\"[^\"]{1,300}\")")

@@ -107,7 +107,7 @@ async def test_too_little_evidence_makes_a_draft_and_what_is_wrong_or_hollow_sta
 EXCUSED = "\n\n".join(
     [
         "import random\nfrom elsewhere import nothing_here\n\nLIMIT = 3\n",
-        'class Spot:\n    """A place."""\n',
+        'class Spot:\n    """A place."""\n\n    title = property(lambda self: self.__doc__)\n',
         function_text(
             "spot()",
             "Return a place.",
