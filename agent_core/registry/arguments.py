@@ -302,8 +302,12 @@ def _explain(error: ValidationError, root: "Schema", base: tuple[Any, ...]) -> I
             else:
                 yield _problem(path, describe(error.schema, root), shown(error.instance))
         case _:
+            expected, bound = describe(error.schema, root), _BOUNDS.get(str(error.validator))
+            if bound is not None:
+                kind, text = parent.get("type", ""), bound.format(error.validator_value)
+                expected = f"{kind} with {text}" if text.startswith("at ") and kind else f"{kind} {text}".strip()
             hint = _hint(error) if error.validator == "type" else None
-            yield _problem(path, _describe_expected(error, root), shown(error.instance), hint)
+            yield _problem(path, expected, shown(error.instance), hint)
 
 
 def _hint(error: ValidationError) -> str | None:
@@ -337,15 +341,6 @@ _BOUNDS = {
     "minProperties": "at least {} keys",
     "maxProperties": "at most {} keys",
 }
-
-
-def _describe_expected(error: ValidationError, root: "Schema") -> str:
-    bound = _BOUNDS.get(str(error.validator))
-    if bound is None:
-        return describe(error.schema, root)
-    kind = error.schema.get("type", "") if isinstance(error.schema, dict) else ""
-    text = bound.format(error.validator_value)
-    return f"{kind} with {text}" if text.startswith("at ") and kind else f"{kind} {text}".strip()
 
 
 def describe(schema: Any, root: "Schema | None" = None) -> str:  # Any: a schema may be a boolean

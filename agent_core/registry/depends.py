@@ -329,7 +329,16 @@ def _parts(text: str, path: str, is_private: bool) -> ModuleParts | Problem:  # 
         if not isinstance(node, ast.Import | ast.ImportFrom)
         for name in _names_needed(node, facts)
     }
-    setters = _setters(pairs, values)
+    # The values that a call of each function modifies, directly or through other functions.
+    functions = {node.name: facts for node, facts in pairs if isinstance(node, Definition)}
+    setters = dict[str, Names]()
+    wider: dict[str, Names] = {name: facts.modifies & values for name, facts in functions.items()}
+    while wider != setters:
+        setters = wider
+        wider = {
+            name: own.union(*(setters[other] for other in functions[name].names & setters.keys()))
+            for name, own in setters.items()
+        }
 
     def changed(node: ast.stmt, statement: Statement) -> Names:
         if not isinstance(node, Definition | ast.ClassDef):
@@ -353,20 +362,6 @@ def _parts(text: str, path: str, is_private: bool) -> ModuleParts | Problem:  # 
 def _names_needed(node: ast.stmt, statement: Statement) -> Names:
     is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
     return frozenset({"*"}) if is_future else statement.binds
-
-
-def _setters(pairs: Iterable[tuple[ast.stmt, Statement]], values: Set[str]) -> dict[str, Names]:
-    """Return, for each function, the values of its module that a call of it modifies, directly or indirectly."""
-    functions = {node.name: facts for node, facts in pairs if isinstance(node, Definition)}
-    setters = {name: facts.modifies & values for name, facts in functions.items()}
-    while True:
-        wider = {
-            name: own.union(*(setters[other] for other in functions[name].names & setters.keys()))
-            for name, own in setters.items()
-        }
-        if wider == setters:
-            return setters
-        setters = wider
 
 
 def only(text: str, names: Set[str]) -> str | Problem:

@@ -79,7 +79,16 @@ def find(docstring: str) -> Iterator[DoctestEntry]:
     for match in _EXAMPLE.finditer(text):
         line += text.count("\n", position, match.start())
         position = match.start()
-        source, want = _lines(match, line)
+        indent, shown = len(match["indent"]), match["source"].split("\n")
+        for number, text_line in enumerate(shown, line + 1):
+            if len(text_line) >= indent + 4 and text_line[indent + 3] != " ":
+                prompt = text_line[indent : indent + 3]
+                raise ValueError(f"line {number} of the docstring has no space after `{prompt}`")
+        _check_indent(shown[1:], " " * indent + ".", line + 1)
+        output = match["want"].rstrip().split("\n") if match["want"].strip() else []
+        _check_indent(output, " " * indent, line + len(shown))
+        source = "\n".join(text_line[indent + 4 :] for text_line in shown)
+        want = "".join(f"{text_line[indent:]}\n" for text_line in output)
         if not _BLANK.match(source):
             error = _TRACEBACK.match(want)
             message = error["message"].strip() if error else ""
@@ -114,7 +123,10 @@ def read(docstring: str, lines: list[str], start: int, path: str) -> tuple[Examp
     setup: list[tuple[str, _Shape]] = []
     bound: frozenset[str] = frozenset()
     for index, prompt in enumerate(prompts):
-        line = _line_of(prompt, lines, start + prompt.line, line + 1)
+        # Escapes and continued lines shift the docstring's own count of lines.
+        guess, shown = start + prompt.line, ">>> " + prompt.source.split("\n", 1)[0].strip()
+        nearby = [guess, *range(line + 1, min(guess + 50, line + 1 + _FAR, len(lines) + 1))]
+        line = next((at for at in nearby if 0 < at <= len(lines) and shown in lines[at - 1]), guess)
         if prompt.options.get("SKIP"):
             continue
         shape = _shape(prompt.source)
@@ -145,14 +157,6 @@ def _before(setup: list[tuple[str, "_Shape"]], shape: "_Shape", bound: frozenset
         for source, earlier in setup
         if not earlier.is_expression or earlier.binds or not earlier.changes.isdisjoint(used)
     )
-
-
-def _line_of(entry: DoctestEntry, lines: list[str], guess: int, earliest: int) -> int:
-    """Return a prompt's line in the file: escapes and continued lines shift the docstring's own count."""
-    first = entry.source.split("\n", 1)[0].strip()
-    candidates = [guess, *range(earliest, min(guess + 50, earliest + _FAR, len(lines) + 1))]
-    within = (number for number in candidates if 0 < number <= len(lines))
-    return next((number for number in within if f">>> {first}" in lines[number - 1]), guess)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,19 +193,6 @@ def _shape(source: str) -> _Shape:
     changes = {node.id for call in calls for node in ast.walk(call) if isinstance(node, ast.Name)}
     uses = {node.id for node in names}
     return _Shape(is_expression, *map(frozenset, (uses, binds, fixes, changes)))
-
-
-def _lines(match: re.Match[str], line: int) -> tuple[str, str]:
-    indent = len(match["indent"])
-    shown = match["source"].split("\n")
-    for number, text in enumerate(shown, line + 1):
-        if len(text) >= indent + 4 and text[indent + 3] != " ":
-            raise ValueError(f"line {number} of the docstring has no space after `{text[indent : indent + 3]}`")
-    _check_indent(shown[1:], " " * indent + ".", line + 1)
-    want = match["want"].rstrip().split("\n") if match["want"].strip() else []
-    _check_indent(want, " " * indent, line + len(shown))
-    source = "\n".join(text[indent + 4 :] for text in shown)
-    return source, "".join(f"{text[indent:]}\n" for text in want)
 
 
 def _check_indent(lines: list[str], prefix: str, line: int) -> None:

@@ -146,24 +146,15 @@ def _stamps(folder: Path, entries: "list[os.DirEntry[str]]", suffix: str) -> Ite
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
             continue
-        if entry.name.endswith(suffix) or (entry.is_symlink() and os.path.isdir(folder / entry.name)):  # noqa: PTH112 - false where it cannot be seen
-            # A link to a folder is listed, so that reading it reports why links are not followed.
-            stamp = _stamp(entry)
-            if stamp is not None:
-                yield folder / entry.name, stamp
-
-
-def _stamp(entry: "os.DirEntry[str]") -> Stamp | None:
-    """Return the stamp of a file or a broken link; None if it is gone.
-
-    Raises:
-        OSError: the folder does not permit access.
-    """
-    try:
-        status = entry.stat()
-    except OSError:
+        # A link to a folder is listed, so that reading it reports why links are not followed.
+        is_linked_folder = entry.is_symlink() and os.path.isdir(folder / entry.name)  # noqa: PTH112 - false where it cannot be seen
+        if not (entry.name.endswith(suffix) or is_linked_folder):
+            continue
         try:
-            status = entry.stat(follow_symlinks=False)
-        except FileNotFoundError:
-            return None
-    return Stamp(status.st_mtime_ns, status.st_size, status.st_ino)
+            status = entry.stat()
+        except OSError:
+            try:
+                status = entry.stat(follow_symlinks=False)  # a broken link; a folder without access raises again
+            except FileNotFoundError:
+                continue
+        yield folder / entry.name, Stamp(status.st_mtime_ns, status.st_size, status.st_ino)

@@ -104,10 +104,14 @@ class ModuleReading:
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the reading without its source's text, for the parse cache."""
+        functions = [
+            {name: value for name, value in fields_to_json(function).items() if name not in _OF_THE_SOURCE}
+            for function in self.functions
+        ]
         return {
             "format": CACHE_FORMAT,
             "version": self.source.version,
-            "functions": [_cached(function) for function in self.functions],
+            "functions": functions,
             "problems": [problem.to_json() for problem in self.problems],
             "imports": list(self.imports),
             "parsed": self.parsed,
@@ -119,31 +123,26 @@ class ModuleReading:
         """Return the cached reading of this source; None if it is of another text or from another reader version."""
         if data.get("format") != CACHE_FORMAT or data.get("version") != source.version:
             return None
+        own = {"module": source.module, "path": source.path, "version": source.version}
+        functions = list[Function]()
+        for row in data["functions"]:
+            # A cache may come with someone else's folder: reject anything that would break every request.
+            parameters, is_described = row["parameters"], isinstance(row["description"], str)
+            if not (_NAME.fullmatch(row["name"]) and is_described and parameters.get("type") == "object"):
+                raise ValueError("not what a reading holds")
+            examples = tuple(
+                Example(**{**each, "setup": tuple(each["setup"]), "options": tuple(map(tuple, each["options"]))})
+                for each in row["examples"]
+            )
+            functions.append(Function(**{**row, **own, "unresolved": tuple(row["unresolved"]), "examples": examples}))
         return cls(
             source,
-            tuple(_function(row, source) for row in data["functions"]),
+            tuple(functions),
             tuple(map(Problem.from_json, data["problems"])),
             tuple(data["imports"]),
             data["parsed"],
             tuple((module, version) for module, version in data["leans"]),
         )
-
-
-def _cached(function: Function) -> dict[str, Any]:  # Any: JSON
-    return {name: value for name, value in fields_to_json(function).items() if name not in _OF_THE_SOURCE}
-
-
-def _function(row: dict[str, Any], source: "ModuleSource") -> Function:  # Any: what `_cached` returned, or a stranger
-    # A cache may come with someone else's folder: reject anything that would break every request.
-    parameters, is_described = row["parameters"], isinstance(row["description"], str)
-    if not (_NAME.fullmatch(row["name"]) and is_described and parameters.get("type") == "object"):
-        raise ValueError("not what a reading holds")
-    examples = (
-        Example(**{**each, "setup": tuple(each["setup"]), "options": tuple(map(tuple, each["options"]))})
-        for each in row["examples"]
-    )
-    own = {"module": source.module, "path": source.path, "version": source.version}
-    return Function(**{**row, **own, "unresolved": tuple(row["unresolved"]), "examples": tuple(examples)})
 
 
 _NAMES: Final = {
@@ -168,11 +167,19 @@ _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'])|\n\s*\n")
 def signature(function: "Function", seen: str = "") -> str:
     """Return the Python signature; a parameter without a type is a `str`. `seen` is the observed type of a result."""
     required = frozenset(function.parameters.get("required", ()))
-    parts = function.parameters.get("properties", {}).items()
+    shown = list[str]()
+    for name, schema in function.parameters.get("properties", {}).items():
+        kind = type_of(schema)
+        if name in required:
+            shown.append(name if kind == "str" else f"{name}: {kind}")
+            continue
+        default = schema.get("default") if isinstance(schema, Mapping) else None
+        if default is None:
+            kind = kind.removesuffix(" | None")
+        shown.append(f"{name}={default!r}" if kind == "str" else f"{name}: {kind} = {default!r}")
     gives = f" -> {function.returns or 'Any'}" if function.returns or seen else ""
     gives += f" (seen: {seen})" if seen else ""
-    line = f"{function.name}({', '.join(_parameter(name, part, required) for name, part in parts)}){gives}"
-    return one_line(line, _SIGNATURE_CHARS)
+    return one_line(f"{function.name}({', '.join(shown)}){gives}", _SIGNATURE_CHARS)
 
 
 def first_sentence(description: str) -> str:
@@ -196,16 +203,6 @@ def line_of(function: "Function", seen: str = "") -> str:
     if len(first) > _LINE_CHARS:
         first = f"{first[:_LINE_CHARS].rsplit(' ', 1)[0]}…"
     return f"{signature(function, seen)}{': ' if first else ''}{visible(first)}"
-
-
-def _parameter(name: str, schema: object, required: Collection[str]) -> str:
-    kind = type_of(schema)
-    if name in required:
-        return name if kind == "str" else f"{name}: {kind}"
-    default = schema.get("default") if isinstance(schema, Mapping) else None
-    if default is None:
-        kind = kind.removesuffix(" | None")
-    return f"{name}={default!r}" if kind == "str" else f"{name}: {kind} = {default!r}"
 
 
 def are_keys(names: Collection[object]) -> bool:

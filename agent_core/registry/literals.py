@@ -172,19 +172,13 @@ def _constructor_value(node: ast.Call, scope: "Scope", depth: int) -> Literal | 
     origin = scope.origin(node.func)
     values = None if node.keywords else _values(node.args, scope, depth)
     match values:
-        case None:
-            return None
         case []:
             return Literal([]) if origin in _COLLECTIONS else None
         case [str() | int() as value] if origin in _TEXTS_MADE and not isinstance(value, bool):
             return Literal(str(value))
         case [list() as items] if origin in _COLLECTIONS:
             return Literal(items)
-    return _moment(origin, values)
-
-
-def _moment(origin: str, values: list[Any]) -> Literal | None:
-    if origin not in _MOMENTS or not all(type(value) is int for value in values):
+    if values is None or origin not in _MOMENTS or not all(type(value) is int for value in values):
         return None
     try:
         return Literal(_MOMENTS[origin](*values).isoformat())

@@ -399,7 +399,13 @@ def import_edits(module_text: ParsedText, brought: Brought) -> list[LineEdit]:
 def _insertion(module_text: ParsedText, last_import: ast.stmt | None, statements: tuple[str, ...]) -> LineEdit:
     """Return the edit that adds import statements after the last import, or else at the top."""
     newline, follows_import = module_text.newline, last_import is not None
-    position = _end_of(module_text, last_import) if last_import else _top(module_text)
+    body = module_text.body
+    if last_import:
+        position = _end_of(module_text, last_import)
+    elif body and _is_docstring(body[0], module_text):
+        position = _end_of(module_text, body[0])
+    else:  # after a heading comment
+        position = module_text.span(body[0])[0] - 1 if body else len(module_text.lines)
     added = [with_newline(f"{text}\n", newline) for text in statements]
     above, below = module_text.lines[:position][-1:], module_text.lines[position:][:1]
     if above and not follows_import and not is_blank(above[0]):
@@ -416,13 +422,6 @@ def _end_of(module_text: ParsedText, node: ast.stmt) -> int:
         if statement.lineno <= end < last_line(statement):
             end = last_line(statement)
     return end
-
-
-def _top(module_text: ParsedText) -> int:
-    """Return the number of lines that the docstring or a heading comment takes."""
-    if module_text.body and _is_docstring(module_text.body[0], module_text):
-        return _end_of(module_text, module_text.body[0])
-    return module_text.span(module_text.body[0])[0] - 1 if module_text.body else len(module_text.lines)
 
 
 def _is_docstring(node: ast.stmt, module_text: ParsedText) -> bool:

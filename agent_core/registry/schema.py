@@ -310,17 +310,24 @@ def _methods_of(of: type) -> tuple[tuple[Function, ...], tuple[Problem, ...]]:
     tree = parse(source, _CLASS_LIMIT)
     if isinstance(tree, Problem):
         return (), (tree,)
+    node: ast.AST = tree
+    for name in of.__qualname__.split("."):
+        if name != "<locals>":  # the class may be defined in a function
+            inner = [part for part in ast.walk(node) if isinstance(part, ast.ClassDef | Definition)]
+            node = next((part for part in inner if part is not node and part.name == name), node)
+    if not isinstance(node, ast.ClassDef):
+        raise UsageError(f"The class `{of.__qualname__}` does not stand in the source of `{of.__module__}`.")
     names = survey(tree)
     methods = [  # that a model may call: without pydantic validators, properties and class methods
-        node
-        for node in survey(ast.Module(_definition(tree, of).body, [])).public()
+        method
+        for method in survey(ast.Module(node.body, [])).public()
         if not any(
             (origin := names.origin(callee(mark))).startswith("pydantic.") or origin in _OTHER_KINDS
-            for mark in node.decorator_list
+            for mark in method.decorator_list
         )
     ]
     # The module with the methods in place of its functions, so that imports and types keep their meaning.
-    around = [node for node in tree.body if not isinstance(node, Definition) and bound_names(node) != {"__all__"}]
+    around = [part for part in tree.body if not isinstance(part, Definition) and bound_names(part) != {"__all__"}]
     reading = read_module(source, _CLASS_LIMIT, tree=ast.Module([*around, *methods], []))
     problems = [*reading.problems]
     for function in reading.functions:
@@ -331,18 +338,6 @@ def _methods_of(of: type) -> tuple[tuple[Function, ...], tuple[Problem, ...]]:
             fix = "Name each parameter, or take one list or dictionary."
             problems.append(Problem("star-parameter", message, where, fix))
     return reading.functions, tuple(problems)
-
-
-def _definition(tree: ast.Module, of: type) -> ast.ClassDef:
-    """Return the class in its module's text, even if it is defined in a function."""
-    node: ast.AST = tree
-    for name in of.__qualname__.split("."):
-        if name != "<locals>":
-            inner = [part for part in ast.walk(node) if isinstance(part, ast.ClassDef | Definition)]
-            node = next((part for part in inner if part is not node and part.name == name), node)
-    if not isinstance(node, ast.ClassDef):
-        raise UsageError(f"The class `{of.__qualname__}` does not stand in the source of `{of.__module__}`.")
-    return node
 
 
 @dataclass(frozen=True, slots=True)

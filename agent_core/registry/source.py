@@ -220,29 +220,23 @@ def check_module_name(module: str) -> Problem | None:
 
 
 def _unusable(parts: list[str], place: Place) -> Problem | None:
-    if problem := next(filter(None, (_unimportable(part, place) for part in parts)), None):
-        return problem
+    for part in parts:
+        if odd := odd_in_name(part):
+            message = f"`{name_shown(part)}` holds {odd}, so the module cannot be imported"
+            return Problem("module-name", message, place, "rename it without that character")
+        read = unicodedata.normalize("NFKC", part)  # as Python's `import` reads it
+        if part.isidentifier() and read != part:
+            message = f"`{part}` (spelled {part!a}) is {read!a} to Python, so no import would find the module"
+            return Problem("module-name", message, place, f"rename it to `{read}`, spelled {read!a}")
+        if not part.isidentifier() or keyword.iskeyword(part):
+            why = "is a Python keyword" if keyword.iskeyword(part) else "is not a Python identifier"
+            fix = "rename it: letters, digits and underscores, not beginning with a digit"
+            return Problem("module-name", f"`{part}` {why}, so the module cannot be imported", place, fix)
     module = ".".join(parts)
     if loader := loader_of(module):
         what = f"{loader} loads a module called `{module}` by itself, so its code would run outside of the sandbox"
         return Problem("module-name", what, place, f"choose another name, say `{proposed(module)}`")
     return None
-
-
-def _unimportable(part: str, place: Place) -> Problem | None:
-    """Return why a part is no identifier that Python's `import` leaves unchanged by normalization (NFKC), if so."""
-    if odd := odd_in_name(part):
-        message = f"`{name_shown(part)}` holds {odd}, so the module cannot be imported"
-        return Problem("module-name", message, place, "rename it without that character")
-    read = unicodedata.normalize("NFKC", part)
-    if part.isidentifier() and read != part:
-        message = f"`{part}` (spelled {part!a}) is {read!a} to Python, so no import would find the module"
-        return Problem("module-name", message, place, f"rename it to `{read}`, spelled {read!a}")
-    if part.isidentifier() and not keyword.iskeyword(part):
-        return None
-    why = "is a Python keyword" if keyword.iskeyword(part) else "is not a Python identifier"
-    fix = "rename it: letters, digits and underscores, not beginning with a digit"
-    return Problem("module-name", f"`{part}` {why}, so the module cannot be imported", place, fix)
 
 
 def read_file(root: Path, path: Path, limit: int = MODULE_LIMIT) -> ModuleSource | Problem:
@@ -280,25 +274,21 @@ def _read_bytes(root: Path, relative: PurePath, limit: int, place: Place) -> byt
         if path is None:
             message = f"`{place.path}` is a link that leaves the folder `{FOLDER}/`"
             return Problem("symlink", message, place, "put the file itself here")
-        return _content(root, path, limit, place)
+        with folder(root, path.parts[:-1]) as folder_fd:
+            descriptor = read_only(path.name, folder_fd)
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                return Problem("not-a-file", f"`{place.path}` is not a regular file", place, "remove it")
+            content = b"" if status.st_size > limit else os.read(descriptor, status.st_size + 1)
+            if len(content) > status.st_size:  # it has grown meanwhile
+                content += os.read(descriptor, limit + 1)
+        finally:
+            os.close(descriptor)
+        return too_large(place, limit) if max(status.st_size, len(content)) > limit else content
     except (OSError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return Problem("unreadable", f"`{place.path}` cannot be read: {reason}", place, "check the file and its rights")
-
-
-def _content(root: Path, inside: PurePath, limit: int, place: Place) -> bytes | Problem:
-    with folder(root, inside.parts[:-1]) as folder_fd:
-        descriptor = read_only(inside.name, folder_fd)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            return Problem("not-a-file", f"`{place.path}` is not a regular file", place, "remove it")
-        content = b"" if status.st_size > limit else os.read(descriptor, status.st_size + 1)
-        if len(content) > status.st_size:  # it has grown meanwhile
-            content += os.read(descriptor, limit + 1)
-    finally:
-        os.close(descriptor)
-    return too_large(place, limit) if max(status.st_size, len(content)) > limit else content
 
 
 def too_large(place: Place, limit: int) -> Problem:

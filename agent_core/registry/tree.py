@@ -5,7 +5,6 @@ import builtins
 import dataclasses
 import datetime
 import typing
-from collections.abc import Iterator
 
 from agent_core.base.records import dataclass, field
 
@@ -54,6 +53,55 @@ class Scope:
         ]
         return sorted(definitions, key=lambda node: node.lineno)
 
+    def bind(self, node: ast.stmt, *, is_conditional: bool) -> None:
+        """Add what a statement binds; under a condition, an earlier definition keeps its name."""
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                earlier = self.definitions.get(node.name)
+                if any(self.origin(mark).endswith(".overload") for mark in node.decorator_list):
+                    return
+                if earlier is None:
+                    self.definitions[node.name] = node
+                elif not is_conditional:
+                    self.redefined.append((earlier, node))
+                    self.definitions[node.name] = node
+            case ast.Import() | ast.ImportFrom():
+                self._import(node)
+            case ast.ClassDef(name=name):
+                self.classes[name] = node
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                self._assign(name, value)
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                self._assign(name, value)
+            case ast.AugAssign(target=ast.Name(id=name), value=value):
+                self.reassigned.add(name)
+                if name == _ALL and self.exported is not None:
+                    self.exported |= _strings(value) or frozenset()
+            case _ if type(node).__name__ == "TypeAlias":  # `type X = …` of Python 3.12
+                self.values[node.name.id] = node.value  # type: ignore[attr-defined] # 3.11's ast does not know it
+
+    def _import(self, node: ast.Import | ast.ImportFrom) -> None:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.split(".", 1)[0]
+                self.imports[alias.asname or top] = alias.name if alias.asname else top
+            return
+        base = "." * node.level + (node.module or "")
+        if self.module:
+            base = imported_module(node.module or "", node.level, f"{FOLDER}.{self.module}", is_package=self.is_package)
+        for alias in node.names:
+            if alias.name == "*":
+                self.imports |= {name: f"{base}.{name}" for name in _STARS.get(base, ())}
+            else:
+                self.imports[alias.asname or alias.name] = f"{base}.{alias.name}"
+
+    def _assign(self, name: str, value: ast.expr) -> None:
+        if name == _ALL:
+            self.exported = _strings(value)
+        else:
+            self.reassigned |= {name} & self.values.keys()
+            self.values[name] = value
+
 
 def survey(tree: ast.Module, source: ModuleSource | None = None) -> Scope:
     """Return what the top level of a module binds, including inside `if` and `try`.
@@ -63,14 +111,7 @@ def survey(tree: ast.Module, source: ModuleSource | None = None) -> Scope:
     scope = Scope()
     if source is not None:
         scope.module, scope.is_package = source.module, source.path.endswith("/__init__.py")
-    for node, is_conditional in _top_level(tree.body):
-        _bind(node, scope, is_conditional)
-    return scope
-
-
-def _top_level(body: list[ast.stmt]) -> Iterator[tuple[ast.stmt, bool]]:
-    """Yield each statement that runs at import, and whether it is conditional."""
-    pending = [(node, False) for node in reversed(body)]
+    pending = [(node, False) for node in reversed(tree.body)]
     while pending:
         node, is_conditional = pending.pop()
         match node:
@@ -79,58 +120,8 @@ def _top_level(body: list[ast.stmt]) -> Iterator[tuple[ast.stmt, bool]]:
             case ast.If() | ast.Try() | ast.TryStar() | ast.With():
                 pending += [(inner, True) for inner in reversed(blocks(node))]
             case _:
-                yield node, is_conditional
-
-
-def _bind(node: ast.stmt, scope: Scope, is_conditional: bool) -> None:  # noqa: FBT001 - a fact about the node
-    match node:
-        case ast.FunctionDef() | ast.AsyncFunctionDef():
-            earlier = scope.definitions.get(node.name)
-            if any(scope.origin(mark).endswith(".overload") for mark in node.decorator_list):
-                return
-            if earlier is None:
-                scope.definitions[node.name] = node
-            elif not is_conditional:
-                scope.redefined.append((earlier, node))
-                scope.definitions[node.name] = node
-        case ast.Import() | ast.ImportFrom():
-            _import(node, scope)
-        case ast.ClassDef(name=name):
-            scope.classes[name] = node
-        case ast.Assign(targets=[ast.Name(id=name)], value=value):
-            _assign(name, value, scope)
-        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-            _assign(name, value, scope)
-        case ast.AugAssign(target=ast.Name(id=name), value=value):
-            scope.reassigned.add(name)
-            if name == _ALL and scope.exported is not None:
-                scope.exported |= _strings(value) or frozenset()
-        case _ if type(node).__name__ == "TypeAlias":  # `type X = …` of Python 3.12
-            scope.values[node.name.id] = node.value  # type: ignore[attr-defined] # 3.11's ast does not know it
-
-
-def _import(node: ast.Import | ast.ImportFrom, scope: Scope) -> None:
-    if isinstance(node, ast.Import):
-        for alias in node.names:
-            top = alias.name.split(".", 1)[0]
-            scope.imports[alias.asname or top] = alias.name if alias.asname else top
-        return
-    base = "." * node.level + (node.module or "")
-    if scope.module:
-        base = imported_module(node.module or "", node.level, f"{FOLDER}.{scope.module}", is_package=scope.is_package)
-    for alias in node.names:
-        if alias.name == "*":
-            scope.imports |= {name: f"{base}.{name}" for name in _STARS.get(base, ())}
-        else:
-            scope.imports[alias.asname or alias.name] = f"{base}.{alias.name}"
-
-
-def _assign(name: str, value: ast.expr, scope: Scope) -> None:
-    if name == _ALL:
-        scope.exported = _strings(value)
-    else:
-        scope.reassigned |= {name} & scope.values.keys()
-        scope.values[name] = value
+                scope.bind(node, is_conditional=is_conditional)
+    return scope
 
 
 def _strings(value: ast.expr) -> frozenset[str] | None:

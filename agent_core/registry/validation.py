@@ -82,7 +82,9 @@ def _too_much(schema: Any) -> str | None:
             return f"it has more than {_MOST_NODES} parts"
         if any(isinstance(node, dict) and not all(isinstance(key, str) for key in node) for node in level):
             return "a key is not text"
-        if odd := next((node for node in level if not isinstance(node, list | dict) and not _is_plain(node)), None):
+        leaves = [node for node in level if node is not None and not isinstance(node, list | dict)]
+        unplain = [leaf for leaf in leaves if type(leaf) not in (str, int, bool)]
+        if odd := next((leaf for leaf in unplain if not (type(leaf) is float and math.isfinite(leaf))), None):
             return f"JSON has no {type(odd).__name__} like {one_line(repr(odd), 60)}"
         level = [
             inner
@@ -93,11 +95,6 @@ def _too_much(schema: Any) -> str | None:
         if not level:
             return None
     return f"it is more than {_DEEPEST} levels deep"
-
-
-def _is_plain(value: object) -> bool:
-    """Check whether JSON can hold a value without items."""
-    return value is None or type(value) in (str, int, bool) or (type(value) is float and math.isfinite(value))
 
 
 def schemas_in(schema: Any) -> Iterator[Schema]:
