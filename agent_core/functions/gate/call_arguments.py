@@ -104,32 +104,32 @@ def _rows_of(value: Value) -> Value:
 
 def read_calls(calls: Sequence[str], function: "Function") -> list[Arguments]:
     """Return the arguments that examples pass to a function, if they are literal and valid."""
-    nodes = chain.from_iterable(ast.walk(expression(call) or ast.Pass()) for call in calls)
-    read = (_arguments(node, function) for node in nodes if is_call_of(node, function.name))
-    check = checker(function.parameters)
-    return [arguments for arguments in read if arguments is not None and fits(arguments, check)]
+    names, rest, extra = [*function.parameters["properties"]], function.rest, function.extra
+    placed = names[: names.index(rest)] if rest else names
+    check, found = checker(function.parameters), list[Arguments]()
+    for node in chain.from_iterable(ast.walk(expression(call) or ast.Pass()) for call in calls):
+        if not is_call_of(node, function.name) or any(keyword.arg is None for keyword in node.keywords):
+            continue
+        if len(node.args) > len(placed) and not rest:
+            continue
+        try:
+            values = {name: _value(argument) for name, argument in zip(placed, node.args, strict=False)}
+            named = {str(keyword.arg): _value(keyword.value) for keyword in node.keywords}
+            more = [_value(argument) for argument in node.args[len(placed) :]]
+        except (ValueError, TypeError, ArithmeticError, RecursionError):
+            continue
+        others = {name: value for name, value in named.items() if name not in names} if extra else {}
+        values |= {name: value for name, value in named.items() if name not in others}
+        arguments = values | ({rest: more} if more else {}) | ({extra: others} if others else {})
+        if fits(arguments, check):
+            found.append(arguments)
+    return found
 
 
 def read_cases(examples: Iterable[tuple[str, Value]], function: "Function") -> list[tuple[Arguments, Value]]:
     """Return the arguments and result of each example that is nothing but a call of the function."""
     bare = [(call, value) for call, value in examples if is_bare_call(call, function.name)]
     return [(arguments, value) for call, value in bare for arguments in read_calls([call], function)[:1]]
-
-
-def _arguments(node: ast.Call, function: "Function") -> Arguments | None:
-    names, rest, extra = [*function.parameters["properties"]], function.rest, function.extra
-    placed = names[: names.index(rest)] if rest else names
-    if (len(node.args) > len(placed) and not rest) or any(keyword.arg is None for keyword in node.keywords):
-        return None
-    try:
-        values = {name: _value(argument) for name, argument in zip(placed, node.args, strict=False)}
-        named = {str(keyword.arg): _value(keyword.value) for keyword in node.keywords}
-        more = [_value(argument) for argument in node.args[len(placed) :]]
-    except (ValueError, TypeError, ArithmeticError, RecursionError):
-        return None
-    others = {name: value for name, value in named.items() if name not in names} if extra else {}
-    values |= {name: value for name, value in named.items() if name not in others}
-    return values | ({rest: more} if more else {}) | ({extra: others} if others else {})
 
 
 def _value(node: ast.expr) -> Value:

@@ -46,26 +46,8 @@ def weigh(problem: "Problem", draft: Draft) -> "Problem":
     return replace(problem, where=where, severity=severity(draft.policy, STAGE, problem.code))
 
 
-def check(node: FunctionNode) -> list[Finding]:
-    """Return problems that the registry does not check: docstring, return type, defaults, names, `self`."""
-    return [*_shape(node), *_docstring(node), *_types(node)]
-
-
-def undefined_names(draft: Draft, tree: ast.Module, known_names: frozenset[str] = frozenset()) -> Iterator[Finding]:
-    """Yield names that are not defined; they fail when their line is reached."""
-    missing = missing_names(draft.text, tree, known_names)
-    reads = [node for node in nodes_of(tree) if isinstance(node, ast.Name)] if missing else []
-    for name in sorted(missing):
-        line = min((node.lineno for node in reads if node.id == name), default=0)
-        fix, existing = f"define `{name}`, import it, or fix the spelling", draft.snapshot.functions.get(name)
-        if existing is not None and existing.takes_self:
-            arguments = ", ".join(f"{parameter}=…" for parameter in existing.parameters["properties"])
-            fix = f'take `self` and call `self.call("{name}", {arguments})`'
-        yield Finding("undefined-name", f"`{name}` is used but defined nowhere", fix, line)
-
-
-def _shape(node: FunctionNode) -> Iterator[Finding]:
-    """Yield parameters that a model is offered in another form than in the signature."""
+def check(node: FunctionNode) -> Iterator[Finding]:
+    """Yield problems that the registry does not check: docstring, return type, defaults, names, `self`."""
     for star, argument in (("*", node.args.vararg), ("**", node.args.kwarg)):
         if argument is not None:
             kind = "a list" if star == "*" else "an object with any keys"
@@ -80,23 +62,15 @@ def _shape(node: FunctionNode) -> Iterator[Finding]:
                 f"parameter `{argument.arg}` of `{node.name}` is positional-only, and models pass arguments by name"
             )
             yield Finding("positional-only", message, "remove the `/`", argument.lineno, argument.col_offset + 1)
-
-
-def _docstring(node: FunctionNode) -> Iterator[Finding]:
     words = (ast.get_docstring(node, clean=False) or "").lstrip()
-    if words and ((words[:1].isalpha() and not words.startswith(("Example", "Doctest"))) or docstring.read(words).text):
-        return
-    entries = "".join(f"\n    {parameter.arg}: …" for parameter in parameters(node))
-    arguments = f"\n\nArgs:{entries}" if entries else ""
-    example = f"\n\nExamples:\n    >>> {node.name}(…)\n    …"
-    fix = f'begin the body with """What it returns, in one sentence.{arguments}\n\nReturns:\n    …{example}\n"""'
-    yield Finding(
-        "no-docstring", f"`{node.name}` has no docstring, so the model cannot know what it is for", fix, node.lineno
-    )
-
-
-def _types(node: FunctionNode) -> Iterator[Finding]:
-    """Yield problems with the return type, with defaults, and with the names of parameters."""
+    is_sentence = words[:1].isalpha() and not words.startswith(("Example", "Doctest"))
+    if not words or not (is_sentence or docstring.read(words).text):
+        entries = "".join(f"\n    {parameter.arg}: …" for parameter in parameters(node))
+        arguments = f"\n\nArgs:{entries}" if entries else ""
+        example = f"\n\nExamples:\n    >>> {node.name}(…)\n    …"
+        fix = f'begin the body with """What it returns, in one sentence.{arguments}\n\nReturns:\n    …{example}\n"""'
+        message = f"`{node.name}` has no docstring, so the model cannot know what it is for"
+        yield Finding("no-docstring", message, fix, node.lineno)
     if node.returns is None:
         message = f"`{node.name}` does not say what type it returns"
         fix = f"write the type that it returns: `def {node.name}(…) -> …:`"
@@ -116,3 +90,16 @@ def _types(node: FunctionNode) -> Iterator[Finding]:
         if parameter.arg == "self" and not takes_self(node):
             message = "`self`, the call's context, is not the first parameter"
             yield Finding("self-not-first", message, f"write `def {node.name}(self, …)`", node.lineno)
+
+
+def undefined_names(draft: Draft, tree: ast.Module, known_names: frozenset[str] = frozenset()) -> Iterator[Finding]:
+    """Yield names that are not defined; they fail when their line is reached."""
+    missing = missing_names(draft.text, tree, known_names)
+    reads = [node for node in nodes_of(tree) if isinstance(node, ast.Name)] if missing else []
+    for name in sorted(missing):
+        line = min((node.lineno for node in reads if node.id == name), default=0)
+        fix, existing = f"define `{name}`, import it, or fix the spelling", draft.snapshot.functions.get(name)
+        if existing is not None and existing.takes_self:
+            arguments = ", ".join(f"{parameter}=…" for parameter in existing.parameters["properties"])
+            fix = f'take `self` and call `self.call("{name}", {arguments})`'
+        yield Finding("undefined-name", f"`{name}` is used but defined nowhere", fix, line)

@@ -112,9 +112,17 @@ def _check_copies(draft: Draft, copies: Sequence[str], *, is_small: bool) -> Dra
     copies = [copy for copy in copies if copy != name]
     if told := [copy for copy in copies if is_apart(draft, copy)]:
         return replace(draft, note=f"said to differ from `{told[0]}`")
-    fitting = [copy for copy in copies if _fits(draft.own_function, functions[copy], is_small=is_small)]
     if not copies:
         return replace(draft, note="no function computes the same")
+    fitting = copies  # those that accept everything that the new one accepts, judged by their schemas
+    if draft.own_function is not None:
+        mine = draft.own_function.parameters.get("properties", {}).values()
+        theirs = {copy: functions[copy].parameters.get("properties", {}).values() for copy in copies}
+        fitting = [
+            copy
+            for copy, others in theirs.items()
+            if all(_takes(wide, narrow, is_small=is_small) for wide, narrow in zip(others, mine, strict=False))
+        ]
     existing = functions[(fitting or copies)[0]]
     code, evidence = "copy" if fitting else "near-copy", (Evidence(function_line(existing)),)
     message = f"`{name}` computes the same as a function that is there: {function_line(existing)}"
@@ -153,16 +161,6 @@ def is_apart(draft: Draft, name: str) -> bool:
     docstring = ast.get_docstring(draft.function, clean=False) if draft.function and draft.candidate.file else None
     reason = f"{draft.candidate.reason} {docstring or ''}"
     return name in draft.apart or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", reason) is not None
-
-
-def _fits(own_function: "Function | None", existing_function: "Function", *, is_small: bool) -> bool:
-    """Check whether one function accepts everything that the other accepts, judged by their schemas."""
-    if own_function is None:
-        return True
-    mine, others = (
-        function.parameters.get("properties", {}).values() for function in (own_function, existing_function)
-    )
-    return all(_takes(wide, narrow, is_small=is_small) for wide, narrow in zip(others, mine, strict=False))
 
 
 def _takes(wide: dict[str, Any], narrow: dict[str, Any], *, is_small: bool) -> bool:  # Any: JSON Schema

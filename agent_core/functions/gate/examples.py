@@ -29,7 +29,7 @@ from sandbox.wire.values import Members, Pairs, by_text
 from .capability import EFFECTS, uses_context
 from .draft import Candidate, Finding, GivenExample, TrialSubject
 from .tree import FunctionNode, expression, function_in, literal, nodes_of, parameters
-from .verdict import Disagreement, Verdict
+from .verdict import Verdict
 
 if TYPE_CHECKING:
     from agent_core.registry.examples import Example
@@ -444,7 +444,19 @@ def with_returned_values(candidate: Candidate, verdict: Verdict) -> Candidate:
     """Return the candidate with the returned results instead of the written or missing ones."""
     text = verdict.source
     for mismatch in sorted(verdict.disagreements, key=lambda disagreement: -disagreement.line):
-        text = _rewrite(text, candidate.name, mismatch) if mismatch.line else text
+        node = function_in(text, candidate.name) if mismatch.line else None
+        docstring = DocstringText.of(text, node) if node else None
+        lines = docstring.inner.split("\n") if docstring else []
+        at = mismatch.line - node.body[0].lineno if node else 0
+        if docstring is None or not 0 <= at < len(lines):
+            continue
+        indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())] if at else docstring.indent
+        start = next((n for n in range(at + 1, len(lines)) if not lines[n].strip().startswith("...")), len(lines))
+        is_end = (n for n in range(start, len(lines)) if not lines[n].strip() or lines[n].lstrip().startswith(">>>"))
+        end = next(is_end, len(lines))
+        shown = [] if mismatch.returned == "None" else bare_lines(mismatch.returned)
+        new = [f"{indent}{line}" for line in docstring.escaped(line or "<BLANKLINE>" for line in shown)]
+        text = docstring.replaced(text, "\n".join([*lines[:start], *new, *(lines[end:] or [indent])]))
     for missing in verdict.to_confirm[len(verdict.disagreements) :]:
         added = with_example(text, candidate.name, missing.call, missing.returned)
         text = text if isinstance(added, Problem) else added
@@ -456,20 +468,3 @@ def with_returned_values(candidate: Candidate, verdict: Verdict) -> Candidate:
         for example in candidate.examples
     )
     return replace(candidate, code=text, examples=examples)
-
-
-def _rewrite(text: str, name: str, disagreement: Disagreement) -> str:
-    """Return the text with the result under one prompt replaced."""
-    node = function_in(text, name)
-    docstring = DocstringText.of(text, node) if node else None
-    lines = docstring.inner.split("\n") if docstring else []
-    at = disagreement.line - node.body[0].lineno if node else 0
-    if docstring is None or not 0 <= at < len(lines):
-        return text
-    indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())] if at else docstring.indent
-    start = next((n for n in range(at + 1, len(lines)) if not lines[n].strip().startswith("...")), len(lines))
-    is_end = (n for n in range(start, len(lines)) if not lines[n].strip() or lines[n].lstrip().startswith(">>>"))
-    end = next(is_end, len(lines))
-    shown = [] if disagreement.returned == "None" else bare_lines(disagreement.returned)
-    new = [f"{indent}{line}" for line in docstring.escaped(line or "<BLANKLINE>" for line in shown)]
-    return docstring.replaced(text, "\n".join([*lines[:start], *new, *(lines[end:] or [indent])]))

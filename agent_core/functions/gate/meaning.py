@@ -85,7 +85,18 @@ async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
         answer = await _try_calls(answer, own, trial) if is_open else answer
         draft = replace(draft, answer=answer, late=bool(answer.error))
     disputed = [call for call in draft.answer.calls if not call.agreed] if draft.answer else []
-    draft = draft.with_findings(STAGE, _beyond(draft), is_mild=draft.candidate.insists)
+    if draft.answer is not None and draft.answer.reach in _MEANS:  # computing alone cannot do what it promises
+        what, means = _MEANS[draft.answer.reach]
+        message = f"by its description `{draft.candidate.name}` has to reach {what}, and its code only computes"
+        fix = f'do it: {means}; or say in the docstring what it really does, as in "Word the confirmation of an order"'
+        thought = f" ({draft.answer.thought})" if draft.answer.thought else ""
+        facts = (
+            Evidence(f"a reader of its description: {draft.answer.reach}{thought}"),
+            Evidence("its code: computes only"),
+        )
+        insists = draft.candidate.insists
+        beyond = Finding(REACHES_NOTHING, message, None if insists else fix, draft.line, evidence=facts)
+        draft = draft.with_findings(STAGE, [beyond], is_mild=insists)
     answered = {example.call for example in draft.candidate.examples} & {*draft.candidate.asked}
     doubts = [  # a person must decide them
         Finding(
@@ -141,20 +152,6 @@ def _wrong(draft: Draft) -> Iterator[tuple[str, Finding]]:
             message = f"{message} description say, and the body returns {fence(back)}"
             shown_call = Evidence(call=example.call, returned=back, expected=example.expected)
             yield example.call, Finding(WRONG_BODY, message, "fix the body", line, evidence=(shown_call,))
-
-
-def _beyond(draft: Draft) -> Iterator[Finding]:
-    """Yield a finding if the description promises something that computing alone cannot do."""
-    answer, name = draft.answer, draft.candidate.name
-    if answer is None or answer.reach not in _MEANS:
-        return
-    what, means = _MEANS[answer.reach]
-    message = f"by its description `{name}` has to reach {what}, and its code only computes"
-    fix = f'do it: {means}; or say in the docstring what it really does, as in "Word the confirmation of an order"'
-    said = f"a reader of its description: {answer.reach}" + (f" ({answer.thought})" if answer.thought else "")
-    facts = Evidence(said), Evidence("its code: computes only")
-    line = draft.line
-    yield Finding(REACHES_NOTHING, message, None if draft.candidate.insists else fix, line, evidence=facts)
 
 
 def description_of(draft: Draft, *, with_calls: bool = True) -> str:
@@ -227,8 +224,18 @@ async def _chosen(draft: Draft, subject: TrialSubject, trial: "TrialTools") -> l
     tried = await _results(draft, subject, recombine(given, subject.function.parameters, numbers)[:_TRIED], trial)
     doubts = [problem for problem in draft.problems if problem.code in CHALLENGED]
     doubted = [row.call for doubt in doubts for row in doubt.evidence if row.call and _is_clear(row.call)][:_FEW]
-    known = {example.expected.strip() for example in draft.examples}
-    return [*doubted, *_telling(tried, known, draft.rules.challenges)]
+    # The calls that together detect the most changes; if none detects any, calls with new results.
+    results, noticed = {example.expected.strip() for example in draft.examples}, set[int]()
+    telling = list[str]()
+    can_notice = any(call.notices for call in tried)
+    for _ in range(rules.challenges if can_notice else min(rules.challenges, _FEW)):
+        best = max(tried, key=lambda call: (len(call.notices - noticed), call.result not in results), default=None)
+        if best is None or not (best.notices - noticed if can_notice else best.result not in results):
+            break
+        noticed |= best.notices
+        results.add(best.result)
+        telling.append(best.text)
+    return [*doubted, *telling]
 
 
 async def _results(
@@ -269,16 +276,3 @@ def _differ(outcome: Outcome | None, other: Outcome | None) -> bool:
     if isinstance(outcome, Returned) and isinstance(other, Returned):
         return not same(outcome.value, other.value)
     return other is not None and (type(outcome) is not type(other) or isinstance(outcome, Returned))
-
-
-def _telling(tried: Sequence[TriedCall], known: set[str], most: int) -> Iterator[str]:
-    """Yield the calls that together detect the most changes; if none detects any, calls with new results."""
-    results, noticed = set(known), set[int]()
-    can_notice = any(call.notices for call in tried)
-    for _ in range(most if can_notice else min(most, _FEW)):
-        best = max(tried, key=lambda call: (len(call.notices - noticed), call.result not in results), default=None)
-        if best is None or not (best.notices - noticed if can_notice else best.result not in results):
-            return
-        noticed |= best.notices
-        results.add(best.result)
-        yield best.text

@@ -111,6 +111,29 @@ class Site:
     in_table: bool = False
     returns: int = 0
 
+    @property
+    def is_table(self) -> bool:
+        """True for a large collection or a `match` with many simple cases, which count as tables."""
+        match self.parent, self.node:
+            case _, ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items) | ast.Dict(values=items):
+                return len(items) > _MOST_IN_A_TABLE
+            case ast.Match(cases=cases), ast.match_case(body=[ast.Assign() | ast.Return()]):
+                return len(cases) > _MOST_IN_A_TABLE
+        return False
+
+    def reaching(self, text: SplicedText) -> str:
+        """Return the kind of example that reaches the place."""
+        if self.condition is None:
+            return f"an example that reaches `{text.of(self.statement)}`"
+        test, holds = self.condition
+        match test:
+            case ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=name)) if holds:
+                return f"an example where `{name}` is empty"
+            case ast.Compare(left=left_operand, ops=[ast.Eq()], comparators=[right]) if holds:
+                return f"an example where `{text.of(left_operand)}` is `{text.of(right)}`"
+            case _:
+                return f"an example where `{text.of(test)}` {'holds' if holds else 'does not hold'}"
+
 
 def sites(function: FunctionNode) -> Iterator[Site]:
     """Yield every place in a function's body, in text order."""
@@ -127,7 +150,7 @@ def sites(function: FunctionNode) -> Iterator[Site]:
             continue
         yield site
         node, inner = site.node, list[Site]()
-        in_while, in_table = site.in_while or isinstance(node, ast.While), site.in_table or _is_table(site)
+        in_while, in_table = site.in_while or isinstance(node, ast.While), site.in_table or site.is_table
         for field, value in ast.iter_fields(node):
             if field in ("annotation", "returns", "decorator_list"):
                 continue
@@ -139,16 +162,6 @@ def sites(function: FunctionNode) -> Iterator[Site]:
                     statement = child if isinstance(child, ast.stmt) else site.statement
                     inner.append(Site(child, node, statement, condition, in_while, in_table, site.returns))
         waiting += reversed(inner)
-
-
-def _is_table(site: Site) -> bool:
-    """Check for a large collection or a `match` with many simple cases, which count as tables."""
-    match site.parent, site.node:
-        case _, ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items) | ast.Dict(values=items):
-            return len(items) > _MOST_IN_A_TABLE
-        case ast.Match(cases=cases), ast.match_case(body=[ast.Assign() | ast.Return()]):
-            return len(cases) > _MOST_IN_A_TABLE
-    return False
 
 
 MOST_ARGUMENTS: Final = 3  # arguments that stubs return
@@ -208,7 +221,7 @@ def _give_else(site: Site, text: SplicedText) -> Iterator[TextChange]:
         answer = value.value if isinstance(value, ast.Constant) else ...
         if answer is not None:
             new = repr(not answer) if isinstance(answer, bool) else "None"
-            yield TextChange(text.start(value), text.end(value), new, _reaching(site, text))
+            yield TextChange(text.start(value), text.end(value), new, site.reaching(text))
 
 
 def _negate(site: Site, text: SplicedText) -> Iterator[TextChange]:
@@ -241,31 +254,29 @@ def _stop_early(site: Site, text: SplicedText) -> Iterator[TextChange]:
     )
 
 
-def _operands(node: ast.AST) -> Iterable[tuple[ast.expr, ast.AST, ast.expr]]:
-    """Return the operators between two operands that are not texts."""
-    match node:
-        case ast.BinOp(left=left_operand, op=op, right=right) if not (_is_text(left_operand) or _is_text(right)):
-            return [(left_operand, op, right)]
-        case ast.AugAssign(target=left_operand, op=op, value=right) if not _is_text(right):
-            return [(left_operand, op, right)]
-        case ast.BoolOp(op=op, values=[left_operand, right, *_]):
-            return [(left_operand, op, right)]
-        case ast.Compare(left=left_operand, ops=ops, comparators=others):
-            return zip([left_operand, *others[:-1]], ops, others, strict=True)
-    return []
-
-
 def _swap(swaps: Mapping[type[ast.AST], tuple[str, str]], notices: str) -> Operator:
     """Return the change that replaces an operator between two operands; `notices` is a template for its description."""
 
     def act(site: Site, text: SplicedText) -> Iterator[TextChange]:
-        for left_operand, op, right in _operands(site.node):
-            old, new = swaps.get(type(op), ("", ""))
-            start, end = text.end(left_operand), text.start(right)
+        operators: Iterable[tuple[ast.expr, ast.AST, ast.expr]]
+        match site.node:
+            case ast.BinOp(left=left_operand, op=op, right=right) if not (_is_text(left_operand) or _is_text(right)):
+                operators = [(left_operand, op, right)]
+            case ast.AugAssign(target=left_operand, op=op, value=right) if not _is_text(right):
+                operators = [(left_operand, op, right)]
+            case ast.BoolOp(op=op, values=[left_operand, right, *_]):
+                operators = [(left_operand, op, right)]
+            case ast.Compare(left=left_operand, ops=ops, comparators=others):
+                operators = zip([left_operand, *others[:-1]], ops, others, strict=True)
+            case _:
+                return
+        for first, operator, second in operators:
+            old, new = swaps.get(type(operator), ("", ""))
+            start, end = text.end(first), text.start(second)
             gap = text.piece(start, end)
             match = re.search(r"\s+".join(map(re.escape, old.split())), gap)
             if old and match and "#" not in gap:
-                place, told = start + match.start(), (text.of(left_operand), old, text.of(right), new)
+                place, told = start + match.start(), (text.of(first), old, text.of(second), new)
                 yield TextChange(place, start + match.end(), new, notices.format(*told))
 
     return act
@@ -290,20 +301,6 @@ def _constant(site: Site, text: SplicedText) -> Iterator[TextChange]:
 
 def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
-
-
-def _reaching(site: Site, text: SplicedText) -> str:
-    """Return the kind of example that reaches a place."""
-    if site.condition is None:
-        return f"an example that reaches `{text.of(site.statement)}`"
-    test, holds = site.condition
-    match test:
-        case ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=name)) if holds:
-            return f"an example where `{name}` is empty"
-        case ast.Compare(left=left_operand, ops=[ast.Eq()], comparators=[right]) if holds:
-            return f"an example where `{text.of(left_operand)}` is `{text.of(right)}`"
-        case _:
-            return f"an example where `{text.of(test)}` {'holds' if holds else 'does not hold'}"
 
 
 _ARITHMETIC: Final[Mapping[type[ast.AST], tuple[str, str]]] = {

@@ -38,7 +38,8 @@ class BrokenCaller:
 async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with findings about the callers that the new version would break."""
     name, module, snapshot = draft.candidate.name, draft.candidate.module, draft.snapshot
-    if draft.trial is None or draft.function is None:
+    node = draft.function
+    if draft.trial is None or node is None:
         return draft.skip(NOT_IMPORTED)
     if name not in snapshot.functions or draft.trial.modules[module] == draft.around:
         return draft
@@ -49,7 +50,18 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
     users = [*dict.fromkeys([*dependents([name], snapshot), *changed])]
     if not users:
         return replace(draft, note="no function calls it")
-    misfits = dict(_misfits(draft, draft.function))
+    misfits = dict[str, Finding]()
+    function = snapshot.functions[name]
+    old = function_in(snapshot.modules[function.module].text, name)
+    for user in (snapshot.functions[caller] for caller in callers(name, snapshot)):
+        calls = _calls(user, function, snapshot)
+        call = next((call for call in calls if old and not misfit(call, old) and misfit(call, node)), None)
+        if call is not None:  # it fits the old signature but not the new one
+            shown_call, place = ast.unparse(call)[:120], f"{user.path}:{call.lineno}"
+            message = f"`{user.name}` ({place}) calls `{shown_call}`, but {misfit(call, node)}"
+            fix = f"keep the signature, with a default for what is new in `{name}`"
+            facts = (Evidence(f"{place}: {shown_call}"),)
+            misfits[user.name] = Finding("breaks-caller", message, fix, evidence=facts)
     draft, broken = await try_callers(draft, users, snapshot, draft.trial, trial)
     findings = [caller_finding(each, name) for each in broken if each.caller.name not in misfits]
     return draft.with_findings(STAGE, [*misfits.values(), *findings])
@@ -99,23 +111,6 @@ def differs(broken: BrokenCaller) -> str:
     """Return what a caller's example returned before, and what it returns now."""
     gave, gives = fence(broken.before.returned, 120), fence(broken.now.returned, 120)
     return f"`{broken.now.call}` gave {gave}, and now {gives}"
-
-
-def _misfits(draft: Draft, node: FunctionNode) -> Iterator[tuple[str, Finding]]:
-    """Yield the callers whose arguments fit the old signature but not the new one."""
-    name, snapshot = draft.candidate.name, draft.snapshot
-    function = snapshot.functions[name]
-    old = function_in(snapshot.modules[function.module].text, name)
-    if old is None:
-        return
-    for user in (snapshot.functions[caller] for caller in callers(name, snapshot)):
-        calls = _calls(user, function, snapshot)
-        call = next((call for call in calls if not misfit(call, old) and misfit(call, node)), None)
-        if call is not None:
-            shown_call, place = ast.unparse(call)[:120], f"{user.path}:{call.lineno}"
-            message = f"`{user.name}` ({place}) calls `{shown_call}`, but {misfit(call, node)}"
-            fix = f"keep the signature, with a default for what is new in `{name}`"
-            yield user.name, Finding("breaks-caller", message, fix, evidence=(Evidence(f"{place}: {shown_call}"),))
 
 
 def _calls(user_function: Function, function: Function, snapshot: Snapshot) -> Iterator[ast.Call]:

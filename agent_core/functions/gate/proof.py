@@ -312,7 +312,18 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
         message = f"`{own.function.name}` uses what an example cannot have here, so it is added as a draft"
         draft = replace(draft, trials=ExampleTrials(is_unproven=True), note=OUTSIDE)
         return draft.with_findings(STAGE, [Finding("unproven", message, line=line)])
-    draft, examples, results = await _run_examples(draft, own, trial)
+    examples: Sequence[Example | GivenExample] = draft.examples
+    tried = await run(examples[:MOST], own.function, own.snapshot, trial)
+    results = [result for result in tried if result.agreed or not lacks_grant(result.outcome, draft.needs)]
+    unrun = len(tried) - len(results)
+    draft, excused = await _excuse_failures(draft, own, results, trial)
+    if excused is not None:
+        examples, results = [item.example for item in excused], excused
+    if unrun:
+        message = (
+            f"`{own.function.name}`: {unrun} of its examples need what a grant alone gives, so it is added as a draft"
+        )
+        draft = draft.with_findings(STAGE, [Finding("unproven", message, line=line)])
     if draft.shows("unproven"):
         unproven = "effects"
     trials = _trials(results, unproven)
@@ -333,22 +344,6 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
     note = f"{trials.agreed} of {ran} examples agree" + (f"; {left} more were not run" if left > 0 else "")
     draft = replace(draft, trials=trials, note=note if examples else "it has no example")
     return draft.with_findings(STAGE, [*(example_finding(result) for result in told_of), *offers])
-
-
-async def _run_examples(
-    draft: Draft, subject: TrialSubject, trial: TrialTools
-) -> tuple[Draft, list[Example | GivenExample], list[ExampleResult]]:
-    """Return the draft, the examples that count and their results, without those that need a grant."""
-    examples = draft.examples
-    tried = await run(examples[:MOST], subject.function, subject.snapshot, trial)
-    results = [result for result in tried if result.agreed or not lacks_grant(result.outcome, draft.needs)]
-    draft, excused = await _excuse_failures(draft, subject, results, trial)
-    if unrun := len(tried) - len(results):
-        message = f"{unrun} of its examples need what a grant alone gives, so it is added as a draft"
-        draft = draft.with_findings(
-            STAGE, [Finding("unproven", f"`{subject.function.name}`: {message}", line=subject.node.lineno)]
-        )
-    return (draft, examples, results) if excused is None else (draft, [item.example for item in excused], excused)
 
 
 def _unproven(draft: Draft, subject: TrialSubject) -> Unproven:

@@ -167,7 +167,15 @@ def read(draft: Draft) -> Draft:
     draft = draft.with_findings(STAGE, _flaws(flaw_of(draft.text)))
     tree = parse(draft.text)
     if isinstance(tree, Unparsable):
-        return draft.with_findings(STAGE, [_unparsable(tree, draft.text)])
+        lines = lines_of(draft.text)
+        quoted = lines[tree.line - 1].strip()[:120] if 0 < tree.line <= len(lines) else ""
+        code, fix = "syntax-error", "fix that line and send the whole function"
+        message = f"line {tree.line} is not Python: {tree.message}" + (f": `{quoted}`" if quoted else "")
+        if tree.is_cut_off:
+            code, fix = "cut-off", "send the whole function again, shorter if need be"
+            last = len(lines_of(draft.text.rstrip()))
+            message = f"the code is cut off: it stops in the middle, at line {last} ({tree.message})"
+        return draft.with_findings(STAGE, [Finding(code, message, fix, tree.line, tree.column)])
     draft = replace(draft, tree=tree).with_findings(STAGE, _flaws(name_flaw_of(draft.text, tree)))
     draft = _repair(draft, _REPAIRS[:1] if draft.candidate.helpers else _REPAIRS)
     return draft.with_findings(STAGE, _shape(draft))
@@ -236,20 +244,6 @@ def _bad_name(name: str, reserved: frozenset[str]) -> str:
 
 def _flaws(flaw: Flaw | None) -> list[Finding]:
     return [Finding(flaw.code, flaw.description, flaw.fix, flaw.line, flaw.column)] if flaw else []
-
-
-def _unparsable(error: Unparsable, text: str) -> Finding:
-    lines = lines_of(text)
-    quoted = lines[error.line - 1].strip()[:120] if 0 < error.line <= len(lines) else ""
-    if error.is_cut_off:
-        message = (
-            f"the code is cut off: it stops in the middle, at line {len(lines_of(text.rstrip()))} ({error.message})"
-        )
-        return Finding(
-            "cut-off", message, "send the whole function again, shorter if need be", error.line, error.column
-        )
-    message = f"line {error.line} is not Python: {error.message}" + (f": `{quoted}`" if quoted else "")
-    return Finding("syntax-error", message, "fix that line and send the whole function", error.line, error.column)
 
 
 def _shape(draft: Draft) -> Iterator[Finding]:

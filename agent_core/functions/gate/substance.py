@@ -31,8 +31,24 @@ def substance(draft: Draft) -> Draft:
 
 def check(node: FunctionNode, *, may_have_gaps: bool = False) -> list[Finding]:
     """Return findings that a function is hollow. With `may_have_gaps`, it need not support every argument."""
-    hollow = list(_hollow(node, may_have_gaps=may_have_gaps))
-    return hollow or list(_unused_parameters(node))
+    if findings := list(_hollow(node, may_have_gaps=may_have_gaps)):
+        return findings
+    every = [child for child in nodes_of(node) if isinstance(child, ast.Name | ast.Global | ast.Nonlocal)]
+    read = {child.id for child in every if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load)}
+    read |= {name for child in every if not isinstance(child, ast.Name) for name in child.names}
+    for parameter in parameters(node):
+        is_dead = not read & {parameter.arg, "locals", "vars", "eval", "exec"}
+        if is_dead and not parameter.arg.startswith("_"):
+            message = f"the parameter `{parameter.arg}` of `{node.name}` is never used"
+            fix = f"use `{parameter.arg}` in the body, or leave it out of the parameters and of `Args:`"
+            findings.append(Finding("dead-parameter", message, fix, parameter.lineno, parameter.col_offset + 1))
+    statements = body(node)
+    live = _live(statements)
+    if len(live) < len(statements) and not _has_effects(live):
+        message = f"nothing after line {live[-1].lineno} of `{node.name}` is ever reached"
+        fix = "remove the early `return`, or what follows it"
+        findings.append(Finding("unreachable-code", message, fix, statements[len(live)].lineno))
+    return findings
 
 
 def _hollow(node: FunctionNode, *, may_have_gaps: bool) -> Iterator[Finding]:
@@ -53,10 +69,7 @@ def _hollow(node: FunctionNode, *, may_have_gaps: bool) -> Iterator[Finding]:
         fix = "write that part; for input that is not supported raise ValueError with a reason"
         yield Finding("not-implemented", message, fix, unfinished.lineno)
         return
-    yield from _same_answer(node, _live(real))
-
-
-def _same_answer(node: FunctionNode, live: list[ast.stmt]) -> Iterator[Finding]:
+    live = _live(real)
     names = ", ".join(f"`{parameter.arg}`" for parameter in parameters(node)) or "nothing"
     literals = {each for each in live if isinstance(each, ast.Return | ast.Assign) and literal(each.value)[0]}
     if any(map(_is_print, live)) and all(each in literals or _is_print(each) or _is_nothing(each) for each in live):
@@ -132,21 +145,3 @@ def _is_print(node: ast.stmt) -> bool:
 
 def _is_nothing(node: ast.stmt) -> bool:
     return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
-
-
-def _unused_parameters(node: FunctionNode) -> Iterator[Finding]:
-    every = [child for child in nodes_of(node) if isinstance(child, ast.Name | ast.Global | ast.Nonlocal)]
-    read = {child.id for child in every if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load)}
-    read |= {name for child in every if not isinstance(child, ast.Name) for name in child.names}
-    for parameter in parameters(node):
-        is_dead = not read & {parameter.arg, "locals", "vars", "eval", "exec"}
-        if is_dead and not parameter.arg.startswith("_"):
-            message = f"the parameter `{parameter.arg}` of `{node.name}` is never used"
-            fix = f"use `{parameter.arg}` in the body, or leave it out of the parameters and of `Args:`"
-            yield Finding("dead-parameter", message, fix, parameter.lineno, parameter.col_offset + 1)
-    statements = body(node)
-    live = _live(statements)
-    if len(live) < len(statements) and not _has_effects(live):
-        message = f"nothing after line {live[-1].lineno} of `{node.name}` is ever reached"
-        fix = "remove the early `return`, or what follows it"
-        yield Finding("unreachable-code", message, fix, statements[len(live)].lineno)

@@ -276,6 +276,7 @@ _BUILTINS = frozenset({"open", "eval", "exec", "compile", "__import__", "input"}
 _SUSPECTS = _BUILTINS | _FILE_METHODS | {"import_module"}
 _IN_MEMORY = ":memory:"  # a database without a file
 _ELSEWHERE = re.compile(r"version|PY_?\d|platform|TYPE_CHECKING|os\.name")  # tests that are false in the sandbox
+_ABSENCE = re.compile(r"ImportError|ModuleNotFoundError|Exception")  # what is caught where a package may be missing
 _PLAIN = ("os", "asyncio", "concurrent.futures")  # importing these alone reaches nothing
 
 
@@ -338,7 +339,12 @@ class _Text:
     @cached_property
     def optional(self) -> frozenset[int]:
         """The imports, by ID, that are optional: in a `try`, or for another Python version or system."""
-        tries = [node for node in self.nodes if isinstance(node, ast.Try) and any(map(_takes_absence, node.handlers))]
+        tries = [
+            node
+            for node in self.nodes
+            if isinstance(node, ast.Try)
+            and any(not each.type or _ABSENCE.search(ast.unparse(each.type)) for each in node.handlers)
+        ]
         tests = [node for node in self.nodes if isinstance(node, ast.If)]
         tests = [node for node in tests if _ELSEWHERE.search(ast.unparse(node.test)) or is_program(node)]
         bodies = [node.body for node in tries] + [node.body for node in tests]
@@ -349,10 +355,104 @@ class _Text:
         bound = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
         return "*" in bound or any(isinstance(other, ast.Name) and other.id in bound for other in self.nodes)
 
+    def uses_of_import(self, name: str, node: ast.Import | ast.ImportFrom) -> Iterator[Use]:
+        """Yield the uses of one imported module or name."""
+        top, shown = name.partition(".")[0], ast.unparse(node)
+        grant = grant_of(name)
+        is_package = top not in sys.stdlib_module_names and top not in (*self.packages, "functions", "__future__")
+        is_package = is_package and id(node) not in self.optional
+        if is_package and top in self.own:
+            inner = ", ".join(ast.unparse(alias) for alias in node.names)
+            source = f"functions.{node.module}" if isinstance(node, ast.ImportFrom) else "functions"
+            message = f"`{shown}` does not find the module of this workspace, which lies in `functions`"
+            yield Use("", "", _finding("workspace-import", message, f"write `from {source} import {inner}`", node))
+            return
+        if is_package and (grant is None or is_in(name, BROKERED)):
+            yield _use("packages", written("packages", project_of(name)), shown, node)
+        if top in ("ctypes", "cffi", "_ctypes"):
+            message = f"`{shown}` reaches below Python, which the sandbox does not allow"
+            yield Use("", "", _finding("native-code", message, "do the work in Python itself", node))
+        elif grant and not (isinstance(node, ast.Import) and name in _PLAIN):
+            yield from self._uses_of_grant(grant, name, shown, node)
 
-def _takes_absence(handler: ast.ExceptHandler) -> bool:
-    caught = ast.unparse(handler.type) if handler.type else "Exception"
-    return any(name in caught for name in ("ImportError", "ModuleNotFoundError", "Exception"))
+    def _uses_of_grant(self, grant: str, name: str, shown: str, node: ast.Import | ast.ImportFrom) -> Iterator[Use]:
+        """Yield the uses of a module or name that needs a grant."""
+        is_brokered = grant == "network" and is_in(name, BROKERED)
+        is_of_files = grant == "files" and not is_in(name, frozenset({"tempfile"}))
+        if (is_brokered or is_of_files) and not self.reads(node):
+            return  # the import alone reaches nothing
+        if is_brokered:
+            texts = [other for other in self.nodes if isinstance(other, ast.Constant | ast.JoinedStr | ast.BinOp)]
+            hosts = {host_of(other, self.names) for other in texts}
+            hosts |= {_host_of_connection(other, self.names) for other in self.nodes}
+            for host in sorted(host for host in hosts if host not in (None, UNSAID)) or [UNSAID]:
+                yield _use("network", host, shown, node)
+        elif is_of_files:
+            kind, paths = "read" if is_in(name, READING) else "write", set[str | None]()
+            for call in self.calls.values():
+                dotted = self.scope.origin(call.func)
+                if call.args and (dotted == name or dotted.startswith(f"{name}.")):
+                    is_memory = text_prefix(call.args[0], self.names) == (_IN_MEMORY, True)
+                    paths.add(_IN_MEMORY if is_memory else path_of(call.args[0], self.names))
+            if not is_in(name, frozenset({"sqlite3"})) or paths != {_IN_MEMORY}:
+                for path in sorted(paths, key=str) or [UNSAID]:
+                    yield _use(kind, path, shown, node)
+        else:
+            yield _never(grant, shown, node)
+
+    def uses_of_attributes(self) -> Iterator[Use]:
+        """Yield the uses by a dotted name of a module, such as `os.remove`."""
+        attributes = [node for node in self.nodes if isinstance(node, ast.Attribute)]
+        inner = {id(node.value) for node in attributes}
+        members = {id(member) for node in self.nodes if isinstance(node, ast.Set) for member in node.elts}
+        for node in attributes:
+            if id(node) in members:
+                continue  # members of a set are usually names to block, such as `os.system`
+            dotted = self.scope.origin(node) if id(node) not in inner else ""
+            grant = grant_of(dotted)
+            # Other modules are reported once, at their import.
+            if not grant or dotted.partition(".")[0] not in ("os", "io", "asyncio", "concurrent"):
+                continue
+            if grant != "files":
+                yield _never(grant, dotted, node)
+                continue
+            call = self.calls.get(id(node))
+            first = call.args[0] if call and call.args else None
+            kind = "read" if is_in(dotted, READING) or (dotted == "io.open" and call and not _writes(call)) else "write"
+            yield _use(kind, path_of(first, self.names), dotted, node)
+
+    def uses_of_context(self) -> Iterator[Use]:
+        """Yield the uses of `self`, the context of a call."""
+        for node in context_nodes(self.tree):
+            match node:
+                case ast.Attribute(attr=part, value=ast.Name(id="self")) if part in CONTEXT:
+                    yield _use(CONTEXT[part], self._requested_item(part, node), f"self.{part}", node)
+                case ast.Call(func=ast.Attribute(attr="call", value=ast.Name(id="self")), args=[first, *_]):
+                    name, is_all = text_prefix(first, self.names)
+                    if is_all and name in self.guarded:
+                        yield _use("functions", name, f"self.call({name!r})", node)
+
+    def _requested_item(self, part: str, node: ast.Attribute) -> str | None:
+        """Return the item that `self` is asked for: a host, the name of a secret, or the label of a block."""
+        call = self.calls.get(id(node))
+        if part == "memory":  # `self.memory.read("human")`
+            call = next(
+                (candidate for candidate in self.calls.values() if getattr(candidate.func, "value", None) is node), None
+            )
+        first = call.args[0] if call and call.args else None
+        if part == "fetch":
+            return host_of(first, self.names)
+        name, is_all = text_prefix(first, self.names)
+        return name if is_all and name else UNSAID
+
+    def uses_of_calls(self) -> Iterator[Use]:
+        """Yield the uses by calls of builtins and of the methods of files and paths."""
+        for scope in self.tree.body:
+            calls = [node for node in nodes_of(scope) if isinstance(node, ast.Call)]
+            calls = [node for node in calls if {getattr(node.func, part, "") for part in ("id", "attr")} & _SUSPECTS]
+            if calls:
+                names, held = bound_names(self.tree) | local_names(scope), {**self.names, **values_of(scope)}
+                yield from (use for node in calls for use in _call(node, names, held))
 
 
 def uses(
@@ -373,8 +473,8 @@ def uses(
         else:
             names = [f"{node.module}.{alias.name}" for alias in node.names if node.level == 0 and node.module]
         for name in names:
-            all_uses += _uses_of_import(name, node, text)
-    all_uses += [*_attributes(text), *_context(text), *_calls(text)]
+            all_uses += text.uses_of_import(name, node)
+    all_uses += [*text.uses_of_attributes(), *text.uses_of_context(), *text.uses_of_calls()]
     return sorted(dict.fromkeys(all_uses), key=lambda use: (use.finding.line, use.finding.column))
 
 
@@ -403,82 +503,6 @@ def _never(grant: str, shown: str, node: ast.AST) -> Use:
 
 def _finding(code: str, message: str, fix: str, node: ast.AST) -> Finding:
     return Finding(code, message, fix, getattr(node, "lineno", 0), getattr(node, "col_offset", -1) + 1)
-
-
-def _uses_of_import(name: str, node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
-    top, shown = name.partition(".")[0], ast.unparse(node)
-    grant = grant_of(name)
-    is_package = top not in sys.stdlib_module_names and top not in (*text.packages, "functions", "__future__")
-    is_package = is_package and id(node) not in text.optional
-    if is_package and top in text.own:
-        inner = ", ".join(ast.unparse(alias) for alias in node.names)
-        source = f"functions.{node.module}" if isinstance(node, ast.ImportFrom) else "functions"
-        message = f"`{shown}` does not find the module of this workspace, which lies in `functions`"
-        yield Use("", "", _finding("workspace-import", message, f"write `from {source} import {inner}`", node))
-        return
-    if is_package and (grant is None or is_in(name, BROKERED)):
-        yield _use("packages", written("packages", project_of(name)), shown, node)
-    if top in ("ctypes", "cffi", "_ctypes"):
-        message = f"`{shown}` reaches below Python, which the sandbox does not allow"
-        yield Use("", "", _finding("native-code", message, "do the work in Python itself", node))
-    elif grant and not (isinstance(node, ast.Import) and name in _PLAIN):
-        yield from _uses_of_grant(grant, name, shown, node, text)
-
-
-def _uses_of_grant(grant: str, name: str, shown: str, node: ast.Import | ast.ImportFrom, text: _Text) -> Iterator[Use]:
-    """Yield the uses of a module or name that needs a grant."""
-    is_brokered = grant == "network" and is_in(name, BROKERED)
-    is_of_files = grant == "files" and not is_in(name, frozenset({"tempfile"}))
-    if (is_brokered or is_of_files) and not text.reads(node):
-        return  # the import alone reaches nothing
-    if is_brokered:
-        texts = [other for other in text.nodes if isinstance(other, ast.Constant | ast.JoinedStr | ast.BinOp)]
-        hosts = {host_of(other, text.names) for other in texts}
-        hosts |= {_host_of_connection(other, text.names) for other in text.nodes}
-        for host in sorted(host for host in hosts if host not in (None, UNSAID)) or [UNSAID]:
-            yield _use("network", host, shown, node)
-    elif is_of_files:
-        kind, paths = "read" if is_in(name, READING) else "write", set[str | None]()
-        for call in text.calls.values():
-            dotted = text.scope.origin(call.func)
-            if call.args and (dotted == name or dotted.startswith(f"{name}.")):
-                is_memory = text_prefix(call.args[0], text.names) == (_IN_MEMORY, True)
-                paths.add(_IN_MEMORY if is_memory else path_of(call.args[0], text.names))
-        if not is_in(name, frozenset({"sqlite3"})) or paths != {_IN_MEMORY}:
-            for path in sorted(paths, key=str) or [UNSAID]:
-                yield _use(kind, path, shown, node)
-    else:
-        yield _never(grant, shown, node)
-
-
-def _attributes(text: _Text) -> Iterator[Use]:
-    attributes = [node for node in text.nodes if isinstance(node, ast.Attribute)]
-    inner = {id(node.value) for node in attributes}
-    members = {id(member) for node in text.nodes if isinstance(node, ast.Set) for member in node.elts}
-    for node in attributes:
-        if id(node) in members:
-            continue  # members of a set are usually names to block, such as `os.system`
-        dotted = text.scope.origin(node) if id(node) not in inner else ""
-        grant = grant_of(dotted)
-        # Other modules are reported once, at their import.
-        if not grant or dotted.partition(".")[0] not in ("os", "io", "asyncio", "concurrent"):
-            continue
-        if grant != "files":
-            yield _never(grant, dotted, node)
-            continue
-        call = text.calls.get(id(node))
-        first = call.args[0] if call and call.args else None
-        kind = "read" if is_in(dotted, READING) or (dotted == "io.open" and call and not _writes(call)) else "write"
-        yield _use(kind, path_of(first, text.names), dotted, node)
-
-
-def _calls(text: _Text) -> Iterator[Use]:
-    for scope in text.tree.body:
-        calls = [node for node in nodes_of(scope) if isinstance(node, ast.Call)]
-        calls = [node for node in calls if {getattr(node.func, part, "") for part in ("id", "attr")} & _SUSPECTS]
-        if calls:
-            names, held = bound_names(text.tree) | local_names(scope), {**text.names, **values_of(scope)}
-            yield from (use for node in calls for use in _call(node, names, held))
 
 
 def _call(node: ast.Call, defined: frozenset[str], held: Held) -> Iterator[Use]:
@@ -519,28 +543,3 @@ def _dynamic(shown: str, node: ast.Call) -> Use:
     message = f"`{shown}` runs code that nobody has read"
     fix = "for literals use `ast.literal_eval`, for arithmetic walk `ast.parse(text, mode='eval')`"
     return Use("", "", _finding("dynamic-code", message, fix, node))
-
-
-def _context(text: _Text) -> Iterator[Use]:
-    for node in context_nodes(text.tree):
-        match node:
-            case ast.Attribute(attr=part, value=ast.Name(id="self")) if part in CONTEXT:
-                yield _use(CONTEXT[part], _requested_item(part, node, text), f"self.{part}", node)
-            case ast.Call(func=ast.Attribute(attr="call", value=ast.Name(id="self")), args=[first, *_]):
-                name, is_all = text_prefix(first, text.names)
-                if is_all and name in text.guarded:
-                    yield _use("functions", name, f"self.call({name!r})", node)
-
-
-def _requested_item(part: str, node: ast.Attribute, text: _Text) -> str | None:
-    """Return the item that `self` is asked for: a host, the name of a secret, or the label of a block."""
-    call = text.calls.get(id(node))
-    if part == "memory":  # `self.memory.read("human")`
-        call = next(
-            (candidate for candidate in text.calls.values() if getattr(candidate.func, "value", None) is node), None
-        )
-    first = call.args[0] if call and call.args else None
-    if part == "fetch":
-        return host_of(first, text.names)
-    name, is_all = text_prefix(first, text.names)
-    return name if is_all and name else UNSAID

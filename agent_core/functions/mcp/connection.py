@@ -322,13 +322,49 @@ class ServerConnection:
             stack.push_async_callback(http.aclose)
             transport = streamable_http_client(self.entry.url, http_client=http, max_sse_event_size=None)
             return transport, asyncio.create_task(asyncio.Event().wait())
-        started = _start_server(self.command(), self._variables(), self._place.home, self._ending)
-        process = await stack.enter_async_context(started)
+        process = await stack.enter_async_context(self._server())
         assert process.stdout is not None
         assert process.stdin is not None
         ended = asyncio.create_task(_exit_of(process))
         stack.push_async_callback(_end, ended)
         return connect_pipes(process.stdout, process.stdin, intake), ended
+
+    @asynccontextmanager
+    async def _server(self) -> AsyncIterator[Process]:
+        """Start the server. At the end of the block its input is closed, and if it does not end, it is killed."""
+        from .wire import MOST_LINE  # noqa: PLC0415 - it imports the package
+
+        ending, home = self._ending, self._place.home
+        command, variables = self.command(), self._variables()
+        await asyncio.to_thread(home.mkdir, mode=0o700, parents=True, exist_ok=True)
+        streams = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE, "limit": MOST_LINE}
+        process = await programs.start(command, env=variables, cwd=home, **streams)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        hearing = asyncio.create_task(_hear(process.stderr, ending.errors))
+        try:
+            yield process
+        finally:
+            if process.stdout.at_eof() or process.returncode is not None:  # it ends by itself: wait for its last output
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_ENDING_S):
+                        await process.wait()
+                        await asyncio.shield(hearing)
+                ending.code = process.returncode
+            process.stdin.close()
+            try:
+                async with asyncio.timeout(_CLOSING_S):
+                    await process.wait()
+            except TimeoutError:
+                pass
+            finally:
+                # Kill all that remains of the server's session, which it was started in.
+                with suppress(ProcessLookupError, PermissionError):
+                    machine.kill_group(process.pid)
+                await asyncio.shield(process.wait())
+            process._transport.close()  # type: ignore[attr-defined]  # asyncio keeps the pipes of a killed one open
+            await _end(hearing)
 
     def command(self) -> list[str]:
         """Return the command that is actually started.
@@ -480,32 +516,6 @@ async def _end(task: asyncio.Task[Any]) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-@asynccontextmanager
-async def _start_server(
-    command: list[str], variables: Mapping[str, str], home: Path, ending: _Ending
-) -> AsyncIterator[Process]:
-    """Start a server. At the end of the block its input is closed, and if it does not end, it is killed."""
-    from .wire import MOST_LINE  # noqa: PLC0415 - it imports the package
-
-    await asyncio.to_thread(home.mkdir, mode=0o700, parents=True, exist_ok=True)
-    streams = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE, "limit": MOST_LINE}
-    process = await programs.start(command, env=variables, cwd=home, **streams)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    hearing = asyncio.create_task(_hear(process.stderr, ending.errors))
-    try:
-        yield process
-    finally:
-        if process.stdout.at_eof() or process.returncode is not None:  # it ends by itself: wait for its last output
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_ENDING_S):
-                    await process.wait()
-                    await asyncio.shield(hearing)
-            ending.code = process.returncode
-        await _close(process)
-        await _end(hearing)
-
-
 async def _exit_of(process: Process) -> None:
     """Wait until the program has exited, and close its output. `process.wait` waits for a child that holds it, too."""
     while process.returncode is None:  # noqa: ASYNC110 - asyncio has no event for it
@@ -514,22 +524,6 @@ async def _exit_of(process: Process) -> None:
         async with asyncio.timeout(_ENDING_S):
             await process.wait()
     process._transport.get_pipe_transport(1).close()  # type: ignore[attr-defined]
-
-
-async def _close(process: Process) -> None:
-    assert process.stdin is not None
-    process.stdin.close()
-    try:
-        async with asyncio.timeout(_CLOSING_S):
-            await process.wait()
-    except TimeoutError:
-        pass
-    finally:
-        # Kill all that remains of the server's session, which it was started in.
-        with suppress(ProcessLookupError, PermissionError):
-            machine.kill_group(process.pid)
-        await asyncio.shield(process.wait())
-    process._transport.close()  # type: ignore[attr-defined]  # asyncio keeps the pipes of a killed one open
 
 
 async def _hear(reader: asyncio.StreamReader, errors: bytearray) -> None:

@@ -1,7 +1,7 @@
 """The audit of a library: what to improve in its functions, each with a proposal, and an overall score."""
 
 import shlex
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from agent_core.base.problem import Place, Problem
@@ -112,7 +112,16 @@ class Audit:
             why = await self._failing(function, present, view)
             fixing = [_finding(function, "failing", why, "fix it, or delete it", "fix")] if why else []
             findings += fixing or _limits(function, [row for row in kinds if row.version == function.body_hash])
-            findings += _of_text(function, examples.get(name))
+            if not function.examples:
+                call, result = examples.get(name, (f"{name}(…)", "…"))
+                recorded = ", such as this recorded one if it is right" if name in examples else ""
+                steps = "add-example", name, "--call", call, "--expected", result
+                fix = f"add a call with its result{recorded}"
+                findings.append(_finding(function, "missing-examples", "it has no example", fix, "example", steps))
+            many = len(function.parameters.get("properties", {}))
+            if many > MOST_PARAMETERS:
+                fix = "split it, or take what belongs together as one object"
+                findings.append(_finding(function, "many-parameters", f"it has {many} parameters", fix, "split"))
         for name in await self._search.index.word_lists(view.snapshot):
             function, fix = view.snapshot.functions[name], "say in a sentence what it does"
             message = "its description is a list of words, which search does not read"
@@ -173,18 +182,6 @@ def confused(confusion: Confusion, snapshot: Snapshot, calls: Mapping[str, int],
     numbered = confusion.name.rstrip("0123456789_") == confusion.other.rstrip("0123456789_")
     fix = f"rename it, and {describe_difference(function, other)}" if numbered else describe_difference(function, other)
     return _finding(function, "confusable", message, fix, "rename" if numbered else "reword", others=(confusion.other,))
-
-
-def _of_text(function: Function, call: tuple[str, str] | None) -> Iterator[AuditFinding]:
-    if not function.examples:
-        written_call, result = call or (f"{function.name}(…)", "…")
-        steps = "add-example", function.name, "--call", written_call, "--expected", result
-        fix = "add a call with its result" + (", such as this recorded one if it is right" if call else "")
-        yield _finding(function, "missing-examples", "it has no example", fix, "example", steps)
-    many = len(function.parameters.get("properties", {}))
-    if many > MOST_PARAMETERS:
-        fix = "split it, or take what belongs together as one object"
-        yield _finding(function, "many-parameters", f"it has {many} parameters", fix, "split")
 
 
 def _limits(function: Function, kinds: Sequence[KindRow]) -> list[AuditFinding]:

@@ -14,6 +14,7 @@ import builtins
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
@@ -82,20 +83,16 @@ def noted(
 
 def is_documented(error: str, function: "Function", snapshot: "Snapshot") -> bool:
     """Return whether the docstring names this exception or a built-in base class of it."""
-    entries = read(_docstring(function, snapshot)).raises
+    try:
+        body = syntax.parse(dedent(snapshot.text_of(function))).body
+    except SyntaxError:  # its lines cannot be parsed alone
+        body = []
+    defined = [node for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    entries = read(ast.get_docstring(defined[0]) if defined else None).raises
     named = {name.rpartition(".")[2] for entry in entries for name in _NAMES.findall(entry)}
     last = error.rpartition(".")[2]
     kind, families = _builtin(last), tuple(filter(None, map(_builtin, named)))
     return last in named or (kind is not None and issubclass(kind, families))
-
-
-def _docstring(function: "Function", snapshot: "Snapshot") -> str | None:
-    try:
-        tree = syntax.parse(dedent(snapshot.text_of(function)))
-    except SyntaxError:  # its lines cannot be parsed alone
-        return None
-    defined = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return ast.get_docstring(defined[0]) if defined else None
 
 
 def _builtin(name: str) -> type[BaseException] | None:
@@ -314,16 +311,6 @@ def _of_parts(form: str, between: str, parts: Collection[str]) -> str:
     return form.format(between.join(parts)) if all(parts) else ""
 
 
-def _in_text(value: object) -> object:
-    """Return the object or list that a text holds as JSON, or None."""
-    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")) or len(value) > _MOST_TEXT:
-        return None
-    try:
-        return read_json(value, LOOSE)
-    except Malformed:
-        return None
-
-
 @lru_cache(maxsize=4096)
 def says_little(declared: str) -> bool:
     """Check whether a declared type says little about results: it is missing, `Any`, a bare container, or a class."""
@@ -365,9 +352,12 @@ class SeenResults:
         if not isinstance(outcome, Returned) or not says_little(function.returns):
             return ()
         source = self._snapshot().modules.get(function.module)
-        inside = _in_text(outcome.value)
+        value, inside = outcome.value, None
+        if isinstance(value, str) and value.lstrip().startswith(("{", "[")) and len(value) <= _MOST_TEXT:
+            with suppress(Malformed):
+                inside = read_json(value, LOOSE)
         shape = shape_of(
-            inside or outcome.value, lambda key: source is None or re.search(rf"\b{key}\b", source.text) is not None
+            inside or value, lambda key: source is None or re.search(rf"\b{key}\b", source.text) is not None
         )
         shape = {"*json": shape} if inside else shape
         key = "" if source else agent, function.name, function.body_hash or function.version

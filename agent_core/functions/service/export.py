@@ -123,7 +123,19 @@ def export(request: ExportRequest, snapshot: Snapshot) -> ExportReport:
     if not functions:
         raise UsageError("There is no function to export.", fix="Next: knapper functions list")
     files = {f"{package}/{path}": text for path, text in texts.items()} | _frame(package, functions, texts)
-    _write(request.folder, files)
+    # All files are written next to the target and then moved there, so that a failed export leaves nothing behind.
+    partial = folder.resolve().with_name(f".{folder.resolve().name}.{os.getpid()}.partial")
+    try:
+        for name, text in files.items():
+            path = partial / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        if folder.is_dir():
+            folder.rmdir()
+        partial.rename(folder)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise UsageError(f"{folder} cannot be written: {error.strerror}.", fix="Name another folder.") from error
     exported = tuple(function.name for function in functions)
     return ExportReport(str(request.folder), package, exported, tuple(sorted(files)), tuple(notes))
 
@@ -195,22 +207,6 @@ def _frame(package: str, functions: list[Function], texts: Mapping[str, str]) ->
         ),
     }
     return files | ({f"{package}/_context.py": CONTEXT} if takes_self else {})
-
-
-def _write(folder: Path, files: Mapping[str, str]) -> None:
-    """Write all files next to the target and then move them there, so that a failed export leaves nothing behind."""
-    partial = folder.resolve().with_name(f".{folder.resolve().name}.{os.getpid()}.partial")
-    try:
-        for name, text in files.items():
-            path = partial / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, "utf-8")
-        if folder.is_dir():
-            folder.rmdir()
-        partial.rename(folder)
-    except OSError as error:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise UsageError(f"{folder} cannot be written: {error.strerror}.", fix="Name another folder.") from error
 
 
 # The constant files of an exported package.

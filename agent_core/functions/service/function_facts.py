@@ -337,12 +337,20 @@ async def introspection(view: ViewContext, name: str, owners: CallOwners = None)
     rows = await view.store.call_stats(name)
     effect = (await measured(view.store)).get((name, function.body_hash))
     states = await view.store.states(name) if owners is None else []  # the state comes from calls of all agents
+    placed = verdict
+    if placed and placed.line:  # the function may have moved since
+        shift = function.line - placed.line
+        places = [
+            Place(function.path, at.line and at.line + shift, at.column) for at in (p.where for p in placed.problems)
+        ]
+        problems = [replace(problem, where=place) for problem, place in zip(placed.problems, places, strict=True)]
+        placed = replace(placed, problems=tuple(problems), line=function.line)
     return FunctionDetails(
         function,
         view.snapshot.text_of(function),
         standing_now(view.snapshot, function, verdict, rows, view.rules),
         await statistics(view.store, function, rows, owners),
-        verdict and _at_current_lines(verdict, function),
+        placed,
         tuple(callers(name, view.snapshot)),
         tuple(callees(name, view.snapshot)),
         tuple(await view.store.module_history(function.module)),
@@ -356,18 +364,6 @@ def foreign_details(function: Function, source: str) -> FunctionDetails:
     """Return what is known about a function of another program. Its calls are not counted here."""
     none = FunctionStatistics.none()
     return FunctionDetails(function, source, "foreign", none, None, (), (), (), reach=capability.FOREIGN_REACH)
-
-
-def _at_current_lines(judgment: Judgment, function: Function) -> Judgment:
-    """Return a verdict with its problems at the function's current lines, which may have moved since."""
-    if not judgment.line:
-        return judgment
-    shift = function.line - judgment.line
-    places = [
-        Place(function.path, at.line and at.line + shift, at.column) for at in (p.where for p in judgment.problems)
-    ]
-    problems = tuple(replace(problem, where=place) for problem, place in zip(judgment.problems, places, strict=True))
-    return replace(judgment, problems=problems, line=function.line)
 
 
 @dataclass(frozen=True, slots=True)

@@ -259,6 +259,35 @@ class LibraryFile:
         """True for the `__init__.py` of a package."""
         return self.source.path.endswith("/__init__.py")
 
+    def defined_as(self, fresh: Mapping[str, str]) -> "LibraryFile":
+        """Return the file with functions defined under other names, and the old names bound to them."""
+        lines, notes = list(self.parts.text.lines), dict[int, tuple[str, str]]()
+        often = Counter(name for bound in self.parts.binds for name in bound)
+        # A name that another statement also binds is left.
+        fresh = {name: new for name, new in fresh.items() if often[name] == 1}
+        for node in reversed(self.parts.text.body):
+            if not isinstance(node, Definition) or node.name not in fresh:
+                continue
+            new, at, end = fresh[node.name], node.lineno - 1, node.end_lineno or node.lineno
+            before = lines[at]
+            lines[at] = re.sub(rf"(\bdef\s+){node.name}\b", rf"\g<1>{new}", before, count=1)
+            for row in range(at + 1, end):
+                if _PROMPT.match(lines[row]):
+                    lines[row] = re.sub(rf"(?<![\w.'\"]){node.name}(?=\s*\()", new, lines[row])
+            lines[end - 1] = lines[end - 1].rstrip("\n") + "\n"
+            alias = f"{node.name} = {new}  # its name in the library\n"
+            lines[end : end + 1] = [alias] if lines[end : end + 1] == ["\n"] else [alias, *lines[end : end + 1]]
+            message = f"named it `{new}`, as another module of the library has a `{node.name}`, too"
+            notes[node.lineno] = (message, f"-{before.rstrip()}\n+{lines[at].rstrip()}")
+        text = "".join(lines)
+        for new in fresh.values():
+            parsed = ParsedText.of(text, syntax.parse(text))
+            text = applied(parsed.lines, adding(parsed, new))
+        changed = LibraryFile.of(self.file, PurePath(self.source.path).relative_to(FOLDER), text, self.author_text)
+        if isinstance(changed, Problem):  # no longer valid Python
+            return self
+        return replace(changed, notes={**self.notes, **notes}, problems=self.problems, given=self.given)
+
 
 def read_files(
     path: Path, prefix: str, text: str, *, maps: bool, held: Mapping[str, str]
@@ -539,36 +568,7 @@ def _apart(parts: list[LibraryFile], held: Mapping[str, str]) -> Iterator[Librar
             new = "_".join([*paths[module][-size:], name])
             if new not in sharing and held.get(new, module) == module and len(new) <= _LONGEST:
                 fresh[module][name] = new
-    yield from (_defined_as(part, fresh[part.module]) if fresh[part.module] else part for part in parts)
-
-
-def _defined_as(file: LibraryFile, fresh: Mapping[str, str]) -> LibraryFile:
-    """Return the file with functions defined under other names, and the old names bound to them."""
-    lines, notes = list(file.parts.text.lines), dict[int, tuple[str, str]]()
-    often = Counter(name for bound in file.parts.binds for name in bound)
-    fresh = {name: new for name, new in fresh.items() if often[name] == 1}  # otherwise another statement also binds it
-    for node in reversed(file.parts.text.body):
-        if not isinstance(node, Definition) or node.name not in fresh:
-            continue
-        new, at, end = fresh[node.name], node.lineno - 1, node.end_lineno or node.lineno
-        before = lines[at]
-        lines[at] = re.sub(rf"(\bdef\s+){node.name}\b", rf"\g<1>{new}", before, count=1)
-        for row in range(at + 1, end):
-            if _PROMPT.match(lines[row]):
-                lines[row] = re.sub(rf"(?<![\w.'\"]){node.name}(?=\s*\()", new, lines[row])
-        lines[end - 1] = lines[end - 1].rstrip("\n") + "\n"
-        alias = f"{node.name} = {new}  # its name in the library\n"
-        lines[end : end + 1] = [alias] if lines[end : end + 1] == ["\n"] else [alias, *lines[end : end + 1]]
-        message = f"named it `{new}`, as another module of the library has a `{node.name}`, too"
-        notes[node.lineno] = (message, f"-{before.rstrip()}\n+{lines[at].rstrip()}")
-    text = "".join(lines)
-    for new in fresh.values():
-        parsed = ParsedText.of(text, syntax.parse(text))
-        text = applied(parsed.lines, adding(parsed, new))
-    changed = LibraryFile.of(file.file, PurePath(file.source.path).relative_to(FOLDER), text, file.author_text)
-    if isinstance(changed, Problem):  # no longer valid Python
-        return file
-    return replace(changed, notes={**file.notes, **notes}, problems=file.problems, given=file.given)
+    yield from (part.defined_as(fresh[part.module]) if fresh[part.module] else part for part in parts)
 
 
 def star_names(file: LibraryFile, parts: Mapping[str, LibraryFile], seen: Set[str] = frozenset()) -> list[str]:

@@ -118,6 +118,13 @@ class LoadedFile:
         """True if the file could not be imported. The missing module may still arrive."""
         return _lacks_import(self.problems)
 
+    def mistook_neighbor(self, others: Mapping[str, "LoadedFile"]) -> bool:
+        """Check whether the file imports a module of the same save that was mistaken for a missing package."""
+        if self.verdict is None or all(problem.code != "needs-packages" for problem in self.verdict.problems):
+            return False
+        packages = capability.imported_at_the_top(self.verdict.reading.source.text, ())
+        return bool(packages & {other.module for other in others.values()})
+
 
 def _lacks_import(problems: Iterable[Problem]) -> bool:
     return any(problem.code == "import-fails" for problem in problems)
@@ -546,7 +553,7 @@ class Loader:
                 snapshot = all_placed(ground, results.values(), good)
             # A missing import may have been saved at the same time.
             unfit = {
-                path for path, result in results.items() if result.lacks_import or _mistook_neighbor(result, results)
+                path for path, result in results.items() if result.lacks_import or result.mistook_neighbor(results)
             }
             retried = unfit if unfit < retried else set()
             results = {path: result for path, result in results.items() if path not in retried}
@@ -758,14 +765,6 @@ class Loader:
         reading = read_module(source, tree=tree if isinstance(tree, ast.Module) else None)
         is_open = any(function.unresolved for function in reading.functions)
         return replace(reading, leans=((module, "unread"), *reading.leans)) if is_open else reading
-
-
-def _mistook_neighbor(loaded: LoadedFile, others: Mapping[str, LoadedFile]) -> bool:
-    """Check whether a file imports a module of the same save that was mistaken for a missing package."""
-    if loaded.verdict is None or all(problem.code != "needs-packages" for problem in loaded.verdict.problems):
-        return False
-    packages = capability.imported_at_the_top(loaded.verdict.reading.source.text, ())
-    return bool(packages & {other.module for other in others.values()})
 
 
 def _is_file(path: Path) -> bool:

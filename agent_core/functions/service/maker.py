@@ -115,7 +115,14 @@ async def trigger_test(model: Model, function: str, asked: str, lines: Sequence[
     about = Request(messages, (_CHOICES,), _TRIGGER_TOKENS, frozenset({REPLY}), is_apart=True)
     if is_small:
         names = [line.partition("(")[0] for line in lines]
-        about = Request((System(_CHOOSING_ONE), User(text)), (), _TRIGGER_TOKENS, shape=_choice(names), is_apart=True)
+        schema = {
+            "type": "object",
+            "properties": {"function": {"type": "string", "enum": [*names, _NONE]}},
+            "required": ["function"],
+            "additionalProperties": False,
+        }
+        shape = {"type": "json_schema", "json_schema": {"name": _CHOOSE, "schema": schema}}
+        about = Request((System(_CHOOSING_ONE), User(text)), (), _TRIGGER_TOKENS, shape=shape, is_apart=True)
     try:
         async with asyncio.timeout(_TRIGGER_WAIT_S):
             reply = await reply_apart(model, about)
@@ -142,17 +149,6 @@ async def trigger_test(model: Model, function: str, asked: str, lines: Sequence[
 
 def _short(text: object) -> str:
     return one_line(str(text), _MOST_SHOWN)
-
-
-def _choice(names: Sequence[str]) -> dict[str, Any]:  # Any: JSON
-    """Return the shape of an answer that names one function or none."""
-    schema = {
-        "type": "object",
-        "properties": {"function": {"type": "string", "enum": [*names, _NONE]}},
-        "required": ["function"],
-        "additionalProperties": False,
-    }
-    return {"type": "json_schema", "json_schema": {"name": _CHOOSE, "schema": schema}}
 
 
 _CHOICE: Final[dict[str, Any]] = {
