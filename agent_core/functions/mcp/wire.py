@@ -79,6 +79,17 @@ class Intake:
         self._serves = serves
         self._allowance = ReadAllowance(_AT_ONCE, _A_SECOND)
 
+    async def read_line(self, reader: asyncio.StreamReader) -> bytes:
+        """Return the next line; empty at the end.
+
+        Raises:
+            CutOff: it is too long.
+        """
+        try:
+            return await reader.readline()
+        except ValueError as error:
+            raise self.cut(f"it sent a line of more than {MOST_LINE >> 20} MiB") from error
+
     def read(self, data: bytes) -> JSONRPCMessage:
         """Return the parsed message.
 
@@ -158,7 +169,7 @@ async def _take_in(
     reader: asyncio.StreamReader, arriving: MemoryObjectSendStream[SessionMessage | Exception], intake: Intake
 ) -> None:
     with suppress(*_GONE, CutOff), arriving:
-        while line := await _line(reader, intake):
+        while line := await intake.read_line(reader):
             try:
                 message = intake.read(line)
             except ValueError as error:
@@ -167,14 +178,6 @@ async def _take_in(
                 continue
             intake.take(message, len(line))
             await arriving.send(SessionMessage(message))
-
-
-async def _line(reader: asyncio.StreamReader, intake: Intake) -> bytes:
-    """Return the next line; empty at the end."""
-    try:
-        return await reader.readline()
-    except ValueError as error:
-        raise intake.cut(f"it sent a line of more than {MOST_LINE >> 20} MiB") from error
 
 
 async def _send_out(left: MemoryObjectReceiveStream[SessionMessage], writer: asyncio.StreamWriter) -> None:

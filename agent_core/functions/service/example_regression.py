@@ -115,7 +115,7 @@ def proved_problems(
     """
     way_out = _way_out(function) if severity == "refuses" else ""
     problems = []
-    if checks := [*_errors_gone(old_function.name, function, old, new), *_bounds_gone(old_function, function)]:
+    if checks := [*_checks_gone(old_function, function, old, new)]:
         message = f"what `{function.name}` checked is gone: {_first_few(checks)}"
         facts = tuple(map(Evidence, checks))
         problems.append(Problem(CHECK_CODE, message, place, f"keep it{way_out}", severity, facts))
@@ -132,12 +132,13 @@ def proved_problems(
     return problems
 
 
-def _errors_gone(name: str, function: "Function", old: str, new: str) -> Iterator[str]:
-    """Yield the errors that the docstring no longer lists, or that the code no longer raises itself.
+def _checks_gone(old_function: "Function", function: "Function", old: str, new: str) -> Iterator[str]:
+    """Yield the errors that the docstring no longer lists or the code no longer raises itself, and dropped bounds.
 
-    An error that an example still shows is not lost, wherever it is raised.
+    An error that an example still shows is not lost, wherever it is raised. Bounds on arguments only count if the type
+    is the same.
     """
-    (listed, raised), (still_listed, still_raised) = _errors(name, old), _errors(function.name, new)
+    (listed, raised), (still_listed, still_raised) = _errors(old_function.name, old), _errors(function.name, new)
     shown = {example.raises.partition(":")[0] for example in function.examples if example.raises}
     for error in dict.fromkeys(listed):
         if error in shown:
@@ -146,6 +147,12 @@ def _errors_gone(name: str, function: "Function", old: str, new: str) -> Iterato
             yield f"`{error}` under `Raises:`"
         elif error in raised and error not in still_raised:
             yield f"`raise {error}`, which its docstring lists"
+    before, after = (each.parameters.get("properties", {}) for each in (old_function, function))
+    for name in [name for name in before if name in after and before[name].get("type") == after[name].get("type")]:
+        kept = {key for key, _value in _bounds(after[name])}
+        for key, value in _bounds(before[name]):
+            if key not in kept:
+                yield f"`{key}` {fence(repr(value), 80)} of `{name}`"
 
 
 def _errors(name: str, text: str) -> tuple[tuple[str, ...], set[str]]:
@@ -157,16 +164,6 @@ def _errors(name: str, text: str) -> tuple[tuple[str, ...], set[str]]:
     statements = [statement.exc for statement in ast.walk(node) if isinstance(statement, ast.Raise)]
     called = [error.func if isinstance(error, ast.Call) else error for error in statements]
     return docstring.read(ast.get_docstring(node)).raises, {ast.unparse(error) for error in called if error}
-
-
-def _bounds_gone(old_function: "Function", new_function: "Function") -> Iterator[str]:
-    """Yield the bounds on arguments that the new version dropped, although their types are the same."""
-    old, new = (function.parameters.get("properties", {}) for function in (old_function, new_function))
-    for name in [name for name in old if name in new and old[name].get("type") == new[name].get("type")]:
-        kept = {key for key, _value in _bounds(new[name])}
-        for key, value in _bounds(old[name]):
-            if key not in kept:
-                yield f"`{key}` {fence(repr(value), 80)} of `{name}`"
 
 
 def _bounds(schema: object) -> Iterator[tuple[str, object]]:
