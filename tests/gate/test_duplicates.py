@@ -47,6 +47,8 @@ async def test_a_disguised_copy_is_named_with_its_signature_and_a_reason_lets_it
         assert problem.fix == "call `count_vowels` instead, or say in `reason` how yours differs from `count_vowels`"
     for reason, admitted in (("not like count_vowels: it is sung", True), ("unlike count_vowels_2", False)):
         assert (await judge(gate, replace(CANDIDATE, reason=reason), LIBRARY)).admitted is admitted
+    in_docstring = replace(CANDIDATE, code=DISGUISED.replace("How many", "Unlike count_vowels, how many"))
+    assert not (await judge(gate, in_docstring, LIBRARY)).admitted
 
 
 async def test_a_function_that_is_replaced_is_not_its_own_copy(gate: Gate) -> None:
