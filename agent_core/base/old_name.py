@@ -117,8 +117,13 @@ def _in_workspace(root: Path) -> list[tuple[Path, Path]]:
     """Return the pairs of old and new path that must be moved in a workspace."""
     state, settings = root / STATE, root / SETTINGS
     pairs = [(state, root / f".{_NEW}")] if _is_left(state, root / f".{_NEW}", _STATE_FILES) else []
-    if _is_left(settings, root / f"{_NEW}.toml") and _is_settings_file(settings):
-        pairs.append((settings, root / f"{_NEW}.toml"))
+    if _is_left(settings, root / f"{_NEW}.toml"):
+        try:  # it may be this program's if all its tables are known
+            is_ours = read_toml(read_plain(settings, _MOST_BYTES)).keys() <= set(_TABLES)
+        except (OSError, Malformed):
+            is_ours = True
+        if is_ours:
+            pairs.append((settings, root / f"{_NEW}.toml"))
     return pairs
 
 
@@ -126,14 +131,6 @@ def _is_left(old: Path, new: Path, files: tuple[str, ...] = ()) -> bool:
     """Check whether the old name exists and the new one does not; a folder must contain one of `files`."""
     is_there = any(os.path.lexists(old / name) for name in files) if files else os.path.lexists(old)
     return is_there and not os.path.lexists(new)
-
-
-def _is_settings_file(path: Path) -> bool:
-    """Check whether a settings file may be this program's: all its tables are known, or it cannot be read."""
-    try:
-        return read_toml(read_plain(path, _MOST_BYTES)).keys() <= set(_TABLES)
-    except (OSError, Malformed):
-        return True
 
 
 @contextmanager
