@@ -81,7 +81,18 @@ def replace(lines: Sequence[str], old: str, new: str, seen: Sequence[str] | None
             old = seen[number - 1]
             spans = _lines_where(lines, [line == old for line in lines])
     if not spans:
-        return _absent(lines, old, new)
+        place = _places(lines).get(normalized(new)) if new.strip() else None
+        if place is not None:
+            return Edited(list(lines), f"{ALREADY}, line {place + 1}: {shown(lines[place])}")
+        if not lines:
+            raise EditRefused("The block is empty. To add a line, call core_memory_append.")
+        close = nearest(lines, old) or [*range(min(len(lines), 5))]
+        # A small model that is asked only for the exact text sends it as the new text too: it gets the complete call.
+        raise EditRefused(
+            f"{_quote(old)} does not stand there. There is {listed(lines, sorted(close))}. If it is line "
+            f"{close[0] + 1}, repeat with old_content {_quote(lines[close[0]])} and new_content {_quote(new)}. Call "
+            "core_memory_append for a new fact."
+        )
     if len(spans) > 1:
         numbers = sorted({text.count("\n", 0, start) for start, _ in spans})
         raise EditRefused(
@@ -155,21 +166,6 @@ def _replace(text: str, span: _Span, new: str) -> Edited:
         instead = " What was to stand there, another line says already." if new_lines else ""
         summary = f"Removed line {number}: {shown(old)}.{instead}"
     return Edited([*before, *fresh, *after], summary)
-
-
-def _absent(lines: Sequence[str], old: str, new: str) -> Edited:
-    place = _places(lines).get(normalized(new)) if new.strip() else None
-    if place is not None:
-        return Edited(list(lines), f"{ALREADY}, line {place + 1}: {shown(lines[place])}")
-    if not lines:
-        raise EditRefused("The block is empty. To add a line, call core_memory_append.")
-    close = nearest(lines, old) or [*range(min(len(lines), 5))]
-    # A small model that is asked only for the exact text sends it as the new text too, so it gets the complete call.
-    raise EditRefused(
-        f"{_quote(old)} does not stand there. There is {listed(lines, sorted(close))}. If it is line {close[0] + 1}, "
-        f"repeat with old_content {_quote(lines[close[0]])} and new_content {_quote(new)}. Call core_memory_append "
-        "for a new fact."
-    )
 
 
 NEAREST_SHOWN = 3

@@ -62,17 +62,16 @@ async def read_messages(entries: Sequence[Entry]) -> list[JournalMessage]:
 
 def lines(entries: Iterable[Entry]) -> list[JournalMessage]:
     """Return the messages among entries, with a named speaker if set; the sent text replaces the text of a reply."""
-    return [
-        JournalMessage(entry.seq, str(entry.payload.get("speaker") or entry.kind), text, entry.at, entry.turn)
-        for entry in entries
-        if entry.kind in KINDS and (text := _text(entry.payload).strip())
-    ]
-
-
-def _text(payload: dict[str, Any]) -> str:  # Any: JSON
-    calls = [call for call in payload.get("calls", ()) if call.get("name") == SEND]
-    sent = [argument(call.get("arguments", ""), "message") for call in calls]
-    return "\n".join(filter(None, sent)) or str(payload.get("text", ""))
+    messages: list[JournalMessage] = []
+    for entry in entries:
+        if entry.kind not in KINDS:
+            continue
+        calls = [call for call in entry.payload.get("calls", ()) if call.get("name") == SEND]
+        sent = "\n".join(filter(None, (argument(call.get("arguments", ""), "message") for call in calls)))
+        if text := (sent or str(entry.payload.get("text", ""))).strip():
+            speaker = str(entry.payload.get("speaker") or entry.kind)
+            messages.append(JournalMessage(entry.seq, speaker, text, entry.at, entry.turn))
+    return messages
 
 
 def argument(arguments: str, key: str) -> str:

@@ -273,24 +273,20 @@ _MARKUP: Final = re.compile(r"<!\[CDATA\[|\]\]>|<[!?]")
 
 def hypertext(text: str) -> SourceParts:
     """Return a part for each heading with the visible text below it; nothing is loaded."""
+    # Without comments: the parser would search for the end of each unclosed one again and again.
+    kept: list[str] = []
+    start = 0
+    while (begin := text.find("<!--", start)) >= 0:
+        kept.append(text[start:begin])
+        end = text.find("-->", begin + 2)
+        start = end + 3 if end >= 0 else len(text)
+    kept.append(text[start:])
     reader = _Reader()
-    bare = _MARKUP.sub(" ", _DECLARED.sub(" ", "".join(_without_comments(text))))
+    bare = _MARKUP.sub(" ", _DECLARED.sub(" ", "".join(kept)))
     last = bare.rfind(">") + 1  # after it no tag ends, and the parser would try each one that begins
     reader.feed(bare[:last] + bare[last:].replace("<", "&lt;"))
     reader.close()
     return SourceParts(tuple(reader.finished()))
-
-
-def _without_comments(text: str) -> Iterator[str]:
-    """Yield the text without comments; the parser would search for the end of each unclosed one again and again."""
-    start = 0
-    while (begin := text.find("<!--", start)) >= 0:
-        yield text[start:begin]
-        end = text.find("-->", begin + 2)
-        if end < 0:
-            return
-        start = end + 3
-    yield text[start:]
 
 
 class _Reader(HTMLParser):
