@@ -98,17 +98,14 @@ def _value(node: ast.expr) -> Fraction:
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_value(operand)
         case ast.BinOp(op=ast.Pow(), left=left, right=right):
-            return _power(_value(left), _value(right))
+            base, exponent = _value(left), _value(right)
+            if exponent.denominator != 1 or abs(exponent) > 10_000:
+                raise ValueError("a power must be a whole number of at most 10000")
+            return base ** int(exponent)
         case ast.BinOp(left=left, op=operation, right=right) if type(operation) in _OPERATIONS:
             return Fraction(_OPERATIONS[type(operation)](_value(left), _value(right)))
         case _:
             raise ValueError(f"{ast.unparse(node)!r} is neither a number nor one of + - * / // % **")
-
-
-def _power(base: Fraction, exponent: Fraction) -> Fraction:
-    if exponent.denominator != 1 or abs(exponent) > 10_000:
-        raise ValueError("a power must be a whole number of at most 10000")
-    return base ** int(exponent)
 
 
 def _decimal_text(value: Fraction, places: int) -> str:
