@@ -308,7 +308,19 @@ async def checked(target: Target, hosts: Hosts, resolve: Resolve) -> tuple[str, 
         FetchFailed: there are none.
     """
     literal = target.address
-    addresses = [literal] if literal is not None else await _resolve_target(target, resolve)
+    if literal is not None:
+        addresses = [literal]
+    else:
+        try:
+            texts = await resolve(target.host, target.port)
+        except TimeoutError:
+            raise
+        except (OSError, UnicodeError) as error:
+            raise FetchFailed("name", f"{target.host} cannot be resolved: {error}") from error
+        found = [as_address(text) for text in dict.fromkeys(texts)]
+        if not found or None in found or len(found) > _MOST_ADDRESSES:
+            raise FetchFailed("name", f"{target.host} resolves to nothing that can be connected to")
+        addresses = [address for address in found if address is not None]
     for address in addresses:
         kind = kind_of(address)
         if kind is not None and not hosts.name(address, target):
@@ -330,19 +342,6 @@ async def resolve(host: str, port: int) -> Sequence[str]:
 @functools.cache
 def _resolvers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_RESOLVERS, "resolve")
-
-
-async def _resolve_target(target: Target, resolve: Resolve) -> list[Address]:
-    try:
-        texts = await resolve(target.host, target.port)
-    except TimeoutError:
-        raise
-    except (OSError, UnicodeError) as error:
-        raise FetchFailed("name", f"{target.host} cannot be resolved: {error}") from error
-    addresses = [as_address(text) for text in dict.fromkeys(texts)]
-    if not addresses or None in addresses or len(addresses) > _MOST_ADDRESSES:
-        raise FetchFailed("name", f"{target.host} resolves to nothing that can be connected to")
-    return [address for address in addresses if address is not None]
 
 
 _DEFAULTS = (("Accept", "*/*"), ("Accept-Encoding", "identity"), ("User-Agent", "knapper"))

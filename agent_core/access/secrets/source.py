@@ -72,10 +72,7 @@ def _read(folder: int, path: Path) -> Mapping[str, str]:
         if machine.grants_others(status, 0o077):
             message = f"{shown(path)} can be read by others, so no secret is taken from it."
             raise Unsafe(message, fix=f"Type: chmod 600 {shown(path)}")
-        return _parse(file.read(_LARGEST), path)
-
-
-def _parse(data: bytes, path: Path) -> Mapping[str, str]:
+        data = file.read(_LARGEST)
     try:
         values = read_toml(data, most=_LARGEST)
         if all(isinstance(value, str) for value in values.values()):
