@@ -7,7 +7,7 @@ Canceling any of these coroutines kills its worker.
 import asyncio
 import tempfile
 import uuid
-from collections.abc import Awaitable, Hashable, Sequence, Set
+from collections.abc import Hashable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -109,7 +109,12 @@ class Sandbox:
         except SandboxUnavailable as missing:
             if level != "auto" or store is None:
                 raise
-            portable = await _after(missing, _portable(store, slots, packages, tell))
+            try:
+                portable = await _portable(store, slots, packages, tell)
+            except SandboxUnavailable as error:
+                reasons = (*missing.missing, *error.missing)
+                raise SandboxUnavailable(f"{missing} {error}", reasons) from error
+            portable = replace(portable, missing=(*missing.missing, *portable.missing))
             try:
                 return cls(with_enough_walls(portable, store), parallel)
             except BaseException:
@@ -223,7 +228,15 @@ class Sandbox:
         for dependency in closure:
             call.show(modules[dependency].path, modules[dependency].text)
         ahead = self._pools.ahead_for(closure, " ".join(job.texts))
-        return _Ready(call, message | {"module": name, "modules": _sent_along(name, closure)}, ahead, closure.keys())
+        sent: dict[str, Message] = {}  # the module, its parent folders, and its imports up to a total size
+        size = 0
+        for folder in {folder for module in closure for folder in parents(module)} - closure.keys():
+            sent[folder] = {"kind": "package"}
+        for module, code in closure.items():
+            size += len(code.message["code"])
+            if module == name or size < _SENT_ALONG:
+                sent[module] = code.message
+        return _Ready(call, message | {"module": name, "modules": sent}, ahead, closure.keys())
 
     async def _compile(self, message: Message) -> Message | Killed | TimedOut:
         async with self._places:
@@ -265,16 +278,6 @@ async def _portable(store: Path | None, slots: int, packages: Sequence[str], tel
     return await start_portable(store, slots, tuple(mounts.packages(packages)), tell)
 
 
-async def _after(unavailable: SandboxUnavailable, starting: Awaitable[PortableLevel]) -> PortableLevel:
-    """Return level `portable` with the reasons why no other level works."""
-    try:
-        level = await starting
-    except SandboxUnavailable as error:
-        reasons = (*unavailable.missing, *error.missing)
-        raise SandboxUnavailable(f"{unavailable} {error}", reasons) from error
-    return replace(level, missing=(*unavailable.missing, *level.missing))
-
-
 def _scratch_folder() -> str:
     """Return an unused path for scratch folders. The folder is created only if it is needed."""
     return str(Path(tempfile.gettempdir(), f"knapper-scratch-{uuid.uuid4().hex}"))
@@ -282,19 +285,6 @@ def _scratch_folder() -> str:
 
 async def _refuse(_message: Message) -> Message:
     raise ProtocolError("a compile-only worker asked for something")
-
-
-def _sent_along(name: str, closure: dict[str, Compiled]) -> dict[str, Message]:
-    """Return messages for the module, its parent folders, and its imports up to a total size."""
-    sent: dict[str, Message] = {}
-    size = 0
-    for folder in {folder for module in closure for folder in parents(module)} - closure.keys():
-        sent[folder] = {"kind": "package"}
-    for module, compiled in closure.items():
-        size += len(compiled.message["code"])
-        if module == name or size < _SENT_ALONG:
-            sent[module] = compiled.message
-    return sent
 
 
 # Many attempts in one worker. Any of them may affect the next ones, so their outcomes are hints and never proof.

@@ -8,7 +8,7 @@ per scratch slot. Nothing in granted files or scratch can be executed.
 import os
 import socket
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -77,30 +77,25 @@ def enter_root(plan: ZygotePlan, granted: Sequence[OpenedGrant]) -> None:
     os.chdir("/")
     for entry in granted:
         _graft(entry)
-    _show_all(real, plan.hidden)
-    syscall("umount", number("umount2"), _OLD.encode(), _DETACH)
-    Path(_OLD).rmdir()
-    for slot in range(plan.slots):
-        path = Path(SCRATCH, str(slot))
-        path.mkdir(parents=True)
-        options = f"size={plan.scratch},nr_inodes={_SCRATCH_INODES},mode=0777"
-        _mount("tmpfs", str(path), "tmpfs", _NOSUID | _NODEV | _NOEXEC, options)
-    _freeze("/", recursive=False)
-
-
-def _show_all(real: Mapping[str, str], hidden: Sequence[str]) -> None:
-    """Mount all readable paths, and in hidden folders only those that are listed."""
     for place in sorted(real):
         if not _is_below(place, [shown for shown in real if shown != place]):
             _show(real[place], place)
-    for path in hidden:
+    for path in plan.hidden:  # covered first; what is listed inside of them is shown on top
         if Path(path).is_dir():
             _mount("tmpfs", path, "tmpfs", _NOSUID | _NODEV | _NOEXEC, "size=4k,nr_inodes=4096,mode=0755")
     for place in sorted(real):
-        if _is_below(place, hidden):
+        if _is_below(place, plan.hidden):
             _show(real[place], place)
-    for path in filter(os.path.isdir, hidden):
+    for path in filter(os.path.isdir, plan.hidden):
         _freeze(path, recursive=False)
+    syscall("umount", number("umount2"), _OLD.encode(), _DETACH)
+    Path(_OLD).rmdir()
+    for slot in range(plan.slots):
+        folder = Path(SCRATCH, str(slot))
+        folder.mkdir(parents=True)
+        options = f"size={plan.scratch},nr_inodes={_SCRATCH_INODES},mode=0777"
+        _mount("tmpfs", str(folder), "tmpfs", _NOSUID | _NODEV | _NOEXEC, options)
+    _freeze("/", recursive=False)
 
 
 def _is_below(place: str, folders: Sequence[str]) -> bool:

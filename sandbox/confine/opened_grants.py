@@ -79,23 +79,18 @@ def opened(access: Access, guarded: Sequence[str]) -> Iterator[tuple[OpenedGrant
         AccessRefused: a path is missing, leads through a symbolic link, or must not be granted.
     """
     guards = [_Guard.of(path) for path in guarded] if access.writable else []
+    outermost: list[str] = []  # all except those inside a granted folder with at least the same rights
+    for path in sorted({*access.readable, *access.writable}):
+        around = [folder for folder in outermost if path.startswith(f"{folder}/")]
+        if not around or (path in access.writable and not any(folder in access.writable for folder in around)):
+            outermost.append(path)
     with ExitStack() as stack:
         entries = []
-        for path in _outermost(access):
+        for path in outermost:
             entry = _open(path, guards, writable=path in access.writable)
             stack.callback(os.close, entry.descriptor)
             entries.append(entry)
         yield tuple(entries)
-
-
-def _outermost(access: Access) -> list[str]:
-    """Return the paths except those inside a granted folder with at least the same rights."""
-    shown: list[str] = []
-    for path in sorted({*access.readable, *access.writable}):
-        around = [folder for folder in shown if path.startswith(f"{folder}/")]
-        if not around or (path in access.writable and not any(folder in access.writable for folder in around)):
-            shown.append(path)
-    return shown
 
 
 def _open(path: str, guards: list[_Guard], *, writable: bool) -> OpenedGrant:

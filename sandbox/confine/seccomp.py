@@ -119,11 +119,30 @@ def build_ahead(table: SyscallTable | None = None) -> bytes:
     table = table or native_calls()
     program = _begin_filter(table, {**table.checked, **table.checked_ahead}, {**table.free, **table.ahead})
     _threads_only(program, processes="processes")
-    _processes_by_leave(program)
+    # The listener decides about a plain fork: no namespace, no shared memory or parent, SIGCHLD at its end.
+    program.label("processes")
+    program.add(LOAD, _argument(0))
+    program.add(AND, _ALL_BITS ^ _CLONE_TELLS)
+    program.test(EQUAL, signal.SIGCHLD, no="EPERM")
+    program.label("fork")
+    program.add(RETURN, ASK)
     _as_a_worker(program, table, executable_files=True)
     _own_limits_only(program, may_set=True)
-    _no_closed_folders(program)
-    _confinement_only(program)
+    # No new folders without rights for their owner, because a zygote with packages empties scratch without chmod.
+    for name, mode in (("mkdir", 1), ("mkdirat", 2)):
+        program.label(name)
+        program.add(LOAD, _argument(mode))
+        program.add(AND, _OPEN_TO_ITS_OWNER)
+        program.test(EQUAL, _OPEN_TO_ITS_OWNER, yes="allow", no="EPERM")
+    program.label("umask")
+    program.add(LOAD, _argument(0))
+    program.test(ANY_BIT, _OPEN_TO_ITS_OWNER, yes="EPERM", no="allow")
+    program.label("prctl")  # only to add a filter, and to be killed when the parent ends
+    program.add(LOAD, _argument(0))
+    program.test(EQUAL, PR_SET_SECCOMP, yes="allow")
+    program.test(EQUAL, PR_SET_PDEATHSIG, no="EPERM")
+    program.add(LOAD, _argument(1))
+    program.test(EQUAL, signal.SIGKILL, yes="allow", no="EPERM")
     return _end_filter(program)
 
 
@@ -137,21 +156,57 @@ def _begin_filter(table: SyscallTable, checked: Mapping[str, int], free: Mapping
         program.test(AT_LEAST, table.first_x32, yes="kill")
     for name, call_number in checked.items():
         program.test(EQUAL, call_number, yes=name)
-    _search(program, _ranges(sorted(set(free.values()) - set(checked.values()))))
+    ranges: list[tuple[int, int]] = []  # of consecutive numbers: the first, and the end
+    for call_number in sorted(set(free.values()) - set(checked.values())):
+        if ranges and ranges[-1][1] == call_number:
+            ranges[-1] = (ranges[-1][0], call_number + 1)
+        else:
+            ranges.append((call_number, call_number + 1))
+    _search(program, ranges)
     return program
 
 
 def _as_a_worker(program: Program, table: SyscallTable, *, executable_files: bool) -> None:
     """Add the checks that workers and zygotes share."""
-    _no_new_code(program, executable_files=executable_files)
-    _own_files_only(program)
+    program.label("mprotect")
+    program.add(LOAD, _argument(2))
+    program.test(ANY_BIT, _PROT_EXEC, yes="EPERM", no="allow")
+    program.label("mmap")
+    program.add(LOAD, _argument(2))
+    program.test(ANY_BIT, _PROT_EXEC, no="allow", yes="" if executable_files else "EPERM")
+    if executable_files:
+        program.test(ANY_BIT, _PROT_WRITE, yes="EPERM")
+        program.add(LOAD, _argument(3))
+        program.test(ANY_BIT, _MAP_ANONYMOUS, yes="EPERM", no="allow")
+    program.label("ioctl")
+    program.add(LOAD, _argument(1))
+    for request in _IOCTLS.values():
+        program.test(EQUAL, request, yes="allow")
+    program.add(RETURN, _VERDICTS["ENOTTY"])
+    # F_SETOWN and F_SETSIG stay denied: they make the kernel send any signal to any process of this user.
+    program.label("fcntl")
+    program.add(LOAD, _argument(1))
+    for first, end in _FCNTLS:
+        program.test(AT_LEAST, first, no="EPERM")
+        program.test(AT_LEAST, end, no="allow")
+    program.add(RETURN, _VERDICTS["EPERM"])
     # Deny new setuid and setgid files: in a granted folder, someone outside could run them.
     for name, mode in (("open", 2), ("openat", 3)):
         if name in table.checked:
             program.label(name)
             program.add(LOAD, _argument(mode))
             program.test(ANY_BIT, _RUNS_AS_ITS_OWNER, yes="EPERM", no="allow")
-    _unnamed_sockets_only(program)
+    program.label("socketpair")  # asyncio wakes itself through one
+    program.add(LOAD, _argument(0))
+    program.test(EQUAL, _AF_UNIX, no="EPERM")
+    program.add(LOAD, _argument(1))
+    program.add(AND, _SOCK_TYPES)
+    program.test(EQUAL, _SOCK_STREAM, yes="allow", no="EPERM")
+    program.label("sendto")  # never to an address
+    for high in (False, True):
+        program.add(LOAD, _argument(4, high=high))
+        program.test(EQUAL, 0, no="EPERM")
+    program.add(RETURN, ALLOW)
 
 
 def _end_filter(program: Program) -> bytes:
@@ -168,17 +223,6 @@ _VERDICTS: Final = {
     "clone3": refuse(errno.ENOSYS),  # a filter cannot see its flags; on ENOSYS, glibc falls back to clone
     "ENOTTY": refuse(errno.ENOTTY),
 }
-
-
-def _ranges(numbers: list[int]) -> list[tuple[int, int]]:
-    """Group consecutive numbers into ranges (first, end)."""
-    ranges: list[tuple[int, int]] = []
-    for call_number in numbers:
-        if ranges and ranges[-1][1] == call_number:
-            ranges[-1] = (ranges[-1][0], call_number + 1)
-        else:
-            ranges.append((call_number, call_number + 1))
-    return ranges
 
 
 def _search(program: Program, ranges: list[tuple[int, int]], name: str = "half") -> None:
@@ -206,85 +250,11 @@ def _threads_only(program: Program, *, processes: str) -> None:
     program.test(EQUAL, _CLONE_NEEDS, yes="allow", no=processes)
 
 
-def _processes_by_leave(program: Program) -> None:
-    """Let the listener decide about a plain fork: no namespace, no shared memory or parent, SIGCHLD at its end."""
-    program.label("processes")
-    program.add(LOAD, _argument(0))
-    program.add(AND, _ALL_BITS ^ _CLONE_TELLS)
-    program.test(EQUAL, signal.SIGCHLD, no="EPERM")
-    program.label("fork")
-    program.add(RETURN, ASK)
-
-
-def _no_new_code(program: Program, *, executable_files: bool) -> None:
-    program.label("mprotect")
-    program.add(LOAD, _argument(2))
-    program.test(ANY_BIT, _PROT_EXEC, yes="EPERM", no="allow")
-    program.label("mmap")
-    program.add(LOAD, _argument(2))
-    program.test(ANY_BIT, _PROT_EXEC, no="allow", yes="" if executable_files else "EPERM")
-    if executable_files:
-        program.test(ANY_BIT, _PROT_WRITE, yes="EPERM")
-        program.add(LOAD, _argument(3))
-        program.test(ANY_BIT, _MAP_ANONYMOUS, yes="EPERM", no="allow")
-
-
-def _own_files_only(program: Program) -> None:
-    program.label("ioctl")
-    program.add(LOAD, _argument(1))
-    for request in _IOCTLS.values():
-        program.test(EQUAL, request, yes="allow")
-    program.add(RETURN, _VERDICTS["ENOTTY"])
-    # F_SETOWN and F_SETSIG stay denied: they make the kernel send any signal to any process of this user.
-    program.label("fcntl")
-    program.add(LOAD, _argument(1))
-    for first, end in _FCNTLS:
-        program.test(AT_LEAST, first, no="EPERM")
-        program.test(AT_LEAST, end, no="allow")
-    program.add(RETURN, _VERDICTS["EPERM"])
-
-
 def _own_limits_only(program: Program, *, may_set: bool) -> None:
     """Allow reading the process's own limits and, for a zygote, setting limits for its workers."""
     program.label("prlimit64")
     for place in (_argument(0), *(() if may_set else (_argument(2), _argument(2, high=True)))):
         program.add(LOAD, place)
-        program.test(EQUAL, 0, no="EPERM")
-    program.add(RETURN, ALLOW)
-
-
-def _no_closed_folders(program: Program) -> None:
-    """Deny new folders without rights for their owner, because a zygote with packages empties scratch without chmod."""
-    for name, mode in (("mkdir", 1), ("mkdirat", 2)):
-        program.label(name)
-        program.add(LOAD, _argument(mode))
-        program.add(AND, _OPEN_TO_ITS_OWNER)
-        program.test(EQUAL, _OPEN_TO_ITS_OWNER, yes="allow", no="EPERM")
-    program.label("umask")
-    program.add(LOAD, _argument(0))
-    program.test(ANY_BIT, _OPEN_TO_ITS_OWNER, yes="EPERM", no="allow")
-
-
-def _confinement_only(program: Program) -> None:
-    """Allow two uses of prctl: adding a filter, and being killed when the parent ends."""
-    program.label("prctl")
-    program.add(LOAD, _argument(0))
-    program.test(EQUAL, PR_SET_SECCOMP, yes="allow")
-    program.test(EQUAL, PR_SET_PDEATHSIG, no="EPERM")
-    program.add(LOAD, _argument(1))
-    program.test(EQUAL, signal.SIGKILL, yes="allow", no="EPERM")
-
-
-def _unnamed_sockets_only(program: Program) -> None:
-    program.label("socketpair")  # asyncio wakes itself through one
-    program.add(LOAD, _argument(0))
-    program.test(EQUAL, _AF_UNIX, no="EPERM")
-    program.add(LOAD, _argument(1))
-    program.add(AND, _SOCK_TYPES)
-    program.test(EQUAL, _SOCK_STREAM, yes="allow", no="EPERM")
-    program.label("sendto")  # never to an address
-    for high in (False, True):
-        program.add(LOAD, _argument(4, high=high))
         program.test(EQUAL, 0, no="EPERM")
     program.add(RETURN, ALLOW)
 

@@ -36,34 +36,23 @@ Schema = dict[str, Any]
 
 def function_hints(function: Callable[..., Any]) -> dict[str, Hint]:
     """Return the function's annotations. Raise NameError or the like if one does not resolve."""
-    written = _annotations(function)
+    try:
+        written = getattr(function, "__annotations__", {})
+    except NameError:  # newer versions of Python evaluate annotations only now
+        annotations: Any = importlib.import_module("annotationlib")
+        written = annotations.get_annotations(function, format=annotations.Format.FORWARDREF)
     if all(isinstance(hint, type) and hint in _PLAIN for hint in written.values()):
         return dict(written)
     try:
         return typing.get_type_hints(function, include_extras=True)
     except NameError:
         known = getattr(function, "__globals__", {})
-        if not _has_checkers_names(known):
+        spec, is_for_checkers = known.get("__spec__"), known.get("TYPE_CHECKING") is False
+        if not is_for_checkers and typing in known.values() and spec is not None:
+            is_for_checkers = "TYPE_CHECKING" in (spec.loader.get_source(spec.name) or "")
+        if not is_for_checkers:  # the module imports no names only for type checkers
             raise
         return {name: _resolve(hint, known) for name, hint in written.items()}
-
-
-def _annotations(function: Callable[..., Any]) -> dict[str, Hint]:
-    """Return the raw annotations, which newer versions of Python evaluate only now."""
-    try:
-        return getattr(function, "__annotations__", {})
-    except NameError:
-        annotations: Any = importlib.import_module("annotationlib")
-        written: dict[str, Hint] = annotations.get_annotations(function, format=annotations.Format.FORWARDREF)
-        return written
-
-
-def _has_checkers_names(known: dict[str, Any]) -> bool:
-    """Check whether a module imports names only for type checkers."""
-    spec = known.get("__spec__")
-    if known.get("TYPE_CHECKING") is False or typing not in known.values() or spec is None:
-        return known.get("TYPE_CHECKING") is False
-    return "TYPE_CHECKING" in (spec.loader.get_source(spec.name) or "")
 
 
 def _resolve(hint: Hint, known: dict[str, Any]) -> Hint:
@@ -504,23 +493,25 @@ def _misfit(value: Any, hint: Hint, path: str) -> str:
         return "" if value in typing.get_args(hint) else _mismatch(value, hint, path)
     if typing.is_typeddict(origin):
         return _misfit_of_fields(value, origin, path)
-    if not _is_instance(value, origin):
+    try:
+        fits = isinstance(value, _NUMBERS.get(origin, origin))
+    except TypeError:  # a protocol or a special form cannot be checked
+        fits = True
+    if not fits:
         return _mismatch(value, hint, path)
     return _misfit_of_items(value, origin, typing.get_args(hint), path)
-
-
-def _is_instance(value: Any, origin: Any) -> bool:
-    try:
-        return isinstance(value, _NUMBERS.get(origin, origin))
-    except TypeError:  # a protocol or a special form cannot be checked
-        return True
 
 
 def _misfit_of_items(value: Any, origin: Any, arguments: tuple[Hint, ...], path: str) -> str:
     if not arguments:
         return ""
     if origin is tuple:
-        return _misfit_of_tuple(value, arguments, path)
+        if arguments[-1] is Ellipsis:
+            arguments = arguments[:1] * len(value)
+        if len(arguments) != len(value):
+            return f"{path}: expected {len(arguments)} items, got {len(value)}"
+        pairs = zip(value, arguments, strict=True)
+        return _first(_misfit(item, hint, f"{path}[{at}]") for at, (item, hint) in enumerate(pairs))
     if origin in _CHECKED_SEQUENCES:
         return _first(_misfit(item, arguments[0], f"{path}[{at}]") for at, item in enumerate(value))
     if origin in _CHECKED_MAPPINGS:
@@ -528,15 +519,6 @@ def _misfit_of_items(value: Any, origin: Any, arguments: tuple[Hint, ...], path:
         items = (_misfit(item, arguments[1], f"{path}[{key!r}]") for key, item in value.items())
         return _first(keys) or _first(items)
     return ""
-
-
-def _misfit_of_tuple(value: tuple[Any, ...], arguments: tuple[Hint, ...], path: str) -> str:
-    if arguments[-1] is Ellipsis:
-        arguments = arguments[:1] * len(value)
-    if len(arguments) != len(value):
-        return f"{path}: expected {len(arguments)} items, got {len(value)}"
-    pairs = zip(value, arguments, strict=True)
-    return _first(_misfit(item, hint, f"{path}[{at}]") for at, (item, hint) in enumerate(pairs))
 
 
 def _misfit_of_fields(value: Any, kind: Any, path: str) -> str:
@@ -579,15 +561,15 @@ def schemas_of(function: object, name: str) -> dict[str, Any]:
         raise Unfit(f"{name}: its types cannot be resolved: {error}") from error
     hints.pop("return", None)
     given = defaults(function)
-    return {parameter: _claim(hint, given.get(parameter, Ellipsis)) for parameter, hint in hints.items()}
-
-
-def _claim(hint: Hint, default: Any) -> Schema | str:
-    """Return the schema of a parameter with this default, or the reason why there is none."""
-    if _is_pydantic(default):  # a `Field(…)`, which may limit and describe it
-        return _schema(typing.Annotated[hint, default])
-    schema = _schema(hint)
-    return schema | _default_keyword(default) if isinstance(schema, dict) else schema
+    claims: dict[str, Schema | str] = {}
+    for parameter, hint in hints.items():
+        default = given.get(parameter, Ellipsis)
+        if _is_pydantic(default):  # a `Field(…)`, which may limit and describe it
+            claims[parameter] = _schema(typing.Annotated[hint, default])
+        else:
+            schema = _schema(hint)
+            claims[parameter] = schema | _default_keyword(default) if isinstance(schema, dict) else schema
+    return claims
 
 
 def _schema(hint: Hint) -> Schema | str:

@@ -587,7 +587,10 @@ class Stepper(bdb.Bdb):
 
     def user_return(self, frame: FrameType, value: object) -> None:
         """Handle a function that is about to return a value."""
-        pause = _pause(frame, value)
+        pause, code, at = "", frame.f_code, frame.f_lasti
+        if code.co_flags & _SUSPENDS and at >= 0 and code.co_code[at] in _PAUSES:  # it is only suspended
+            yields = code.co_flags & inspect.CO_GENERATOR or type(value).__name__ == "async_generator_wrapped_value"
+            pause = "yields" if yields else _WAITS
         self._stop(frame, Why(pause or "return"), **({} if pause == _WAITS else {"value": value}))
 
     def user_exception(self, frame: FrameType, info: Any) -> None:  # Any: as `bdb` types it
@@ -617,17 +620,6 @@ class Stepper(bdb.Bdb):
             self._set_stopinfo(self.botframe, None, -1)  # type: ignore[attr-defined] # as above
         else:
             super().set_continue()
-
-
-def _pause(frame: FrameType, value: object) -> str:
-    """Return how a frame is suspended, `waits` or `yields`, or "" if it returns."""
-    flags, code = frame.f_code.co_flags, frame.f_code.co_code
-    if not flags & _SUSPENDS:
-        return ""
-    if frame.f_lasti < 0 or code[frame.f_lasti] not in _PAUSES:
-        return ""
-    yields = flags & inspect.CO_GENERATOR or type(value).__name__ == "async_generator_wrapped_value"
-    return "yields" if yields else _WAITS
 
 
 _FIRST: Final = 8  # records of a breakpoint that are sent at once

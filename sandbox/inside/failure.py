@@ -35,7 +35,11 @@ def describe(error: BaseException, own_paths: Container[str]) -> Message:
     reply: Message = {"kind": "raised", **_describe(error), "frames": _frames(error, own_paths)}
     above, seen = reply, [frame for frame, _ in _own(error, own_paths)]
     for _ in range(caps.MOST_CAUSES):
-        cause, above["was_handling"] = _cause(error, own_paths)
+        cause, above["was_handling"] = error.__cause__, False
+        handled = None if error.__suppress_context__ else error.__context__
+        # The exception being handled counts as the cause if it passed through function code.
+        if cause is None and handled is not None and _own(handled, own_paths):
+            cause, above["was_handling"] = handled, True
         if cause is None:
             break
         frames = _frames(cause, own_paths, seen)[-caps.MOST_CAUSE_FRAMES :]
@@ -46,17 +50,6 @@ def describe(error: BaseException, own_paths: Container[str]) -> Message:
 
 def _describe(error: BaseException, most: int = caps.MOST_MESSAGE) -> Message:
     return {"type": _name(type(error).__qualname__), "message": clean(message_of(error))[:most]}
-
-
-def _cause(error: BaseException, own_paths: Container[str]) -> tuple[BaseException | None, bool]:
-    """Return the cause of an exception, or the exception being handled if it passed through function code.
-
-    The boolean is True in the second case.
-    """
-    if error.__cause__ is not None:
-        return error.__cause__, False
-    context = None if error.__suppress_context__ else error.__context__
-    return (context, True) if context is not None and _own(context, own_paths) else (None, False)
 
 
 def message_of(error: BaseException) -> str:
@@ -107,14 +100,13 @@ def _frames(error: BaseException, own_paths: Container[str], seen: Container[Fra
 def _locals(frame: FrameType) -> list[list[str]]:
     if frame.f_code.co_name == "<module>":
         return []
-    names = [name for name, value in frame.f_locals.items() if not name.startswith("__") and _tells(name, value)]
+    names = []
+    for name, value in frame.f_locals.items():
+        is_context = name == "self" and type(value).__module__ == _CONTEXT
+        explains = not isinstance(value, ModuleType | FunctionType | BuiltinFunctionType | type)
+        if explains and not is_context and not name.startswith("__"):
+            names.append(name)
     return [[_name(name), short(name, frame.f_locals[name])] for name in names[: caps.MOST_LOCALS]]
-
-
-def _tells(name: str, value: object) -> bool:
-    """Check whether a local can explain a failure; modules, functions, classes and the `self` of a call cannot."""
-    is_context = name == "self" and type(value).__module__ == _CONTEXT
-    return not (is_context or isinstance(value, ModuleType | FunctionType | BuiltinFunctionType | type))
 
 
 def short(name: str, value: object, shortener: reprlib.Repr = _shortener, most: int = caps.MOST_TEXT) -> str:

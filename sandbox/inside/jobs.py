@@ -57,12 +57,21 @@ def call(function: Callable[..., Any], arguments: Mapping[str, Any], context: Co
     plain = plain_function(function)
     if plain is None:
         return run(lambda: function(**arguments))
-    hints = _hints(plain)
+    try:
+        hints = function_hints(plain)
+    except (NameError, TypeError, AttributeError, SyntaxError) as error:
+        raise Unfit(f"the types in the signature of {plain.__name__} cannot be resolved: {error}") from error
     leading: list[Any] = [context] if is_bare(plain) else []
     named = _build_arguments(plain, arguments, hints, leading)
-    rest, named = _spread(plain, named)
-    names = plain.__code__.co_varnames
-    for name in names[len(leading) : plain.__code__.co_argcount if rest else plain.__code__.co_posonlyargcount]:
+    rest_name, keywords = _variadic(plain)
+    rest = named.pop(rest_name, ()) if rest_name else ()
+    more = named.pop(keywords, {}) if keywords else {}
+    code = plain.__code__
+    own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if taken := [name for name in more if name in named or name in own]:
+        raise Unfit(f"{keywords}: {taken[0]} is {'given twice' if taken[0] in named else 'a parameter of its own'}")
+    named |= more
+    for name in own[len(leading) : code.co_argcount if rest else code.co_posonlyargcount]:
         if name not in named and not rest:
             break
         leading.append(named.pop(name) if name in named else defaults(plain)[name])
@@ -83,25 +92,6 @@ def _variadic(function: FunctionType) -> tuple[str, str]:
     at = code.co_argcount + code.co_kwonlyargcount
     rest = code.co_varnames[at] if code.co_flags & _HAS_REST else ""
     return rest, code.co_varnames[at + bool(rest)] if code.co_flags & _HAS_KEYWORDS else ""
-
-
-def _spread(function: FunctionType, named: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Return the items for `*args`, and all arguments by name, including those for `**kwargs`."""
-    rest, keywords = _variadic(function)
-    items = named.pop(rest, ()) if rest else ()
-    more = named.pop(keywords, {}) if keywords else {}
-    code = function.__code__
-    own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    if taken := [name for name in more if name in named or name in own]:
-        raise Unfit(f"{keywords}: {taken[0]} is {'given twice' if taken[0] in named else 'a parameter of its own'}")
-    return list(items), {**named, **more}
-
-
-def _hints(function: FunctionType) -> dict[str, Hint]:
-    try:
-        return function_hints(function)
-    except (NameError, TypeError, AttributeError, SyntaxError) as error:
-        raise Unfit(f"the types in the signature of {function.__name__} cannot be resolved: {error}") from error
 
 
 def _build_arguments(
@@ -148,24 +138,20 @@ def _declared_defaults(
 def run(act: Callable[[], Any]) -> Any:
     """Return the result of an action, awaited if it is awaitable, or the items if it is an async generator."""
     value = act()
-    if isinstance(value, types.AsyncGeneratorType):
-        return importlib.import_module("asyncio").run(_gather(value))
-    if not isinstance(value, Awaitable):
+    if not isinstance(value, types.AsyncGeneratorType | Awaitable):
         return value
     return importlib.import_module("asyncio").run(_wait(value))
 
 
-async def _gather(items: types.AsyncGeneratorType[Any, None]) -> list[Any]:
+async def _wait(value: types.AsyncGeneratorType[Any, None] | Awaitable[Any]) -> Any:
+    if isinstance(value, Awaitable):
+        return await value
     gathered: list[Any] = []
-    async for item in items:
+    async for item in value:
         gathered.append(item)
         if len(gathered) > MOST_ITEMS:
             break
     return first_items(iter(gathered))
-
-
-async def _wait(value: Awaitable[Any]) -> Any:
-    return await value
 
 
 def _no_input(prompt: object = "") -> NoReturn:

@@ -121,8 +121,14 @@ def perform(frame: Frame, channel: Channel, compile_: Callable[[ast.AST, str], A
     own = {**namespace, "__name__": "__main__", "__builtins__": builtins}
     exec(code, own)
     value = own.get(target)
-    left, dropped = _kept_values({name: item for name, item in own.items() if _is_own(name, item, namespace, kept)})
-    reply = {**_sendable(value), "kept": left, "dropped": dropped, "seen": seen}
+    theirs = {name: item for name, item in namespace.items() if name not in kept}
+    left, dropped = _kept_values(own, theirs)
+    whole = listed(value)
+    try:
+        result = {"value": decode(encode(whole, simplify)), "is_shown": False}
+    except (Unsendable, RecursionError):
+        result = {"value": failure.shown(whole, MOST_SHOWN), "is_shown": True}
+    reply = {**result, "kept": left, "dropped": dropped, "seen": seen}
     return {"kind": "returned", "value": encode(reply), "shown": failure.shown(value, MOST_SHOWN)}
 
 
@@ -170,26 +176,17 @@ def _noting(seen: dict[str, list[list[str]]], function: Callable[..., Any]) -> C
     return noted
 
 
-def _sendable(value: Any) -> Frame:
-    value = listed(value)
-    try:
-        return {"value": decode(encode(value, simplify)), "is_shown": False}
-    except (Unsendable, RecursionError):
-        return {"value": failure.shown(value, MOST_SHOWN), "is_shown": True}
+def _kept_values(values: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
+    """Return a program's variables with JSON values, as JSON texts, and the names of those that are too large.
 
-
-def _is_own(name: str, value: Any, namespace: Mapping[str, Any], kept: Mapping[str, Any]) -> bool:
-    is_theirs = name in namespace and name not in kept and namespace[name] is value
-    return not name.startswith("_") and not is_theirs and type(value) in _PLAIN
-
-
-def _kept_values(values: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
-    """Return a program's variables with JSON values, as JSON texts, and the names of those that are too large."""
+    What still is as it was given to the program (`theirs`) is none of them.
+    """
     left: dict[str, str] = {}
     dropped: list[str] = []
     room = MOST_KEPT_ALL
     for name, value in values.items():
-        if not _is_json(value):
+        is_given = name in theirs and theirs[name] is value
+        if is_given or name.startswith("_") or not _is_json(value):
             continue
         text = json.dumps(value, ensure_ascii=True)
         if len(text) > min(MOST_KEPT, room):

@@ -74,14 +74,11 @@ def send(channel: Channel, request: dict[str, Any], body: bytes) -> tuple[dict[s
 
 
 def _check_answer(answer: Any) -> Any:  # values that cross
-    if isinstance(answer, dict) and "failed" in answer:
-        _fail(answer["failed"], answer["message"])
-    return answer
-
-
-def _fail(kind: str, message: str) -> NoReturn:
-    """Raise the exception that the standard library would raise for a real connection."""
-    match kind:
+    """Return an answer, or raise the exception that the standard library would raise for a real connection."""
+    if not isinstance(answer, dict) or "failed" not in answer:
+        return answer
+    message = answer["message"]
+    match answer["failed"]:
         case "timeout":
             raise TimeoutError(message)
         case "connection":
@@ -130,7 +127,8 @@ class WebSocket:
             if not separator:
                 return
             self._head, self._sent = head.split(b"\r\n"), bytearray(remainder)
-            self._headers = [_header(line) for line in self._head[1:]]
+            fields = [line.decode("latin-1").partition(":") for line in self._head[1:]]
+            self._headers = [[name, value.strip(" \t")] for name, _, value in fields]
         body = _body({name.lower(): value for name, value in self._headers}, self._sent)
         if body is not None:
             line, self._head, self._sent = self._head[0], None, bytearray()
@@ -208,30 +206,22 @@ class _Answer(io.RawIOBase):
         super().close()
 
 
-def _header(line: bytes) -> list[str]:
-    name, _, value = line.decode("latin-1").partition(":")
-    return [name, value.strip(" \t")]
-
-
 def _body(headers: dict[str, str], data: bytearray) -> bytes | None:
     """Return the body of a request, or None while it is incomplete."""
     if "chunked" in headers.get("transfer-encoding", "").lower():
-        return _join_chunks(bytes(data)) if data.endswith(_LAST_CHUNK) else None
+        whole = bytes(data) if data.endswith(_LAST_CHUNK) else b""
+        parts: list[bytes] = []
+        at = 0
+        while match := _CHUNK.match(whole, at):
+            size = int(match[1], 16)
+            if size == 0:
+                return b"".join(parts)
+            parts.append(whole[match.end() : match.end() + size])
+            at = match.end() + size + 2
+        return None
     length = headers.get("content-length", "0")
     size = int(length) if length.isascii() and length.isdigit() else 0
     return bytes(data[:size]) if len(data) >= size else None
-
-
-def _join_chunks(data: bytes) -> bytes | None:
-    parts: list[bytes] = []
-    at = 0
-    while match := _CHUNK.match(data, at):
-        size = int(match[1], 16)
-        if size == 0:
-            return b"".join(parts)
-        parts.append(data[match.end() : match.end() + size])
-        at = match.end() + size + 2
-    return None
 
 
 _ASYNC = (
@@ -350,15 +340,6 @@ _ROUTES: dict[str, Route] = {
 # Databases without a grant: `sqlite3.connect` opens a copy of a file that the user grants during the call.
 
 
-def _database(address: object) -> object:
-    """Return the path in the address of a database."""
-    if not isinstance(address, str) or not address.startswith("file:"):
-        return address
-    from urllib.parse import unquote  # noqa: PLC0415 - few workers need it
-
-    return unquote(address.removeprefix("file:").partition("?")[0].partition("#")[0])
-
-
 def connect(module: Any) -> None:  # sqlite3.dbapi2
     """Make `sqlite3.connect` open a copy of a database that the user grants during the call."""
     opener: Opener | None = getattr(io.open, "asks", None)
@@ -368,7 +349,12 @@ def connect(module: Any) -> None:  # sqlite3.dbapi2
 
     @functools.wraps(real)
     def asking(database: Any, *arguments: Any, **more: Any) -> Any:  # the signature of sqlite3
-        path = None if database == ":memory:" else opener.named(_database(database) if more.get("uri") else database)
+        file = database
+        if more.get("uri") and isinstance(database, str) and database.startswith("file:"):
+            from urllib.parse import unquote  # noqa: PLC0415 - few workers need it
+
+            file = unquote(database.removeprefix("file:").partition("?")[0].partition("#")[0])
+        path = None if database == ":memory:" else opener.named(file)
         if path is None:
             return real(database, *arguments, **more)
         error: OSError | None = None

@@ -190,22 +190,15 @@ def _name() -> str:
     So code that was compiled for features that are missing here, as under gVisor or after a move, is not loaded.
     """
     digest = hashlib.sha256(WORLD.encode() + _APP.encode())
-    for place, text in _sources():
-        digest.update(f"\0{place}\0{len(text)}\0".encode() + text)
+    for place, source in _sources():
+        digest.update(f"\0{place}\0{len(source)}\0".encode() + source)
     versions = {name: _version(name) for name in WHEELS}
-    digest.update(json.dumps([versions, sys.platform, platform.machine(), _processor()]).encode())
+    found = None
+    with contextlib.suppress(OSError):  # only Linux has this file
+        text = Path("/proc/cpuinfo").read_text("utf-8", "replace")
+        found = re.search(r"^(?:flags|Features|isa).*", text, re.MULTILINE)
+    digest.update(json.dumps([versions, sys.platform, platform.machine(), found[0] if found else ""]).encode())
     return digest.hexdigest()[:32]
-
-
-def _processor() -> str:
-    """Return the features of the first processor according to the Linux kernel, or "" on other systems."""
-    try:
-        found = re.search(
-            r"^(?:flags|Features|isa).*", Path("/proc/cpuinfo").read_text("utf-8", "replace"), re.MULTILINE
-        )
-    except OSError:
-        return ""
-    return found[0] if found else ""
 
 
 def _sources() -> Iterator[tuple[str, bytes]]:
@@ -222,7 +215,15 @@ def _build(folder: Path, name: str, tell: Tell) -> StoredCode:
     with tempfile.TemporaryDirectory(prefix=".building-", dir=folder) as place:
         wasm, compiled = Path(place, "component.wasm"), Path(place, "compiled")
         source = Path(place, "source")
-        _lay_out(source)
+        for name_of_source, text in _sources():
+            path = source / "sandbox" / name_of_source
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text)
+        source.joinpath("entry.py").write_text(_APP)
+        zones = importlib.util.find_spec("tzdata")
+        if zones is None or not zones.origin:
+            raise NoComponent("tzdata is not installed: add the extra `portable`")
+        shutil.copytree(Path(zones.origin).parent, source / "tzdata")
         world = Path(place, "world")
         world.mkdir()
         world.joinpath("world.wit").write_text(WORLD)
@@ -234,18 +235,6 @@ def _build(folder: Path, name: str, tell: Tell) -> StoredCode:
         tell("compiling the sandbox's component for this machine …")
         _run(_COMPILE, [str(wasm), str(compiled)], Path(place))
         return _keep(compiled, folder, name)
-
-
-def _lay_out(source: Path) -> None:
-    for place, text in _sources():
-        path = source / "sandbox" / place
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text)
-    source.joinpath("entry.py").write_text(_APP)
-    zones = importlib.util.find_spec("tzdata")
-    if zones is None or not zones.origin:
-        raise NoComponent("tzdata is not installed: add the extra `portable`")
-    shutil.copytree(Path(zones.origin).parent, source / "tzdata")
 
 
 _COMPILE: Final = (

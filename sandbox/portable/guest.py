@@ -223,15 +223,12 @@ class _Output(io.FileIO):
         return len(data)
 
 
-def _stream(number: int) -> io.TextIOWrapper:
-    raw: Any = _Output(number, "wb", closefd=False)  # in place of a buffer
-    return io.TextIOWrapper(raw, "utf-8", "backslashreplace", newline="\n", line_buffering=True)
-
-
 def serve(plan: dict[str, Any]) -> None:
     """Serve one worker's conversation, from `ready` to its end."""
     for number, name in ((1, "stdout"), (2, "stderr")):
-        sys.__dict__[name] = sys.__dict__[f"__{name}__"] = _stream(number)
+        raw: Any = _Output(number, "wb", closefd=False)  # in place of a buffer
+        text = io.TextIOWrapper(raw, "utf-8", "backslashreplace", newline="\n", line_buffering=True)
+        sys.__dict__[name] = sys.__dict__[f"__{name}__"] = text
     os.environ.clear()  # an instance reads its environment at the start
     os.environ.update(HOME=memory_files.SCRATCH, TMPDIR=memory_files.SCRATCH)
     memory_files.bound(plan["scratch"])

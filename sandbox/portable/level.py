@@ -216,13 +216,21 @@ class ComponentChild(asyncio.SubprocessProtocol):
     @classmethod
     async def start(cls, plan: ChildPlan, is_over: Callable[["ComponentChild"], None]) -> "ComponentChild":
         """Start a child and return it when it is confined. Raise LayerFailed if it cannot be started."""
+        from importlib.util import find_spec  # noqa: PLC0415 - once per child
+
+        spec = find_spec("wasmtime")
+        if spec is None or spec.origin is None:
+            raise LayerFailed("portable", "wasmtime is not installed: add the extra `portable`")
+        room, site_packages = str(Path(__file__).parents[1]), str(Path(spec.origin).parents[1])
+        command = [
+            sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _BOOT, json.dumps(plan.to_json()), room,
+            site_packages,
+        ]  # fmt: skip
         child = cls(is_over)
         # Windows cannot load libraries without SYSTEMROOT.
         environment = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
         try:
-            await child._loop.subprocess_exec(
-                lambda: child, *_command(plan), cwd=Path(sys.executable).anchor, env=environment
-            )
+            await child._loop.subprocess_exec(lambda: child, *command, cwd=Path(sys.executable).anchor, env=environment)
         except OSError as error:
             raise LayerFailed("portable", f"no child process can be started: {error.strerror or error}") from error
         try:
@@ -505,18 +513,14 @@ async def _report_end(worker: InstanceWorker, death: Death) -> None:
     """Set the result of `death` after a worker has ended."""
     if worker.end is None or worker.end["how"] == "died":
         status = await asyncio.shield(worker.child.exited)
-    else:
-        status = _status(worker.end.get("why", ""))
+    else:  # the exit status of a process that corresponds to wasmtime's message about an instance
+        why = worker.end.get("why", "")
+        status = -signal.SIGABRT if why else 0
+        if found := re.search("exit status ?([0-9]{0,9})", why):
+            status = int(found[1] or 1)
+        elif "stack" in why or "out of bounds" in why:
+            status = -signal.SIGSEGV
     death.set_result(({"status": status, "cpu_s": worker.sight.cpu_s, "memory": worker.sight.memory}, None))
-
-
-def _status(why: str) -> int:
-    """Return the exit status of a process that corresponds to wasmtime's message about an instance."""
-    if found := re.search("exit status ?([0-9]{0,9})", why):
-        return int(found[1] or 1)
-    if "stack" in why or "out of bounds" in why:
-        return -signal.SIGSEGV
-    return -signal.SIGABRT if why else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -581,19 +585,6 @@ class ChildPools:
         """Close all pools."""
         for pool in (self.lean_pool, *self._pools.values()):
             await pool.aclose()
-
-
-def _command(plan: ChildPlan) -> list[str]:
-    room = str(Path(__file__).parents[1])
-    from importlib.util import find_spec  # noqa: PLC0415 - once per child
-
-    spec = find_spec("wasmtime")
-    if spec is None or spec.origin is None:
-        raise LayerFailed("portable", "wasmtime is not installed: add the extra `portable`")
-    site_packages = str(Path(spec.origin).parents[1])
-    return [
-        sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _BOOT, json.dumps(plan.to_json()), room, site_packages,
-    ]  # fmt: skip
 
 
 _AGREEMENT: Final = "one-wall"  # a file next to the stored code, in this user's private folder

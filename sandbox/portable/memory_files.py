@@ -493,17 +493,12 @@ def _refuse(path: Any, *_arguments: Any, **_options: Any) -> Any:  # never anyth
     raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), path)
 
 
-def _changeable(path: Any) -> _Node:
-    node = _node(path)
-    if not isinstance(path, int) and not _below(_tree.whole(path), SCRATCH):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-    return node
-
-
 def _utime(path: Any, times: Any = None, *, ns: Any = None, **_options: Any) -> None:
     now = time.time()
     given = [moment / 1e9 for moment in ns] if ns else times or (now, now)
-    node = _changeable(path)
+    node = _node(path)
+    if not isinstance(path, int) and not _below(_tree.whole(path), SCRATCH):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     node.accessed, node.changed = map(float, given)
 
 

@@ -86,16 +86,13 @@ def _linux(folders: Sequence[str], user: int | None) -> dict[str, str]:
 
 def _profile(folders: Sequence[str]) -> None:
     """Apply a `sandbox-exec` profile that allows only reading the folders and using open descriptors."""
-    readable = " ".join(f"(subpath {_quote(os.path.realpath(folder))})" for folder in folders)
+    escaped = [os.path.realpath(folder).replace("\\", "\\\\").replace('"', '\\"') for folder in folders]
+    readable = " ".join(f'(subpath "{path}")' for path in escaped)
     profile = f"(version 1)(deny default)(allow sysctl-read){f'(allow file-read* {readable})' if folders else ''}"
     library: Any = ctypes.CDLL("/usr/lib/libSystem.dylib")
     error = ctypes.c_char_p()
     if library.sandbox_init(profile.encode(), ctypes.c_uint64(0), ctypes.byref(error)):
         raise OSError((error.value or b"sandbox_init failed").decode("utf-8", "replace"))
-
-
-def _quote(path: str) -> str:
-    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 _EXTENDED_LIMITS: Final = 9  # JobObjectExtendedLimitInformation

@@ -91,7 +91,13 @@ class CgroupTree:
         if not os.access(folder, os.W_OK) or not os.access(folder / "cgroup.procs", os.W_OK):
             return False
         user = os.geteuid() if self.user is None else self.user
-        return is_all or _is_delegated(folder) or folder.stat().st_uid == user != 0
+        if is_all or folder.stat().st_uid == user != 0:
+            return True
+        for name in ("user.delegate", "trusted.delegate"):  # how a group manager marks a group as delegated
+            with contextlib.suppress(OSError):
+                if os.getxattr(folder, name) == b"1":
+                    return True
+        return False
 
 
 HERE: Final = CgroupTree()
@@ -197,15 +203,6 @@ def _words(path: Path) -> set[str]:
         return set(path.read_text().split())
     except OSError:
         return set()
-
-
-def _is_delegated(folder: Path) -> bool:
-    """Return whether the group manager has marked the group as delegated."""
-    for name in ("user.delegate", "trusted.delegate"):
-        with contextlib.suppress(OSError):
-            if os.getxattr(folder, name) == b"1":
-                return True
-    return False
 
 
 def sweep(folder: Path) -> None:

@@ -77,11 +77,22 @@ class CompiledCache:
     ) -> Compiled | UncompilableModule | Killed | TimedOut:
         module = f"{source.module}.__init__" if _is_package(source) else source.module
         job: Message = {"kind": "compile", "module": module, "path": source.path, "text": source.text}
-        compiled = _read(await self._compile(job), source)
-        if isinstance(compiled, Compiled | UncompilableModule):
-            self._kept[key] = compiled
-            if len(self._kept) > _MAX_KEPT:
-                self._kept.popitem(last=False)
+        compiled: Compiled | UncompilableModule
+        match await self._compile(job):
+            case Killed() | TimedOut() as outcome:
+                return outcome
+            case {"kind": "code", "code": str(code), "imports": list(imports)} if len(imports) <= MOST_IMPORTS:
+                message = {"kind": "code", "path": source.path, "code": code, "is_package": _is_package(source)}
+                compiled = Compiled(message, tuple(name for name in imports if isinstance(name, str)))
+            case {"kind": "broken", "line": int(line), "message": str(reason)} if len(reason) <= MOST_MESSAGE:
+                compiled = UncompilableModule(source.path, line, reason, source.text)
+            case {"kind": "raised", "type": str(kind)}:
+                compiled = UncompilableModule(source.path, 0, f"too large to be compiled: {kind}", source.text)
+            case _:
+                return Killed("the worker that compiled it gave no code", "", 0.0)
+        self._kept[key] = compiled
+        if len(self._kept) > _MAX_KEPT:
+            self._kept.popitem(last=False)
         return compiled
 
     async def closure(self, modules: Modules, module: str) -> dict[str, Compiled]:
@@ -120,18 +131,3 @@ def parents(name: str) -> list[str]:
 
 def _is_package(source: SourceText) -> bool:
     return source.path.endswith("/__init__.py")
-
-
-def _read(reply: Message | Killed | TimedOut, source: SourceText) -> Compiled | UncompilableModule | Killed | TimedOut:
-    match reply:
-        case Killed() | TimedOut():
-            return reply
-        case {"kind": "code", "code": str(code), "imports": list(imports)} if len(imports) <= MOST_IMPORTS:
-            message = {"kind": "code", "path": source.path, "code": code, "is_package": _is_package(source)}
-            return Compiled(message, tuple(name for name in imports if isinstance(name, str)))
-        case {"kind": "broken", "line": int(line), "message": str(reason)} if len(reason) <= MOST_MESSAGE:
-            return UncompilableModule(source.path, line, reason, source.text)
-        case {"kind": "raised", "type": str(kind)}:
-            return UncompilableModule(source.path, 0, f"too large to be compiled: {kind}", source.text)
-        case _:
-            return Killed("the worker that compiled it gave no code", "", 0.0)

@@ -31,7 +31,7 @@ from ..wire.requests import PausableClock
 from ..wire.values import is_large, read
 from .calls import CallServer
 from .debugging import DebugControl
-from .ends import Death, OnOutput, Sight, Used, WorkerEnd, WorkerPool
+from .ends import OnOutput, Sight, Used, WorkerEnd, WorkerPool
 from .launch import ZygoteEnded
 from .pool import Places, kernel_limits
 
@@ -214,19 +214,15 @@ def _failure(claim_message: Message, depth: int = 0) -> Failure:
             within("characters of a type", len(kind), caps.MOST_NAME)
             within("characters of a message", len(message), caps.MOST_CAUSE_MESSAGE if depth else caps.MOST_MESSAGE)
             within("frames", len(frames), caps.MOST_CAUSE_FRAMES if depth else caps.MOST_FRAMES)
-            cause = _cause(claim_message.get("cause"), depth + 1)
+            cause, claimed = None, claim_message.get("cause")
+            if claimed is not None and depth < caps.MOST_CAUSES:
+                if not isinstance(claimed, dict):
+                    raise ProtocolError("the cause of its failure has no known shape")
+                cause = _failure(claimed, depth + 1)
             was_handling = cause is not None and claim_message.get("was_handling") is True
             return Failure(kind, message, tuple(_frame(frame) for frame in frames), cause, was_handling)
         case _:
             raise ProtocolError("its failure has no known shape")
-
-
-def _cause(claim: object, depth: int) -> Failure | None:
-    if claim is None or depth > caps.MOST_CAUSES:
-        return None
-    if not isinstance(claim, dict):
-        raise ProtocolError("the cause of its failure has no known shape")
-    return _failure(claim, depth)
 
 
 def _frame(frame: object) -> Frame:
@@ -372,8 +368,13 @@ class WorkerSession:
             case str():
                 return Killed(end, output, seconds, used.memory, used.cpu_s)
             case None:
-                cause, spent = await _death(self._reaped, self._limits)
-                return Killed(cause, output, seconds, spent.memory, used.cpu_s)
+                try:
+                    answer, _none = await asyncio.shield(self._reaped)
+                except ZygoteEnded:
+                    reason = "the worker ended without an answer, because the sandbox's parent process ended"
+                    return Killed(reason, output, seconds, None, used.cpu_s)
+                reason = answer.get("cause") or _cause_of_exit(answer["status"], self._limits)
+                return Killed(reason, output, seconds, answer["memory"], used.cpu_s)
 
 
 async def run(
@@ -412,14 +413,6 @@ def _judge_reply(reply: WorkerReply) -> Outcome:
     if isinstance(outcome, Returned | Raised):
         return replace(outcome, memory=reply.used.memory, cpu_s=reply.used.cpu_s)
     return outcome
-
-
-async def _death(reaped: Death, limits: Limits) -> tuple[str, Used]:
-    try:
-        answer, _none = await asyncio.shield(reaped)
-    except ZygoteEnded:
-        return "the worker ended without an answer, because the sandbox's parent process ended", Used()
-    return answer.get("cause") or _cause_of_exit(answer["status"], limits), Used(answer["cpu_s"], answer["memory"])
 
 
 def _cause_of_exit(status: int, limits: Limits) -> str:

@@ -55,7 +55,14 @@ async def examine(pool: WorkerPool, *, is_process: bool = True) -> SelfTestRepor
         job: Message = {"kind": "canaries", "folder": folder, "port": server.getsockname()[1]}
         kernel_flags, reply = await _fly(pool, job, is_process=is_process)
         seen = _seen_outside(Path(folder), server)
-    return _report(kernel_flags, reply, seen)
+    match reply:
+        case {"kind": "canaries", "escaped": list(escaped), "broken": list(broken), "python": str(python)}:
+            mismatches = [] if python == sys.version else ["the same interpreter"]
+            return SelfTestReport(tuple(dict.fromkeys([*kernel_flags, *seen, *escaped])), (*broken, *mismatches))
+        case {"kind": "raised", "message": str(message)}:
+            return SelfTestReport((*kernel_flags, *seen), (f"canaries: {message}",))
+        case _:
+            return SelfTestReport((*kernel_flags, *seen), (ANSWERS,))
 
 
 def _lay_out(folder: Path) -> None:
@@ -108,17 +115,6 @@ def _seen_outside(folder: Path, server: socket.socket) -> list[str]:
     return seen
 
 
-def _report(kernel_flags: list[str], reply_message: Message | None, seen: list[str]) -> SelfTestReport:
-    match reply_message:
-        case {"kind": "canaries", "escaped": list(escaped), "broken": list(broken), "python": str(python)}:
-            mismatches = [] if python == sys.version else ["the same interpreter"]
-            return SelfTestReport(tuple(dict.fromkeys([*kernel_flags, *seen, *escaped])), (*broken, *mismatches))
-        case {"kind": "raised", "message": str(message)}:
-            return SelfTestReport((*kernel_flags, *seen), (f"canaries: {message}",))
-        case _:
-            return SelfTestReport((*kernel_flags, *seen), (ANSWERS,))
-
-
 Level = Literal["full", "apart", "core", "portable", "none"]  # strongest first
 LevelChoice = Literal["auto", "full", "apart", "core", "portable"]
 
@@ -163,7 +159,15 @@ async def find_ground(
         if ground is not None:
             return ground
     if override:
-        return await _unsafe(replace(without_root(plan), layers=LAYERS, tolerant=True))
+        # The level `none`: with all layers that can be applied.
+        plan = replace(without_root(plan), layers=LAYERS, tolerant=True)
+        pool = Pool(plan)
+        zygote = await pool.started()
+        report = await examine(pool)
+        layers = {layer: zygote.held.get(layer, "not on") == "" for layer in LAYERS}
+        unheld = [f"{layer}: {reason}" for layer, reason in zygote.held.items() if reason]
+        unheld += [f"the self-test's {name} escaped" for name in report.escaped]
+        return StartedLevel("none", plan, pool, layers, tuple(unheld))
     reasons = tuple(dict.fromkeys(missing))
     raise SandboxUnavailable(f"The sandbox cannot be enforced here: {'; '.join(reasons)}. {_CHOICES}", reasons)
 
@@ -185,17 +189,6 @@ async def try_level(level: Level, plan: ZygotePlan, missing: list[str]) -> Start
     missing += [f"{level}: {text}" for text in (*escaped, *[f"no {name} inside" for name in report.broken])]
     await pool.aclose()
     return None
-
-
-async def _unsafe(plan: ZygotePlan) -> StartedLevel:
-    """Start the level `none`, for the override: with all layers that can be applied."""
-    pool = Pool(plan)
-    zygote = await pool.started()
-    report = await examine(pool)
-    layers = {layer: zygote.held.get(layer, "not on") == "" for layer in LAYERS}
-    missing = [f"{layer}: {reason}" for layer, reason in zygote.held.items() if reason]
-    missing += [f"the self-test's {name} escaped" for name in report.escaped]
-    return StartedLevel("none", plan, pool, layers, tuple(missing))
 
 
 def plan_for(packages: dict[str, str], slots: int, scratch_folder: str) -> ZygotePlan:

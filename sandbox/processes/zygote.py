@@ -123,7 +123,18 @@ class WarmProcess:
         self._null = os.open(os.devnull, os.O_RDWR)
         finder.install_packages(self._plan.packages, self._plan.access.folders)
         self._import_ahead()
-        _warm_up(self._plan.preload)
+        sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr] # a TextIOWrapper here
+        for name in os.environ.keys() - {"TZ"}:
+            del os.environ[name]
+        _thread.stack_size(_THREAD_STACK)
+        for name in self._plan.preload:
+            with contextlib.suppress(ImportError):  # a module that this interpreter was built without
+                importlib.import_module(name)
+        for _time in range(TIMES):
+            rehearse(Channel(-1, _thread.allocate_lock()))
+        gc.collect()
+        gc.disable()
+        gc.freeze()
         if self._plan.access.packages and not self._plan.access.preload:
             os.environ.update(_ONE_THREAD)  # for the workers, which import them
         self._tell({"kind": "hello", "held": self._held, "python": sys.version})
@@ -135,7 +146,14 @@ class WarmProcess:
             self.attempt("namespaces", namespaces.enter_root, plan, grants)
             root = Path(namespaces.SCRATCH)
         user, group = plan.owner or (plan.user, plan.user)
-        self._slots = _make_slots(root, plan.slots, user)
+        if not root.exists():  # a private root already has the slots, each a separate file system
+            root.mkdir(mode=0o711)
+        self._slots = [root / str(number) for number in range(plan.slots)]
+        for slot in self._slots:  # owned by the workers' user and closed to others
+            slot.mkdir(exist_ok=True)
+            slot.chmod(0o700)
+            if user is not None:
+                os.chown(slot, user, user)
         if "privileges" in plan.layers:
             self.attempt("privileges", limits.drop_privileges, user, group)
         if plan.has_outer:  # otherwise the parent is a thread of the host, which may end earlier
@@ -279,34 +297,6 @@ def _require_rights(grants: Sequence[opened_grants.OpenedGrant]) -> None:
             )
 
 
-def _make_slots(root: Path, count: int, user: int | None) -> list[Path]:
-    """Create the scratch folders, owned by the workers' user and closed to others."""
-    if not root.exists():  # a private root already has the slots, each a separate file system
-        root.mkdir(mode=0o711)
-    slots = [root / str(number) for number in range(count)]
-    for slot in slots:
-        slot.mkdir(exist_ok=True)
-        slot.chmod(0o700)
-        if user is not None:
-            os.chown(slot, user, user)
-    return slots
-
-
-def _warm_up(preload: tuple[str, ...]) -> None:
-    sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr] # a TextIOWrapper here
-    for name in os.environ.keys() - {"TZ"}:
-        del os.environ[name]
-    _thread.stack_size(_THREAD_STACK)
-    for name in preload:
-        with contextlib.suppress(ImportError):  # a module that this interpreter was built without
-            importlib.import_module(name)
-    for _time in range(TIMES):
-        rehearse(Channel(-1, _thread.allocate_lock()))
-    gc.collect()
-    gc.disable()
-    gc.freeze()
-
-
 def _enter_group(control: socket.socket) -> None:
     """Fork and return only in the child, which leads a new process group. The parent kills the group at the end."""
     limits.adopt_orphans()
@@ -314,11 +304,8 @@ def _enter_group(control: socket.socket) -> None:
     child = os.fork()
     with suppress(PermissionError):  # the child has done it already
         os.setpgid(child, child)
-    if child:
-        _watch(control, child)
-
-
-def _watch(control: socket.socket, child: int) -> NoReturn:
+    if child == 0:
+        return
     watched = select.poll()
     watched.register(control, 0)  # for a hang-up by the host, which is always reported
     watched.register(os.pidfd_open(child), select.POLLIN)
@@ -383,7 +370,14 @@ def _confine(ends: Ends, confinement: Confinement) -> None:
     limits.end_with_parent()  # after the change of user, which would reset it
     if os.getppid() != zygote or zygote == 0:
         raise OSError("the zygote has ended")
-    _keep_only(ends)
+    # No other descriptor stays open.
+    os.dup2(ends.null, 0)
+    os.dup2(ends.output, 1)
+    os.dup2(ends.output, 2)
+    os.dup2(ends.channel, _CHANNEL)
+    if ends.rules is not None:
+        os.dup2(ends.rules, _RULES)
+    os.closerange(_RULES + (ends.rules is not None), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     os.chdir(confinement.home or confinement.seen_scratch)
     os.environ["HOME"] = os.environ["TMPDIR"] = str(confinement.seen_scratch)
     stand_by()
@@ -394,16 +388,6 @@ def _confine(ends: Ends, confinement: Confinement) -> None:
         os.close(_RULES)
     if confinement.filter is not None:
         confinement.filter.restrict()
-
-
-def _keep_only(ends: Ends) -> None:
-    os.dup2(ends.null, 0)
-    os.dup2(ends.output, 1)
-    os.dup2(ends.output, 2)
-    os.dup2(ends.channel, _CHANNEL)
-    if ends.rules is not None:
-        os.dup2(ends.rules, _RULES)
-    os.closerange(_RULES + (ends.rules is not None), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 def _serve(scratch: Path, *, ahead: bool) -> None:

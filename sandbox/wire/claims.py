@@ -54,11 +54,22 @@ class Claimed:
 
     def check(self, frame: Frame) -> None:
         """Raise ProtocolError if a message is too large, or refers to a place that the call's code does not have."""
-        _count(frame)
+        budget = MOST_CLAIM  # checked before anything of it is used
+        values: list[Any] = [frame]  # Any: JSON
+        while values:
+            value = values.pop()
+            budget -= ITEM + len(value) if isinstance(value, str) else _SMALL
+            if budget < 0:
+                raise ProtocolError(f"its debugger says more than {MOST_CLAIM:,} characters at once")
+            values += value if isinstance(value, list) else ()
+            values += [*value, *value.values()] if isinstance(value, dict) else ()
         if frame.get("event") == "record":
             self._place(frame.get("path"), frame.get("line"), frame.get("function"))
         for name in ("frames", "rows"):
-            for row in _rows(frame.get(name)):
+            rows = [] if frame.get(name) is None else frame[name]
+            if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
+                raise ProtocolError("it claims places at its debugger that have no known shape")
+            for row in rows:
                 self._place(*row[:3])
 
     def _place(self, path: object = None, line: object = None, function: object = None) -> None:
@@ -70,24 +81,3 @@ class Claimed:
         if text is None or not text.holds(line, function):
             raise ProtocolError(f"it claims a place at its debugger that its code has not: {path[:200]!a}, line {line}")
         self._known.add((path, line, function))
-
-
-def _rows(rows: object) -> list[list[object]]:
-    if rows is None:
-        return []
-    if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
-        raise ProtocolError("it claims places at its debugger that have no known shape")
-    return rows
-
-
-def _count(frame: Frame) -> None:
-    """Raise ProtocolError if a message is too large, before any of it is used."""
-    budget = MOST_CLAIM
-    values: list[Any] = [frame]  # Any: JSON
-    while values:
-        value = values.pop()
-        budget -= ITEM + len(value) if isinstance(value, str) else _SMALL
-        if budget < 0:
-            raise ProtocolError(f"its debugger says more than {MOST_CLAIM:,} characters at once")
-        values += value if isinstance(value, list) else ()
-        values += [*value, *value.values()] if isinstance(value, dict) else ()

@@ -9,7 +9,6 @@ import json
 import math
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal, NoReturn, TypeAlias
@@ -164,8 +163,12 @@ def read_toml(
     text = _text(text, most)
     if sum(map(text.count, _MARKS)) > values and count_of_toml(text) > values:
         raise Malformed(f"expected at most {values:,} keys and values, got more", "size")
-    if (place := _long_key(text)) >= 0:  # the parser takes quadratic time
-        raise Malformed(f"expected at most {deepest} parts of a key, got more{{where}}", "depth", place, text)
+    start = 0
+    for line in lines_of(text):  # the parser takes quadratic time for a key of many parts, which is on one line
+        if line.count(".") >= DEEPEST and (match := _LONG_KEY.search(line)):
+            place = start + match.start()
+            raise Malformed(f"expected at most {deepest} parts of a key, got more{{where}}", "depth", place, text)
+        start += len(line)
     try:
         value = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -192,16 +195,6 @@ def lines_of_keys(text: str) -> dict[str, int]:
         number, counted = number + text.count("\n", counted, match.start(1)), match.start(1)
         lines.setdefault(match[1].strip("\"'"), number)
     return lines
-
-
-def _long_key(text: str) -> int:
-    """Return the index of a key with too many parts, or -1. Such a key is on one line, with at least as many dots."""
-    start = 0
-    for line in lines_of(text):
-        if line.count(".") >= DEEPEST and (match := _LONG_KEY.search(line)):
-            return start + match.start()
-        start += len(line)
-    return -1
 
 
 def _text(text: str | bytes, most: int) -> str:
@@ -262,19 +255,16 @@ def _is_deeper(value: Any, deepest: int) -> bool:  # Any: JSON, TOML
 
 
 def _too_deep(text: str, at: int, deepest: int) -> Malformed:
-    place = next((place for place, depth in _depths(text, at) if depth > deepest), 0)
-    return Malformed(f"expected at most {deepest} levels, got more{{where}}", "depth", place, text)
-
-
-def _depths(text: str, at: int) -> Iterator[tuple[int, int]]:
-    """Yield the index of every opening bracket outside strings, with the depth that it opens."""
-    depth = 0
+    place = depth = 0
     for token in _TOKEN.finditer(text, at):
         if token[0] in "[{":
             depth += 1
-            yield token.start(), depth
+            if depth > deepest:
+                place = token.start()
+                break
         elif token[0] in "]}":
             depth -= 1
+    return Malformed(f"expected at most {deepest} levels, got more{{where}}", "depth", place, text)
 
 
 @cache

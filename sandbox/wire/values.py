@@ -84,15 +84,12 @@ class Pairs:
         Raises:
             TypeError: JSON cannot write the type of a key as text.
         """
-        return {_as_key(key): value for key, value in self.items}
-
-
-def _as_key(key: Value) -> str:
-    if isinstance(key, str):
-        return key
-    if key is None or isinstance(key, bool | int | float):
-        return json.dumps(key)
-    raise TypeError(f"keys must be str, int, float, bool or None, not {type(key).__name__}")
+        written: dict[str, Value] = {}
+        for key, value in self.items:
+            if key is not None and not isinstance(key, str | int | float):
+                raise TypeError(f"keys must be str, int, float, bool or None, not {type(key).__name__}")
+            written[key if isinstance(key, str) else json.dumps(key)] = value
+        return written
 
 
 def canonical(value: Value) -> str:
