@@ -394,8 +394,14 @@ def decode(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:
         Unreadable: it is not text.
     """
     notes: tuple[str, ...] = ()
+    begin = data[:_SAMPLE]
+    guessed: list[str] = []  # UTF-16 without a byte order mark: in Western text every other byte is zero
+    for start, name in ((0, "utf-16-be"), (1, "utf-16-le")):
+        zeros, others = begin[start::2].count(0), begin[1 - start :: 2].count(0)
+        if len(begin) > 3 and zeros > len(begin) * 0.35 and others < len(begin) * 0.02:
+            guessed.append(name)
     named = [name for mark, name in _MARKS if data.startswith(mark)]
-    for name in [*named[:1], *_guess_utf_16(data), *([charset] if _is_text_codec(charset) else []), "utf-8"]:
+    for name in [*named[:1], *guessed, *([charset] if _is_text_codec(charset) else []), "utf-8"]:
         with suppress(UnicodeError):
             text = data.decode(name)
             break
@@ -411,16 +417,6 @@ def charset_of_html(data: bytes) -> str:
     """Return the encoding that a page declares for itself."""
     match = _CHARSET.search(data[:2048])
     return match[1].decode("ascii") if match else ""
-
-
-def _guess_utf_16(data: bytes) -> list[str]:
-    """Detect UTF-16 without a byte order mark: in Western text every other byte is zero."""
-    sample = data[:_SAMPLE]
-    for start, name in ((0, "utf-16-be"), (1, "utf-16-le")):
-        zeros, others = sample[start::2].count(0), sample[1 - start :: 2].count(0)
-        if len(sample) > 3 and zeros > len(sample) * 0.35 and others < len(sample) * 0.02:
-            return [name]
-    return []
 
 
 def _is_text_codec(name: str) -> bool:
