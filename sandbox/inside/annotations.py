@@ -50,7 +50,7 @@ def function_hints(function: Callable[..., Any]) -> dict[str, Hint]:
         spec, is_for_checkers = known.get("__spec__"), known.get("TYPE_CHECKING") is False
         if not is_for_checkers and typing in known.values() and spec is not None:
             is_for_checkers = "TYPE_CHECKING" in (spec.loader.get_source(spec.name) or "")
-        if not is_for_checkers:  # the module imports no names only for type checkers
+        if not is_for_checkers:  # no name of this module is imported only for type checkers
             raise
         return {name: _resolve(hint, known) for name, hint in written.items()}
 

@@ -179,7 +179,7 @@ def _noting(seen: dict[str, list[list[str]]], function: Callable[..., Any]) -> C
 def _kept_values(values: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
     """Return a program's variables with JSON values, as JSON texts, and the names of those that are too large.
 
-    What still is as it was given to the program (`theirs`) is none of them.
+    What the program was given (`theirs`) and has not replaced is left out.
     """
     left: dict[str, str] = {}
     dropped: list[str] = []
