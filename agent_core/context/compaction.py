@@ -100,12 +100,16 @@ def lost(all_sentences: Sequence[Sentence], summary: str, room_chars: int) -> li
         {token.casefold() for token in (*tokens_of(summary), *_WORD.findall(summary))},
     )
     all_tokens = {token for sentence in all_sentences for token in sentence.tokens}
-    # A token is in the summary as a word, or between words if it has more than letters and digits.
-    missing = {
-        token
-        for token in all_tokens
-        if (folded := token.casefold()) not in words and (folded.isalnum() or not _has(summary_text, folded))
-    }
+    missing = set[str]()
+    for token in all_tokens:
+        folded = token.casefold()
+        is_there = folded in words
+        if not is_there and not folded.isalnum() and folded in summary_text:
+            # Between words, but not as a part of a longer token: 1/2 is none of 11/2 and of 1/2/2027.
+            alone = rf"(?<!\w)(?<!\w[.,:/@-]){re.escape(folded)}(?!\w|[.,:/@-]\w)"
+            is_there = re.search(alone, summary_text) is not None
+        if not is_there:
+            missing.add(token)
 
     def worth(place: int) -> tuple[float, int]:  # by missing facts per length; the later one of equals
         sentence = all_sentences[place]
@@ -121,12 +125,6 @@ def lost(all_sentences: Sequence[Sentence], summary: str, room_chars: int) -> li
         room_chars -= len(sentence.line) + 3
         missing -= sentence.tokens
     return [chosen[place] for place in sorted(chosen)]
-
-
-def _has(text: str, token: str) -> bool:
-    """Return whether a text has a token that is no part of a longer one: 1/2 is none of 11/2 and of 1/2/2027."""
-    alone = rf"(?<!\w)(?<!\w[.,:/@-]){re.escape(token)}(?!\w|[.,:/@-]\w)"
-    return token in text and re.search(alone, text) is not None
 
 
 def extract(all_sentences: Sequence[Sentence], room_chars: int) -> list[Sentence]:

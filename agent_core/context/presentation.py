@@ -20,7 +20,6 @@ from agent_core.registry.function import Function, reach_words, signature
 from sandbox.wire.lines import bare_lines
 
 if TYPE_CHECKING:
-    from agent_core.functions.gate import ExampleResult
     from agent_core.functions.search import SearchReport
     from agent_core.registry.registry import RegistryChange
 
@@ -176,17 +175,16 @@ def tested(report: FunctionTestReport) -> str:
     results = report.examples
     if not results:
         return f"`{report.name}` has no examples. Give it some, or test it with arguments."
-    passed = sum(result.agreed for result in results)
-    return "\n".join([f"{passed} of {len(results)} examples hold.", *map(_example, results)])
-
-
-def _example(result: "ExampleResult") -> str:
-    if result.unrun:
-        return f"- did not run: {fence(result.call)}: {result.unrun}"
-    word = "holds" if result.agreed else "DIFFERS"
-    printed = f" and printed {fence(result.printed)}" if result.printed else ""
-    expected = "" if result.agreed else f", expected {fence(result.expected)}"
-    return f"- {word}: {fence(result.call)} gave {fence(result.value)}{printed}{expected}"
+    lines = [f"{sum(result.agreed for result in results)} of {len(results)} examples hold."]
+    for result in results:
+        if result.unrun:
+            lines.append(f"- did not run: {fence(result.call)}: {result.unrun}")
+            continue
+        word = "holds" if result.agreed else "DIFFERS"
+        printed = f" and printed {fence(result.printed)}" if result.printed else ""
+        expected = "" if result.agreed else f", expected {fence(result.expected)}"
+        lines.append(f"- {word}: {fence(result.call)} gave {fence(result.value)}{printed}{expected}")
+    return "\n".join(lines)
 
 
 def _statistics(statistics: FunctionStatistics) -> list[str]:

@@ -234,9 +234,24 @@ class Shown:
 
     @property
     def tools(self) -> tuple[FunctionShown, ...]:
-        """The tools in addition to the index: the same object until `thaw`."""
-        if self._tools is None:
-            self._tools = tuple(_lean(self._pinned[name].shown) for name in TOOLS if name in self._pinned)
+        """The tools in addition to the index: the same object until `thaw`.
+
+        Their schemas are shorter, for the model; calls are checked by the full ones.
+        """
+        if self._tools is not None:
+            return self._tools
+        tools = []
+        for function in [self._pinned[name].shown for name in TOOLS if name in self._pinned]:
+            parameters = function.parameters
+            properties = {
+                name: {key: value for key, value in part.items() if key != "default"}
+                for name, part in parameters.get("properties", {}).items()
+            }
+            lean: dict[str, Any] = {"type": "object", "properties": properties}  # Any: JSON Schema
+            if required := parameters.get("required"):
+                lean["required"] = required
+            tools.append(replace(function, parameters=lean))
+        self._tools = tuple(tools)
         return self._tools
 
     def index(self, room: int, *, is_kept: bool) -> PromptIndex:
@@ -370,19 +385,6 @@ class Shown:
         place, complaint = self._places.get(name), self._complaints.get((name, function.body_hash), "")
         is_same = place is not None and place.function is function and place.complaint == complaint
         return place if place is not None and is_same else _Place.of(function, complaint, self._notes.ending(function))
-
-
-def _lean(function: FunctionShown) -> FunctionShown:
-    """Return a function of the program with a shorter schema for the model; calls are checked by the full one."""
-    parameters = function.parameters
-    properties = {
-        name: {key: value for key, value in part.items() if key != "default"}
-        for name, part in parameters.get("properties", {}).items()
-    }
-    lean: dict[str, Any] = {"type": "object", "properties": properties}  # Any: JSON Schema
-    if required := parameters.get("required"):
-        lean["required"] = required
-    return replace(function, parameters=lean)
 
 
 def _with_labels(function: FunctionShown, labels: Sequence[str]) -> FunctionShown:
