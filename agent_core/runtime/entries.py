@@ -127,7 +127,11 @@ def entry_of_agent(inbound: Inbound) -> Entry | None:
         return Entry("notice", {"text": AGAIN})
     if inbound.kind != "answer" or not isinstance(payload.get("answers"), list):
         return None
-    return Entry("user", {"text": "\n\n".join(map(_answer, _answers(inbound))), "speaker": speaker})
+    texts = []
+    for answer in _answers(inbound):
+        verb = "answers" if answer.get("state") == "answered" else "gave no answer"
+        texts.append(f"[from: {_name(answer)}] {verb}:\n{quoted(str(answer.get('text', '')))}")
+    return Entry("user", {"text": "\n\n".join(texts), "speaker": speaker})
 
 
 def senders(inbound: Inbound) -> list[str]:
@@ -149,12 +153,6 @@ def _name(said: Mapping[str, Any]) -> str:  # Any: JSON
 @lru_cache(maxsize=1024)
 def _line(name: str) -> str:
     return one_line(name, 64)
-
-
-def _answer(answer: Mapping[str, Any]) -> str:  # Any: JSON
-    is_answered = answer.get("state") == "answered"
-    head = f"[from: {_name(answer)}] {'answers' if is_answered else 'gave no answer'}:"
-    return f"{head}\n{quoted(str(answer.get('text', '')))}"
 
 
 def facts_entry(made: Made) -> Entry:

@@ -6,7 +6,7 @@ already writes a thought and a reply at each step: its reply is the message, and
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from agent_core.base.clock import shown_time
@@ -78,17 +78,30 @@ class MessageProtocol:
 
     def first_fault(self, reply: "Reply", shown: Collection[str]) -> str:
         """Return the fault of an agent's first reply, or an empty text; `shown` are the functions it could call."""
-        messages = list(_messages(reply))
+        messages = []
+        for call in reply.calls:
+            if call.name != SEND:
+                continue
+            try:
+                arguments = read_json(call.arguments)
+            except Malformed:
+                continue
+            message = arguments.get("message") if isinstance(arguments, dict) else None
+            messages.append(message if isinstance(message, str) else "")
         if not messages:
             return f"it does not call {SEND}"
         if not all(map(is_readable, messages)):
             return "its message is empty"
         if self.first_thought and not is_readable(reply.text + reply.thought):
             return "it has no inner thought"
+        names, spaces = ("|".join(map(re.escape, words)) for words in (shown, forms().namespaces))
+        called = re.compile(rf"\b(?:(?:{spaces})\.\w+|{names or SEND})\s*\(")
         for place, text in [("thought", reply.text), *(("message", message) for message in messages)]:
             if word := _RESERVED.search(text):
                 return f"its {place} holds `{word[0]}`, a word of the program"
-            if _holds_call(text, shown):
+            # Models write a call in tags, as an object, or as Python.
+            is_tagged = any(tag.open in text for tag in forms().tags if tag.close)
+            if is_tagged or _OBJECT.search(text) or called.search(text):
                 return f"its {place} holds a call, written as text"
         return ""
 
@@ -108,9 +121,14 @@ class MessageProtocol:
         if not self.packs:
             return line
         if line is not cache.line or mode != cache.mode:
-            cache.functions = {
-                id(function): cache.functions.get(id(function)) or _made_of(function) for function in line
-            }
+            before, cache.functions = cache.functions, {}
+            for function in line:  # holding the function keeps its id from being reused
+                made = before.get(id(function))
+                if made is None:
+                    parameters = _with_heartbeat(function.parameters)
+                    is_same = parameters is function.parameters
+                    made = function, function if is_same else replace(function, parameters=parameters)
+                cache.functions[id(function)] = made
             cache.line, cache.mode = line, mode
             if mode == "constrained":
                 cache.shown = tuple(function for function in line if function.name != SEND)
@@ -159,35 +177,6 @@ def moment(at: float) -> str:
 def is_readable(text: str) -> bool:
     """Check whether a text contains any visible character."""
     return any(letter.isprintable() and not letter.isspace() for letter in text)
-
-
-def _messages(reply: "Reply") -> Iterator[str]:
-    """Yield the messages that the reply sends to the user."""
-    for call in reply.calls:
-        if call.name == SEND:
-            try:
-                arguments = read_json(call.arguments)
-            except Malformed:
-                continue
-            message = arguments.get("message") if isinstance(arguments, dict) else None
-            yield message if isinstance(message, str) else ""
-
-
-def _holds_call(text: str, shown: Collection[str]) -> bool:
-    """Check whether a text contains a call as models write them: in tags, as an object, or as Python."""
-    if _OBJECT.search(text) or any(tag.open in text for tag in forms().tags if tag.close):
-        return True
-    names = "|".join(map(re.escape, shown))
-    spaces = "|".join(map(re.escape, forms().namespaces))
-    return bool(re.search(rf"\b(?:(?:{spaces})\.\w+|{names or SEND})\s*\(", text))
-
-
-def _made_of(function: FunctionShown) -> tuple[FunctionShown, FunctionShown]:
-    """Return a function and its converted form. Holding the function keeps its ID from being reused."""
-    parameters = _with_heartbeat(function.parameters)
-    if parameters is function.parameters:
-        return function, function
-    return function, replace(function, parameters=parameters)
 
 
 def _with_heartbeat(parameters: _Schema) -> _Schema:

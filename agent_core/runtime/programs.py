@@ -37,7 +37,6 @@ from sandbox import (
     Patient,
     ProgramJob,
     Refused,
-    RequestHandler,
     RequestRefused,
     Returned,
 )
@@ -388,7 +387,10 @@ class Programs:
         text, seen = await aside(1, _value_text, outcome), _seen_calls(outcome.value["seen"])
         if left != kept:
             entries.append(Entry(KEPT, {"values": left}))
-        names = [f"{name} ({_size(left[name])})" if left[name][0] in "[{" else name for name in left]
+        names = []
+        for name, kept_text in left.items():
+            count = len(read_json(kept_text)) if kept_text[0] in "[{" else None
+            names.append(name if count is None else f"{name} ({count} item{'' if count == 1 else 's'})")
         lines = [f"Kept for your next program: {', '.join(names)}."] if names else []
         if run.is_like and run.calls > 1 and _KEEPS in self.dispatcher.names(run.snapshot):
             lines.append(_LIKE)
@@ -405,24 +407,6 @@ class Programs:
         outside = [phrase for fact, phrase in run.did.parts(_TOLD) if fact not in INSIDE]
         changed = f"Outside it: {'; '.join(outside)}." if outside else "Nothing was changed outside."
         return [*_call_list(run.told), changed]
-
-
-def _handler(functions: Collection[str], answers: AnswersCalls) -> RequestHandler:
-    """Return the handler of a program's requests, which may only call these functions."""
-
-    async def handle(name: str, arguments: dict[str, Any], /) -> Any:  # Any: values that cross
-        if name != "inner":
-            return await without_handler(name, arguments)
-        function, rows = arguments.get("function"), arguments.get("rows")
-        if not (isinstance(rows, list) and all(isinstance(row, dict) for row in rows)):
-            raise RequestRefused("the arguments of a call are given by their names")
-        if len(rows) > MOST_CALLS:
-            raise RequestRefused(f"a program may make {MOST_CALLS:,} calls, and these are {len(rows):,}")
-        if not isinstance(function, str) or function not in functions:
-            raise RequestRefused("the program does not name this function")
-        return Patient(answers(function, rows))
-
-    return handle
 
 
 async def run_apart(
@@ -471,11 +455,24 @@ def _job(
     began: float,
     kept: Mapping[str, str],
 ) -> Job[ProgramJob]:
-    """Return the job of a program with these functions; its random numbers are seeded from its key."""
+    """Return the job of a program that may call these functions only; its random numbers are seeded from its key."""
+
+    async def handle(name: str, arguments: dict[str, Any], /) -> Any:  # Any: values that cross
+        if name != "inner":
+            return await without_handler(name, arguments)
+        function, rows = arguments.get("function"), arguments.get("rows")
+        if not (isinstance(rows, list) and all(isinstance(row, dict) for row in rows)):
+            raise RequestRefused("the arguments of a call are given by their names")
+        if len(rows) > MOST_CALLS:
+            raise RequestRefused(f"a program may make {MOST_CALLS:,} calls, and these are {len(rows):,}")
+        if not isinstance(function, str) or function not in functions:
+            raise RequestRefused("the program does not name this function")
+        return Patient(answers(function, rows))
+
     parameters = {name: [*function.parameters.get("properties", {})] for name, function in functions.items()}
     limits = replace(sandbox.limits, result=sandbox.limits.result + _ROOM)
     work, around = ProgramJob(code, parameters, kept, began), CallHooks(int(key[:12], 16))
-    return Job({"program": _MODULE}, "program", work, limits, handler=_handler(functions, answers), around=around)
+    return Job({"program": _MODULE}, "program", work, limits, handler=handle, around=around)
 
 
 def _sound(outcome: Outcome) -> Outcome:
@@ -560,14 +557,22 @@ async def repeated_programs(store: Store) -> list[list[SeenProgram]]:
 
 
 async def _seen_runs(store: TurnStore, agent: str) -> dict[str, list[tuple[str, SeenProgram]]]:
-    """Return the newest finished programs of a conversation with their turns, grouped by form.
+    """Return the newest programs of a conversation that returned a value, with their turns, grouped by form.
 
     Within a form they are oldest first; the form of the newest program is the last.
     """
     rows = [row for row in await store.history(agent, kinds=(BEGAN,)) if not row.is_imported]
     runs: dict[str, list[tuple[str, SeenProgram]]] = {}
     for id, row in [*{str(row.payload["id"]): row for row in rows}.items()][-_LOOKED_AT:]:
-        if (run := _seen_in(await store.load(row.turn), id)) is not None:
+        entries = await store.load(row.turn)
+        results = [entry.payload for entry in entries if entry.kind == "result" and entry.payload["call_id"] == id]
+        asked = _asked_for(entries, id)
+        if asked is None or not results or results[0]["outcome"] != "returned":
+            continue
+        arguments, detail = read_json(asked.arguments), results[0]["detail"]
+        program = ProgramText.of(str(arguments.get("code"))) if isinstance(arguments, dict) else None
+        if isinstance(program, ProgramText):
+            run = SeenProgram(program, _seen_calls(detail.get("seen")), decode(detail["value"]))
             form = str(row.payload.get("form"))
             runs[form] = [*runs.pop(form, ()), (row.turn, run)]
     return runs
@@ -578,21 +583,6 @@ def _asked_for(entries: Sequence[Entry], call: str) -> Call | None:
     calls = [row for entry in entries if entry.kind == "assistant" for row in entry.payload["calls"]]
     row = next((row for row in calls if row["id"] == call), None)
     return unwrapped(Call(row["id"], row["name"], row["arguments"])) if row is not None else None
-
-
-def _seen_in(entries: Sequence[Entry], call: str) -> SeenProgram | None:
-    """Return a program from its call and result; None if it did not return a value."""
-    results = [entry.payload for entry in entries if entry.kind == "result" and entry.payload["call_id"] == call]
-    asked = _asked_for(entries, call)
-    if asked is None or not results or results[0]["outcome"] != "returned":
-        return None
-    arguments, detail = read_json(asked.arguments), results[0]["detail"]
-    program = ProgramText.of(str(arguments.get("code"))) if isinstance(arguments, dict) else None
-    return (
-        SeenProgram(program, _seen_calls(detail.get("seen")), decode(detail["value"]))
-        if isinstance(program, ProgramText)
-        else None
-    )
 
 
 def _seen_calls(seen: object) -> dict[str, list[list[str]]]:
@@ -662,11 +652,6 @@ def _call_list(calls: Sequence[str]) -> list[str]:
     head = f"It had made {len(calls) or 'no'} call{'' if len(calls) == 1 else 's'}{':' if calls else '.'}"
     more = [f"… and {len(calls) - _TOLD} more"] if len(calls) > _TOLD else []
     return [head, *map(visible, calls[:_TOLD]), *more]
-
-
-def _size(text: str) -> str:
-    count = len(read_json(text))
-    return f"{count} item{'' if count == 1 else 's'}"
 
 
 def _not_run(found: Sequence["Problem"]) -> str:
