@@ -128,7 +128,12 @@ def explain(status: int, headers: Mapping[str, str], refusal: Refusal, where: st
     # The same request cannot succeed, but another form may.
     is_about_writing = status != 429 and (wants_change(refusal.message) or refuses("constraint", refusal.message))
     if status in _MAY_PASS and headers.get("x-should-retry") != "false" and not is_about_writing:
-        return Unavailable(message, fix=_long_wait(headers, refusal) or _fix(status))
+        asked_s = 0.0
+        with suppress(ValueError):  # a date
+            asked_s = float(headers.get("retry-after") or refusal.wait_s or 0)
+        is_long = asked_s > _LONGEST_WAIT_S  # for automatic retries
+        wait = f"It says to wait {asked_s:.0f} s: try again then, or choose another model."
+        return Unavailable(message, fix=wait if is_long else _fix(status))
     return _final(status, message, words, NotTaken if is_about_writing or status in _NOT_TAKEN else ModelError)
 
 
@@ -150,17 +155,6 @@ def _final(status: int, message: str, words: str, kind: type[ModelError]) -> Mod
 
 def _fix(status: int) -> str:
     return quirks().fixes.get(str(status if status < 500 else 500), quirks().fixes["other"])
-
-
-def _long_wait(headers: Mapping[str, str], refusal: Refusal) -> str:
-    """Return the fix for a requested wait that is too long for automatic retries, else ""."""
-    try:
-        asked_s = float(headers.get("retry-after") or refusal.wait_s or 0)
-    except ValueError:  # a date
-        return ""
-    if not asked_s > _LONGEST_WAIT_S:
-        return ""
-    return f"It says to wait {asked_s:.0f} s: try again then, or choose another model."
 
 
 def explain_in_stream(error: Any, where: str) -> ModelError:  # Any: foreign JSON

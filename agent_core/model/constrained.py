@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, Protocol
 
 from agent_core.base.clock import Clock
 from agent_core.base.errors import ModelError
-from agent_core.base.messages import Assistant, Call, Message, User
+from agent_core.base.messages import Assistant, Call, User
 from agent_core.base.records import dataclass, replace
 from agent_core.base.settings import ModelSettings
 from sandbox.wire.strict_json import LOOSE, read_json, with_plain_escapes
@@ -231,7 +231,14 @@ class ConstrainedModel:
     def _body(self, request: Request, entries: list[Entry]) -> dict[str, Any]:
         may_reply = REPLY not in request.excluded and not (request.is_apart and request.functions)
         shape = None if request.shape is None else (request.shape.get("json_schema") or {}).get("schema", {})
-        temperature, usual = self._settings.temperature, AGAIN if _is_repeating(request.messages) else 0
+        calls: list[tuple[str, str]] = []  # since the user's last message
+        for message in request.messages:
+            if isinstance(message, User):
+                calls.clear()
+            elif isinstance(message, Assistant):
+                calls += [(call.name, call.arguments) for call in message.calls]
+        is_repeating = len(set(calls)) < len(calls)
+        temperature, usual = self._settings.temperature, AGAIN if is_repeating else 0
         schema = step_schema(self._conversation.callable_now(request), may_reply=may_reply, shape=shape)
         body: dict[str, Any] = {
             "messages": entries,
@@ -243,17 +250,6 @@ class ConstrainedModel:
         if self._settings.stream:
             body["stream_options"] = {"include_usage": True}
         return body | dict(request.parameters)
-
-
-def _is_repeating(messages: Sequence[Message]) -> bool:
-    """Check whether the model has requested the same call twice since the user's last message."""
-    calls: list[tuple[str, str]] = []
-    for message in messages:
-        if isinstance(message, User):
-            calls.clear()
-        elif isinstance(message, Assistant):
-            calls += [(call.name, call.arguments) for call in message.calls]
-    return len(set(calls)) < len(calls)
 
 
 class _Whole:

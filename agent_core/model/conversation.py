@@ -153,22 +153,17 @@ def line(function: FunctionShown) -> str:
     """Return the signature and the first sentence of the description, in one line."""
     properties = _properties(function)
     required, first = function.parameters.get("required", ()), function.description.strip().partition("\n")[0]
-    shown = (
-        f"{name}: {type_text(schema)}" if name in required else f"{name}?: {type_text(schema)}{_default_text(schema)}"
-        for name, schema in properties.items()
-    )
+    shown = []
+    for name, schema in properties.items():
+        part, default = f"{name}{'' if name in required else '?'}: {type_text(schema)}", schema.get("default")
+        # A small model that does not see a default passes a value that nobody named; no value, and what is off, is
+        # what a reader expects anyway.
+        if name not in required and not (default is None or default is False or default == ""):
+            text = json.dumps(default, ensure_ascii=False)
+            part += f" = {text}" if len(text) <= _LONGEST_DEFAULT else " = …"
+        shown.append(part)
     signature = f"{function.name}({', '.join(shown)})"
     return f"{signature} - {first}" if first else signature
-
-
-def _default_text(schema: Mapping[str, Any]) -> str:
-    """Return ` = …` for a default: a small model that does not see it passes a value that nobody named."""
-    value = schema.get("default")
-    # Nothing, and what is off, is what a reader expects anyway.
-    if value is None or value is False or value == "":
-        return ""
-    text = json.dumps(value, ensure_ascii=False)
-    return f" = {text}" if len(text) <= _LONGEST_DEFAULT else " = …"
 
 
 _STRETCH: Final = 24  # words of a long message that are compared at a time

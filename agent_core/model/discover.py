@@ -94,7 +94,14 @@ async def choose(
         return _local(name.removeprefix(LOCAL_PREFIX), "named in the settings")
     if named := await _at_set_address(settings, environment):
         return named
-    chosen = await _on_this_machine(name, quirks().servers if servers is None else servers)
+    chosen: list[DiscoveredModel] = []  # of every server that answers and has the model, no matter who owns it
+    kinds = quirks().servers if servers is None else servers
+    urls = [f"http://127.0.0.1:{kind.port}/v1" for kind in kinds]
+    answers = await asyncio.gather(*(_list_or_none(url, timeout_s=PROBE_S) for url in urls))
+    for kind, url, entries in zip(kinds, urls, answers, strict=True):
+        if entry := _pick(entries, name):
+            why = f"{entry['id']} at {url}: {kind.name} runs on this machine"
+            chosen.append(DiscoveredModel(url, entry["id"], "", why, context_tokens=listed_window(entry)))
     for server in chosen:
         if machine.is_own_port(urlsplit(server.endpoint_url).port or 0) or confirmed(server.endpoint_url):
             return server
@@ -204,19 +211,6 @@ async def _list_or_none(url: str, *, key: str = "", timeout_s: float) -> _Entrie
     with suppress(ModelError):
         return await _list_models(url, key=key, timeout_s=timeout_s)
     return []
-
-
-async def _on_this_machine(name: str, servers: Sequence[ServerKind]) -> list[DiscoveredModel]:
-    """Return every server that answers and has the model, no matter who owns it."""
-    found: list[DiscoveredModel] = []
-    urls = [f"http://127.0.0.1:{server.port}/v1" for server in servers]
-    answers = await asyncio.gather(*(_list_or_none(url, timeout_s=PROBE_S) for url in urls))
-    for server, url, entries in zip(servers, urls, answers, strict=True):
-        entry = _pick(entries, name)
-        if entry is not None:
-            why = f"{entry['id']} at {url}: {server.name} runs on this machine"
-            found.append(DiscoveredModel(url, entry["id"], "", why, context_tokens=listed_window(entry)))
-    return found
 
 
 def _pick(entries: _Entries, name: str) -> dict[str, Any] | None:

@@ -187,9 +187,25 @@ _MOST_CHARS: Final = 20_000
 
 def read_python(text: str, shown: Shown) -> tuple[ParsedCall, ...]:
     """Return the calls that make up the whole text; empty if a statement is no call or an argument no literal."""
-    calls = [_python_call(node, shown) for node in expressions(text)]
-    whole = tuple(call for call in calls if call is not None)
-    return whole if len(whole) == len(calls) else ()
+    calls: list[ParsedCall] = []
+    for node in expressions(text):
+        if not isinstance(node, ast.Call):
+            return ()
+        try:
+            space, _, last = ast.unparse(node.func).rpartition(".")
+            name = meant(last, shown) if not space or space in forms().namespaces else None
+            if name is None or len(node.args) > len(shown[name]):
+                return ()
+            arguments = {name: ast.literal_eval(value) for name, value in zip(shown[name], node.args, strict=False)}
+            named = {keyword.arg: ast.literal_eval(keyword.value) for keyword in node.keywords if keyword.arg}
+        except (ValueError, TypeError, MemoryError, RecursionError):
+            return ()
+        is_plain = len(named) == len(node.keywords) and not named.keys() & arguments
+        call = parsed_call(name, arguments | named) if is_plain else None
+        if call is None:
+            return ()
+        calls.append(call)
+    return tuple(calls)
 
 
 def expressions(text: str) -> Sequence[ast.expr | None]:
@@ -207,22 +223,6 @@ def expressions(text: str) -> Sequence[ast.expr | None]:
     if len(nodes) == 1 and isinstance(nodes[0], ast.List):
         return nodes[0].elts
     return nodes
-
-
-def _python_call(node: ast.expr | None, shown: Shown) -> ParsedCall | None:
-    if not isinstance(node, ast.Call):
-        return None
-    try:
-        space, _, last = ast.unparse(node.func).rpartition(".")
-        name = meant(last, shown) if not space or space in forms().namespaces else None
-        if name is None or len(node.args) > len(shown[name]):
-            return None
-        arguments = {name: ast.literal_eval(value) for name, value in zip(shown[name], node.args, strict=False)}
-        named = {keyword.arg: ast.literal_eval(keyword.value) for keyword in node.keywords if keyword.arg}
-    except (ValueError, TypeError, MemoryError, RecursionError):
-        return None
-    is_plain = len(named) == len(node.keywords) and not named.keys() & arguments
-    return parsed_call(name, arguments | named) if is_plain else None
 
 
 _MOST_LITERAL_CHARS: Final = 20_000
@@ -245,7 +245,7 @@ def read_objects(text: str, shown: Shown, *, marked: bool) -> tuple[ParsedCall, 
 
 
 def _values(text: str) -> list[Any]:  # Any: foreign JSON
-    """Return consecutive JSON values; empty if the text contains anything else."""
+    """Return consecutive JSON values, or one Python dictionary or list; empty if the text contains anything else."""
     values, place, text = [], 0, text.strip()
     try:
         while place < len(text):
@@ -254,19 +254,14 @@ def _values(text: str) -> list[Any]:  # Any: foreign JSON
             while place < len(text) and text[place] in " \t\r\n,;":
                 place += 1
     except Malformed:
-        return _literal(text)
+        if len(text) > _MOST_LITERAL_CHARS or text[:1] not in {"{", "["}:
+            return []
+        try:  # as Python writes it: single quotes, True, None
+            with warnings.catch_warnings(action="ignore"):  # about invalid escapes in foreign text
+                return [ast.literal_eval(text)]
+        except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+            return []
     return values
-
-
-def _literal(text: str) -> list[Any]:
-    """Return a Python dictionary or list (single quotes, True, None) as the only item; empty if it is neither."""
-    if len(text) > _MOST_LITERAL_CHARS or text[:1] not in {"{", "["}:
-        return []
-    try:
-        with warnings.catch_warnings(action="ignore"):  # about invalid escapes in foreign text
-            return [ast.literal_eval(text)]
-    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-        return []
 
 
 def _object_call(value: Any, shown: Shown, *, marked: bool) -> ParsedCall | None:
@@ -279,24 +274,19 @@ def _object_call(value: Any, shown: Shown, *, marked: bool) -> ParsedCall | None
     if not name:
         return None
     fields = {field: inner for field, inner in value.items() if field != key}
-    arguments = _inside(fields, marked=marked)
+    arguments = None
+    place = next((key for key in forms().argument_keys if key in fields), None)
+    if place is not None and (marked or fields.keys() <= {place, *forms().idle_keys}):
+        inner = {} if fields[place] is None else fields[place]
+        with suppress(Malformed):
+            while isinstance(inner, str):  # they may be encoded once more
+                inner = read_json(inner.strip() or "{}", LOOSE)
+        arguments = inner if isinstance(inner, dict) else None
     if arguments is None:  # or next to the name, if each one is a parameter of the function
         arguments = {key: fields[key] for key in fields if key in shown[name] or key not in forms().idle_keys}
         if not arguments.keys() <= {*shown[name]} or not (arguments or marked):
             return None
     return parsed_call(name, arguments)
-
-
-def _inside(fields: dict[Any, Any], *, marked: bool) -> dict[str, Any] | None:
-    """Return arguments under their own key, possibly encoded once more; None if there are none."""
-    key = next((key for key in forms().argument_keys if key in fields), None)
-    if key is None or not (marked or fields.keys() <= {key, *forms().idle_keys}):
-        return None
-    value = {} if fields[key] is None else fields[key]
-    with suppress(Malformed):
-        while isinstance(value, str):
-            value = read_json(value.strip() or "{}", LOOSE)
-    return value if isinstance(value, dict) else None
 
 
 _FUNCTION: Final = re.compile(r"<function=([^>\s]{1,80})>(.*?)</function>", re.DOTALL)
@@ -306,7 +296,8 @@ _PARAMETER: Final = re.compile(r"<parameter=([^>\s]{1,80})>\n?(.*?)\n?</paramete
 
 def split_tagged(text: str) -> tuple[str, tuple[str, ...]] | None:
     """Return the lead-in and the contents of the tags; None unless the text ends in tags that start a line."""
-    found = ((_opens(tag).search(text), tag) for tag in forms().tags if tag.open in text)
+    there = [tag for tag in forms().tags if tag.open in text]
+    found = [(re.search(rf"^[ \t]*{re.escape(tag.open)}", text, 0 if tag.whole else re.M), tag) for tag in there]
     starts = [(match.start(), tag) for match, tag in found if match]
     function = _FUNCTION_LINE.search(text)
     if function and all(function.start() < place for place, _ in starts):
@@ -314,31 +305,20 @@ def split_tagged(text: str) -> tuple[str, tuple[str, ...]] | None:
     if not starts:
         return None
     place, tag = min(starts, key=lambda start: start[0])
-    parts = _between(text[place:], tag)
-    return (text[:place], parts) if parts else None
+    parts: list[str] = []
+    remaining = text[place:].strip()
+    while remaining:  # the tags have to make up the rest; the last may be unclosed: some servers cut it
+        if not remaining.startswith(tag.open) or len(parts) == MOST_PARTS:
+            return None
+        inner, mark, remaining = remaining.removeprefix(tag.open).partition(tag.close or tag.open)
+        parts.append(inner)
+        remaining = ("" if tag.close else mark) + remaining.strip() if remaining.strip() else ""
+    return (text[:place], tuple(parts)) if parts else None
 
 
 def read_tagged(part: str, shown: Shown) -> tuple[ParsedCall, ...]:
     """Return the calls between two tags."""
     return _read_xml(part, shown) or read_objects(part, shown, marked=True) or read_python(part, shown)
-
-
-@cache
-def _opens(tag: Tag) -> re.Pattern[str]:
-    return re.compile(rf"^[ \t]*{re.escape(tag.open)}", 0 if tag.whole else re.MULTILINE)
-
-
-def _between(text: str, tag: Tag) -> tuple[str, ...]:
-    """Return the contents of the tags if they make up the whole text; the last may be unclosed: some servers cut it."""
-    parts: list[str] = []
-    remaining = text.strip()
-    while remaining:
-        if not remaining.startswith(tag.open) or len(parts) == MOST_PARTS:
-            return ()
-        inner, mark, remaining = remaining.removeprefix(tag.open).partition(tag.close or tag.open)
-        parts.append(inner)
-        remaining = ("" if tag.close else mark) + remaining.strip() if remaining.strip() else ""
-    return tuple(parts)
 
 
 def _read_xml(part: str, shown: Shown) -> tuple[ParsedCall, ...]:

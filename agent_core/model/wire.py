@@ -544,10 +544,8 @@ def _strict(schema: Any, path: str, level: int, counted: list[str]) -> Schema:
         result["items"] = _strict(schema["items"], f"{path}[]", level, counted)
     elif schema.get("type") == "array":
         raise Inexpressible(f"`{path}` is a list of anything")
-    return _strict_object(result, path, level, counted) if schema.get("type") == "object" else result
-
-
-def _strict_object(schema: Schema, path: str, level: int, counted: list[str]) -> Schema:
+    if schema.get("type") != "object":
+        return result
     properties: Mapping[str, Any] = schema.get("properties", {})
     optional = [name for name in properties if name not in schema.get("required", ())]
     if optional:
@@ -558,7 +556,7 @@ def _strict_object(schema: Schema, path: str, level: int, counted: list[str]) ->
         raise Inexpressible(f"`{path or 'it'}` takes any key")
     counted.extend(properties)
     inner = {name: _strict(subschema, _below(path, name), level + 1, counted) for name, subschema in properties.items()}
-    return {**schema, "properties": inner, "required": [*properties], "additionalProperties": False}
+    return {**result, "properties": inner, "required": [*properties], "additionalProperties": False}
 
 
 def _below(path: str, name: str) -> str:
