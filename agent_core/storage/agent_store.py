@@ -214,6 +214,11 @@ _RECORDED = (
 )
 _PASSAGES = "select id, text, words, at, tags, source, place, document, n from passage where agent = ? order by seq"
 _DOCUMENTS = "select hash, name, kind, at, done, total, complete from document where agent = ? order by seq"
+_HOLDINGS = (
+    "select h.attached, b.id, b.label, b.value, b.chars, b.description, b.read_only, b.shared, h.position,"
+    " b.version, b.edited from holding h join block b on b.id = h.block where h.agent = ?"
+    " order by h.attached desc, h.position, b.label, b.id"
+)
 
 
 class AgentStore(Tables):
@@ -265,12 +270,18 @@ class AgentStore(Tables):
             named = {name for turn in turns for entry in turn.entries for name in text_names(entry)}
             texts = [(name, session.one("select text from text where hash = ?", name)) for name in sorted(named)]
             pins = session.all("select function from pin where agent = ? order by function", agent)
+            blocks = []
+            for attached, *columns in session.all(_HOLDINGS, agent):
+                row = block_of(tuple(columns))
+                access, history = access_of(session, row.id), tuple(history_of(session, row.id))
+                is_attached = bool(attached) and access.may_read(agent)
+                blocks.append(WholeBlock(row, history, is_attached, access.readers, access.writers))
             return WholeAgent(
                 agent,
                 parse_row(settings[0], dict) if settings else None,
                 turns,
                 tuple(_events(session, "agent = ? and turn is null order by due, seq", agent)),
-                tuple(_blocks(session, agent)),
+                tuple(blocks),
                 tuple(sections_of(session, agent)),
                 tuple(
                     PassageRow(id, agent, text, words, at, tuple(parse_row(tags, [str])), *columns)
@@ -385,20 +396,6 @@ def _events(session: SqlSession, where: str, *values: object) -> Iterator[WholeE
     sql = f"select kind, payload, at, key, due, timed from event where {where}"  # noqa: S608  (our own conditions)
     for kind, payload, at, key, due, timed in session.all(sql, *values):
         yield WholeEvent(kind, parse_row(payload, dict), at, key, due if timed else None)
-
-
-def _blocks(session: SqlSession, agent: str) -> Iterator[WholeBlock]:
-    rows = session.all(
-        "select h.attached, b.id, b.label, b.value, b.chars, b.description, b.read_only, b.shared, h.position,"
-        " b.version, b.edited from holding h join block b on b.id = h.block where h.agent = ?"
-        " order by h.attached desc, h.position, b.label, b.id",
-        agent,
-    )
-    for attached, *columns in rows:
-        row = block_of(tuple(columns))
-        history = tuple(history_of(session, row.id))
-        access = access_of(session, row.id)
-        yield WholeBlock(row, history, bool(attached) and access.may_read(agent), access.readers, access.writers)
 
 
 def _free(session: SqlSession, table: str, id: str) -> str:

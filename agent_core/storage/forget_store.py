@@ -426,8 +426,13 @@ def _forget_message(session: SqlSession, erasure: Erasure, gone: MessageGone, ha
         elif (id if entry_kind == "program" else id.rpartition(".")[0]) in ids:
             inner.append(seq)
     hashes |= text_hashes((dump(answer),) for answer in answers.values())
-    for seq, blanked in answers.items():
-        session.all("update entry set payload = ? where seq = ?", dump(_blank(blanked)), seq)
+    for seq, answer in answers.items():  # only the words go; its calls remain, so that each answer has one
+        blank: dict[str, Any] = {key: answer[key] for key in _FORM if key in answer}  # Any: JSON
+        blank["text"] = MARK if answer.get("text") or not answer.get("calls") else ""
+        if "calls" in answer:
+            blank["calls"] = [{**call, "arguments": "{}"} for call in answer["calls"]]
+            blank["thought"] = ""
+        session.all("update entry set payload = ? where seq = ?", dump(blank), seq)
     session.all(_sql("delete from entry where seq in NUMBERS"), numbers(inner))
     said = session.all("update said set text = ?, words = '' where seq = ? returning seq", MARK, gone.seq)
     is_message = kind != "result"
@@ -465,16 +470,6 @@ def _forget_event(session: SqlSession, erasure: Erasure, agent: str, turn: int, 
         for sql, words in zip(_HEARD, ([event], answers), strict=True):
             count += sum(len(session.all(sql, agent, str(each.get("text")))) for each in words)
     return count
-
-
-def _blank(payload: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
-    """Return an entry without its words; its calls remain, so that each answer has one."""
-    blank: dict[str, Any] = {key: payload[key] for key in _FORM if key in payload}
-    blank["text"] = MARK if payload.get("text") or not payload.get("calls") else ""
-    if "calls" in payload:
-        blank["calls"] = [{**call, "arguments": "{}"} for call in payload["calls"]]
-        blank["thought"] = ""
-    return blank
 
 
 def _resummarize(session: SqlSession, erasure: Erasure, agent: str, since: int) -> int:
@@ -579,8 +574,31 @@ _MORE: Final = {"said": "at, '[]'", "passage": "case when document = '' then at 
 def forget_text(session: SqlSession, redaction: Redaction, words: Words) -> Counter[str]:
     """Remove a text from all tables; return the number of affected rows by place."""
     counts = Counter[str]()
-    redaction = replace(redaction, hashes=_texts(session, redaction, counts))
-    _entries(session, redaction, counts)
+    # Texts that are stored by hash: earlier versions of functions, long answers, instructions. Sources of current files
+    # stay: they would be read from the files again.
+    hashes: dict[str, str] = {}
+    versions = {row[0] for row in session.all("select distinct version from change")}
+    for name, text in session.all("select hash, text from text where hash not in (select version from manifest)"):
+        is_source = name in versions
+        new_text = redaction.mention.without(text, *(["forgotten"] if is_source else []))
+        if new_text != text:
+            hashes[name] = content_hash(new_text)
+            counts["earlier versions of functions" if is_source else "long texts"] += 1
+            session.all("insert into text (hash, text) values (?, ?) on conflict do nothing", hashes[name], new_text)
+            session.all("update change set version = ? where version = ?", hashes[name], name)
+            session.all("delete from text where hash = ?", name)
+    redaction = replace(redaction, hashes=hashes)
+    for seq, kind, text in session.all("select seq, kind, payload from entry"):
+        is_sealed = kind == "assistant" and '"reasoning"' in text  # it is opaque, so it may contain the text
+        if not (redaction.hashes or is_sealed or redaction.mention.within(text)):
+            continue
+        payload = parse_row(text, dict)
+        without = redaction.summary(payload) if kind == SUMMARY else redaction.json(payload)
+        counts[_PLACES.get(kind, "messages")] += without != payload
+        if is_sealed:
+            without.pop("reasoning", None)
+        if without != payload:
+            session.all("update entry set payload = ? where seq = ?", dump(without), seq)
     for spec in _CHANGED:
         changed = _redact_table(session, redaction, spec)
         counts[spec.place] += len(changed)
@@ -598,40 +616,6 @@ def forget_text(session: SqlSession, redaction: Redaction, words: Words) -> Coun
         session.many(f"delete from {dropped} where {key} = ?", [(id,) for id in ids])  # noqa: S608  (our own names)
         counts[place] += len(ids)
     return counts
-
-
-def _texts(session: SqlSession, redaction: Redaction, counts: Counter[str]) -> dict[str, str]:
-    """Rewrite texts that are stored by hash: earlier versions of functions, long answers, instructions.
-
-    Sources of current files stay: they would be read from the files again.
-    """
-    hashes: dict[str, str] = {}
-    versions = {row[0] for row in session.all("select distinct version from change")}
-    rows = session.all("select hash, text from text where hash not in (select version from manifest)")
-    for name, text in rows:
-        is_source = name in versions
-        without = redaction.mention.without(text, *(["forgotten"] if is_source else []))
-        if without != text:
-            hashes[name] = content_hash(without)
-            counts["earlier versions of functions" if is_source else "long texts"] += 1
-            session.all("insert into text (hash, text) values (?, ?) on conflict do nothing", hashes[name], without)
-            session.all("update change set version = ? where version = ?", hashes[name], name)
-            session.all("delete from text where hash = ?", name)
-    return hashes
-
-
-def _entries(session: SqlSession, redaction: Redaction, counts: Counter[str]) -> None:
-    for seq, kind, text in session.all("select seq, kind, payload from entry"):
-        is_sealed = kind == "assistant" and '"reasoning"' in text  # it is opaque, so it may contain the text
-        if not (redaction.hashes or is_sealed or redaction.mention.within(text)):
-            continue
-        payload = parse_row(text, dict)
-        without = redaction.summary(payload) if kind == SUMMARY else redaction.json(payload)
-        counts[_PLACES.get(kind, "messages")] += without != payload
-        if is_sealed:
-            without.pop("reasoning", None)
-        if without != payload:
-            session.all("update entry set payload = ? where seq = ?", dump(without), seq)
 
 
 def _redact_table(session: SqlSession, redaction: Redaction, spec: _Columns) -> list[tuple[Any, ...]]:

@@ -325,10 +325,14 @@ class FunctionStore(Tables):
     def open_writes(self, session: SqlSession) -> list[OpenWrite]:
         """Return writes to files that were begun but not ended, oldest first."""
         rows = session.all("select path, version, text, expected, at, tended, seal from intent order by seq")
-        return [
-            OpenWrite(path, name or None, text, expected, at, _tended(session, seal, path, name, tended))
-            for path, name, text, expected, at, tended, seal in rows
-        ]
+        writes = []
+        for path, name, text, expected, at, tended, seal in rows:
+            change: SaveTended | UndoTended | None = None
+            if tended and is_signed(session.sealer, seal, "intent", path, name, tended):
+                fields = parse_row(tended, dict)
+                change = UndoTended(**fields) if "n" in fields else SaveTended(**fields)
+            writes.append(OpenWrite(path, name or None, text, expected, at, change))
+        return writes
 
     @query
     def readings(self, session: SqlSession, paths: Collection[str] | None = None) -> dict[str, ReadingRow]:
@@ -392,13 +396,6 @@ def _pending(session: SqlSession, rows: list[tuple[Any, ...]]) -> dict[str, dict
         for name, text, seal in rows
         if is_signed(session.sealer, seal, "pending", name, text)
     }
-
-
-def _tended(session: SqlSession, seal: str, path: str, version: str, text: str) -> SaveTended | UndoTended | None:
-    if not text or not is_signed(session.sealer, seal, "intent", path, version, text):
-        return None
-    fields = parse_row(text, dict)
-    return UndoTended(**fields) if "n" in fields else SaveTended(**fields)
 
 
 def _version(row: tuple[Any, ...]) -> VersionRow:  # Any: columns as SQLite types them

@@ -336,7 +336,17 @@ def _send(send: SendMessage, session: SqlSession) -> None:
         raise ThreadStopped(f"The message was not sent. {why}", fix="Reply with what you have.")
     if send.kind == "ask":
         _check_circle(session, send.sender, send.recipient)
-    _check_progress(session, send)
+    rows = session.all(
+        "select text from message where thread = ? and sender = ? and recipient = ? order by seq desc limit ?",
+        *(send.thread, send.sender, send.recipient, SAME_TIMES - 1),
+    )
+    texts = [send.text, *(text for (text,) in rows)]
+    said, *earlier = (" ".join(re.findall(r"\w+", text[:_COMPARED].casefold())) for text in texts)
+    if len(earlier) == SAME_TIMES - 1 and all(
+        said == other or SequenceMatcher(None, said, other, autojunk=False).ratio() >= _SAME for other in earlier
+    ):
+        message = f"`{send.sender}` says nearly the same to `{send.recipient}` for the third time."
+        raise NoProgress(message, fix="Say something new, or reply with what you have.")
     state = "open" if send.kind == "ask" else "sent"
     session.all(
         "insert into message (id, thread, kind, sender, recipient, text, turn, hops, owes, state, at, due)"
@@ -363,22 +373,6 @@ def _check_circle(session: SqlSession, sender: str, recipient: str) -> None:
         rows = session.all("select distinct recipient from message where sender = ? and state = 'open'", way[-1])
         ways += [(*way, name) for (name,) in rows if name == sender or name not in known]
         known.update(name for (name,) in rows)
-
-
-def _check_progress(session: SqlSession, send: SendMessage) -> None:
-    """Raise an error if the sender sends nearly the same text to the same recipient for the third time in a thread."""
-    rows = session.all(
-        "select text from message where thread = ? and sender = ? and recipient = ? order by seq desc limit ?",
-        *(send.thread, send.sender, send.recipient, SAME_TIMES - 1),
-    )
-    if len(rows) == SAME_TIMES - 1 and all(_is_near(send.text, text) for (text,) in rows):
-        message = f"`{send.sender}` says nearly the same to `{send.recipient}` for the third time."
-        raise NoProgress(message, fix="Say something new, or reply with what you have.")
-
-
-def _is_near(text: str, other: str) -> bool:
-    first, second = (" ".join(re.findall(r"\w+", words[:_COMPARED].casefold())) for words in (text, other))
-    return first == second or SequenceMatcher(None, first, second, autojunk=False).ratio() >= _SAME
 
 
 @perform.register

@@ -120,7 +120,15 @@ async def copy_store(source_store: Store, target_store: Store, *, resume: bool =
             await target_store._write(lambda session: session.index.save(session, Key(*lane), rows))  # noqa: B023 as above
             last = rows[-1][0]
     await target_store._write(lambda session: session.index.rebuild(session))
-    return await _compare(source_store, target_store)
+    names = (*(table.name for table in _TABLES), "taken events", "vectors")
+    # All sums of one side at one moment: what others write meanwhile does not come between two tables.
+    sums = await source_store._read(lambda session: {name: _sum(session, name) for name in names})
+    for name, (count, digest) in sums.items():
+        other = await target_store._read(lambda session: _sum(session, name))  # noqa: B023 awaited at once
+        if (count, digest) != other:
+            message = f"`{name}` differs: {count} rows there, {other[0]} rows here."
+            raise StorageError(message, fix="Empty the target and copy again, with no program at work in the source.")
+    return {name: count for name, (count, _) in sums.items()}
 
 
 async def row_counts(store: Store) -> dict[str, int]:
@@ -149,18 +157,6 @@ def _batch(session: SqlSession, table: _Table, last: Row | None) -> list[Row]:
     after = f"where ({key}) > ({', '.join('?' * len(table.key))})" if last is not None else ""
     sql = f"select {', '.join(table.all)} from {table.name} {after} order by {key} limit {BATCH}"  # noqa: S608  (our own names)
     return session.all(sql, *(last or ()))
-
-
-async def _compare(tables: Tables, other_tables: Tables) -> dict[str, int]:
-    names = (*(table.name for table in _TABLES), "taken events", "vectors")
-    # All sums of one side at one moment: what others write meanwhile does not come between two tables.
-    sums = await tables._read(lambda session: {name: _sum(session, name) for name in names})
-    for name, (count, digest) in sums.items():
-        other = await other_tables._read(lambda session: _sum(session, name))  # noqa: B023 awaited at once
-        if (count, digest) != other:
-            message = f"`{name}` differs: {count} rows there, {other[0]} rows here."
-            raise StorageError(message, fix="Empty the target and copy again, with no program at work in the source.")
-    return {name: count for name, (count, _) in sums.items()}
 
 
 def _sum(session: SqlSession, name: str) -> tuple[int, str]:

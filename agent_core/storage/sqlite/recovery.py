@@ -173,13 +173,9 @@ def _replace_state(place: StatePlace, reason: str = "was damaged") -> str:
 
 
 def _open_state(place: StatePlace) -> apsw.Connection:
-    if not place.path.exists():
-        _create(place)
-    return connect(place.path)
-
-
-def _create(place: StatePlace) -> None:
-    """Create a complete, sealed file under a temporary name, and rename it when it is ready."""
+    """Return a connection; a missing file is created, complete and sealed, and gets its name when it is ready."""
+    if place.path.exists():
+        return connect(place.path)
     for suffix in COMPANIONS:
         Path(f"{place.path}{suffix}").unlink(missing_ok=True)
     new_path = place.path.with_name(f"{place.path.name}.{secrets.token_hex(6)}.new")
@@ -196,6 +192,7 @@ def _create(place: StatePlace) -> None:
     finally:
         for suffix in ("", *LOGS):
             Path(f"{new_path}{suffix}").unlink(missing_ok=True)
+    return connect(place.path)
 
 
 def _put_aside(place: StatePlace, reason: str) -> Path:
