@@ -346,18 +346,17 @@ def read_table(kind: type[T], table: Mapping[str, Any], where: str) -> T:  # Any
     for name, one in known.items():
         if name not in table and one.default is MISSING and one.default_factory is MISSING:
             raise ConfigError(f"{where}: `{name}` is missing.", fix=f"Add a line: {name} = …")
-    return kind(**{key: _value(types[key], value, key, where) for key, value in table.items()})
-
-
-def _value(kind: object, value: Any, key: str, where: str) -> Any:  # Any: TOML
-    """Check a value and convert it to the type of its field."""
-    if kind is SpendingLimits:
-        return SpendingLimits.read(value, f"{where}: {key}")
-    wanted, is_right = _KINDS.get(str(kind), ("a table", lambda value: isinstance(value, dict)))
-    if not is_right(value):
-        shown = one_line(repr(value), 80)
-        raise ConfigError(f"{where}: `{key}` cannot be {shown}.", fix=f"It is {wanted}.")
-    return tuple(value) if isinstance(value, list) else value
+    values: dict[str, Any] = {}  # Any: as the fields are typed
+    for key, value in table.items():
+        if types[key] is SpendingLimits:
+            values[key] = SpendingLimits.read(value, f"{where}: {key}")
+            continue
+        wanted, is_right = _KINDS.get(str(types[key]), ("a table", lambda value: isinstance(value, dict)))
+        if not is_right(value):
+            shown = one_line(repr(value), 80)
+            raise ConfigError(f"{where}: `{key}` cannot be {shown}.", fix=f"It is {wanted}.")
+        values[key] = tuple(value) if isinstance(value, list) else value
+    return kind(**values)
 
 
 def _are_texts(values: object) -> bool:

@@ -42,7 +42,16 @@ async def examine(
     If `owners` is given, only these agents are named. `ok` means that functions can be created here: sandbox and
     storage work.
     """
-    sandbox = _sandbox(await client.ready())
+    ready = await client.ready()
+    if isinstance(ready, SandboxUnavailable):
+        sandbox = {"level": "none", "layers": {}, "missing": list(ready.missing), "problem": str(ready)}
+    else:
+        sandbox = {
+            "level": ready.level,
+            "layers": dict(ready.layers),
+            "missing": list(ready.missing),
+            "resources": ready.resources,
+        }
     damage = await store.check()
     workers = await store.workers()
     if owners is not None:
@@ -108,17 +117,6 @@ def check_texts(settings: Settings, around: Mapping[str, str] | None = None) -> 
 def level(sandbox: "Sandbox | SandboxUnavailable") -> str:
     """Return the sandbox level as one word."""
     return sandbox.level if not isinstance(sandbox, SandboxUnavailable) else "none"
-
-
-def _sandbox(sandbox: "Sandbox | SandboxUnavailable") -> dict[str, Any]:
-    if not isinstance(sandbox, SandboxUnavailable):
-        return {
-            "level": sandbox.level,
-            "layers": dict(sandbox.layers),
-            "missing": list(sandbox.missing),
-            "resources": sandbox.resources,
-        }
-    return {"level": "none", "layers": {}, "missing": list(sandbox.missing), "problem": str(sandbox)}
 
 
 async def _model(settings: Settings, choose: Choose, functions: Iterable["Function"]) -> dict[str, Any]:  # Any: JSON

@@ -759,16 +759,12 @@ def ask(message: str, workspace: Path | str = ".", *, agent: str | None = None) 
         async with Workspace.open(workspace) as opened:
             return await (await opened.agent(agent)).ask(message)
 
+    runs_a_loop = False
+    with suppress(RuntimeError):  # there is none in this thread
+        asyncio.get_running_loop()
+        runs_a_loop = True
     try:
-        with ThreadPoolExecutor(1) if _runs_a_loop() else nullcontext() as aside:
+        with ThreadPoolExecutor(1) if runs_a_loop else nullcontext() as aside:
             return aside.submit(asyncio.run, asked()).result() if aside else asyncio.run(asked())
     except KnapperError as error:  # a traceback through our frames does not help the caller
         raise error.with_traceback(None) from error.__cause__
-
-
-def _runs_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

@@ -94,7 +94,19 @@ def _agents(text: str, context: ReadingContext) -> Iterator[tuple[WholeAgent, Ag
             if settings.get(key, "") not in ("", *here):
                 what = key.replace("_", " ")
                 report.leaves(f"{what} `{one_line(settings.pop(key), 60)}`", f"no {what} of that name is set up here")
-        _count(whole, report)
+        entries = [entry.kind for turn in whole.turns for entry in turn.entries]
+        counts = {
+            "turns": len(whole.turns),
+            "messages": sum(kind in ("user", "assistant") for kind in entries),
+            "blocks": len(whole.blocks),
+            "sections": len(whole.sections),
+            "passages": len(whole.passages),
+            "documents": len(whole.documents),
+            "events that wait in the inbox": len(whole.inbox),
+        }
+        report.inbox, report.waiting = waiting_of(whole.inbox), len(whole.inbox)
+        for what, count in counts.items():
+            report.took(what, what, count)
         yield replace(whole, settings=whole.settings and settings), report
     elif is_memgpt(raw):
         yield _check(*agent_of_memgpt(raw, context.file_name, ids, context.now))
@@ -107,22 +119,6 @@ def _agents(text: str, context: ReadingContext) -> Iterator[tuple[WholeAgent, Ag
 def _check(whole: WholeAgent, report: AgentReport) -> tuple[WholeAgent, AgentReport]:
     """Validate a converted agent with the rules for this program's files."""
     return agent_of(document_of(whole), indexed), report
-
-
-def _count(whole: WholeAgent, report: AgentReport) -> None:
-    entries = [entry.kind for turn in whole.turns for entry in turn.entries]
-    counts: dict[str, Any] = {
-        "turns": len(whole.turns),
-        "messages": sum(kind in ("user", "assistant") for kind in entries),
-        "blocks": len(whole.blocks),
-        "sections": len(whole.sections),
-        "passages": len(whole.passages),
-        "documents": len(whole.documents),
-        "events that wait in the inbox": len(whole.inbox),
-    }
-    report.inbox, report.waiting = waiting_of(whole.inbox), len(whole.inbox)
-    for what, count in counts.items():
-        report.took(what, what, count)
 
 
 def _close_turn(whole: WholeAgent, report: AgentReport) -> WholeAgent:

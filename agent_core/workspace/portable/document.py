@@ -518,14 +518,34 @@ def agent_of(raw: dict[str, Any], words: Words) -> WholeAgent:  # Any: JSON
         raise AgentFileError(path_of(first["loc"]), misfit_sentence(first)) from error
     check(file)
     name = file.agent.name
+    turns: list[WholeTurn] = []
+    for turn in file.turns:
+        entries: list[Entry] = []
+        for part in turn.entries:
+            payload = part.payload if isinstance(part.payload, dict) else part.payload.model_dump(exclude_unset=True)
+            entries.append(Entry(part.kind, payload, at=part.at))
+        events = tuple(_event(event) for event in turn.events)
+        turns.append(WholeTurn(**(_values(turn) | {"events": events, "entries": tuple(entries)})))
+    blocks: list[WholeBlock] = []
+    for block in file.blocks:
+        values = _values(block)
+        access = {name: values.pop(name) for name in ("attached", "readers", "writers")}
+        history = tuple(BlockChange(block.id, **_values(change)) for change in values.pop("history"))
+        blocks.append(WholeBlock(BlockRow(**values), history, **access))
+    passages: list[PassageRow] = []
+    for passage in file.passages:
+        indexed = passage.words
+        if indexed is None:
+            indexed = words(passage.text, None if passage.document else passage.at, passage.tags)
+        passages.append(PassageRow(agent=name, **(_values(passage) | {"words": indexed})))
     return WholeAgent(
         name=name,
         settings=file.agent.settings.model_dump(exclude_unset=True) if file.agent.settings else None,
-        turns=tuple(_turn(turn) for turn in file.turns),
+        turns=tuple(turns),
         inbox=tuple(_event(event) for event in file.inbox),
-        blocks=tuple(_block(block) for block in file.blocks),
+        blocks=tuple(blocks),
         sections=tuple(SectionRow(**_values(section)) for section in file.sections),
-        passages=tuple(_passage(passage, name, words) for passage in file.passages),
+        passages=tuple(passages),
         documents=tuple(DocumentRow(agent=name, **_values(document)) for document in file.documents),
         pins=tuple(sorted(file.agent.pins)),
         texts=dict(file.texts),
@@ -537,31 +557,8 @@ def _values(part: FilePart) -> dict[str, Any]:  # Any: JSON
     return {name: tuple(value) if isinstance(value, list) else value for name, value in part}
 
 
-def _block(block: BlockPart) -> WholeBlock:
-    values = _values(block)
-    access = {name: values.pop(name) for name in ("attached", "readers", "writers")}
-    history = tuple(BlockChange(block.id, **_values(change)) for change in values.pop("history"))
-    return WholeBlock(BlockRow(**values), history, **access)
-
-
-def _turn(turn: TurnPart) -> WholeTurn:
-    entries: list[Entry] = []
-    for part in turn.entries:
-        payload = part.payload if isinstance(part.payload, dict) else part.payload.model_dump(exclude_unset=True)
-        entries.append(Entry(part.kind, payload, at=part.at))
-    events = tuple(_event(event) for event in turn.events)
-    return WholeTurn(**(_values(turn) | {"events": events, "entries": tuple(entries)}))
-
-
 def _event(event: EventPart) -> WholeEvent:
     return WholeEvent(**(_values(event) | {"payload": event.payload.model_dump(exclude_unset=True)}))
-
-
-def _passage(passage: PassagePart, agent: str, words: Words) -> PassageRow:
-    indexed = passage.words
-    if indexed is None:
-        indexed = words(passage.text, None if passage.document else passage.at, passage.tags)
-    return PassageRow(agent=agent, **(_values(passage) | {"words": indexed}))
 
 
 Json = dict[str, Any]  # Any: JSON
@@ -569,13 +566,22 @@ Json = dict[str, Any]  # Any: JSON
 
 def document_of(whole: WholeAgent) -> Json:
     """Return the document of an agent."""
+    blocks, turns = list[Json](), list[Json]()
+    for block in whole.blocks:
+        access = {"attached": block.attached, "readers": [*block.readers], "writers": [*block.writers]}
+        history = [_part(ChangePart, change) for change in block.history]
+        blocks.append(_part(BlockPart, block.row, history=history, limit=from_row(block.row).limit, **access))
+    for turn in whole.turns:
+        events = [_event_part(event) for event in turn.events]
+        entries = [_part(OtherPart, entry) for entry in turn.entries]
+        turns.append(_part(TurnPart, turn, events=events, entries=entries))
     return {
         "format": FORMAT,
         "version": VERSION,
         "agent": _part(AgentPart, whole, pins=sorted(whole.pins)),
-        "blocks": [_block_part(block) for block in whole.blocks],
+        "blocks": blocks,
         "sections": [_part(SectionPart, section) for section in whole.sections],
-        "turns": [_turn_part(turn) for turn in whole.turns],
+        "turns": turns,
         "inbox": [_event_part(event) for event in whole.inbox],
         "passages": [_part(PassagePart, passage) for passage in whole.passages],
         "documents": [_part(DocumentPart, document) for document in whole.documents],
@@ -597,17 +603,6 @@ def _part(part_class: type[FilePart], row: object, **others: object) -> Json:
 def _names(part_class: type[FilePart]) -> tuple[tuple[str, str], ...]:
     """Return the key of each field in the file, with its name in the rows."""
     return tuple((field.alias or name, name) for name, field in part_class.model_fields.items())
-
-
-def _block_part(block: WholeBlock) -> Json:
-    access = {"attached": block.attached, "readers": [*block.readers], "writers": [*block.writers]}
-    history = [_part(ChangePart, change) for change in block.history]
-    return _part(BlockPart, block.row, history=history, limit=from_row(block.row).limit, **access)
-
-
-def _turn_part(turn: WholeTurn) -> Json:
-    events = [_event_part(event) for event in turn.events]
-    return _part(TurnPart, turn, events=events, entries=[_part(OtherPart, entry) for entry in turn.entries])
 
 
 def _event_part(event: WholeEvent) -> Json:

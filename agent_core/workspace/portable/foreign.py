@@ -263,7 +263,20 @@ def agent_of_memgpt(raw: Json, name: str, ids: str, now: float) -> tuple[WholeAg
         AgentFileError: the file is invalid.
     """
     report = AgentReport("memgpt", agent_name(name))
-    messages = [_message_of(where, message) for where, message in _objects_at(raw, "messages")]
+    messages: list[ImportedMessage] = []
+    for where, message in _objects_at(raw, "messages"):
+        calls = [_asked_of(call, place) for place, call in _objects_at(message, "tool_calls", where)]
+        if isinstance(old := message.get("function_call"), dict):
+            calls.append(_asked_of(old, f"{where}.function_call"))
+        messages.append(
+            ImportedMessage(
+                role=_text_at(message, "role", where),
+                text=whole_characters(_text_at(message, "content", where)),
+                calls=tuple(calls),
+                call_id=_text_at(message, "tool_call_id", where)[:200],
+                name=_text_at(message, "name", where)[:200],
+            )
+        )
     times = [at for message in messages if message.role == "user" and (at := unpacked(message.text).at)]
     turns = Turns(report, min(times, default=now))
     for part in messages:
@@ -296,19 +309,6 @@ def agent_of_memgpt(raw: Json, name: str, ids: str, now: float) -> tuple[WholeAg
         why = "MemGPT keeps them, and its archival memory, in files next to this one"
         report.leaves("messages before these", why, total - max(len(messages) - 1, 0))
     return whole, report
-
-
-def _message_of(where: str, message: Json) -> ImportedMessage:
-    calls: tuple[Any, ...] = tuple(_asked_of(call, place) for place, call in _objects_at(message, "tool_calls", where))
-    if isinstance(old := message.get("function_call"), dict):
-        calls = (*calls, _asked_of(old, f"{where}.function_call"))
-    return ImportedMessage(
-        role=_text_at(message, "role", where),
-        text=whole_characters(_text_at(message, "content", where)),
-        calls=calls,
-        call_id=_text_at(message, "tool_call_id", where)[:200],
-        name=_text_at(message, "name", where)[:200],
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,9 +443,18 @@ def agents_of_letta(
 def _agent(where: str, agent: Json, shared: _SharedParts, ids: str) -> tuple[WholeAgent, AgentReport]:
     report = AgentReport("letta", agent_name(_text_at(agent, "name", where)))
     turns = _conversation(agent, where, shared, report)
-    blocks = tuple(_apart(_blocks(agent, where, shared, ids, turns.last), report))
+    blocks = tuple(_blocks(agent, where, shared, ids, turns))
     passages, documents = shared.files.of_agent(agent, where, f"{ids}-p", report, turns.last)
-    _leave(agent, where, shared, report)
+    for key, label, why in _LEFT:
+        value = agent.get(key)
+        counted = isinstance(value, list | dict) and not key.endswith("_config")
+        report.leaves(label, why, len(value or ()) if counted else bool(value))
+    tool_ids = agent.get("tool_ids")
+    listed = [id for id in (tool_ids if isinstance(tool_ids, list) else ()) if isinstance(id, str)]
+    own = [tool for _, tool in _objects_at(agent, "tools", where)]
+    for tool in [*own, *(shared.tools[id][1] for id in listed if id in shared.tools)]:
+        name = _text_at(tool, "name", where)[:60]
+        report.leaves(*((f"function `{name}`", _CUSTOM) if tool.get("source_code") else ("functions", _BUILT_IN)))
     whole = WholeAgent(
         name=report.name,
         settings={"preset": "memgpt" if _text_at(agent, "agent_type", where).startswith("memgpt") else "direct"},
@@ -497,7 +506,8 @@ def _messages_of(message: Json, where: str, report: AgentReport) -> Iterator[Imp
     yield from answers or [part]
 
 
-def _blocks(agent: Json, where: str, shared: _SharedParts, ids: str, at: float) -> Iterator[WholeBlock]:
+def _blocks(agent: Json, where: str, shared: _SharedParts, ids: str, turns: Turns) -> Iterator[WholeBlock]:
+    """Yield the blocks, renamed so that labels are unique."""
     own = [*_objects_at(agent, "core_memory", where), *_objects_at(agent, "memory_blocks", where)]
     block_ids = agent.get("block_ids")
     named = dict.fromkeys(map(str, block_ids)) if isinstance(block_ids, list) else {}
@@ -507,41 +517,18 @@ def _blocks(agent: Json, where: str, shared: _SharedParts, ids: str, at: float) 
             raise AgentFileError(f"{where}.block_ids", "expected the id of a block of the file")
         own.append(shared.blocks[id])
         shared.room.take(f"{where}.block_ids", len(_text_at(shared.blocks[id][1], "value", shared.blocks[id][0])))
-    for number, (place, block) in enumerate(own, 1):
-        whole = _block_of(f"{ids}-b{number}", block, place, at)
-        yield replace(whole, row=replace(whole.row, position=number - 1))
-
-
-def _apart(blocks: Iterator[WholeBlock], report: AgentReport) -> Iterator[WholeBlock]:
-    """Yield the blocks, renamed so that labels are unique."""
     labels: set[str] = set()
     counts: Counter[str] = Counter()
-    for block in blocks:
-        label = block.row.label
+    for number, (place, block) in enumerate(own, 1):
+        whole = _block_of(f"{ids}-b{number}", block, place, turns.last)
+        label = whole.row.label
         while label in labels:
-            stem = block.row.label[: _LABEL - len(str(MOST_BLOCKS)) - 1]
+            stem = whole.row.label[: _LABEL - len(str(MOST_BLOCKS)) - 1]
             counts[stem] += 1
             label = f"{stem}_{counts[stem] + 1}"
         labels.add(label)
-        report.took("memory", "blocks")
-        yield replace(block, row=replace(block.row, label=label))
-
-
-def _leave(agent: Json, where: str, shared: _SharedParts, report: AgentReport) -> None:
-    for key, label, why in _LEFT:
-        value = agent.get(key)
-        counted = isinstance(value, list | dict) and not key.endswith("_config")
-        report.leaves(label, why, len(value or ()) if counted else bool(value))
-    ids = agent.get("tool_ids")
-    own = [tool for _, tool in _objects_at(agent, "tools", where)]
-    own += [
-        shared.tools[id][1]
-        for id in (ids if isinstance(ids, list) else ())
-        if isinstance(id, str) and id in shared.tools
-    ]
-    for tool in own:
-        name = _text_at(tool, "name", where)[:60]
-        report.leaves(*((f"function `{name}`", _CUSTOM) if tool.get("source_code") else ("functions", _BUILT_IN)))
+        turns.report.took("memory", "blocks")
+        yield replace(whole, row=replace(whole.row, label=label, position=number - 1))
 
 
 def _by_id(raw: Json, key: str) -> dict[str, tuple[str, Json]]:

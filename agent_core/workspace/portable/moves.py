@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from agent_core.base.errors import UsageError
 from agent_core.base.programs import NotRead, ReaderProcess, text_pieces
 from agent_core.base.records import dataclass, replace
-from agent_core.storage import AGENT, AgentStore, DropAgent, WholeAgent, WholeBlock
+from agent_core.storage import AGENT, AgentStore, DropAgent, WholeAgent
 
 from ..agent_files import AgentFiles, group_names
 from ..presets import presets
@@ -95,8 +95,16 @@ class Moves:
         """
         whole = await self.whole(name)
         if shown is not None:
-            own = [block for block in whole.blocks if block.attached or block.history[-1].agent in shown]
-            whole = replace(whole, blocks=tuple(_without_others(block, name, shown) for block in own))
+            blocks = []
+            for block in whole.blocks:
+                *earlier, last = block.history  # the last one is the block as it is
+                if not block.attached and last.agent not in shown:
+                    continue
+                last = last if last.agent in shown else replace(last, agent=name, turn="")
+                history = (*(change for change in earlier if change.agent in shown), last)
+                access = [tuple(who for who in part if who in ("*", *shown)) for part in (block.readers, block.writers)]
+                blocks.append(replace(block, history=history, readers=access[0], writers=access[1]))
+            whole = replace(whole, blocks=tuple(blocks))
         return await asyncio.to_thread(lambda: write(document_of(whole)))
 
     async def take_in(self, text: str, options: ImportOptions) -> list[AgentReport]:
@@ -165,14 +173,6 @@ class Moves:
         if arriving.refused is not None:
             raise arriving.refused
         return arriving.agents
-
-
-def _without_others(block: WholeBlock, name: str, shown: Collection[str]) -> WholeBlock:
-    *earlier, last = block.history  # the last one is the block as it is
-    last = last if last.agent in shown else replace(last, agent=name, turn="")
-    access = [tuple(who for who in part if who in ("*", *shown)) for part in (block.readers, block.writers)]
-    history = (*(change for change in earlier if change.agent in shown), last)
-    return replace(block, history=history, readers=access[0], writers=access[1])
 
 
 def _tell(attached: tuple[str, ...], whole: WholeAgent, report: AgentReport) -> None:
