@@ -81,7 +81,16 @@ def long_form(conversation: Conversation, text: str) -> str:
     if about and (about[2] in conversation.names() or text.startswith(about[1] + about[2])):
         return f"/{'about' if about[1] == '?' else 'introspect'} {about[2]}"
     if near := NEAR.fullmatch(text):
-        return _looked_up(conversation, near[1], near[2].strip())
+        sign, typed = near[1], near[2].strip()
+        if sign != "=":
+            raise UsageError(f"`{sign}` shows one function.", fix=f"Type {sign}NAME. {TO_MODEL}")
+        if typed in conversation.names():  # a function's name after `=` shows the function
+            return f"/about {typed}"
+        if typed.isidentifier():
+            hint = f"Type =NAME(…), or =x = NAME(…) to keep a result. {TO_MODEL}"
+            fix = matching.did_you_mean(typed, conversation.names(), hint)
+            raise UsageError(f"There is no saved result or function named `{typed}`.", fix=fix)
+        raise UsageError("That is not a call.", fix=f'Type =NAME(…), such as =slugify("A b", sep="-"). {TO_MODEL}')
     if wide := _WIDE.match(text):
         fix = f"{suggestion(wide[1].lower())} {TO_MODEL}"
         raise UsageError(f"A command begins with /, not with {text[0]}.", fix=fix)
@@ -90,24 +99,6 @@ def long_form(conversation: Conversation, text: str) -> str:
     if text.rstrip() == _LEAVES_A_PAGER:
         raise UsageError("There is nothing for q to close.", fix=f"To leave Knapper, type /exit. {TO_MODEL}")
     return f"/shell {text[1:].strip()}" if SHELL.match(text) else text
-
-
-def _looked_up(conversation: Conversation, sign: str, typed: str) -> str:
-    """Return the command for a near-shorthand: a function's name after `=` shows the function.
-
-    Raises:
-        UsageError: the text means anything else.
-    """
-    if sign != "=":
-        raise UsageError(f"`{sign}` shows one function.", fix=f"Type {sign}NAME. {TO_MODEL}")
-    if typed in conversation.names():
-        return f"/about {typed}"
-    if typed.isidentifier():
-        fix = matching.did_you_mean(
-            typed, conversation.names(), f"Type =NAME(…), or =x = NAME(…) to keep a result. {TO_MODEL}"
-        )
-        raise UsageError(f"There is no saved result or function named `{typed}`.", fix=fix)
-    raise UsageError("That is not a call.", fix=f'Type =NAME(…), such as =slugify("A b", sep="-"). {TO_MODEL}')
 
 
 def message_of(conversation: Conversation, text: str) -> str:
@@ -184,11 +175,16 @@ def _typed_call(conversation: Conversation, text: str) -> tuple[str, str]:
 
 def _arguments(node: ast.Call, function: Function, conversation: Conversation) -> dict[str, Any]:  # Any: values of JSON
     names = [*function.parameters.get("properties", {})]
-    node = _gather_rest(node, names, function.rest, conversation)
-    if len(node.args) > len(names):
+    at = names.index(function.rest) if function.rest in names else len(names)
+    given, rest = node.args, node.args[at:]
+    if rest and not isinstance(rest[0], ast.Starred):
+        # The values for `*rest` go into one list, unless they are given as one.
+        is_list = len(rest) == 1 and isinstance(_value(rest[0], conversation), list | tuple | set)
+        given = given if is_list else [*given[:at], ast.List(rest, ast.Load())]
+    if len(given) > len(names):
         count = counted(len(names), "argument")
-        raise UsageError(f"{function.name} takes {count}, but got {len(node.args)}.", fix=f"Type ?{function.name}.")
-    pairs = [*zip(names, node.args, strict=False), *((keyword.arg, keyword.value) for keyword in node.keywords)]
+        raise UsageError(f"{function.name} takes {count}, but got {len(given)}.", fix=f"Type ?{function.name}.")
+    pairs = [*zip(names, given, strict=False), *((keyword.arg, keyword.value) for keyword in node.keywords)]
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name is None or isinstance(value, ast.Starred):
@@ -197,17 +193,6 @@ def _arguments(node: ast.Call, function: Function, conversation: Conversation) -
             raise UsageError(f"`{name}` was given twice.", fix=f"Type ?{function.name}.")
         values[name] = _value(value, conversation)
     return values
-
-
-def _gather_rest(node: ast.Call, names: list[str], rest: str, conversation: Conversation) -> ast.Call:
-    """Return a call with the values for `*rest` in one list, unless they were given as one."""
-    at = names.index(rest) if rest in names else len(names)
-    several = node.args[at:]
-    if not several or isinstance(several[0], ast.Starred):
-        return node
-    if len(several) == 1 and isinstance(_value(several[0], conversation), list | tuple | set):
-        return node
-    return ast.Call(node.func, [*node.args[:at], ast.List(several, ast.Load())], node.keywords)
 
 
 def _value(node: ast.expr, conversation: Conversation) -> Any:  # Any: values of JSON

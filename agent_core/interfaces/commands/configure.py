@@ -131,14 +131,26 @@ def _take(context: CliContext, root: Path, values: dict[str, Any], *, yes: bool)
     if keep and values:
         model_check.keep_address(root, values)
     commands = model_check.exports(settings)
-    document = {
+    document: dict[str, Any] = {
         "file": str(root / "knapper.toml"),
         "written": values if keep else {},
         "in_force": {key: _value(settings if keep else before, key) for key in (*ASKED, _WINDOW)},
         "tested": tested.to_json(),
         "export": commands,
     }
-    context.result(document, _settings_lines(document))
+    written = [
+        line(("ok", "✓ "), f"{key} = {value} written to {document['file']}")
+        for key, value in document["written"].items()
+    ]
+    lines = [
+        *(written or [line(("dim", "Nothing was written."))]),
+        line(("strong", "In force")),
+        *_in_force(document["in_force"]),
+    ]
+    if commands:
+        lines += [line("The key is not stored in a file. In each shell where you run it, type:")]
+        lines += [line("  ", ("strong", command)) for command in commands]
+    context.result(document, lines)
     return 0 if tested.ok else 1
 
 
@@ -202,22 +214,6 @@ def _check_beginning(root: Path, settings: Any) -> None:  # Any: Settings, which
         text_of(root, "persona", settings.memory.persona)
     if settings.memory.human:
         text_of(root, "human", settings.memory.human)
-
-
-def _settings_lines(document: dict[str, Any]) -> list[Line]:
-    written = [
-        line(("ok", "✓ "), f"{key} = {value} written to {document['file']}")
-        for key, value in document["written"].items()
-    ]
-    lines = [
-        *(written or [line(("dim", "Nothing was written."))]),
-        line(("strong", "In force")),
-        *_in_force(document["in_force"]),
-    ]
-    if document["export"]:
-        lines += [line("The key is not stored in a file. In each shell where you run it, type:")]
-        lines += [line("  ", ("strong", command)) for command in document["export"]]
-    return lines
 
 
 def _in_force(values: dict[str, Any]) -> list[Line]:

@@ -90,27 +90,25 @@ def _database_lines(storage: dict[str, Any], version: str) -> list[Line]:  # Any
     if waiting:
         said = "1 due event waits, for" if waiting == 1 else f"{waiting:,} due events wait, the oldest for"
         waits = f"{said} {oldest_s:,.0f} s"
-    return [
+    lines = [
         line(f"  {health['engine']}, schema {health['schema']}, answered in {health['answer_ms']:g} ms"),
         line("  ", _mark(oldest_s < _LATE_S), waits),
-        *(_process_line(process, version) for process in storage["processes"]),
     ]
-
-
-def _process_line(process: dict[str, Any], version: str) -> Line:  # Any: JSON
-    facts = [process["name"]]
-    if process["slots"]:
-        facts.append(f"{process['slots']} agents at once")
-    if process["agents"]:
-        facts.append(f"has {', '.join(process['agents'])}")
-    if not process["is_alive"]:
-        facts.append(f"not heard for {process['silent_s']:.0f} s")
-    if process["version"] != version:
-        facts.append(f"is version {process['version'] or 'unknown'}, and this is {version}")
-    if skew_s := process["skew_s"]:
-        facts.append(f"its clock is {abs(skew_s):.1f} s {'behind' if skew_s > 0 else 'ahead of'} the database's")
-    is_well = process["is_alive"] and process["version"] == version and not skew_s
-    return line("  ", _mark(is_well), ", ".join(facts))
+    for process in storage["processes"]:
+        facts = [process["name"]]
+        if process["slots"]:
+            facts.append(f"{process['slots']} agents at once")
+        if process["agents"]:
+            facts.append(f"has {', '.join(process['agents'])}")
+        if not process["is_alive"]:
+            facts.append(f"not heard for {process['silent_s']:.0f} s")
+        if process["version"] != version:
+            facts.append(f"is version {process['version'] or 'unknown'}, and this is {version}")
+        if skew_s := process["skew_s"]:
+            facts.append(f"its clock is {abs(skew_s):.1f} s {'behind' if skew_s > 0 else 'ahead of'} the database's")
+        is_well = process["is_alive"] and process["version"] == version and not skew_s
+        lines.append(line("  ", _mark(is_well), ", ".join(facts)))
+    return lines
 
 
 def _mark(good: bool) -> Span:  # noqa: FBT001  (its only argument)

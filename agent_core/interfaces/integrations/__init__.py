@@ -122,7 +122,11 @@ class TurnAdapter:
     async def _events(self, messages: Sequence[TeamMessage]) -> AsyncGenerator[Event, None]:
         target = await self._target()
         fresh = [message for message in messages if message.id not in self._known]
-        posted = await self._client.post(_text(fresh), target, key=uuid4().hex)
+        said = [message for message in fresh if message.text.strip()]
+        text = "\n\n".join(f"[from: {one_line(message.source, 64)}]\n{quoted(message.text)}" for message in said)
+        if [message.source for message in said] == [USER]:
+            text = said[0].text  # a single message from the user is sent unchanged
+        posted = await self._client.post(text or _NOTHING_NEW, target, key=uuid4().hex)
         self._known |= {message.id: None for message in fresh if message.id}
         for id in [*self._known][:-_MOST_KNOWN]:
             del self._known[id]
@@ -166,16 +170,6 @@ class TurnAdapter:
                     async for numbered in heard:
                         if isinstance(numbered.event, events.TurnEnded) and numbered.event.turn == turn:
                             return
-
-
-def _text(messages: Sequence[TeamMessage]) -> str:
-    """Return the text for the agent: a single message from the user unchanged, other messages with their authors."""
-    said = [message for message in messages if message.text.strip()]
-    if not said:
-        return _NOTHING_NEW
-    if [message.source for message in said] == [USER]:
-        return said[0].text
-    return "\n\n".join(f"[from: {one_line(message.source, 64)}]\n{quoted(message.text)}" for message in said)
 
 
 def note(event: Event) -> str:

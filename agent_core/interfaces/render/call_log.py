@@ -153,8 +153,18 @@ def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
     told = [counted(len(verdict.fixes), "fix", "fixes")] * bool(verdict.fixes)
     told += [counted(len(call.hints), "hint")] * bool(call.hints)
     rest = f" · {', '.join(told)}{': ' if told else ''}{where}"
-    if verdict.admitted:
-        return [_made_line(verdict, rest, columns)]
+    if verdict.admitted:  # its signature, its evidence, and its reach
+        verb = "went back to" if verdict.back else "changed" if verdict.diff else "made"
+        facts = ["a draft"] if verdict.standing == "draft" else []
+        taken_over = len(verdict.taken_over)
+        earlier = len(verdict.confirmed) - taken_over
+        now = f", {taken_over} updated to the result" if taken_over else ""
+        facts += [f"{verdicts.examples_note(verdict).removesuffix(' agree')}{now}"] if verdict.agreed else []
+        facts += [f"{counted(earlier, 'result')} as returned"] if earlier else []
+        facts += [one_line(reach_words(verdict.reach))] if verdict.reach is not None else []
+        mark: Span = ("warn", "~ ") if verdict.fails_examples else ("ok", "✓ ")
+        head, said = _signature(verdict) or one_line(verdict.name, 80), "".join(f" · {fact}" for fact in facts)
+        return [_kept_line((mark[0], f"{mark[1]}{verb} "), head, "", said, rest, columns)]
     note, name = verdicts.examples_note(verdict), one_line(verdict.name or verdict.path, 80)
     tried = f" · {note}" if note else ""
     if verdict.challenges:
@@ -168,21 +178,6 @@ def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
     why = (verdict.denied or (refusals[0].message if refusals else verdict.error)).partition("\n")[0]
     top = _kept_line(("bad", "✗ "), name, f" refused{many}", f"{tried} · {following}", rest, columns)
     return [top, line(("dim", cut(f"  {one_line(why, 2 * columns)}", columns)))] if why else [top]
-
-
-def _made_line(judgment: Judgment, rest: str, columns: int) -> Line:
-    """Return a row about an admitted function: its signature, its evidence, and its reach."""
-    verb = "went back to" if judgment.back else "changed" if judgment.diff else "made"
-    facts = ["a draft"] if judgment.standing == "draft" else []
-    taken_over = len(judgment.taken_over)
-    earlier = len(judgment.confirmed) - taken_over
-    now = f", {taken_over} updated to the result" if taken_over else ""
-    facts += [f"{verdicts.examples_note(judgment).removesuffix(' agree')}{now}"] if judgment.agreed else []
-    facts += [f"{counted(earlier, 'result')} as returned"] if earlier else []
-    facts += [one_line(reach_words(judgment.reach))] if judgment.reach is not None else []
-    mark: Span = ("warn", "~ ") if judgment.fails_examples else ("ok", "✓ ")
-    head, told = _signature(judgment) or one_line(judgment.name, 80), "".join(f" · {fact}" for fact in facts)
-    return _kept_line((mark[0], f"{mark[1]}{verb} "), head, "", told, rest, columns)
 
 
 def _kept_line(mark: Span, name: str, outcome: str, told: str, rest: str, columns: int) -> Line:

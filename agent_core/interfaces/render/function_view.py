@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from agent_core.base.events import Quarantined
     from agent_core.functions.gate.verdict import Survivor
     from agent_core.functions.search import SearchReport
-    from agent_core.functions.service.call_records import FunctionStatistics, VersionStatistics
+    from agent_core.functions.service.call_records import FunctionStatistics
     from agent_core.functions.service.function_facts import (
-        Coverage,
         FunctionDetails,
         FunctionEffect,
         FunctionListing,
@@ -105,7 +104,13 @@ def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
             lines.append(line(("ok", "✓ "), "rated good"))
         judged = replace(verdict, reach=None)  # the reach is shown above and may have changed since
         lines += [*verdict_lines(judged), *stage_lines(verdict)]
-    return [*lines, *_coverage_lines(details.coverage), *survivor_lines(details.survivors)]
+    coverage = details.coverage
+    if missed := coverage.missed:
+        more = f" and {len(missed) - MOST_MISSED} more" if len(missed) > MOST_MISSED else ""
+        summary = f"its examples reach {coverage.reached} of {coverage.lines} lines; none reaches "
+        listed = ", ".join(map(str, missed[:MOST_MISSED]))
+        lines.append(line(("warn", "~ "), summary, listed, more, ("dim", " (marked below)")))
+    return [*lines, *survivor_lines(details.survivors)]
 
 
 def _effect_lines(effect: "FunctionEffect") -> list[Line]:
@@ -147,15 +152,6 @@ def brief_lines(details: "FunctionDetails") -> list[Line]:
     if details.quarantine:
         lines += quarantine_lines(details.quarantine)
     return [*lines, *(line(("strong", row)) for row in bare_lines(head)), *indented(map(line, bare_lines(words)))]
-
-
-def _coverage_lines(coverage: "Coverage") -> list[Line]:
-    missed = coverage.missed
-    if not missed:
-        return []
-    more = f" and {len(missed) - MOST_MISSED} more" if len(missed) > MOST_MISSED else ""
-    summary = f"its examples reach {coverage.reached} of {coverage.lines} lines; none reaches "
-    return [line(("warn", "~ "), summary, ", ".join(map(str, missed[:MOST_MISSED])), more, ("dim", " (marked below)"))]
 
 
 def survivor_lines(survivors: Sequence["Survivor"]) -> list[Line]:
@@ -225,7 +221,23 @@ def statistics_lines(statistics: "FunctionStatistics") -> list[Line]:
         lines.append(line(("dim", f"lately in {counted(len(turns), 'turn')}, the last {turns[0]}")))
     if released := statistics.released:
         lines.append(line(("dim", f"released from quarantine {moment(released[-1][1])}")))
-    return [*lines, *_version_lines(statistics.versions)]
+    versions = statistics.versions
+    if len(versions) < 2:
+        return lines
+    rows = [
+        [
+            version.version[:_SHORT],
+            "now" if version.present else "",
+            f"{version.totals.calls} ×",
+            f"{version.totals.failed} failed",
+            duration(version.totals.mean_s),
+            f"last {moment(version.totals.last_called)}",
+        ]
+        for version in versions[:_VERSIONS]
+    ]
+    older = [line(("dim", f"and {len(versions) - _VERSIONS} older"))] if len(versions) > _VERSIONS else []
+    table = [*columns(rows, ("name", "ok", "", "", "dim", "dim")), *older]
+    return [*lines, line(("dim", "called in versions:")), *indented(table)]
 
 
 def unused_lines(listing: "FunctionListing", typed: str = COMMAND) -> list[Line]:
@@ -249,25 +261,6 @@ def shown_line(shown: int, known: int, own: int) -> Line:
     """Return a line that explains the counts in the status bar: functions of the workspace, and Knapper's `own`."""
     was = f"The model was last shown {shown} of {known} functions" if shown else f"{known} functions"
     return line(("dim", f"{was} of this workspace; {own} more are Knapper's own."))
-
-
-def _version_lines(versions: Sequence["VersionStatistics"]) -> list[Line]:
-    if len(versions) < 2:
-        return []
-    rows = [
-        [
-            version.version[:_SHORT],
-            "now" if version.present else "",
-            f"{version.totals.calls} ×",
-            f"{version.totals.failed} failed",
-            duration(version.totals.mean_s),
-            f"last {moment(version.totals.last_called)}",
-        ]
-        for version in versions[:_VERSIONS]
-    ]
-    older = [line(("dim", f"and {len(versions) - _VERSIONS} older"))] if len(versions) > _VERSIONS else []
-    lines = [*columns(rows, ("name", "ok", "", "", "dim", "dim")), *older]
-    return [line(("dim", "called in versions:")), *indented(lines)]
 
 
 def history_lines(entries: Iterable["HistoryEntry"]) -> list[Line]:

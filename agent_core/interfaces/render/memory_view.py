@@ -12,7 +12,7 @@ from agent_core.base.messages import SEND
 from agent_core.base.untrusted import fence, one_line
 from agent_core.memory.agent_memory import counts_of
 from agent_core.memory.classes import value_lines
-from agent_core.memory.search import FoundItem, ResultPage, coverage, excerpt
+from agent_core.memory.search import ResultPage, coverage, excerpt
 from agent_core.memory.words import stems
 from agent_core.runtime.entries import RECEIPT, receipt_in
 from agent_core.storage import STREAMED, SUMMARY, Entry
@@ -211,8 +211,15 @@ def best_hits(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ())
         {"about": f"the block {one_line(label, 60)}", "text": excerpt(text, terms, _HIT)}
         for label, text in rows[:_COUNT]
     ]
+    ranked = [
+        [((coverage(item.text, page.terms), -place), item) for place, item in enumerate(page.items)]
+        for page in searches
+    ]
+    # The next hit is the one with more words of the question or, if equal, with the better rank in its search, so that
+    # a poor match from one search does not precede a good match from another.
+    merged = [item for _, item in merge(*ranked, key=lambda pair: pair[0], reverse=True)]
     hits = []
-    for item in _merge_pages(searches)[: _NEAREST if is_far else None]:
+    for item in merged[: _NEAREST if is_far else None]:
         number = "" if item.id else f"message {place_of(item.seq)}"
         about = " · ".join(filter(None, (moment(item.at), one_line(item.who, 60), number)))
         hits.append({"about": about, "text": excerpt(item.text, terms, _HIT)})
@@ -225,7 +232,17 @@ def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Ite
     held, hits = (
         [line(("dim", f"- {row['about']}: "), row["text"]) for row in found[part]] for part in ("blocks", "hits")
     )
-    counts = () if found["is_far"] else (text for results in searches for text in _page_lines(results, query))
+    counts: list[str] = []
+    for results in () if found["is_far"] else searches:
+        if not results.items:
+            none = f"There is no page {results.page}; the last is {results.pages - 1}." if results.total else ""
+            counts.append(none or f"No {results.item_kind} found.")
+            continue
+        first = results.page * results.count + 1
+        counted = f"{results.item_kind} {first} to {first + len(results.items) - 1} of {results.total}"
+        count = f" --count {results.count}" if results.count != _COUNT else ""
+        command = f"knapper memory search {query} --in {_WHERE[results.item_kind]}{count} --page {results.page + 1}"
+        counts.append(f"{counted}; more: {command}" if results.page + 1 < results.pages else counted)
     return [
         *held,
         *([line(("dim", found["says"]))] if found["says"] else []),
@@ -233,30 +250,6 @@ def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Ite
         *(line(("dim", text)) for text in counts),
         *[line(("dim", f"Searched by words alone: {results.trouble}")) for results in searches if results.trouble][:1],
     ]
-
-
-def _merge_pages(searches: Iterable[ResultPage]) -> list[FoundItem]:
-    """Merge the hits of all searches, keeping the order within each search.
-
-    The next hit is the one with more words of the question or, if equal, with the better rank in its search, so that a
-    poor match from one search does not precede a good match from another.
-    """
-    ranked = [
-        [((coverage(item.text, page.terms), -place), item) for place, item in enumerate(page.items)]
-        for page in searches
-    ]
-    return [item for _, item in merge(*ranked, key=lambda pair: pair[0], reverse=True)]
-
-
-def _page_lines(results: ResultPage, query: str) -> list[str]:
-    if not results.items:
-        none = f"There is no page {results.page}; the last is {results.pages - 1}." if results.total else ""
-        return [none or f"No {results.item_kind} found."]
-    first = results.page * results.count + 1
-    counted = f"{results.item_kind} {first} to {first + len(results.items) - 1} of {results.total}"
-    count = f" --count {results.count}" if results.count != _COUNT else ""
-    command = f"knapper memory search {query} --in {_WHERE[results.item_kind]}{count} --page {results.page + 1}"
-    return [f"{counted}; more: {command}" if results.page + 1 < results.pages else counted]
 
 
 def forget_lines(report: ForgetReport, *, is_done: bool = False) -> list[Line]:

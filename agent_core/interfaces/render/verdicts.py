@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # for annotations
     from agent_core.functions.service.replay import RecordedCall, RecordedDetails, Replay
     from agent_core.functions.service.tending import TendingReport, UndoneStep
     from agent_core.registry.registry import RegistryChange
-    from sandbox import Failure, Frame
+    from sandbox import Failure
 
 
 COMMAND, SLASH = "knapper functions ", "/"
@@ -66,7 +66,13 @@ def verdict_lines(judgment: "Judgment", joins: str = "added to") -> list[Line]:
         return [line(("bad", "✗ "), first), *indented(line(text) for text in more)]
     is_known = judgment.admitted and judgment.reach is not None
     reached = one_line(reach_words(judgment.reach or ())) if is_known else ""
-    facts = examples_note(judgment), reached, duration(_elapsed_seconds(judgment.stages))
+    spent: list[float] = []  # of concurrent stages, only the longest counts
+    for stage in judgment.stages:
+        if stage.beside and spent:
+            spent[-1] = max(spent[-1], stage.seconds)
+        else:
+            spent.append(stage.seconds)
+    facts = examples_note(judgment), reached, duration(sum(spent))
     refusals = len(judgment.refusals)
     warnings = len(judgment.problems) - refusals
     counts = [counted(refusals, "problem")] + [counted(warnings, "hint")] * bool(warnings)
@@ -177,17 +183,6 @@ class Legend:
         return f" ×{self._counts[code]}" if self._counts[code] > 1 else ""
 
 
-def _elapsed_seconds(stages: Iterable["StageReport"]) -> float:
-    """Return the elapsed time of all stages; of concurrent stages, only the longest counts."""
-    spent: list[float] = []
-    for stage in stages:
-        if stage.beside and spent:
-            spent[-1] = max(spent[-1], stage.seconds)
-        else:
-            spent.append(stage.seconds)
-    return sum(spent)
-
-
 def hints(judgment: "Judgment") -> list["Problem"]:
     """Return the problems that do not cause a rejection."""
     return [problem for problem in judgment.problems if problem not in judgment.refusals]
@@ -235,7 +230,11 @@ def _failure_lines(error: "Failure", how: str = "✗") -> list[Line]:
     """Return an error with its frames and its causes."""
     role: Role = "bad" if how == "✗" else "warn"
     first, *more = bare_lines(f"{how} {error.type}: {error.message}")
-    lines = [line((role, first)), *quoted(line((role, text)) for text in more), *map(_frame_line, error.frames)]
+    lines = [line((role, first)), *quoted(line((role, text)) for text in more)]
+    for frame in error.frames:
+        locals_text = ", ".join(f"{name}={one_line(text, 400)}" for name, text in frame.locals)
+        place = one_line(f"{frame.path}:{frame.line} in {frame.function}", 500)
+        lines.append(line("  ", place, f": {frame.source}", ("dim", f"   {locals_text}" if locals_text else "")))
     if error.cause is None:
         return lines
     return [*lines, *_failure_lines(error.cause, "  while handling" if error.was_handling else "  raised from")]
@@ -328,12 +327,6 @@ def compact_call(name: str, arguments: str) -> str:
         lines = value.count("\n") + 1 if isinstance(value, str) else 1
         shown.append(f"{key}={f'<{lines} lines>' if lines > 2 else repr(value)}")
     return f"{name}({', '.join(shown)})"
-
-
-def _frame_line(frame: "Frame") -> Line:
-    locals_text = ", ".join(f"{name}={one_line(text, 400)}" for name, text in frame.locals)
-    place = one_line(f"{frame.path}:{frame.line} in {frame.function}", 500)
-    return line("  ", place, f": {frame.source}", ("dim", f"   {locals_text}" if locals_text else ""))
 
 
 _MOST = 10  # findings shown of one kind

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from itertools import accumulate, islice
@@ -179,7 +179,14 @@ class KeptHistory(History):
             text = read_end(self._path, MOST_BYTES).decode("utf-8", "replace")
         except OSError:
             return []
-        return [message for message in _messages(text) if len(message) <= MOST_CHARS][::-1]
+        messages, lines = list[str](), list[str]()
+        for line in [*text.split("\n"), ""]:  # the format of `prompt_toolkit`: each line of a message follows a plus
+            if line.startswith("+"):
+                lines.append(line[1:])
+            elif lines:
+                messages.append("\n".join(lines))
+                lines = []
+        return [message for message in messages if len(message) <= MOST_CHARS][::-1]
 
     def drop(self, buffer: Buffer) -> None:
         """Drop all messages, also in the buffer, and reload the stored ones. Text being typed stays."""
@@ -197,17 +204,6 @@ class KeptHistory(History):
                 lines = "".join(f"+{line}\n" for line in self._early[0].split("\n"))
                 add_to(self._path, f"\n# {datetime.now()}\n{lines}".encode())
                 del self._early[0]
-
-
-def _messages(text: str) -> Iterator[str]:
-    """Parse the `prompt_toolkit` history format, in which each line of a message follows a plus."""
-    lines: list[str] = []
-    for line in [*text.split("\n"), ""]:
-        if line.startswith("+"):
-            lines.append(line[1:])
-        elif lines:
-            yield "\n".join(lines)
-            lines = []
 
 
 # Safe display of text that is typed, pasted or suggested from the history: control characters are escaped. The text

@@ -15,7 +15,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -368,7 +368,11 @@ class EarlySettings:
 
 def read_early_settings(root: Path, environment: Mapping[str, str]) -> EarlySettings:
     """Return the settings from the file or the environment."""
-    values: dict[str, Any] = _table(root / SETTINGS)  # Any: values of TOML
+    values: dict[str, Any] = {}  # Any: values of TOML
+    with suppress(OSError, UnicodeDecodeError, Malformed):
+        text = read_plain(root / SETTINGS, _MOST_BYTES).decode("utf-8")
+        table = read_toml(text, values=OF_A_FILE).get(_TABLE) if _TABLE in text else None
+        values = dict(table) if isinstance(table, dict) else {}
     for field in fields(EarlySettings):
         value = environment.get(f"{_PREFIX}{field.name.upper()}")
         if value is not None:
@@ -379,20 +383,6 @@ def read_early_settings(root: Path, environment: Mapping[str, str]) -> EarlySett
         if type(values.get(option.name)) is option.type
     }
     return EarlySettings(**fitting)
-
-
-def _table(path: Path) -> dict[str, Any]:
-    try:
-        text = read_plain(path, _MOST_BYTES).decode("utf-8")
-    except (OSError, UnicodeDecodeError):
-        return {}
-    if _TABLE not in text:
-        return {}
-    try:
-        table = read_toml(text, values=OF_A_FILE).get(_TABLE)
-    except Malformed:
-        return {}
-    return dict(table) if isinstance(table, dict) else {}
 
 
 class OpenQuestion(Protocol):
@@ -512,7 +502,7 @@ class Prompt:
         )
         self.buffer.on_text_changed += lambda buffer: self.bar.clear_hint()
         self.app: Application[None] = Application(
-            layout=_layout(self),
+            layout=self._layout(),
             key_bindings=merge_key_bindings([load_auto_suggest_bindings(), keys(self)]),
             style=Style.from_dict({**DARK, **LIGHT} if self.early_settings.is_light else DARK),
             editing_mode=EditingMode.VI if self.early_settings.keys == "vi" else EditingMode.EMACS,
@@ -655,6 +645,47 @@ class Prompt:
             return VI_MARK
         return WORD_MARK if self.asking is not None and self.asking.state == "word" else MARK
 
+    def _layout(self) -> Layout:
+        search = self.search
+        field, debug = _field(self.buffer, search), _field(self.debug.buffer, search)
+        stands_still = Condition(lambda: self.debug.is_open)
+        moving = ConditionalContainer(
+            Window(FormattedTextControl(self.before_input), height=self._height_of_moving, dont_extend_height=True),
+            Condition(lambda: bool(self.before_input())),
+        )
+        typed = ConditionalContainer(self._line(field, lambda: ("class:mark", self.mark())), ~stands_still)
+        debug_line = ConditionalContainer(self._line(debug, lambda: ("class:mark.debug", DEBUG_MARK)), stands_still)
+        bar = Window(FormattedTextControl(lambda: self.bar.draw(self.columns)), height=1, dont_extend_height=True)
+        menu = Float(
+            CompletionsMenu(max_height=MENU_LINES, extra_filter=has_focus(self.buffer) | stands_still),
+            xcursor=True,
+            ycursor=True,
+        )
+        body = FloatContainer(HSplit([moving, typed, debug_line, search, bar], align=VerticalAlign.TOP), [menu])
+        return Layout(body, focused_element=field)
+
+    def _line(self, field: BufferControl, mark: Callable[[], tuple[str, str]]) -> Window:
+        return Window(
+            field,
+            height=lambda: self._height_of_line(field.buffer),
+            dont_extend_height=True,
+            wrap_lines=True,
+            get_line_prefix=lambda number, wrapped: [mark() if number == wrapped == 0 else ("", "  ")],
+        )
+
+    def _height_of_moving(self) -> Dimension:
+        if self.asking is None and self.browser is None:
+            return Dimension()
+        # An open question gets the height that it needs; it has limited itself to the available room.
+        return Dimension.exact(1 + sum(fragment[1].count("\n") for fragment in self.before_input()))
+
+    def _height_of_line(self, buffer: Buffer) -> Dimension:
+        # The menu is below the cursor: it gets room only while it is open, and on a low screen only the remaining rows.
+        has_room = buffer.complete_state is not None and self.asking is None
+        menu = min(MENU_LINES, self.output.get_size().rows - 3) if has_room else 0
+        least = 1 + max(menu, 0)
+        return Dimension(min=least, max=max(self.most_rows, least))
+
 
 def _size() -> Size:
     try:
@@ -664,54 +695,9 @@ def _size() -> Size:
     return Size(rows=size.lines or 24, columns=size.columns or 80)
 
 
-def _layout(prompt: Prompt) -> Layout:
-    search = prompt.search
-    field, debug = _field(prompt.buffer, search), _field(prompt.debug.buffer, search)
-    stands_still = Condition(lambda: prompt.debug.is_open)
-    moving = ConditionalContainer(
-        Window(FormattedTextControl(prompt.before_input), height=lambda: _moving(prompt), dont_extend_height=True),
-        Condition(lambda: bool(prompt.before_input())),
-    )
-    typed = ConditionalContainer(_line(prompt, field, lambda: ("class:mark", prompt.mark())), ~stands_still)
-    debug_line = ConditionalContainer(_line(prompt, debug, lambda: ("class:mark.debug", DEBUG_MARK)), stands_still)
-    bar = Window(FormattedTextControl(lambda: prompt.bar.draw(prompt.columns)), height=1, dont_extend_height=True)
-    menu = Float(
-        CompletionsMenu(max_height=MENU_LINES, extra_filter=has_focus(prompt.buffer) | stands_still),
-        xcursor=True,
-        ycursor=True,
-    )
-    body = FloatContainer(HSplit([moving, typed, debug_line, search, bar], align=VerticalAlign.TOP), [menu])
-    return Layout(body, focused_element=field)
-
-
 def _field(buffer: Buffer, search: SearchToolbar) -> BufferControl:
     processors = [AppendAutoSuggestion(), Escaped()]
     return BufferControl(buffer, input_processors=processors, search_buffer_control=search.control, preview_search=True)
-
-
-def _line(prompt: Prompt, field: BufferControl, mark: Callable[[], tuple[str, str]]) -> Window:
-    return Window(
-        field,
-        height=lambda: _height(prompt, field.buffer),
-        dont_extend_height=True,
-        wrap_lines=True,
-        get_line_prefix=lambda number, wrapped: [mark() if number == wrapped == 0 else ("", "  ")],
-    )
-
-
-def _moving(prompt: Prompt) -> Dimension:
-    if prompt.asking is None and prompt.browser is None:
-        return Dimension()
-    # An open question gets the height that it needs; it has limited itself to the available room.
-    return Dimension.exact(1 + sum(fragment[1].count("\n") for fragment in prompt.before_input()))
-
-
-def _height(prompt: Prompt, buffer: Buffer) -> Dimension:
-    # The menu is below the cursor: it gets room only while it is open, and on a low screen only the remaining rows.
-    has_room = buffer.complete_state is not None and prompt.asking is None
-    menu = min(MENU_LINES, prompt.output.get_size().rows - 3) if has_room else 0
-    least = 1 + max(menu, 0)
-    return Dimension(min=least, max=max(prompt.most_rows, least))
 
 
 # The status bar below the prompt: agent, model, context usage, functions, and safety.

@@ -192,10 +192,19 @@ def listing(code: str, shown: Sequence[SourceRow], columns: int, theme: str = DA
     """Draw some lines of a source with their marks, in the colors from the complete source."""
     lines, others = _painting(code, theme)
     for row in shown:
-        while len(lines) < row.number and (parts := next(others, None)) is not None:
-            lines.append(parts)
+        while len(lines) < row.number and (following := next(others, None)) is not None:
+            lines.append(following)
             yield ""
-        yield _cut(row, lines[row.number - 1] if row.number <= len(lines) else [(_PLAIN, row.text)], columns)
+        parts = lines[row.number - 1] if row.number <= len(lines) else [(_PLAIN, row.text)]
+        room = columns - len(row.gutter)
+        drawn = [painted(_NEXT if row.is_next else _DIM, row.gutter)] if takes_colour() else [row.gutter]
+        for style, text in parts:
+            fitting = cut(visible(text), room)
+            drawn.append(painted(style, fitting))
+            room -= width(fitting)
+            if fitting != text:
+                break
+        yield f"{''.join(drawn)}\n"
 
 
 @lru_cache(maxsize=4)
@@ -206,18 +215,6 @@ def _painting(code: str, theme: str) -> tuple[list[list[Part]], Iterator[list[Pa
 
 def _python(text: str, theme: str) -> Iterator[list[Part]]:
     return CodeStream("python", theme).lines(text)
-
-
-def _cut(row: SourceRow, parts: Sequence[Part], columns: int) -> str:
-    room = columns - len(row.gutter)
-    drawn = [painted(_NEXT if row.is_next else _DIM, row.gutter)] if takes_colour() else [row.gutter]
-    for style, text in parts:
-        shown = cut(visible(text), room)
-        drawn.append(painted(style, shown))
-        room -= width(shown)
-        if shown != text:
-            break
-    return f"{''.join(drawn)}\n"
 
 
 # A turn: finished blocks above the prompt, the rest in the live area.

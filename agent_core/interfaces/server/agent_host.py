@@ -547,7 +547,10 @@ class JournalReader:
         payload = entry.payload
         id, name = str(payload.get("call_id", "")), str(payload.get("name", ""))
         if name == SEND:
-            self._reply = _message(self._arguments.get(id, "")) or self._reply
+            with suppress(Malformed):
+                value: Any = read_json(self._arguments.get(id, ""), LOOSE)
+                sent = value.get("message", "") if isinstance(value, dict) else ""
+                self._reply = str(sent) or self._reply
         return events.CallAnswered(
             turn=entry.turn,
             step=self._step,
@@ -616,14 +619,6 @@ class JournalTail:
             if last < self._begins:
                 return None
             return [numbered for seq, numbered in self._events if seq > last]
-
-
-def _message(arguments: str) -> str:
-    try:
-        value: Any = read_json(arguments, LOOSE)
-    except Malformed:
-        return ""
-    return str(value.get("message", "")) if isinstance(value, dict) else ""
 
 
 # Server-sent events of one agent: journal events with a number, live pieces without one.

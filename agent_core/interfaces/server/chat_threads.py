@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from functools import partial
 from itertools import chain, groupby
 from operator import attrgetter
@@ -121,8 +121,17 @@ class ClientHistory:
         for place, row in enumerate(self.before):
             if row.role == "user" or not turns:
                 turns.append((row.text, []))
-            following = self.before[place + 1 : place + 1 + max(len(row.calls), 1)]
-            turns[-1][1].extend(_entries(row, following, names))
+            entries = turns[-1][1]
+            if row.role == "user":
+                entries.append(user(row.text))
+            elif row.role == "tool":
+                entries.append(answered(Call(row.answers, names.get(row.answers, ""), "{}"), row.text))
+            else:
+                following = self.before[place + 1 : place + 1 + max(len(row.calls), 1)]
+                answers = {other.answers for other in following}
+                entries.append(assistant(Assistant(row.text, row.calls)))
+                # Unanswered calls get an entry that says so; those of the last message are still open.
+                entries += [answered(call, None) for call in row.calls if following and call.id not in answers]
         return [
             WholeTurn(f"before-{place}", "done", 0.0, 0.0, [WholeEvent("message", {"text": text}, 0.0)], entries)
             for place, (text, entries) in enumerate(turns)
@@ -178,21 +187,6 @@ def _check_answers(said: Sequence[ClientMessage]) -> None:
             if row.name not in ("", called := waiting.pop(row.answers)):
                 what = f"The `name` of the answer to `{row.answers[:80]}` is not `{one_line(called, 80)}`."
                 raise UsageError(what, fix="Leave it out, or name the function that was called.")
-
-
-def _entries(message: ClientMessage, after: Sequence[ClientMessage], names: Mapping[str, str]) -> list[Entry]:
-    """Return the journal entries of an earlier message.
-
-    Unanswered calls get an entry that says so, unless the message is the last: then its calls are still open.
-    """
-    if message.role == "user":
-        return [user(message.text)]
-    if message.role == "tool":
-        return [answered(Call(message.answers, names.get(message.answers, ""), "{}"), message.text)]
-    entries = [assistant(Assistant(message.text, message.calls))]
-    following = {other.answers for other in after}
-    entries += [answered(call, None) for call in message.calls if after and call.id not in following]
-    return entries
 
 
 Json: TypeAlias = dict[str, Any]  # Any: JSON
@@ -291,8 +285,20 @@ def offered(
     if sum(_size(row) for row in rows) > _MOST_IN_ALL:
         why = f"has more than {_MOST_IN_ALL >> 10} KiB in all."
         raise Unsupported("tools", why, "Send fewer, or describe them in fewer words.")
-    chosen, is_required = _chosen(choice, names)
-    rows = [row for row in rows if row["name"] in chosen]
+    wanted: Collection[str]
+    if choice is None or isinstance(choice, str):
+        wanted, is_required = () if choice == "none" else names, choice == "required"
+    else:
+        wanted, is_required = choice.chosen
+    for name in wanted:
+        if name not in names:
+            why = f"names `{one_line(name, 80)}`, which is not in `tools`."
+            fix = "Name one that is; the functions of the agent cannot be chosen by a client."
+            raise Unsupported("tool_choice", why, fix)
+    if is_required and not wanted:
+        fix = "Send the tools of which one must be called."
+        raise Unsupported("tool_choice", "requires a call, and there are no tools.", fix)
+    rows = [row for row in rows if row["name"] in wanted]
     return {"functions": rows, "required": is_required, "one_at_a_time": parallel is False}
 
 
@@ -327,23 +333,6 @@ def _shape_fault(schema: Json) -> str:
         return "`properties` are no object of schemas"
     is_listed = isinstance(required, list) and all(isinstance(each, str) for each in required)
     return "" if is_listed else "`required` is no list of names"
-
-
-def _chosen(choice: Choice, names: Sequence[str]) -> tuple[Collection[str], bool]:
-    """Return the names of the functions that may be called, and whether one must be."""
-    if choice is None or isinstance(choice, str):
-        wanted, is_required = () if choice == "none" else names, choice == "required"
-    else:
-        wanted, is_required = choice.chosen
-    for name in wanted:
-        if name not in names:
-            why = f"names `{one_line(name, 80)}`, which is not in `tools`."
-            fix = "Name one that is; the functions of the agent cannot be chosen by a client."
-            raise Unsupported("tool_choice", why, fix)
-    if is_required and not wanted:
-        fix = "Send the tools of which one must be called."
-        raise Unsupported("tool_choice", "requires a call, and there are no tools.", fix)
-    return wanted, is_required
 
 
 def _size(value: Json) -> int:

@@ -255,9 +255,13 @@ class Offer:
         except UsageError as error:
             return UsageError(error.message, fix=f"Look for it: {FIND}.")
         last = next((version.source for version in reversed(versions) if version.source), "")
-        report = await self.functions.search(
-            f"{name.replace('_', ' ')} {_purpose(last)}", 1, self.functions.foreign().keys()
-        )
+        purpose = ""  # the first line of its docstring
+        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            nodes = [
+                node for node in syntax.parse(last).body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            ]
+            purpose = (ast.get_docstring(nodes[0]) or "").partition("\n")[0] if nodes else ""
+        report = await self.functions.search(f"{name.replace('_', ' ')} {purpose}", 1, self.functions.foreign().keys())
         best = next((f"`{match.function.name}`" for match in report.results), "")
         fix = f"Use {best} in its place: read it with {DESCRIBE}." if best else f"Look for another: {FIND}."
         return UsageError(f"The function `{name}` was deleted.", fix=fix)
@@ -385,15 +389,6 @@ class FixedTools:
         """Call a function of the workspace."""
         function, report = await self._offer.report(name, arguments, self._identity, self._on_progress)
         return await aside(bulk(report.value), _answer, function, report)
-
-
-def _purpose(source: str) -> str:
-    """Return the first docstring line of a deleted function."""
-    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        for node in syntax.parse(source).body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                return (ast.get_docstring(node) or "").partition("\n")[0]
-    return ""
 
 
 def _answer(function: Function, report: CallReport) -> ToolAnswer:

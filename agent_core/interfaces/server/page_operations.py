@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field
@@ -195,7 +196,15 @@ def _note_answer(grown: dict[str, Json], agent: str, entry: Entry, wanted: Entry
         grown[called]["used"] += 1
         if grown[called]["used"] == 1:
             _add(grown[called], "used", entry, entry.payload.get("text", ""))
-    if called not in _WRITES or not (name := _name_in(arguments, entry)):
+    if called not in _WRITES:
+        return
+    name = str((entry.payload.get("detail") or {}).get("name") or "")  # the gate's verdict takes precedence
+    if not name:
+        with suppress(Malformed):
+            values = read_json(arguments, LOOSE)
+            given = values if isinstance(values, dict) else {}
+            name = next((str(given[key]) for key in _NAMES if given.get(key)), "")
+    if not name:
         return
     row = grown.get(name)
     if row is None:
@@ -211,17 +220,6 @@ def _note_answer(grown: dict[str, Json], agent: str, entry: Entry, wanted: Entry
     else:
         problems = [problem for problem in verdict.get("problems") or [] if problem.get("severity") != "warns"]
         _add(row, "rejected", entry, problems[0]["message"] if problems else entry.payload.get("text", ""))
-
-
-def _name_in(arguments: str, entry: Entry) -> str:
-    """Return the name of the function that a call is about; the name in the gate's verdict takes precedence."""
-    if name := str((entry.payload.get("detail") or {}).get("name") or ""):
-        return name
-    try:
-        values = read_json(arguments, LOOSE)
-    except Malformed:
-        return ""
-    return next((str(values[key]) for key in _NAMES if values.get(key)), "") if isinstance(values, dict) else ""
 
 
 # The parts of what the model saw in a step, reconstructed from the journal.
@@ -258,40 +256,31 @@ async def step_parts(store: Store, agent: str, seq: int, functions: Mapping[str,
     request = next((entry for entry in reversed(entries) if entry.kind == _REQUEST), None)
     history = History()
     await resume_history(store, agent, history, messages_of, before=seq)
-    parts = [*await _fixed_parts(store, request, functions), *_conversation(history)]
+    parts: list[Json] = []
     known = request.payload if request else {}
-    facts = {"agent": agent, "seq": seq, "turn": entries[-1].turn, "model": known.get("model", "")}
-    return {**facts, "tokens": sum(part["tokens"] or 0 for part in parts), "parts": parts}
-
-
-async def _fixed_parts(store: Store, request: Entry | None, functions: Mapping[str, Function]) -> list[Json]:
-    """Return the parts of the request before the conversation."""
-    if request is None:
-        return []
-    payload, parts = request.payload, list[Json]()
-    for hash in payload.get("sections", []):
+    for hash in known.get("sections", []):
         text = await store.text(hash) or ""
-        is_first = hash == payload.get("instructions")
+        is_first = hash == known.get("instructions")
         parts.append(_part("instructions" if is_first else "section", text, len(text.encode("utf-8", "replace"))))
-    names, versions = payload.get("functions", []), payload.get("versions", {})
-    there = [(function, versions.get(name)) for name in names if (function := functions.get(name)) is not None]
-    same = [function for function, version in there if version in (None, function.version)]
-    sizes = [FunctionShown(each.name, each.description, each.parameters).size for each in same]
-    part = _part("functions", "\n".join(names), sum(sizes))
-    return [*parts, {**part, "count": len(names), "tokens": part["tokens"] if sizes or not names else None}]
-
-
-def _conversation(history: History) -> Iterable[Json]:
-    """Yield the summary, if there is one, and the messages after it."""
+    if request is not None:
+        names, versions = known.get("functions", []), known.get("versions", {})
+        there = [(function, versions.get(name)) for name in names if (function := functions.get(name)) is not None]
+        same = [function for function, version in there if version in (None, function.version)]
+        sizes = [FunctionShown(each.name, each.description, each.parameters).size for each in same]
+        part = _part("functions", "\n".join(names), sum(sizes))
+        parts.append({**part, "count": len(names), "tokens": part["tokens"] if sizes or not names else None})
     messages = list(history)
     if history.summary is not None:
-        yield {**_part("summary", messages[0].text, size_of(messages.pop(0))), "count": history.summary.covers}
+        part = _part("summary", messages[0].text, size_of(messages.pop(0)))
+        parts.append({**part, "count": history.summary.covers})
     rows = [
         {"kind": _kind(message), "tokens": _tokens(size_of(message)), "text": _text(message)} for message in messages
     ]
     counts = Counter(_kind(message) for message in messages)
     part = _part("conversation", "", sum(size_of(message) for message in messages))
-    yield {**part, "count": len(messages), "kinds": dict(counts), "messages": rows[-_MOST_SHOWN:]}
+    parts.append({**part, "count": len(messages), "kinds": dict(counts), "messages": rows[-_MOST_SHOWN:]})
+    facts = {"agent": agent, "seq": seq, "turn": entries[-1].turn, "model": known.get("model", "")}
+    return {**facts, "tokens": sum(part["tokens"] or 0 for part in parts), "parts": parts}
 
 
 def _part(name: str, text: str, size: int) -> Json:
