@@ -68,6 +68,14 @@ async def test_a_call_that_ends_badly_says_why(at_desk: OpenDesk, bodies: dict[s
         assert bodies[body] in answer, body
 
 
+async def test_keys_that_are_no_text_read_as_json_writes_them(at_desk: OpenDesk) -> None:
+    desk = await at_desk([Ask(Wanted("probe", {"n": 7})), Say("So it is.")])
+    probe = PROBE.replace("-> int", "-> dict[int, str]").format(body='return {n: "seven", -1: "less"}')
+    await desk.save("probe.py", probe)
+    (told,) = answers(await desk.say("Try it."))
+    assert '{"7": "seven", "-1": "less"}' in told
+
+
 async def test_arguments_are_fixed_where_plain_and_explained_where_not(at_desk: OpenDesk) -> None:
     rows = [
         ("not json", "", "do not fit"),

@@ -124,6 +124,22 @@ async def test_a_summary_that_covers_a_forgotten_turn_is_made_anew_of_what_is_le
     await store.close()
 
 
+async def test_a_summary_of_earlier_turns_stays_as_it_is(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "state.db", clock=Clock())
+    await say(store, "we met in Bergen", agent="main")
+    upto = (await store.history("main"))[-1].seq
+    turn = await begin(store)
+    summary = {"text": "They met in Bergen.", "covers": 1, "upto": upto, "said": []}
+    await store.append(turn.id, turn.attempt, 0, [user("it rains"), Entry(SUMMARY, summary)])
+    await store.finish(turn.id, turn.attempt)
+    await say(store, "it snows", agent="main")
+    counts = await store.forget(erasing(TurnsGone("main", [3])))
+    (after,) = await store.history("main", kinds=(SUMMARY,))
+    assert (counts.get("summaries", 0), after.payload) == (0, summary)
+    assert "it snows" not in str(await store.history("main"))
+    await store.close()
+
+
 def mark(path: Path) -> Path:
     return path.with_name("state.db.scrub")
 
