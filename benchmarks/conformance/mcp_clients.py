@@ -29,10 +29,9 @@ CLIENTS: Final = {
 """By the name of their environment."""
 _ARRIVES_S: Final = 60
 _ALTERED: Final = (
-    VOWELS.replace("(text: str)", '(text: str, letters: str = "aeiouy")')
+    VOWELS.replace("(text: str)", '(text: str, letters: str = "aeiouk")')
     .replace("look at.\n", "look at.\n        letters: What counts.\n", 1)
     .replace("are a, e, i, o or u", "are among these")
-    .replace('("rhythm")\n    0', '("rhythm")\n    1')
     .replace('in "aeiou"', "in letters")
 )
 _MADE: Final = {"function_code_with_docstring": VOWELS, "module_name": "letters"}

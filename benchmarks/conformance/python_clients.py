@@ -199,9 +199,9 @@ async def _follow(look: Look, call: Call, change: Callable[[], Awaitable[object]
     was_there = False
     while True:
         if (takes := (await look()).get("count_vowels")) is None:
-            answer = await call("call_function", {"function_name": "count_vowels", "arguments": {"text": "rhythm"}})
+            answer = await call("call_function", {"function_name": "count_vowels", "arguments": {"text": "sky"}})
         else:
-            answer = await call("count_vowels", {"text": "rhythm"})
+            answer = await call("count_vowels", {"text": "sky"})
         print(json.dumps([takes and sorted(takes["properties"]), answer]), flush=True)
         if was_there and takes is None and "was deleted" in answer:
             return
