@@ -132,22 +132,18 @@ async def test_branches_that_no_example_reaches_are_asked_about(gate: Gate) -> N
     assert (await judge(gate, code, "flag_meaning", is_asking=True)).challenges
 
 
-async def test_nobody_is_asked_where_no_call_is_left_that_the_examples_do_not_make(gate: Gate) -> None:
-    code = promised(
+async def test_nobody_is_asked_about_edges_alone_or_where_the_examples_make_every_call(gate: Gate) -> None:
+    edges = promised(
+        "last_lines", "lines: list[str], count: int", "list[str]", "Return the last lines of a log.",
+        "return lines[-count:] if count > 0 else []",
+        "last_lines(['a', 'b', 'c'], 2) → ['b', 'c']", "last_lines(['a'], 0) → []",
+    )  # fmt: skip
+    complete = promised(
         "share", "is_member: bool", "int", "Give the share of a visitor.",
         "price = 10 if is_member else 14\nif price > 99:\n    return price * 3\n"
         "if price > 199:\n    return price // 7\nreturn price",
         "share(True) → 10", "share(False) → 14",
     )  # fmt: skip
-    verdict = await judge(gate, code, "share", is_asking=True)
-    assert (verdict.admitted, verdict.challenges) == (True, ())
-
-
-async def test_edges_alone_that_no_example_stands_on_leave_nothing_open(gate: Gate) -> None:
-    code = promised(
-        "last_lines", "lines: list[str], count: int", "list[str]", "Return the last lines of a log.",
-        "return lines[-count:] if count > 0 else []",
-        "last_lines(['a', 'b', 'c'], 2) → ['b', 'c']", "last_lines(['a'], 0) → []",
-    )  # fmt: skip
-    verdict = await judge(gate, code, "last_lines", is_asking=True)
-    assert (verdict.admitted, verdict.challenges) == (True, ())
+    for name, code in (("last_lines", edges), ("share", complete)):
+        verdict = await judge(gate, code, name, is_asking=True)
+        assert (verdict.admitted, verdict.challenges) == (True, ()), name

@@ -121,7 +121,7 @@ class Site:
                 return len(cases) > _MOST_IN_A_TABLE
         return False
 
-    def reaching(self, text: SplicedText) -> str:
+    def missing_example(self, text: SplicedText) -> str:
         """Return the kind of example that reaches the place."""
         if self.condition is None:
             return f"an example that reaches `{text.of(self.statement)}`"
@@ -221,7 +221,7 @@ def _give_else(site: Site, text: SplicedText) -> Iterator[TextChange]:
         answer = value.value if isinstance(value, ast.Constant) else ...
         if answer is not None:
             new = repr(not answer) if isinstance(answer, bool) else "None"
-            yield TextChange(text.start(value), text.end(value), new, site.reaching(text))
+            yield TextChange(text.start(value), text.end(value), new, site.missing_example(text))
 
 
 def _negate(site: Site, text: SplicedText) -> Iterator[TextChange]:
