@@ -34,6 +34,7 @@ def test_agents_are_listed_laid_open_and_deleted_with_a_yes(kept: Path) -> None:
         screen.type("y\rand half a")  # typed ahead: no answer
         screen.wait_for("Delete main with all that it remembers?")
         screen.wait_for("not sent: and half a")
+        screen.wait_for("then Enter.")  # what is typed before that is set aside
         assert [row.strip() for row in screen.screen() if "not sent" in row] == ["not sent: y", "not sent: and half a"]
         screen.do("n", "Nothing was deleted.")
         assert screen.exit_code() == 1
@@ -44,7 +45,7 @@ def test_agents_are_listed_laid_open_and_deleted_with_a_yes(kept: Path) -> None:
     delete = " ".join([*KNAPPER, "agents", "delete", "main"])
     shell = ["bash", "-c", f"{delete} --json > answer"]
     with closing(Terminal(shell, cwd=kept, environment={"PYTHONPATH": HERE})) as declined:
-        declined.wait_for("then Enter.")  # what is typed before that is set aside
+        declined.wait_for("then Enter.")
         declined.line("n")
         assert declined.exit_code() == 1
     error = json.loads((kept / "answer").read_text())["error"]

@@ -52,11 +52,14 @@ def prompt(
     environment: Mapping[str, str] | None = None,
     columns: int = 80,
     rows: int = 24,
+    first: str = "",
 ) -> Iterator[tuple[Terminal, ScriptedModel]]:
     """Yield a ready prompt and its model; on exit, everything must have followed the script."""
     with (
         scripted(script) as model,
-        terminal("run", *flags(model), cwd=cwd, environment=environment, columns=columns, rows=rows) as screen,
+        terminal(
+            "run", *flags(model), cwd=cwd, environment=environment, columns=columns, rows=rows, first=first
+        ) as screen,
     ):
         screen.wait_for("/help lists")
         yield screen, model

@@ -16,12 +16,14 @@ from tests.kit.drawing import drawn
 from tests.kit.program import knapper
 
 FUNCTION, AGENT, DEEP = "count_vowels", "tour", "[" * 60_000 + "]" * 60_000
-_FUNCTIONS = ("blame", "delete", "diff", "history", "release", "show", "test")
+_FUNCTIONS = ("bad", "blame", "delete", "diff", "good", "history", "release", "show", "test")
 _MEMORY = {"add": "notes", "attach": "notes", "detach": "persona", "history": "persona", "search": "hi"}
 WITH: dict[str, tuple[str, ...]] = {
     **dict.fromkeys([f"functions {verb}" for verb in _FUNCTIONS], (FUNCTION,)),
     **dict.fromkeys([f"agents {verb}" for verb in ("export", "pause", "resume", "show", "stop")], (AGENT,)),
     **dict.fromkeys(("functions confirm", "helpers delete", "helpers history", "helpers show"), ("kept",)),
+    **dict.fromkeys(("helpers create", "helpers edit"), ("kept", "--file", "functions/tour.py")),
+    **dict.fromkeys([f"mcp {verb}" for verb in ("approve", "doctor", "remove")], (AGENT,)),
     **{
         f"memory {verb}": (of, "--agent", AGENT)
         for verb, of in (_MEMORY | dict.fromkeys(("share", "undo"), "persona")).items()
@@ -37,6 +39,7 @@ WITH: dict[str, tuple[str, ...]] = {
     "functions import": ("functions",),
     "functions revoke": (FUNCTION, "--all"),
     "functions rollback": (FUNCTION, "1"),
+    "functions search": ("count vowels",),
     "functions trace": (FUNCTION, "--args", '{"text": "queue"}'),
     "calls replay": ("1",),
     "calls show": ("1",),
@@ -48,13 +51,17 @@ WITH: dict[str, tuple[str, ...]] = {
     "agents run": ("--until-idle",),
     "agents watch": ("--seconds", "0.1"),
     "helpers rollback": ("kept", "1"),
+    "mcp add": ("other", "no-such-program"),
     "memory show": ("--agent", AGENT),
     "sources add": ("functions/tour.py", "--agent", AGENT),
+    **dict.fromkeys(("sources attach", "sources detach"), ("functions/tour.py", "--agent", AGENT)),
     "sources list": ("--agent", AGENT),
+    "sources load": ("functions/tour.py",),
     "sources remove": ("nothing", "--agent", AGENT),
     "schema": ("functions/tour.py",),
     "serve": ("--port", "0", "--model", "tour"),
     "state adopt": ("state.db",),
+    "storage copy": ("--from", f"sqlite:///{STATE}/state.db", "--to", "sqlite:///copy.db"),
     "tokens add": ("other", "--scope", "chat"),
     "tokens revoke": (AGENT,),
 }
@@ -90,9 +97,9 @@ BLOBS = [b"", b"x", b"\xff" * 7, b"\1" + b"\0" * 7, b"\0" * 4096]
 VALUES: dict[str, Sequence[object]] = {"TEXT": TEXTS, "INTEGER": INTEGERS, "REAL": REALS, "BLOB": BLOBS}
 
 
-def commands(command: click.Command, names: tuple[str, ...] = ()) -> Iterator[str]:
+def commands(command: click.Command, names: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
     if not isinstance(command, click.Group):
-        yield " ".join(names)
+        yield " ".join(names), command
         return
     context = click.Context(command)
     for name in command.list_commands(context):
@@ -101,7 +108,8 @@ def commands(command: click.Command, names: tuple[str, ...] = ()) -> Iterator[st
         yield from commands(below, (*names, name))
 
 
-COMMANDS = sorted({*commands(LazyGroup("knapper"))} - ELSEWHERE)
+BY_NAME = dict(commands(LazyGroup("knapper")))
+COMMANDS = sorted(BY_NAME.keys() - ELSEWHERE)
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +121,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["run", *WITH["run"][:-1], "how many vowels are in queueing?"],
         ["functions", "create", "kept", "--source", "def kept(a, b: 5 +:\n"],
         ["sources", "add", "functions/tour.py", "--agent", AGENT],
+        ["sources", "load", "functions/tour.py"],
     ):
         knapper(*arguments, cwd=root)
     db = sqlite3.connect(root / STATE / "state.db")
@@ -168,7 +177,8 @@ def test_a_forged_reading_changes_nothing_shown_and_a_verdict_no_standing(worksp
     forge(root, "verdict", "verdict", '{"problems": [], "fixes": [], "standing": "trial", "by": "human"}')
     done = knapper("functions", "show", FUNCTION, cwd=root)
     assert (done.returncode, "draft" in done.stdout) == (0, True)  # as a function that was never judged
-    assert set(WITH) <= {*COMMANDS}
+    needing = {name for name in COMMANDS if any(parameter.required for parameter in BY_NAME[name].params)}
+    assert needing <= set(WITH) <= {*COMMANDS}  # without its arguments a command would end before it reads a row
 
 
 @settings(max_examples=drawn(90))

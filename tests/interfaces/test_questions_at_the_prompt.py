@@ -174,6 +174,37 @@ def test_a_yes_for_once_serves_one_call_and_a_host_of_no_text_is_asked_for_as_it
     assert entries(tmp_path) == ""
 
 
+SLOW_TO_SHOW = """
+import time
+from pathlib import Path
+from prompt_toolkit.output import vt100
+
+write = vt100.flush_stdout
+
+def slowly(out, text):
+    if "Press o (once)" in text and not Path("writing").exists():
+        Path("writing").touch()
+        time.sleep(1.5)
+    write(out, text)
+
+vt100.flush_stdout = slowly
+"""
+"""A terminal that takes long to take a question, as one at the end of a slow line does."""
+
+
+def test_an_answer_that_comes_while_the_question_is_being_written_is_none(tmp_path: Path, place: str) -> None:
+    script: Script = [made(place), *REFUSED]
+    with prompt(script, tmp_path, environment=home(tmp_path), first=SLOW_TO_SHOW) as (screen, _):
+        screen.line("what is the weather?")
+        screen.wait((tmp_path / "writing").exists, "the beginning of the question")
+        screen.line("o")
+        screen.wait_for("You began typing “o” before you could answer")
+        screen.wait_for("Press o (once)")
+        assert "→" not in since(screen)
+        press(screen, "n")
+        screen.wait_for("∙ ")
+
+
 @pytest.mark.slow
 def test_what_is_typed_ahead_or_slowly_answers_nothing_and_stays_in_the_line(tmp_path: Path, place: str) -> None:
     slow = made(place, text="One moment please. " * 4, pause_s=0.05)

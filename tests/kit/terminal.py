@@ -222,10 +222,14 @@ class Terminal:
 
 
 class Knapper(Terminal):
-    """A terminal that runs our program: the command is only the arguments."""
+    """A terminal that runs our program: the command is only the arguments. `first` is code that runs before it."""
+
+    def __init__(self, command: Sequence[str], *, first: str = "", **options: Any) -> None:  # Any: as a terminal has
+        self._first = first
+        super().__init__(command, **options)
 
     def _start(self, command: Sequence[str], slave: int, cwd: Path, environment: Mapping[str, str]) -> Program:
-        return Program(command, [slave] * 3, cwd=cwd, environment=environment)
+        return Program(command, [slave] * 3, cwd=cwd, environment=environment, first=self._first)
 
 
 @contextmanager
@@ -235,9 +239,10 @@ def terminal(
     environment: Mapping[str, str] | None = None,
     columns: int = 80,
     rows: int = 24,
+    first: str = "",
 ) -> Iterator[Terminal]:
     """Run `knapper` with these arguments in a terminal; it ends on exit."""
-    running = Knapper(arguments, cwd=cwd, environment=environment, columns=columns, rows=rows)
+    running = Knapper(arguments, cwd=cwd, environment=environment, columns=columns, rows=rows, first=first)
     try:
         yield running
     finally:
