@@ -77,11 +77,10 @@ class Statement:
     def of(cls, node: ast.stmt) -> "Statement":
         """Return the facts about a statement."""
         inner = [*ast.walk(node)]
-        names = frozenset(part.id for part in inner if isinstance(part, ast.Name))
+        names, shared = _names(inner), _shared(inner)
         calls = [part for part in inner if isinstance(part, ast.Call) and getattr(part.func, "attr", "") == "call"]
         first = [argument.value for call in calls for argument in call.args[:1] if isinstance(argument, ast.Constant)]
         called = frozenset(word for word in first if isinstance(word, str))
-        shared = frozenset(name for part in inner if isinstance(part, ast.Global) for name in part.names)
         reads, own = _names_read(node), set[str]()
         roots, runs = _modifications(node)
         if isinstance(node, Definition):
@@ -116,6 +115,14 @@ class Statement:
                 for alias in part.names
             ),
         )
+
+
+def _names(nodes: Iterable[ast.AST]) -> Names:
+    return frozenset(node.id for node in nodes if isinstance(node, ast.Name))
+
+
+def _shared(nodes: Iterable[ast.AST]) -> Names:
+    return frozenset(name for node in nodes if isinstance(node, ast.Global) for name in node.names)
 
 
 @lru_cache(maxsize=4096)
@@ -394,12 +401,13 @@ def running_with(text: str, name: str) -> list[ast.stmt]:
 
 @lru_cache(maxsize=64)
 def _running(text: str) -> tuple[Sequence[ast.stmt], Mapping[str, Sequence[int]], Sequence[Names]]:
-    found = []
-    for node, facts, _ in _statements(text):
-        if not (is_bare_value(node) or is_program(node)):
-            own = {node.name} if isinstance(node, Definition | ast.ClassDef) else facts.binds
-            found.append((node, facts.shared | own or frozenset({_GROUND}), facts.names))
-    nodes, binds, names = zip(*found, strict=True) if found else ((), (), ())
+    nodes = [node for node in tree_of(text).body if not (is_bare_value(node) or is_program(node))]
+    binds, names = list[Names](), list[Names]()
+    for node in nodes:  # only these facts of a `Statement`: all of them would take most of a listing's time
+        inner = [*ast.walk(node)]
+        own = {node.name} if isinstance(node, Definition | ast.ClassDef) else bound_names(node)
+        binds.append(_shared(inner).union(own) or frozenset({_GROUND}))
+        names.append(_names(inner))
     return nodes, _places(binds), names
 
 

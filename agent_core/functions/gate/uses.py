@@ -265,8 +265,9 @@ _PATHS = frozenset({"Path", "pathlib"})
 
 def local_names(function: ast.AST) -> set[str]:
     """Return every name that a function binds, including parameters."""
-    stored = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    return stored | {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
+    nodes = nodes_of(function)
+    stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return stored | {node.arg for node in nodes if isinstance(node, ast.arg)}
 
 
 _PATH_METHODS = frozenset({"read_text", "write_text", "read_bytes", "write_bytes"})

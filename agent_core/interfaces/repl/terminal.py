@@ -179,7 +179,7 @@ class Asking:
         self._print([*self._question_rows(columns)[0], *folded([ending], columns)])
 
     def draw(self, columns: int) -> StyleAndTextTuples:
-        """Draw the question and the keys to fit the screen. Keys count once it is written, if the user is not typing."""
+        """Draw the question and the keys to fit the screen. Keys count once it is written, unless the user types."""
         if not self._is_drawn:
             self._is_drawn = True
             if self._timer is None and not self._prompt.is_typed_in:
