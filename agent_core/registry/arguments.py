@@ -15,10 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from jsonschema.exceptions import ValidationError
-from jsonschema.protocols import Validator
-from referencing.exceptions import Unresolvable
-
+from agent_core.base.late import LateModule
 from agent_core.base.matching import nearest
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass
@@ -37,7 +34,13 @@ from .validation import (
 )
 
 if TYPE_CHECKING:
+    import referencing.exceptions as reference_errors
+    from jsonschema.exceptions import ValidationError
+    from jsonschema.protocols import Validator
+
     from .typenames import Schema
+else:
+    reference_errors = LateModule("referencing.exceptions")
 
 
 Path = tuple[str, ...]
@@ -265,7 +268,7 @@ def problems_of(value: dict[str, Any], schema: "Schema") -> tuple[Problem, ...]:
     return tuple(problems)
 
 
-def _explain(error: ValidationError, root: "Schema", base: tuple[Any, ...]) -> Iterator[Problem]:
+def _explain(error: "ValidationError", root: "Schema", base: tuple[Any, ...]) -> Iterator[Problem]:
     path = (*base, *error.relative_path)
     parent = error.schema if isinstance(error.schema, dict) else {}
     match error.validator:
@@ -310,7 +313,7 @@ def _explain(error: ValidationError, root: "Schema", base: tuple[Any, ...]) -> I
             yield _problem(path, expected, shown(error.instance), hint)
 
 
-def _hint(error: ValidationError) -> str | None:
+def _hint(error: "ValidationError") -> str | None:
     """Return how to write a value that is close to its type."""
     kind, value = error.validator_value, error.instance
     if kind == "array" and isinstance(value, str):
@@ -662,7 +665,7 @@ def misfits(value: dict[str, Any], schema: "Schema", characters: int) -> tuple[P
             return problems_of(value, schema)
     except TooManySteps:
         return (_TOO_NESTED,)
-    except (RecursionError, Unresolvable):
+    except (RecursionError, reference_errors.Unresolvable):
         return (_UNUSABLE,)
 
 
@@ -674,7 +677,7 @@ def _fit(value: dict[str, Any], schema: "Schema", characters: int) -> _Read | tu
             problems = problems_of(coerced, schema)
     except TooManySteps:
         return (_TOO_NESTED,)
-    except Unresolvable:
+    except reference_errors.Unresolvable:
         return (_UNUSABLE,)
     except RecursionError:
         return (Problem("arguments-invalid", "expected fewer levels of nesting, got too many", WHERE),)

@@ -11,24 +11,29 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
-from typing import Any, Final
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import jsonschema
-import referencing
-from jsonschema.exceptions import ValidationError
-from jsonschema.protocols import Validator
-
+from agent_core.base.late import LateModule
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import one_line
 from sandbox.wire.strict_json import Malformed, Strictness, read_json, read_next, with_plain_escapes
 
 from .typenames import Schema
 
+if TYPE_CHECKING:
+    import jsonschema
+    import referencing
+    from jsonschema.exceptions import ValidationError
+    from jsonschema.protocols import Validator
+else:
+    jsonschema = LateModule("jsonschema")
+    referencing = LateModule("referencing")
+
 _MOST_NODES = 5_000
 _POINTER = re.compile("#(/|$)")
 _DEEPEST = 40
-# Including `$schema`, which inside of a schema would restore the keywords that `_Checker` leaves out.
+# Including `$schema`, which inside of a schema would restore the keywords that `_checker` leaves out.
 _FOREIGN = frozenset(
     {"$schema", "$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$vocabulary"}
 )
@@ -158,7 +163,9 @@ _STEPS = 5_000
 _STEPS_PER_CHARACTER = 4
 _steps_left: ContextVar[list[int]] = ContextVar("steps that are left")
 
-Keyword = Callable[[Validator, Any, Any, Schema], Iterator[ValidationError] | None]  # Any: a rule, and JSON
+Keyword: TypeAlias = (
+    "Callable[[Validator, Any, Any, Schema], Iterator[ValidationError] | None]"  # Any: a rule, and JSON
+)
 
 
 class TooManySteps(Exception):
@@ -188,42 +195,48 @@ def spend() -> None:
 
 
 def _spend_on(
-    keyword: Keyword, validator: Validator, rule: Any, instance: Any, schema: Schema
-) -> Iterator[ValidationError] | None:
+    keyword: Keyword, validator: "Validator", rule: Any, instance: Any, schema: Schema
+) -> "Iterator[ValidationError] | None":
     spend()
     return keyword(validator, rule, instance, schema)
 
 
-def _additional(validator: Validator, rule: Any, instance: Any, schema: Schema) -> Iterator[ValidationError]:
+def _additional(validator: "Validator", rule: Any, instance: Any, schema: Schema) -> "Iterator[ValidationError]":
     """Check `additionalProperties`; skip it with `patternProperties`, whose patterns the host does not run."""
     if not isinstance(instance, dict) or "patternProperties" in schema:
         return
     for name in instance.keys() - schema.get("properties", {}).keys():
         if rule is False:
-            yield ValidationError("unknown", validator="additionalProperties", path=[name], instance=instance[name])
+            value, keyword = instance[name], "additionalProperties"
+            yield jsonschema.ValidationError("unknown", validator=keyword, path=[name], instance=value)
         elif isinstance(rule, dict):
             yield from validator.descend(instance[name], rule, path=name)  # type: ignore[attr-defined] # not in the protocol
 
 
-_Draft = jsonschema.Draft202012Validator
 _BRANCHING = ("$ref", "anyOf", "oneOf", "allOf", "not", "if", "contains")
 # Keywords that the worker checks, or that coercion handles.
 _LEFT_OUT = ("pattern", "patternProperties", "format", "unevaluatedProperties", "uniqueItems")
-_Checker = jsonschema.validators.extend(  # type: ignore[no-untyped-call] # the stubs leave it out
-    _Draft,
-    validators={
-        **{name: partial(_spend_on, _Draft.VALIDATORS[name]) for name in _BRANCHING},
-        **dict.fromkeys(_LEFT_OUT, lambda *_: None),
-        "additionalProperties": _additional,
-    },
-    type_checker=_Draft.TYPE_CHECKER.redefine(
-        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
-    ),
-)
-_compiled: dict[int, tuple[Schema, Validator]] = {}
+_compiled: "dict[int, tuple[Schema, Validator]]" = {}
 
 
-def validator_for(schema: Schema) -> Validator:
+@cache
+def _checker() -> "type[Validator]":
+    draft = jsonschema.Draft202012Validator
+    checker: type[Validator] = jsonschema.validators.extend(  # type: ignore[no-untyped-call] # the stubs leave it out
+        draft,
+        validators={
+            **{name: partial(_spend_on, draft.VALIDATORS[name]) for name in _BRANCHING},
+            **dict.fromkeys(_LEFT_OUT, lambda *_: None),
+            "additionalProperties": _additional,
+        },
+        type_checker=draft.TYPE_CHECKER.redefine(
+            "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+        ),
+    )
+    return checker
+
+
+def validator_for(schema: Schema) -> "Validator":
     """Return the validator of a schema, compiled once per schema object."""
     entry = _compiled.get(id(schema))
     if entry is not None and entry[0] is schema:
@@ -231,7 +244,7 @@ def validator_for(schema: Schema) -> Validator:
     while len(_compiled) >= _KEPT:
         _compiled.pop(next(iter(_compiled)), None)
     # With an empty registry, so that references are never fetched.
-    validator: Validator = _Checker(schema, registry=referencing.Registry())
+    validator = _checker()(schema, registry=referencing.Registry())
     _compiled[id(schema)] = (schema, validator)
     return validator
 

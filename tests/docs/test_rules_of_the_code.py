@@ -101,7 +101,8 @@ def survey() -> Survey:
     found = Survey()
     for path, tree in trees().items():
         for node in ast.walk(tree):
-            found.see(path, node)
+            if isinstance(node, ast.Call | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                found.see(path, node)
     return found
 
 

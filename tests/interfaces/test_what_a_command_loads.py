@@ -11,7 +11,8 @@ import pytest
 
 from agent_core.interfaces.cli import knapper as program
 from agent_core.interfaces.commands.verb import Opens, Verb
-from tests.interfaces.support import COUNT_VOWELS
+from tests.interfaces.support import COUNT_VOWELS, flags
+from tests.kit import Say, scripted
 from tests.kit.drawing import sampled
 from tests.kit.program import knapper, surroundings
 
@@ -94,6 +95,31 @@ def test_a_call_of_a_function_follows_no_files_and_loads_nothing_of_helpers_and_
     assert "agent_core.functions.sandbox_client" in loaded
     kept_out = {"watchdog", "openai", "agent_core.workspace.helper_library"}
     assert sorted(kept_out & loaded) == []
+
+
+def test_a_message_without_a_call_loads_no_validator_and_few_types_of_the_client(workspace: Path) -> None:
+    with scripted([Say("Hello.")]) as model:
+        loaded = loaded_by(workspace, "run", "--once", *flags(model), "--message", "hi")
+    types = {name for name in loaded if name.startswith("openai.types.")}
+    assert (len(types) < 100, "openai" in loaded, "jsonschema" in loaded) == (True, True, False)
+
+
+NAMES = """
+import openai
+first = "batch" in vars(openai.types)
+from openai.types.chat import ChatCompletion
+print(ChatCompletion, openai.types.Batch, *dir(openai.types), sep="; ", end=f"|{first}")
+"""
+
+
+def test_the_types_of_the_client_are_all_there_for_whoever_asks_for_one() -> None:
+    ran = [
+        subprocess.run([sys.executable, "-c", before + NAMES], env=surroundings({}), capture_output=True, text=True)
+        for before in ("", "import agent_core.model.connection")
+    ]
+    (names, at_once), (late_names, is_early) = (done.stdout.split("|") for done in ran)
+    assert (at_once, is_early) == ("True", "False"), ran
+    assert late_names == names
 
 
 NOT_FOR_HELP = (

@@ -19,6 +19,7 @@ from termios import TIOCSCTTY
 from typing import IO
 
 from agent_core.__main__ import main
+from agent_core.model.dialect import quirks
 from agent_core.runtime.host_functions import parameters
 from agent_core.storage.sqlite.connection import blank
 from tests.kit.levels import FORCED, IS_PORTABLE, lend
@@ -40,6 +41,25 @@ FORKING.set_forkserver_preload(
         "meta_functions.talk",
         "tests.crash.storage_work",
         # Imported by those on demand:
+        "agent_core.access.packages.resolution",
+        "agent_core.functions.gate.examples",
+        "agent_core.functions.gate.gate",
+        "agent_core.functions.gate.mutation",
+        "agent_core.functions.gate.robust",
+        "agent_core.functions.gate.trial",
+        "agent_core.functions.sandbox_client",
+        "agent_core.functions.search",
+        "agent_core.functions.service.call_service",
+        "agent_core.functions.service.file_sync",
+        "agent_core.functions.service.grant_service",
+        "agent_core.functions.service.version_history",
+        "agent_core.memory.embedding.models",
+        "agent_core.registry.watch",
+        "agent_core.workspace.agent_factory",
+        "agent_core.workspace.helper_changes",
+        "agent_core.workspace.model_opener",
+        "agent_core.workspace.portable.document",
+        "agent_core.workspace.presets",
         "anyio._backends._asyncio",
         "httpcore2",
         "numpy",
@@ -51,6 +71,7 @@ FORKING.set_forkserver_preload(
 # Computed once by a program, when it first creates and opens a workspace:
 blank()
 parameters()
+quirks()
 
 
 class Program:

@@ -15,14 +15,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agent_core.base.errors import UsageError, WorkspaceError
+from agent_core.base.late import LateModule
 from agent_core.base.matching import did_you_mean
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import misfit_sentence
@@ -35,6 +34,11 @@ from agent_core.registry.source import hash_of
 from agent_core.registry.validation import leads_astray
 from agent_core.storage import prepare_state_dir
 from sandbox.wire.strict_json import LOOSE, OF_A_FILE, Malformed, read_json, read_toml
+
+if TYPE_CHECKING:
+    import jsonschema
+else:
+    jsonschema = LateModule("jsonschema")
 
 FILE: Final = "mcp.toml"
 _APPROVED: Final = ".knapper/mcp.json"
@@ -299,8 +303,8 @@ def _unfit(name: str, description: str, schema: object) -> str:
 @lru_cache(maxsize=1024)
 def _is_schema(text: str) -> bool:
     try:
-        Draft202012Validator.check_schema(read_json(text, LOOSE))
-    except SchemaError:
+        jsonschema.Draft202012Validator.check_schema(read_json(text, LOOSE))
+    except jsonschema.SchemaError:
         return False
     return True
 
