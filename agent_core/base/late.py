@@ -1,14 +1,15 @@
 """Names and modules that are imported at first use (ADR 0006), so that a small use does not load everything."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from _thread import RLock
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
-from threading import RLock
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader  # every command imports this module
 
 
 def late_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:  # Any: its `.pyi` says which
@@ -35,19 +36,44 @@ class LateModule:
         return value
 
 
-@contextmanager
-def late_packages(root: str) -> Iterator[None]:
-    """Have a package and those directly below it, if they are imported meanwhile, run at the first use of a name.
+class LatePackages:
+    """Within this context, a package and those directly below it are imported, but run only when a name is missed.
 
     Their modules are imported as ever, by whoever names them. For a package of others that imports hundreds of modules
     of its own, of which few are used.
     """
-    finder = _LateFinder(root)
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def __enter__(self) -> None:
+        sys.meta_path.insert(0, self)
+
+    def __exit__(self, *_error: object) -> None:
+        sys.meta_path.remove(self)
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Return the spec of such a package; None of any other module."""
+        if self._root not in (name, name.rpartition(".")[0]):
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None or spec.submodule_search_locations is None:
+            return None
+        spec.loader = _LateLoader(spec.loader)  # type: ignore[assignment] # the two methods of one that are called
+        return spec
+
+
+class _LateLoader:
+    def __init__(self, real: "Loader") -> None:
+        self._real = real
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._real.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert module.__spec__ is not None
+        module.__loader__ = module.__spec__.loader = self._real
+        module.__class__ = _LatePackage
 
 
 _RUNS: Final = RLock()
@@ -66,29 +92,3 @@ class _LatePackage(ModuleType):
     def __dir__(self) -> list[str]:
         self.__getattr__("__name__")
         return sorted(vars(self))
-
-
-class _LateLoader(Loader):
-    def __init__(self, real: Loader) -> None:
-        self._real = real
-
-    def exec_module(self, module: ModuleType) -> None:
-        assert module.__spec__ is not None
-        module.__loader__ = module.__spec__.loader = self._real
-        module.__class__ = _LatePackage
-
-
-class _LateFinder(MetaPathFinder):
-    def __init__(self, root: str) -> None:
-        self._root = root
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if self._root not in (fullname, fullname.rpartition(".")[0]):
-            return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is None or spec.loader is None or spec.submodule_search_locations is None:
-            return None
-        spec.loader = _LateLoader(spec.loader)
-        return spec

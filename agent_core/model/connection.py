@@ -20,7 +20,7 @@ from urllib.parse import quote
 import httpx2
 
 from agent_core.base.errors import ContextOverflow, ModelError
-from agent_core.base.late import late_packages
+from agent_core.base.late import LatePackages
 from agent_core.base.records import dataclass, replace
 from agent_core.base.settings import ModelSettings
 from agent_core.base.untrusted import one_line
@@ -42,7 +42,7 @@ from .dialect import (
 from .reply import RetryPiece
 from .wire import ENDS, ResponseReader, dumps, to_responses
 
-with late_packages("openai.types"):  # 440 modules, of which 80 are used: more than half of the time of this import
+with LatePackages("openai.types"):  # 440 modules, of which 80 are used: more than half of the time of this import
     import openai
     from openai import AsyncStream, OpenAIError
     from openai._models import FinalRequestOptions

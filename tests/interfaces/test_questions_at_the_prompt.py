@@ -182,7 +182,7 @@ from prompt_toolkit.output import vt100
 write = vt100.flush_stdout
 
 def slowly(out, text):
-    if "Press o (once)" in text and not Path("writing").exists():
+    if "asks to join" in text and not Path("writing").exists():
         Path("writing").touch()
         time.sleep(1.5)
     write(out, text)

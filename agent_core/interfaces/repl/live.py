@@ -3,14 +3,20 @@
 import re
 import time
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
+from agent_core.base.late import LateModule
 from agent_core.base.records import InitVar, dataclass, field
 from agent_core.base.untrusted import one_line, visible
 
-from ..render.verdicts import compact_call
 from ..styled_lines import cut, duration, folded, line, meter
+
+if TYPE_CHECKING:
+    from ..render import verdicts
+else:
+    verdicts = LateModule("agent_core.interfaces.render.verdicts")
 
 # A Markdown stream split at the ends of blocks, so that finished parts can be drawn permanently. Code is drawn line by
 # line as it is written, because it never reflows; blocks longer than a screen are drawn in parts.
@@ -157,7 +163,7 @@ class RunningCall:
     """The call on one line, computed once because it is drawn at each key."""
 
     def __post_init__(self, arguments: str) -> None:
-        self.call = one_line(compact_call(self.name, arguments), 120)
+        self.call = one_line(verdicts.compact_call(self.name, arguments), 120)
 
     def hear(self, text: str) -> None:
         """Add a piece of its output, and keep the last nonempty line."""

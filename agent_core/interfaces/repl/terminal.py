@@ -179,25 +179,24 @@ class Asking:
         self._print([*self._question_rows(columns)[0], *folded([ending], columns)])
 
     def draw(self, columns: int) -> StyleAndTextTuples:
-        """Draw the question and the keys to fit the screen. Keys count once it is written, unless the user types."""
+        """Draw the question to fit the screen, and the keys once they count."""
         if not self._is_drawn:
             self._is_drawn = True
-            if self._timer is None and not self._prompt.is_typed_in:
-                self.state = "armed"
-                self._prompt.app.after_render += self._note_written
-            else:
-                self._wait(QUIET_S)
+            self._prompt.app.after_render += self._note_written
         lines, hidden_rows, _ = self._question_rows(columns)
         rows = coloured([*lines, *self._below(columns, hidden_rows)])
         return to_formatted_text(ANSI(rows.removesuffix("\n")))
 
     def _note_written(self, _: object) -> None:
-        """Let keys that arrived while the terminal took the question wait for a pause: it had not been read."""
+        """Let keys count from now on, unless the user is typing. Keys from before have been set aside by then: the
+        question was not on the screen, because a terminal can take long to take it.
+        """
         self._prompt.app.after_render -= self._note_written
-        if self._prompt.is_typed_in:
-            self.state = "quiet"
-            self._wait(QUIET_S)
+        if self._timer is None and not self._prompt.is_typed_in:
+            self.state = "armed"
             self._prompt.app.invalidate()
+        else:
+            self._wait(QUIET_S)
 
     def _below(self, columns: int, hidden_rows: int) -> list[Line]:
         notes = [line(("warn", self._note))] if self._note else []
