@@ -73,21 +73,23 @@ class _LateLoader:
     def exec_module(self, module: ModuleType) -> None:
         assert module.__spec__ is not None
         module.__loader__ = module.__spec__.loader = self._real
+        vars(module)[_LOADER] = self._real
         module.__class__ = _LatePackage
 
 
-_RUNS: Final = RLock()
+_LOADER: Final = "__late_loader__"
+_RUNS: Final = RLock()  # a thread that misses a name while another runs the package waits for it
 
 
 class _LatePackage(ModuleType):
     def __getattr__(self, name: str) -> Any:  # Any: as the package has it
         with _RUNS:
-            if type(self) is _LatePackage:  # not run by another thread meanwhile
-                self.__class__ = ModuleType  # type: ignore[assignment] # as it runs, it reads its own names
-                assert self.__spec__ is not None
-                assert self.__spec__.loader is not None
-                self.__spec__.loader.exec_module(self)
-        return getattr(self, name)
+            if loader := vars(self).pop(_LOADER, None):
+                loader.exec_module(self)
+                self.__class__ = ModuleType  # type: ignore[assignment] # nothing is late any more
+        if name not in vars(self):  # as it runs, it may miss a name itself
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return vars(self)[name]
 
     def __dir__(self) -> list[str]:
         self.__getattr__("__name__")
