@@ -81,16 +81,21 @@ _LOADER: Final = "__late_loader__"
 _RUNS: Final = RLock()  # a thread that misses a name while another runs the package waits for it
 
 
+def _run(package: ModuleType) -> None:
+    """Run a late package, unless that has happened or is happening in this thread."""
+    with _RUNS:
+        if loader := vars(package).pop(_LOADER, None):
+            loader.exec_module(package)
+            package.__class__ = ModuleType  # nothing is late any more
+
+
 class _LatePackage(ModuleType):
     def __getattr__(self, name: str) -> Any:  # Any: as the package has it
-        with _RUNS:
-            if loader := vars(self).pop(_LOADER, None):
-                loader.exec_module(self)
-                self.__class__ = ModuleType  # type: ignore[assignment] # nothing is late any more
+        _run(self)
         if name not in vars(self):  # as it runs, it may miss a name itself
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         return vars(self)[name]
 
     def __dir__(self) -> list[str]:
-        self.__getattr__("__name__")
+        _run(self)
         return sorted(vars(self))

@@ -177,8 +177,8 @@ def test_a_forged_reading_changes_nothing_shown_and_a_verdict_no_standing(worksp
     forge(root, "verdict", "verdict", '{"problems": [], "fixes": [], "standing": "trial", "by": "human"}')
     done = knapper("functions", "show", FUNCTION, cwd=root)
     assert (done.returncode, "draft" in done.stdout) == (0, True)  # as a function that was never judged
-    needing = {name for name in COMMANDS if any(parameter.required for parameter in BY_NAME[name].params)}
-    assert needing <= set(WITH) <= {*COMMANDS}  # without its arguments a command would end before it reads a row
+    with_arguments = {name for name in COMMANDS if any(parameter.required for parameter in BY_NAME[name].params)}
+    assert with_arguments <= set(WITH) <= {*COMMANDS}  # without its arguments a command would end before it reads a row
 
 
 @settings(max_examples=drawn(90))

@@ -224,7 +224,7 @@ class Terminal:
 class Knapper(Terminal):
     """A terminal that runs our program: the command is only the arguments. `first` is code that runs before it."""
 
-    def __init__(self, command: Sequence[str], *, first: str = "", **options: Any) -> None:  # Any: as a terminal has
+    def __init__(self, command: Sequence[str], *, first: str = "", **options: Any) -> None:  # Any: those of a terminal
         self._first = first
         super().__init__(command, **options)
 

@@ -188,9 +188,7 @@ class Asking:
         return to_formatted_text(ANSI(rows.removesuffix("\n")))
 
     def _note_written(self, _: object) -> None:
-        """Let keys count from now on, unless the user is typing. Keys from before have been set aside by then: the
-        question was not on the screen, because a terminal can take long to take it.
-        """
+        """Let keys count, now that the terminal has the question; if some came while it was written, after a pause."""
         self._prompt.app.after_render -= self._note_written
         if self._timer is None and not self._prompt.is_typed_in:
             self.state = "armed"
