@@ -272,12 +272,12 @@ def test_undo_takes_a_state_back_call_by_call_and_all_at_once(folder: Path) -> N
         screen.wait_for("changed the state of count")
         screen.line("/undo")
         screen.wait_for("take the state of count back")
-        screen.line("y")
+        screen.answer("y")
         screen.wait_for("restored the state of count")
         assert shown(folder)["value"] == {"ada": 1}
         screen.line("/undo all")
         screen.wait_for("as it was when the session began")
-        screen.line("y")
+        screen.answer("y")
         screen.wait_count("restored the state of count", 2)
     assert shown(folder)["value"] == {}
 
@@ -294,7 +294,7 @@ def test_undo_goes_as_far_back_as_a_state_is_kept_and_does_not_empty_it(folder: 
         asyncio.run(count())
         screen.line("/undo all")
         screen.wait_for("as far back as it is kept")
-        screen.line("y")
+        screen.answer("y")
         screen.wait_for("restored the state of count")
     assert shown(folder)["value"] == {"ada": 2}
 

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from agent_core.access.grants import Grants
 from agent_core.functions.service.tending import TendingBudget
 from tests.conftest import OpenDesk
@@ -30,7 +32,7 @@ PLURAL = function_text(
     "plural(word: str) -> str",
     "Give the plural of a word.\n\nArgs:\n    word: The word.\n\nRaises:\n    "
     "LookupError: If the word is too strange to be one.",
-    'if word.count("q") > 3:\n    raise LookupError("too strange")\n'
+    'if len({*word}) * len({*word}) < len(word):\n    raise LookupError("too strange")\n'
     'return word + ("es" if word.endswith("s") else "s")',
     "plural(\"cat\") → 'cats'",
     "plural(\"bus\") → 'buses'",
@@ -93,6 +95,60 @@ async def test_functions_that_raise_different_errors_are_not_the_same(at_desk: O
     steps = merges(await tended(desk))
     assert len(steps) == 1, told
     assert "not proven the same: different" in steps[0][1]
+
+
+LATER = [
+    function_text(
+        f"{name}(stamps: list[int]) -> int",
+        f"Add up {words} of the stamps below a limit.\n\nArgs:\n    stamps: The stamps.",
+        body,
+        f"{name}([3, 10, 4, 30]) → 14",
+        f"{name}([8, 50, 2, 9]) → 11",
+    )
+    for name, words, body in (
+        ("later_stamps", "all but the first", "return sum([n for n in stamps if n < 12][1:])"),
+        ("stamps_later", "all except the first", "below = [n for n in stamps if not n >= 11]\nreturn sum(below[1:])"),
+    )
+]
+DEAR = [
+    function_text(
+        f"{name}(orders: list[dict[str, int]]) -> int",
+        f"Count the orders {words} a price.\n\nArgs:\n    orders: The orders, each with its `price`.",
+        body,
+        f'{name}([{{"price": 20}}, {{"price": 70}}]) → 1',
+        f'{name}([{{"price": 80}}, {{"price": 90}}]) → 2',
+    )
+    for name, words, body in (
+        ("dear_orders", "over", 'return sum(order["price"] > 50 for order in orders)'),
+        ("orders_dear", "above", 'return len([order for order in orders if not order["price"] <= 51])'),
+    )
+]
+FREE = [
+    function_text(
+        f"{name}(prices: list[int]) -> str",
+        f"Say whether the delivery of an order {words} these prices is free.\n\nArgs:\n    prices: The prices.",
+        body,
+        f"{name}([20, 70]) → 'paid'",
+        f"{name}([200, 200]) → 'free'",
+    )
+    for name, words, body in (
+        ("free_delivery", "with", 'return "free" if sum(prices) * 2 > 500 else "paid"'),
+        ("delivery_free", "of", 'return "paid" if 2 * sum(prices) <= 503 else "free"'),
+    )
+]
+
+
+@pytest.mark.parametrize(("first", "second", "why"), [(*LATER, "different"), (*DEAR, "different"), (*FREE, "unknown")])
+async def test_functions_whose_numbers_differ_are_not_the_same(
+    at_desk: OpenDesk, first: str, second: str, why: str
+) -> None:
+    """A limit decides only about what comes later, stands in rows, or is compared with a sum that no call has."""
+    (one, other) = (source.split("(")[0].removeprefix("def ") for source in (first, second))
+    desk = await at_desk([making(one, first), making(other, second, one), Say("Made.")])
+    told = answers(await desk.say("Make them."))
+    steps = merges(await tended(desk))
+    assert [done for done, _why in steps] == [False], told
+    assert f"not proven the same: {why}" in steps[0][1]
 
 
 FILES = {

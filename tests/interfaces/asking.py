@@ -69,9 +69,7 @@ def press(screen: Terminal, key: str) -> None:
 
 def agree(screen: Terminal, key: str = "y") -> None:
     """Type the one-letter approval."""
-    asks = re.compile(rf"\b(Press|Type|or)\s+([oy]\s+\(\w+\),\s+)*{key}\s+\(")
-    screen.wait(lambda: asks.search("\n".join(screen.screen())) is not None, "a question")
-    screen.line(key)
+    screen.answer(key)
 
 
 def agree_in_full(screen: Terminal) -> None:

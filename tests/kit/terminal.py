@@ -4,6 +4,7 @@ import codecs
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -79,6 +80,12 @@ class Terminal:
     def line(self, text: str) -> None:
         """Type a line and send it."""
         self.type(text + ENTER)
+
+    def answer(self, key: str) -> None:
+        """Wait until a question shows this key, and answer with it and Enter: keys do not count before."""
+        shows = re.compile(rf"\b(Press|Type|or)\s+([oy]\s+\(\w+\),\s+)*{key}\s+\(")
+        self.wait(lambda: shows.search("\n".join(self.screen())) is not None, f"a question with the key {key}")
+        self.line(key)
 
     def do(self, typed: str, *shows: str) -> None:
         """Type a line and wait until the screen and its scrollback show each of these texts once more than before."""

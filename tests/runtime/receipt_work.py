@@ -94,7 +94,7 @@ def killed(root: Path, script: Script) -> None:
         screen.wait_for("sandbox")
         screen.line("Go.")
         screen.wait_for("asks to")
-        screen.line("n")
+        screen.answer("n")
         screen.wait(lambda: len(model.requests) == len(script), "the last request")
         kill(screen)
 

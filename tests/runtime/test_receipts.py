@@ -55,7 +55,7 @@ def test_the_prompt_has_the_receipt_of_each_turn_in_its_last_line(place: str, tm
             screen.line("Go.")
             if asks:
                 screen.wait_count("asks to", number - 2)
-                screen.line("n")
+                screen.answer("n")
             screen.wait(lambda: len(last_lines(screen.scrolled())) == number, "the end of the turn")  # noqa: B023
         nothing, grown, did, helped = last_lines(screen.scrolled())
         screen.type(CTRL_D)

@@ -818,7 +818,7 @@ def test_where_there_is_one_wall_the_user_is_asked_once(tmp_path: Path, answer: 
             screen.wait_for("/help lists")
             if is_first:
                 screen.wait_for("Run functions so on this machine?")
-                screen.line(answer)
+                screen.answer(answer)
             screen.wait_for(f"sandbox {level}")
             assert is_first or "Run functions so" not in screen.scrolled()
     after = _doctor(data, tmp_path)

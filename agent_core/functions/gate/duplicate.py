@@ -9,7 +9,8 @@ reason of a candidate, or the docstring of a function in a file, names the funct
 import ast
 import asyncio
 import re
-from collections.abc import Sequence
+import time as clock
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, time
 from decimal import Decimal
@@ -22,14 +23,16 @@ from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence
 from agent_core.base.untrusted import one_line
 from agent_core.registry.function import first_sentence
-from sandbox import Outcome, Raised, Refused, Returned, TimedOut
+from sandbox import Attempt, Attempts, Outcome, Raised, Refused, Returned, TimedOut
 
 from ..search import describe_difference, mistaken
-from .call_arguments import Arguments, edge_calls, read_calls, read_cases, recombine
+from .call_arguments import Arguments, Value, edge_calls, read_calls, read_cases, recombine
 from .clones import sketch
 from .draft import Draft, Finding, TrialSubject
 from .examples import literal_value, same
+from .mutation import changed_literals
 from .tree import constants, function_in, parse
+from .trial import EACH_S
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -44,7 +47,9 @@ _SEARCH_S = 5.0  # the first search of a process indexes all functions
 SMALL = 15  # words of a form; below it, the types are part of the meaning
 _FOUND: Final = 200  # functions that a description finds
 _MOST, _EXAMPLES, _LEAST = 8, 4, 2  # functions compared by running, examples of each, and the minimum of examples
-_TEXTS, _LONGEST, _OTHERS = 24, 200, 40
+_OTHERS, _LITERALS, _LONGEST = 40, 24, 200  # generated calls, literals of the code, and characters of a text
+_BASES, _KEYS = 2, 8  # calls and entries of each that the literals are put into
+_STRICT_S, _AT_ONCE = 30.0, 32
 
 Sameness: TypeAlias = Literal["same", "different", "other arguments", "unknown"]
 """The result of a comparison of two functions."""
@@ -225,9 +230,10 @@ async def compare_functions(  # noqa: PLR0913 - what may differ from the example
 ) -> Sameness:
     """Return whether two functions give the same results on the examples of both.
 
-    If it `is_strict`, other calls are compared as well, with the literals in their code and adjacent numbers. The
-    second function gets `more` arguments at the end; its own examples are then left out. With `fixed_in`, the second is
-    the first one as fixed in these modules, and calls in which the first does not return are ignored.
+    If it `is_strict`, other calls are compared as well, with the literals in their code and adjacent numbers, and a
+    literal that only one of them has must make a difference in one of the calls: otherwise they prove nothing about it.
+    The second function gets `more` arguments at the end; its own examples are then left out. With `fixed_in`, the
+    second is the first one as fixed in these modules, and calls in which the first does not return are ignored.
     """
     if first_function.takes_self or second_function.takes_self:
         return "unknown"
@@ -244,19 +250,52 @@ async def compare_functions(  # noqa: PLR0913 - what may differ from the example
                 calls.append(tuple(map(_as_sent, arguments.values())))
     if not calls:
         return "unknown"
+    texts = (first_function, modules), (second_function, fixed_in or modules)
+    trees = [function_in(sources[function.module].text, function.name) for function, sources in texts]
     if is_strict:
-        texts = (first_function, modules), (second_function, fixed_in or modules)
-        trees = [function_in(sources[function.module].text, function.name) for function, sources in texts]
-        written = [value for tree in trees if tree for value in constants(tree) if type(value) is int]
-        numbers = sorted({number + step for number in written for step in (-1, 0, 1)})[:_TEXTS]
-        calls += [
-            tuple(map(_as_sent, call.values())) for function in both for call in _others(function, trees, numbers)
-        ]
+        wall_s = _STRICT_S
+        calls += [tuple(map(_as_sent, call.values())) for function in both for call in _others(function, trees)]
     ours = await _results(first_function, calls, modules, wall_s, trial)
-    calls = [(*call, *more) for call in calls]
-    theirs = await _results(second_function, calls, fixed_in or modules, wall_s, trial)
-    ours = tuple(one if isinstance(one, Returned) or not fixed_in else None for one in ours)
-    return _same_results(ours, theirs, is_strict=is_strict)
+    later_calls = [(*call, *more) for call in calls]
+    theirs = await _results(second_function, later_calls, fixed_in or modules, wall_s, trial)
+    if is_strict and None in (*ours, *theirs):  # time was up
+        return "unknown"
+    compared = tuple(one if isinstance(one, Returned) or not fixed_in else None for one in ours)
+    sameness = _same_results(compared, theirs, is_strict=is_strict)
+    if sameness == "same" and is_strict and not fixed_in:
+        mine, yours = ({repr(value) for value in constants(tree)} if tree else set() for tree in trees)
+        is_proven = not (
+            await _has_silent(mine - yours, first_function, calls, ours, modules, trial)
+            or await _has_silent(yours - mine, second_function, later_calls, theirs, modules, trial)
+        )
+        return "same" if is_proven else "unknown"
+    return sameness
+
+
+async def _has_silent(
+    literals: Collection[str],
+    function: "Function",
+    calls: Sequence[tuple[object, ...]],
+    outcomes: Sequence[Outcome | None],
+    modules: "Modules",
+    trial: "TrialTools",
+) -> bool:
+    """Return whether one of these literals could be another one without a difference in any of the calls."""
+    silent = changed_literals(modules[function.module].text, function.name, literals)
+    named, at, until = _named(function, calls), 0, clock.monotonic() + _STRICT_S
+    while silent and at < len(calls):
+        few, own = named[at : at + _AT_ONCE], outcomes[at : at + _AT_ONCE]
+        work = Attempts(function.name, [Attempt(call, text) for text in silent for call in few], EACH_S)
+        tried = await trial.attempt(function, modules, work, max(0.0, until - clock.monotonic()))
+        rows = [tried[start : start + len(few)] for start in range(0, len(tried), len(few))]
+        silent = [
+            text
+            for text, row in zip(silent, rows, strict=True)
+            if not any(isinstance(outcome, TimedOut) for outcome in row)
+            and _same_results(own, row, is_strict=True) != "different"
+        ]
+        at += _AT_ONCE
+    return bool(silent)
 
 
 def _same_results(
@@ -309,28 +348,46 @@ def _as_sent(value: object) -> object:
 async def _results(
     function: "Function", calls: Sequence[tuple[object, ...]], modules: "Modules", wall_s: float, trial: "TrialTools"
 ) -> tuple[Outcome | None, ...]:
+    return await trial.call_all(function, modules, _named(function, calls), wall_s)
+
+
+def _named(function: "Function", calls: Sequence[tuple[object, ...]]) -> list[Arguments]:
     names = list(function.parameters["properties"])
-    named = [dict(zip(names, values, strict=False)) for values in calls]
-    return await trial.call_all(function, modules, named, wall_s)
+    return [dict(zip(names, values, strict=False)) for values in calls]
 
 
 def _is(outcome: Outcome | None, result: object) -> bool:
     return isinstance(outcome, Returned) and same(result, outcome.value, is_float=True)
 
 
-def _others(function: "Function", trees: Sequence[object], numbers: Sequence[int] = ()) -> list[Arguments]:
-    """Return calls that no example has: recombined and generated values, texts in these trees, and the numbers."""
+def _others(function: "Function", trees: Sequence[object]) -> list[Arguments]:
+    """Return calls that no example has: recombined and generated values, and those with literals of these trees."""
     calls = read_calls([example.call for example in function.examples], function)
     more = recombine(calls, function.parameters)
     more += islice(edge_calls(function.parameters, calls), _OTHERS)
     every = [value for tree in trees if isinstance(tree, ast.AST) for value in constants(tree)]
     texts = {value for value in every if isinstance(value, str) and len(value) <= _LONGEST}
-    for name, value in calls[0].items() if calls else ():
-        match value:
-            case str():
-                more += [calls[0] | {name: text} for text in sorted(texts)[:_TEXTS]]
-            case int() if not isinstance(value, bool):
-                more += [calls[0] | {name: number} for number in numbers]
-            case [int(), *_]:
-                more += [calls[0] | {name: [number]} for number in numbers]
+    whole = {value + step for value in every if type(value) is int for step in (-1, 0, 1)}
+    numbers = {value for value in every if type(value) is float} | whole
+    literals = [*sorted(texts)[:_LITERALS], *sorted(numbers)[:_LITERALS]]
+    for call in calls[:_BASES]:
+        more += (call | {name: new} for name, value in call.items() for new in _with_literals(value, literals))
     return [call for call in more if len(call) == len(_kinds(function))]
+
+
+def _with_literals(value: Value, literals: Sequence[str | float]) -> Iterator[Value]:
+    """Yield the value with one of its texts or numbers replaced by each of these; of a list, also each one alone."""
+    match value:
+        case bool():
+            pass
+        case int() | str():
+            yield from (new for new in literals if type(new) is type(value))
+        case float():
+            yield from (float(new) for new in literals if not isinstance(new, str))
+        case list() if value:
+            for at in sorted({0, len(value) // 2, len(value) - 1}):
+                yield from ([*value[:at], new, *value[at + 1 :]] for new in _with_literals(value[at], literals))
+            yield from ([new] for new in _with_literals(value[0], literals))
+        case dict():
+            for key in [*value][:_KEYS]:
+                yield from (value | {key: new} for new in _with_literals(value[key], literals))

@@ -11,7 +11,7 @@ reported, and f-strings, whose inner positions Python does not give.
 
 import ast
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product, zip_longest
 from typing import Final, TypeAlias, TypeVar
@@ -209,6 +209,16 @@ def mutants(text: str, name: str, most: int) -> tuple[Mutant, ...]:
             if in_while is late:
                 unlike.setdefault(mutant.text, mutant)
     return tuple(unlike.values())[:most]
+
+
+def changed_literals(text: str, name: str, literals: Collection[str]) -> list[str]:
+    """Return the text with one of these literals of the function (as `repr`) changed, for each place of each."""
+    whole, node = _read(text, name)
+    if node is None:
+        return []
+    places = [site for site in sites(node) if isinstance(site.node, ast.Constant) and repr(site.node.value) in literals]
+    changes = [change for site in places for change in _constant(replace(site, in_table=False), whole)]
+    return [whole.mutant("constant", change, node).text for change in changes]
 
 
 Operator: TypeAlias = Callable[[Site, SplicedText], Iterator[TextChange]]

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from .reader import DescriptionReader
 
 STAGE = "import"
-_EACH_S = 0.25  # timeout for one of many calls
+EACH_S = 0.25  # timeout for one of many calls
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _BUSY = 0.5  # share of the time limit, or seconds, of processor time: with more, a call was not starved
 
@@ -134,7 +134,7 @@ class TrialTools:
         modules: "Modules",
         calls: "Sequence[Arguments]",
         wall_s: float,
-        each_s: float = _EACH_S,
+        each_s: float = EACH_S,
         *,
         is_patient: bool = False,
     ) -> tuple[Outcome | None, ...]:
