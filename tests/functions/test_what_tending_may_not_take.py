@@ -97,7 +97,7 @@ async def test_functions_that_raise_different_errors_are_not_the_same(at_desk: O
     assert "not proven the same: different" in steps[0][1]
 
 
-LATER = [
+AFTER_FIRST = [
     function_text(
         f"{name}(stamps: list[int]) -> int",
         f"Add up {words} of the stamps below a limit.\n\nArgs:\n    stamps: The stamps.",
@@ -138,7 +138,9 @@ FREE = [
 ]
 
 
-@pytest.mark.parametrize(("first", "second", "why"), [(*LATER, "different"), (*DEAR, "different"), (*FREE, "unknown")])
+@pytest.mark.parametrize(
+    ("first", "second", "why"), [(*AFTER_FIRST, "different"), (*DEAR, "different"), (*FREE, "unknown")]
+)
 async def test_functions_whose_numbers_differ_are_not_the_same(
     at_desk: OpenDesk, first: str, second: str, why: str
 ) -> None:
