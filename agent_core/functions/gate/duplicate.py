@@ -367,27 +367,37 @@ def _others(function: "Function", trees: Sequence[object]) -> list[Arguments]:
     more += islice(edge_calls(function.parameters, calls), _OTHERS)
     every = [value for tree in trees if isinstance(tree, ast.AST) for value in constants(tree)]
     texts = {value for value in every if isinstance(value, str) and len(value) <= _LONGEST}
-    whole = {value + step for value in every if type(value) is int for step in (-1, 0, 1)}
-    numbers = {value for value in every if type(value) is float} | whole
-    literals = [*sorted(texts)[:_LITERALS], *sorted(numbers)[:_LITERALS]]
+    numbers = {value for value in every if type(value) is float}
+    numbers |= {
+        sign * (value + step) for value in every if type(value) is int for step in (-1, 0, 1) for sign in (1, -1)
+    }
+    literals: list[str | float] = [*sorted(texts)[:_LITERALS], *sorted(numbers, key=abs)[: 2 * _LITERALS]]
     for call in calls[:_BASES]:
-        more += (call | {name: new} for name, value in call.items() for new in _with_literals(value, literals))
+        more += (call | {name: new} for name, value in call.items() for new in _varied(value, literals))
     return [call for call in more if len(call) == len(_kinds(function))]
 
 
-def _with_literals(value: Value, literals: Sequence[str | float]) -> Iterator[Value]:
-    """Yield the value with one of its texts or numbers replaced by each of these; of a list, also each one alone."""
+def _varied(value: Value, literals: Sequence[str | float]) -> Iterator[Value]:
+    """Yield a value with one of its texts and numbers replaced by a literal, or with as many parts as one says.
+
+    A text is also written with other blanks and letters.
+    """
+    if isinstance(value, str | list) and value:
+        sizes = (size for size in literals if isinstance(size, int) and 0 < size <= _LONGEST)
+        yield from ((value * size)[:size] for size in sizes)
     match value:
         case bool():
             pass
         case int() | str():
             yield from (new for new in literals if type(new) is type(value))
+            if isinstance(value, str):
+                yield from (value.swapcase(), value.capitalize(), f" {value} ", value.replace(" ", "  "))
         case float():
             yield from (float(new) for new in literals if not isinstance(new, str))
         case list() if value:
             for at in sorted({0, len(value) // 2, len(value) - 1}):
-                yield from ([*value[:at], new, *value[at + 1 :]] for new in _with_literals(value[at], literals))
-            yield from ([new] for new in _with_literals(value[0], literals))
+                yield from ([*value[:at], new, *value[at + 1 :]] for new in _varied(value[at], literals))
+            yield from ([new] for new in _varied(value[0], literals))
         case dict():
             for key in [*value][:_KEYS]:
-                yield from (value | {key: new} for new in _with_literals(value[key], literals))
+                yield from (value | {key: new} for new in _varied(value[key], literals))
