@@ -48,7 +48,8 @@ SMALL = 15  # words of a form; below it, the types are part of the meaning
 _FOUND: Final = 200  # functions that a description finds
 _MOST, _EXAMPLES, _LEAST = 8, 4, 2  # functions compared by running, examples of each, and the minimum of examples
 _OTHERS, _LITERALS, _LONGEST = 40, 24, 200  # generated calls, literals of the code, and characters of a text
-_BASES, _KEYS = 2, 8  # calls and entries of each that the literals are put into
+_BASES, _KEYS = 2, 8  # calls, and entries of an object, that the literals are put into
+_FEW_VARIED, _MANY_VARIED = 50, 1_000  # variants of a call, for a candidate that waits and for a strict comparison
 _STRICT_S, _AT_ONCE = 30.0, 32
 
 Sameness: TypeAlias = Literal["same", "different", "other arguments", "unknown"]
@@ -203,7 +204,7 @@ async def check_rewrite(draft: Draft, subject: TrialSubject, trial: "TrialTools"
     wrong = {function for (function, _, result), outcome in zip(calls, given, strict=True) if not _is(outcome, result)}
     for existing in (function for function in others if function not in wrong):
         trees = [draft.tree, parse(draft.snapshot.modules[existing.module].text)]
-        more = [tuple(map(_as_sent, call.values())) for call in _others(own, trees)]
+        more = [tuple(map(_as_sent, call.values())) for call in _others(own, trees, _FEW_VARIED)]
         theirs = await _results(existing, [*(values for values, _ in mine), *more], modules, wall_s, trial)
         ours = await _results(own, more, modules, wall_s, trial)
         if all(map(_is, theirs, (result for _, result in mine))) and _same_results(ours, theirs[len(mine) :]) == "same":
@@ -237,8 +238,8 @@ async def compare_functions(  # noqa: PLR0913 - what may differ from the example
     """
     if first_function.takes_self or second_function.takes_self:
         return "unknown"
-    kinds, others = _kinds(first_function), _kinds(second_function)
-    if not kinds or kinds != others[: len(others) - len(more)]:
+    kinds, later_kinds = _kinds(first_function), _kinds(second_function)
+    if not kinds or kinds != later_kinds[: len(later_kinds) - len(more)]:
         return "other arguments"
     both = (first_function,) if more else (first_function, second_function)
     calls: list[tuple[object, ...]] = []
@@ -254,7 +255,8 @@ async def compare_functions(  # noqa: PLR0913 - what may differ from the example
     trees = [function_in(sources[function.module].text, function.name) for function, sources in texts]
     if is_strict:
         wall_s = _STRICT_S
-        calls += [tuple(map(_as_sent, call.values())) for function in both for call in _others(function, trees)]
+        others = [call for function in both for call in _others(function, trees, _MANY_VARIED)]
+        calls += [tuple(map(_as_sent, call.values())) for call in others]
     ours = await _results(first_function, calls, modules, wall_s, trial)
     later_calls = [(*call, *more) for call in calls]
     theirs = await _results(second_function, later_calls, fixed_in or modules, wall_s, trial)
@@ -360,7 +362,7 @@ def _is(outcome: Outcome | None, result: object) -> bool:
     return isinstance(outcome, Returned) and same(result, outcome.value, is_float=True)
 
 
-def _others(function: "Function", trees: Sequence[object]) -> list[Arguments]:
+def _others(function: "Function", trees: Sequence[object], most_varied: int) -> list[Arguments]:
     """Return calls that no example has: recombined and generated values, and those with literals of these trees."""
     calls = read_calls([example.call for example in function.examples], function)
     more = recombine(calls, function.parameters)
@@ -373,7 +375,8 @@ def _others(function: "Function", trees: Sequence[object]) -> list[Arguments]:
     }
     literals: list[str | float] = [*sorted(texts)[:_LITERALS], *sorted(numbers, key=abs)[: 2 * _LITERALS]]
     for call in calls[:_BASES]:
-        more += (call | {name: new} for name, value in call.items() for new in _varied(value, literals))
+        varied = (call | {name: new} for name, value in call.items() for new in _varied(value, literals))
+        more += islice(varied, most_varied)
     return [call for call in more if len(call) == len(_kinds(function))]
 
 
