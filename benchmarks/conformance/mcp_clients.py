@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.peers.__main__ import installed
-from tests.interfaces.asking import agree
 from tests.kit import Ask, Say, Script, Wanted, scripted
 from tests.kit.desk import VOWELS
 from tests.kit.terminal import KNAPPER, Terminal
@@ -79,7 +78,7 @@ async def _followed(python: Path, clients: Sequence[str], ways: dict[str, tuple[
         for typed, (shown, takes, answer) in _STEPS.items():
             screen.line(typed)
             if typed.startswith("/delete"):
-                await asyncio.to_thread(agree, screen)
+                await asyncio.to_thread(screen.answer, "y")
             await asyncio.to_thread(screen.wait_for, shown)
             await asyncio.gather(*(_sees(one, who, takes, answer) for who, one in connected.items()))
     return f"{', '.join(connected)}: a function made, altered and deleted at a prompt arrived"

@@ -9,7 +9,6 @@ import pytest
 from agent_core.workspace.helper_changes import clusters
 from tests.agents.helper_files import FINDER, call, give, put, write
 from tests.conftest import OpenDesk
-from tests.interfaces.asking import agree
 from tests.interfaces.support import prompt
 from tests.kit import Ask, Say, Wanted
 from tests.kit.program import knapper
@@ -115,13 +114,13 @@ def test_a_session_lists_and_takes_back_what_it_did_to_helpers(root: Path) -> No
         screen.wait_for("you changed the helper vowel_finder")
         screen.line("/undo")
         screen.wait_for("delete the helper letter_finder, made by you")
-        agree(screen)
+        screen.answer("y")
         screen.wait_for("deleted the helper letter_finder")
         (root / "helpers" / "vowel_finder.toml").unlink()
         screen.wait_for("vowel_finder was removed outside")
         screen.line("/undo all")
         screen.wait_for("bring the helper vowel_finder back, which you deleted")
-        agree(screen)
+        screen.answer("y")
         screen.wait_for("vowel_finder was restored")
         screen.line("/changes")
         screen.wait_for("Nothing was made or changed in this session.")

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.interfaces.asking import agree
 from tests.kit import Repeat, Say, scripted
 from tests.kit.http import Answer, Request, Server
 from tests.kit.program import knapper
@@ -162,7 +161,7 @@ def test_at_a_terminal_one_question_names_the_address_and_only_a_yes_sends_anyth
             screen.wait_for("Type y (yes) or n (no), then Enter.")
             asked = " ".join(screen.scrolled().split())
             assert (model.base_url in asked, "OPENAI_API_KEY" in asked, model.agents) == (True, True, [])
-            agree(screen)
+            screen.answer("y")
             screen.wait_for("/help lists")
             screen.do("hi", "hello")
             screen.type("\x04")

@@ -11,7 +11,7 @@ import pytest
 from agent_core.storage import lock_agent, prepare_state_dir
 from agent_core.workspace.workspace import Workspace
 from tests.cli.support import run
-from tests.interfaces.asking import agree, agree_in_full
+from tests.interfaces.asking import agree_in_full
 from tests.interfaces.support import COUNT_VOWELS, create, leave, prompt
 from tests.kit import Ask, Expect, Say, Script, Seen, Wanted, contains, scripted
 from tests.kit.levels import require_functions
@@ -200,7 +200,7 @@ def test_a_text_is_forgotten_in_mid_conversation_and_nothing_brings_it_back(tmp_
             screen.wait_for("✓ forgot turn 3 of main")
         for left in ("my password is [forgotten] do not tell", "good morning"):
             screen.do("/undo", f"Undo: remove the message “{left}”")
-            agree(screen)
+            screen.answer("y")
             screen.wait_count("removed from the context", 2 if left == "good morning" else 1)
         screen.do("/undo", "✗ Nothing is left to undo in this session: what /forget removed cannot be restored.")
         assert leave(screen) == 0

@@ -15,7 +15,6 @@ from agent_core.runtime.agent import Agent
 from tests.cli.support import run
 from tests.conftest import OpenDesk
 from tests.context.long_talk import in_json
-from tests.interfaces.asking import agree
 from tests.interfaces.support import leave, prompt
 from tests.kit import Expect, Repeat, Say, Script, Seen, Step, contains
 from tests.kit.steps import Ask, Wanted
@@ -45,7 +44,7 @@ def test_what_the_model_chooses_is_kept_shown_and_undone_when_a_conversation_end
         screen.do("/new", "✓ kept in memory: My best friend is Alya.", "A new conversation.")
         assert human_of(asking) == "My best friend is Alya."
         screen.do("/undo", "restore the block human")
-        agree(screen)
+        screen.answer("y")
         screen.wait_count("✓ ", 3)
         assert human_of(asking) == ""
         screen.do("hello there", "1 step")

@@ -7,7 +7,7 @@ from pathlib import Path
 from agent_core.workspace.agent_files import AgentFiles
 from agent_core.workspace.portable import ImportOptions
 from tests.cli.support import run
-from tests.interfaces.asking import agree, agree_in_full
+from tests.interfaces.asking import agree_in_full
 from tests.interfaces.support import prompt
 from tests.kit import Expect, Say, Script, contains
 from tests.kit.program import knapper
@@ -78,7 +78,7 @@ async def test_one_switches_between_agents_and_each_has_its_own_conversation(kep
     with prompt([Say("I am new."), heron, Say("word " * 40, pause_s=0.02)], kept, columns=110) as (screen, model):
         screen.do("/agents", "* main")
         screen.do("/switch fresh", "There is no agent fresh. Create it?")
-        agree(screen)
+        screen.answer("y")
         screen.wait_for("made agents/fresh.toml")
         screen.do("who are you?", "I am new.")
         assert "heron" not in model.requests[-1].text

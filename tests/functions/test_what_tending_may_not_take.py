@@ -97,45 +97,40 @@ async def test_functions_that_raise_different_errors_are_not_the_same(at_desk: O
     assert "not proven the same: different" in steps[0][1]
 
 
-AFTER_FIRST = [
-    function_text(
-        f"{name}(stamps: list[int]) -> int",
-        f"Add up {words} of the stamps below a limit.\n\nArgs:\n    stamps: The stamps.",
-        body,
-        f"{name}([3, 10, 4, 30]) → 14",
-        f"{name}([8, 50, 2, 9]) → 11",
-    )
-    for name, words, body in (
-        ("later_stamps", "all but the first", "return sum([n for n in stamps if n < 12][1:])"),
-        ("stamps_later", "all except the first", "below = [n for n in stamps if not n >= 11]\nreturn sum(below[1:])"),
-    )
-]
-DEAR = [
-    function_text(
-        f"{name}(orders: list[dict[str, int]]) -> int",
-        f"Count the orders {words} a price.\n\nArgs:\n    orders: The orders, each with its `price`.",
-        body,
-        f'{name}([{{"price": 20}}, {{"price": 70}}]) → 1',
-        f'{name}([{{"price": 80}}, {{"price": 90}}]) → 2',
-    )
-    for name, words, body in (
-        ("dear_orders", "over", 'return sum(order["price"] > 50 for order in orders)'),
-        ("orders_dear", "above", 'return len([order for order in orders if not order["price"] <= 51])'),
-    )
-]
-FREE = [
-    function_text(
-        f"{name}(prices: list[int]) -> str",
-        f"Say whether the delivery of an order {words} these prices is free.\n\nArgs:\n    prices: The prices.",
-        body,
-        f"{name}([20, 70]) → 'paid'",
-        f"{name}([200, 200]) → 'free'",
-    )
-    for name, words, body in (
-        ("free_delivery", "with", 'return "free" if sum(prices) * 2 > 500 else "paid"'),
-        ("delivery_free", "of", 'return "paid" if 2 * sum(prices) <= 503 else "free"'),
-    )
-]
+def look_alikes(parameter: str, description: str, cases: dict[str, str], *bodies: str) -> list[str]:
+    """Return two functions, `one` and `other`, that agree on these cases; the description has a word for each."""
+    return [
+        function_text(
+            f"{name}({parameter}) -> int",
+            description.format(word),
+            body,
+            *(f"{name}({given}) → {result}" for given, result in cases.items()),
+        )
+        for name, word, body in zip(("one", "other"), ("in a list", "of a list"), bodies, strict=True)
+    ]
+
+
+AFTER_FIRST = look_alikes(
+    "stamps: list[int]",
+    "Add up all but the first of the stamps {} that are below a limit.\n\nArgs:\n    stamps: The stamps.",
+    {"[3, 10, 4, 30]": "14", "[8, 50, 2, 9]": "11"},
+    "return sum([n for n in stamps if n < 12][1:])",
+    "below = [n for n in stamps if not n >= 11]\nreturn sum(below[1:])",
+)
+DEAR = look_alikes(
+    "orders: list[dict[str, int]]",
+    "Count the orders {} that are above a price.\n\nArgs:\n    orders: The orders, each with its `price`.",
+    {'[{"price": 20}, {"price": 70}]': "1", '[{"price": 80}, {"price": 90}]': "2"},
+    'return sum(order["price"] > 50 for order in orders)',
+    'return len([order for order in orders if not order["price"] <= 51])',
+)
+FREE = look_alikes(
+    "prices: list[int]",
+    "Say what the delivery of the prices {} costs.\n\nArgs:\n    prices: The prices.",
+    {"[20, 70]": "5", "[200, 200]": "0"},
+    "return 0 if sum(prices) * 2 > 500 else 5",
+    "return 5 if 2 * sum(prices) <= 503 else 0",
+)
 
 
 @pytest.mark.parametrize(
@@ -145,8 +140,7 @@ async def test_functions_whose_numbers_differ_are_not_the_same(
     at_desk: OpenDesk, first: str, second: str, why: str
 ) -> None:
     """A limit decides only about what comes later, stands in rows, or is compared with a sum that no call has."""
-    (one, other) = (source.split("(")[0].removeprefix("def ") for source in (first, second))
-    desk = await at_desk([making(one, first), making(other, second, one), Say("Made.")])
+    desk = await at_desk([making("one", first), making("other", second, "one"), Say("Made.")])
     told = answers(await desk.say("Make them."))
     steps = merges(await tended(desk))
     assert [done for done, _why in steps] == [False], told

@@ -67,11 +67,6 @@ def press(screen: Terminal, key: str) -> None:
         screen.type(ENTER)
 
 
-def agree(screen: Terminal, key: str = "y") -> None:
-    """Type the one-letter approval."""
-    screen.answer(key)
-
-
 def agree_in_full(screen: Terminal) -> None:
     """Type the whole word that approves an irreversible action."""
     asks = re.compile(r"\btype\s+yes\s+or\s+n\s+\(no\)")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.grants.support import READS
-from tests.interfaces.asking import CALL, DONE, REFUSED, agree, home, made, weather
+from tests.interfaces.asking import CALL, DONE, REFUSED, home, made, weather
 from tests.interfaces.support import flags
 from tests.kit import Ask, Expect, Say, Wanted, contains, scripted
 from tests.kit.program import knapper
@@ -54,7 +54,7 @@ def test_a_command_at_a_terminal_asks_and_input_from_before_is_no_answer(tmp_pat
             if typed:
                 screen.type(typed)
             else:
-                agree(screen)
+                screen.answer("y")
             assert screen.exit_code() == code
         assert is_granted(tmp_path) == (code == 0)
 
@@ -94,7 +94,7 @@ def test_of_a_question_of_many_pages_a_no_counts_on_each_and_a_yes_below_the_las
             screen.wait(partial(_asks_again, screen, asked), "the next page")
             asked += 1
         assert "│ +    return" in screen.scrolled()
-        agree(screen)
+        screen.answer("y")
         assert screen.exit_code() == 0
 
 

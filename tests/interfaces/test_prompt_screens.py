@@ -10,7 +10,6 @@ import pytest
 from agent_core.interfaces.repl.prompt import StatusBar
 from agent_core.interfaces.styled_lines import width
 from agent_core.runtime.agent import AgentStatus
-from tests.interfaces.asking import agree
 from tests.interfaces.support import flags, leave, prompt
 from tests.kit import Ask, Expect, Repeat, Say, Script, Wanted, contains, scripted
 from tests.kit.drawing import sampled
@@ -135,7 +134,7 @@ def test_a_dumb_terminal_gets_lines_asks_before_a_function_goes_and_leaves_with_
             screen.wait_count("Nothing was deleted.", times + 1)
             assert kept.exists()
         screen.do("/delete count_vowels", "Type y (yes) or n (no), then Enter.")
-        agree(screen)
+        screen.answer("y")
         screen.wait_for("✓ deleted count_vowels from words")
         screen.type(CTRL_C)
         assert screen.exit_code() == 1

@@ -10,7 +10,6 @@ from agent_core.interfaces.commands.run import RunOptions
 from agent_core.interfaces.conversation import opened
 from agent_core.interfaces.slash import command, during
 from agent_core.interfaces.ui import Voice
-from tests.interfaces.asking import agree
 from tests.interfaces.support import COUNT_VOWELS, leave, prompt
 from tests.kit import Expect, Say, Script, contains, scripted
 from tests.kit.sources import function_text
@@ -88,14 +87,14 @@ def test_delete_asks_first_and_only_yes_deletes_and_a_line_begun_ahead_is_put_as
         screen.type(f"/delete count_vowels{ENTER}half")
         screen.wait_for("Enter puts your line aside")
         screen.type(ENTER)
-        agree(screen)
+        screen.answer("y")
         screen.wait_for("✓ deleted count_vowels from words")
         screen.wait_for("› half")
         screen.type(CTRL_C)
         file.write_text('def other() -> int:\n    """Return one."""\n    return 1\n')
         screen.wait_for("other was added outside")
         screen.do("/delete other", "Delete other?")
-        agree(screen)
+        screen.answer("y")
         screen.wait_for("✓ deleted other from words")
 
 

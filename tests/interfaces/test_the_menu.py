@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.interfaces.asking import agree
 from tests.interfaces.support import leave
 from tests.kit import Say, scripted
 from tests.kit.terminal import Terminal, terminal
@@ -26,7 +25,7 @@ def test_an_address_with_a_key_is_tried_written_with_a_yes_and_used(tmp_path: Pa
         screen.do(model.base_url, "Its key")  # in place of a choice
         screen.do(SECRET, "The model's name")
         screen.line("")
-        agree(screen)
+        screen.answer("y")
         screen.wait_for("/help lists")
         screen.line("hello")
         screen.wait_for("Good day.")
@@ -43,7 +42,7 @@ def test_an_address_may_be_given_without_its_scheme_and_is_not_stored_without_a_
     with scripted([Say("ready")]) as model, menu(tmp_path) as screen:
         screen.do("1", "not shown as you type")
         screen.do(model.base_url.removeprefix("http://"), "Is it an address, without http://?")
-        agree(screen)
+        screen.answer("y")
         screen.wait_for(f"The address is {model.base_url}")
         screen.do("", "The model's name")
         screen.do("", "Keep the address")

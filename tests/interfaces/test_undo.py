@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from tests.interfaces.asking import agree
 from tests.interfaces.support import COUNT_VOWELS, create, leave, prompt
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains
 from tests.kit.desk import another
@@ -16,7 +15,7 @@ NOTHING = "Nothing was changed or said in this session."
 
 def undo(screen: Terminal, words: str, asks: str, then: str) -> None:
     screen.do(f"/undo {words}".strip(), f"Undo: {asks}")
-    agree(screen)
+    screen.answer("y")
     screen.wait_gone("Press y (yes)")
     screen.wait_for(then)
 
@@ -60,7 +59,7 @@ def test_an_undo_says_whose_the_change_was_and_leaves_what_another_agent_did(tmp
     with prompt([Ask(create(COUNT_VOWELS)), Say("Done.")], tmp_path, columns=140) as (screen, _):
         screen.do("make it", "2 steps")
         screen.do("/switch other", "Create it?")
-        agree(screen)
+        screen.answer("y")
         screen.wait_count("/help lists", 2)
         screen.do("/undo", "A change of count_vowels by the agent main", NOTHING)
         screen.do("/switch main", "/help lists")
@@ -111,7 +110,7 @@ def test_what_the_user_does_here_is_told_to_the_model_as_the_users_and_not_shown
         screen.do("Make it.", "∙ created count_more")
         undo(screen, "1", "delete count_more", "✓ deleted count_more")
         screen.do("/delete count_vowels", "Delete count_vowels?")
-        agree(screen)
+        screen.answer("y")
         screen.wait_for("✓ deleted count_vowels")
         screen.do("/undo", "Undo: bring count_vowels back, which you deleted (")
         screen.do("n", "Nothing was changed.")

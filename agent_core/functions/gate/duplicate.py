@@ -30,7 +30,7 @@ from .call_arguments import Arguments, Value, edge_calls, read_calls, read_cases
 from .clones import sketch
 from .draft import Draft, Finding, TrialSubject
 from .examples import literal_value, same
-from .mutation import changed_literals
+from .mutation import literal_mutants
 from .tree import constants, function_in, parse
 from .trial import EACH_S
 
@@ -252,9 +252,10 @@ async def compare_functions(  # noqa: PLR0913 - what may differ from the example
     if not calls:
         return "unknown"
     texts = (first_function, modules), (second_function, fixed_in or modules)
-    trees = [function_in(sources[function.module].text, function.name) for function, sources in texts]
+    trees: list[ast.AST | None] = []
     if is_strict:
         wall_s = _STRICT_S
+        trees += [function_in(sources[function.module].text, function.name) for function, sources in texts]
         others = [call for function in both for call in _others(function, trees, _MANY_VARIED)]
         calls += [tuple(map(_as_sent, call.values())) for call in others]
     ours = await _results(first_function, calls, modules, wall_s, trial)
@@ -267,14 +268,14 @@ async def compare_functions(  # noqa: PLR0913 - what may differ from the example
     if sameness == "same" and is_strict and not fixed_in:
         mine, yours = ({repr(value) for value in constants(tree)} if tree else set() for tree in trees)
         is_proven = not (
-            await _has_silent(mine - yours, first_function, calls, ours, modules, trial)
-            or await _has_silent(yours - mine, second_function, later_calls, theirs, modules, trial)
+            await _has_unnoticed(mine - yours, first_function, calls, ours, modules, trial)
+            or await _has_unnoticed(yours - mine, second_function, later_calls, theirs, modules, trial)
         )
         return "same" if is_proven else "unknown"
     return sameness
 
 
-async def _has_silent(
+async def _has_unnoticed(
     literals: Collection[str],
     function: "Function",
     calls: Sequence[tuple[object, ...]],
@@ -282,22 +283,22 @@ async def _has_silent(
     modules: "Modules",
     trial: "TrialTools",
 ) -> bool:
-    """Return whether one of these literals could be another one without a difference in any of the calls."""
-    silent = changed_literals(modules[function.module].text, function.name, literals)
-    named, at, until = _named(function, calls), 0, clock.monotonic() + _STRICT_S
-    while silent and at < len(calls):
+    """Return whether a change of one of these literals makes no difference in any of the calls."""
+    unnoticed = literal_mutants(modules[function.module].text, function.name, literals)
+    named, at, until = _by_name(function, calls), 0, clock.monotonic() + _STRICT_S
+    while unnoticed and at < len(calls):
         few, own = named[at : at + _AT_ONCE], outcomes[at : at + _AT_ONCE]
-        work = Attempts(function.name, [Attempt(call, text) for text in silent for call in few], EACH_S)
+        work = Attempts(function.name, [Attempt(call, text) for text in unnoticed for call in few], EACH_S)
         tried = await trial.attempt(function, modules, work, max(0.0, until - clock.monotonic()))
         rows = [tried[start : start + len(few)] for start in range(0, len(tried), len(few))]
-        silent = [
+        unnoticed = [
             text
-            for text, row in zip(silent, rows, strict=True)
+            for text, row in zip(unnoticed, rows, strict=True)
             if not any(isinstance(outcome, TimedOut) for outcome in row)
             and _same_results(own, row, is_strict=True) != "different"
         ]
         at += _AT_ONCE
-    return bool(silent)
+    return bool(unnoticed)
 
 
 def _same_results(
@@ -350,10 +351,10 @@ def _as_sent(value: object) -> object:
 async def _results(
     function: "Function", calls: Sequence[tuple[object, ...]], modules: "Modules", wall_s: float, trial: "TrialTools"
 ) -> tuple[Outcome | None, ...]:
-    return await trial.call_all(function, modules, _named(function, calls), wall_s)
+    return await trial.call_all(function, modules, _by_name(function, calls), wall_s)
 
 
-def _named(function: "Function", calls: Sequence[tuple[object, ...]]) -> list[Arguments]:
+def _by_name(function: "Function", calls: Sequence[tuple[object, ...]]) -> list[Arguments]:
     names = list(function.parameters["properties"])
     return [dict(zip(names, values, strict=False)) for values in calls]
 

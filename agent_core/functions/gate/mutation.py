@@ -211,8 +211,8 @@ def mutants(text: str, name: str, most: int) -> tuple[Mutant, ...]:
     return tuple(unlike.values())[:most]
 
 
-def changed_literals(text: str, name: str, literals: Collection[str]) -> list[str]:
-    """Return the text with one of these literals of the function (as `repr`) changed, for each place of each."""
+def literal_mutants(text: str, name: str, literals: Collection[str]) -> list[str]:
+    """Return the text with one literal of the function changed, once for each place of these (given as `repr`)."""
     whole, node = _read(text, name)
     if node is None:
         return []
