@@ -35,4 +35,19 @@ class Code:
     version: str
 
 
+@dataclass(frozen=True, slots=True)
+class ApprovedCode:
+    """A module of which a worker gets only some top-level statements, by their positions in its text.
+
+    Whatever code of the worker looks for, it finds nothing else of the module: no other statement, no docstring, no
+    source text, and no line number that depends on them. `version` names the text and the choice.
+    """
+
+    module: str
+    text: str
+    path: str
+    version: str
+    statements: tuple[int, ...]
+
+
 Modules: TypeAlias = Mapping[str, SourceText]  # importable as functions.<module>; looked up by name

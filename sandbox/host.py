@@ -203,7 +203,7 @@ class Sandbox:
         await self.aclose()
 
     async def _outcome(self, ready: "_Ready", job: Job[Work]) -> Outcome:
-        limits, message = job.limits, ready.message | {"result": job.limits.result} | job.around.to_json()
+        limits, message = job.limits, ready.message | {"result": job.limits.result} | ready.around(job)
         onlookers = StreamListeners(job.around.debug.reins if job.around.debug else None, job.on_output)
         if job.keep:
             place = partial(self._pools.get, ready.ahead, limits, job.access, stateful=True)
@@ -226,7 +226,7 @@ class Sandbox:
         closure = await self._compiled.closure(modules, name)
         call = CallServer(modules, self._compiled, self._places, job.handler or without_handler)
         for dependency in closure:
-            call.show(modules[dependency].path, modules[dependency].text)
+            call.show_module(modules[dependency])
         ahead = self._pools.ahead_for(closure, " ".join(job.texts))
         sent: dict[str, Message] = {}  # the module, its parent folders, and its imports up to a total size
         size = 0
@@ -259,6 +259,14 @@ class _Ready:
         limits = kernel_limits(job.limits), job.limits.scratch
         return job.module, texts, job.access, job.access.identities, limits
 
+    def around(self, job: Job[Work]) -> Message:
+        """Return what surrounds the job, with the breakpoints of the modules that it has."""
+        around = job.around.to_json()
+        if debug := around.get("debug"):
+            points = [self.call.placed(point) for point in debug["points"] if point["module"] in job.modules]
+            around["debug"] = {**debug, "points": points}
+        return around
+
     def show(self, work: Evaluation | ProgramJob) -> None:
         """Make the code of an example or program available for traceback frames."""
         for label, text in work.labels:
@@ -266,7 +274,10 @@ class _Ready:
 
     def illustrated(self, attempt: Attempt, outcome: Outcome, source: SourceText) -> Outcome:
         """Return an attempt's outcome with the source lines of its text in the frames."""
-        self.call.show(source.path, source.text if attempt.text is None else attempt.text)
+        if attempt.text is None:
+            self.call.show_module(source)
+        else:
+            self.call.show(source.path, attempt.text)
         if isinstance(attempt.work, Evaluation):
             self.show(attempt.work)
         return self.call.illustrated(outcome)

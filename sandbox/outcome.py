@@ -12,13 +12,17 @@ from typing import Any, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One frame of function code: its source line and short representations of its locals."""
+    """One frame of function code: its source line and short representations of its locals.
+
+    `column` is where in its line the code was, as the worker counts columns.
+    """
 
     path: str
     line: int
     function: str
     source: str
     locals: tuple[tuple[str, str], ...] = ()
+    column: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from agent_core.access.grants import NOTHING, Denied, FileRequests, Grants, Permit, WantPath
+from agent_core.access.grants.content import served, withheld
 from agent_core.access.secrets import CallSecrets, MaskedChannel
 from agent_core.access.secrets.session import FILES
 from agent_core.base import syntax
@@ -110,6 +111,10 @@ def _name(path: str, root: Path) -> str:
     return path.removeprefix(own) or "./"
 
 
+_COMPUTES: Final = (
+    "Nothing in the text of `{function}` shows that it opens a file, so nobody is asked while it runs. Open it by name"
+    " in the text, as in `open(path)`."
+)
 MAX_DEPTH = 4
 MAX_NOTE = 400  # characters
 
@@ -149,6 +154,7 @@ class WorkerApi:
     depth: int = 1
     caller: str = ""  # the running function
     grants: Grants = NOTHING  # its grants
+    is_bound: bool = False  # whether it, or a caller of it, has only the code that an approval covers
     secrets: CallSecrets | None = None  # its secrets; results of its callees are masked with them
     watch: "Watch | None" = None  # debugs and records the call
     memory: FunctionMemoryApi | None = None  # the blocks of the turn's agent
@@ -165,7 +171,8 @@ class WorkerApi:
         """Call a function and answer its requests; resources are closed however the call ends."""
 
         async def want(grants: Grants) -> bool:
-            return self._note_denial(await self.permits.want(function.name, self.snapshot, grants, self.caller))
+            asked = permit.is_bound and await self.permits.want(function.name, self.snapshot, grants, self.caller)
+            return self._note_denial(asked)
 
         async def want_host(place: str) -> bool:
             return secrets.words(place) == place and await want(Grants(network=(place,)))
@@ -186,7 +193,7 @@ class WorkerApi:
             function.name, permit.grants.network, want_host, receipt=files.did, reach=reach
         )
         async with self._noting(files.did, permit, secrets), session as fetches:
-            own = replace(self, secrets=secrets, caller=function.name, grants=permit.grants)
+            own = replace(self, secrets=secrets, caller=function.name, grants=permit.grants, is_bound=permit.is_bound)
             is_first = self.depth == 1
             keep = self.watch.recording.note if self.watch and is_first else None
             channel = MaskedChannel(secrets, own, fetches, keep, self.on_output if is_first else None, files)
@@ -234,6 +241,7 @@ class WorkerApi:
         is_returned = isinstance(outcome, Returned)
         error = outcome.failure.message if isinstance(outcome, Raised) else ""
         note = "" if is_returned and permit.grants else permit.note
+        note = note or (withheld(permit.modules, error) if error else "")
         refusals = [*self.refusals, *(() if is_returned else self.tries)]
         told = dict.fromkeys([note, *(refusal for refusal in refusals if refusal not in error)])
         return "\n".join(filter(None, told))
@@ -244,6 +252,8 @@ class WorkerApi:
         async def want(grants: Grants, folder: str, doubt: str) -> tuple[Grants, str]:
             if secrets.words(path := " ".join((*grants.read, *grants.write))) != path:
                 return NOTHING, "A path that contains a secret cannot be granted."
+            if not permit.is_bound:
+                return NOTHING, _COMPUTES.format(function=function)
             asked = self.permits.want_path(function, self.snapshot, grants, folder, doubt, caller=self.caller)
             given, why = await asked
             self._note_denial(given != NOTHING)
@@ -328,6 +338,8 @@ class WorkerApi:
         if isinstance(permit, Denied):
             self._note_denial(False)
             raise RequestRefused(permit.text)
+        if self.is_bound and not permit.is_bound:
+            permit = replace(permit, modules=served(function, self.snapshot), is_bound=True)
         self.did.note("called", name)
         key = hashlib.sha256(f"{self.key}:{next(self.callees)}".encode()).hexdigest()[:32] if self.key else ""
         outcome = await replace(self, depth=self.depth + 1, key=key, callees=itertools.count()).run(
@@ -353,7 +365,9 @@ class WorkerApi:
         raise RequestRefused(f"`{name}`: {answer(outcome, 2_000)}")
 
     async def _may(self, grants: Grants) -> bool:
-        has = self.grants.covers(grants) or await self.permits.want(self.caller, self.snapshot, grants)
+        has = self.grants.covers(grants) or (
+            self.is_bound and await self.permits.want(self.caller, self.snapshot, grants)
+        )
         return self._note_denial(has)
 
     def _note_denial(self, is_given: bool) -> bool:  # noqa: FBT001 - it is passed on

@@ -7,9 +7,6 @@ use.
 
 import ast
 import hashlib
-import re
-import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -18,12 +15,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from agent_core.base import syntax
 from agent_core.base.problem import Problem
 from agent_core.base.records import dataclass
-from sandbox.wire.lines import bare_lines, lines_of
+from sandbox.wire.lines import lines_of
 
 from . import examples
 from .module_edits import remove_from_all
 from .source import (
-    FOLDER,
     ModuleSource,
     ParsedText,
     blocks,
@@ -33,13 +29,12 @@ from .source import (
     is_bare_value,
     is_blank,
     is_helper,
-    is_literal,
     last_line,
     parse,
     parse_accepted,
     tree_of,
 )
-from .tree import Definition, imported_module, survey
+from .tree import Definition, survey
 
 if TYPE_CHECKING:
     from .function import Function
@@ -49,8 +44,7 @@ Names: TypeAlias = frozenset[str]
 Part: TypeAlias = tuple[str, str]
 """A module and a name in it; an empty name stands for what runs at the module's import."""
 _GROUND: Final = ""  # the name of statements that do not bind names
-_ITS_IMPORT: Final = "."  # a name that nothing binds: selects only what runs at the import of an enclosing package
-_NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
+NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +124,13 @@ def _statement(text: str) -> Statement | None:
     """Return the facts about a statement by its text, cached across versions of its module."""
     try:
         body = syntax.parse(text).body
-    except _NOT_PYTHON:
+    except NOT_PYTHON:
         return None
     return Statement.of(body[0]) if len(body) == 1 else None
 
 
 @lru_cache(maxsize=64)
-def _statements(text: str) -> tuple[tuple[ast.stmt, Statement, str], ...]:
+def statements_of(text: str) -> tuple[tuple[ast.stmt, Statement, str], ...]:
     """Return the top-level statements of a text with their facts, and their text if they share no line.
 
     Raises:
@@ -173,7 +167,7 @@ def _in_text(hint: ast.expr | None) -> set[str]:
 def _names_in(text: str, mode: str) -> set[str]:
     try:
         return {node.id for node in ast.walk(syntax.parse(text, "", mode)) if isinstance(node, ast.Name)}
-    except _NOT_PYTHON:
+    except NOT_PYTHON:
         return set()
 
 
@@ -328,7 +322,7 @@ def _parts(text: str, path: str, is_private: bool) -> ModuleParts | Problem:  # 
     if isinstance(tree, Problem):
         return tree
     public = () if is_private else tuple(node.name for node in survey(tree).public() if node in tree.body)
-    pairs = [(node, facts) for node, facts, _ in _statements(text)]
+    pairs = [(node, facts) for node, facts, _ in statements_of(text)]
     body = tuple(node for node, *_ in pairs)
     values = {
         name
@@ -462,7 +456,7 @@ def importers(name: str, snapshot: "Snapshot") -> list[str]:
         if name in source.text
         and any(
             level >= 0 and imported == name
-            for _, facts, _ in _statements(source.text)
+            for _, facts, _ in statements_of(source.text)
             for level, _, imported in facts.imports
         )
     ]
@@ -497,7 +491,7 @@ def _mentions(text: str, name: str) -> frozenset[str]:
 def _defined_words(text: str) -> tuple[Mapping[str, Names], Mapping[str, str]]:
     """Return the words of each definition in a module, and the original names of renamed imports."""
     tree = tree_of(text)
-    known = {id(node): facts for node, facts, _ in _statements(text)}
+    known = {id(node): facts for node, facts, _ in statements_of(text)}
     found = survey(tree).definitions
     words = {name: (known.get(id(node)) or Statement.of(node)).words for name, node in found.items()}
     renamed = [alias for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names if alias.asname]
@@ -537,7 +531,7 @@ def modules_of(module: str, snapshot: "Snapshot") -> Mapping[str, ModuleSource]:
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        for around in (*_packages(name), name):
+        for around in (*packages_around(name), name):
             source = snapshot.modules.get(around)
             if source is not None and around not in modules:
                 modules[around] = source
@@ -545,7 +539,8 @@ def modules_of(module: str, snapshot: "Snapshot") -> Mapping[str, ModuleSource]:
     return modules
 
 
-def _packages(module: str) -> Iterator[str]:
+def packages_around(module: str) -> Iterator[str]:
+    """Yield the packages that contain a module, the outermost first."""
     pieces = module.split(".")
     yield from (".".join(pieces[:size]) for size in range(1, len(pieces)))
 
@@ -587,7 +582,7 @@ def code_hash(function: "Function", snapshot: "Snapshot") -> str:
 @lru_cache(maxsize=256)
 def _pieces(text: str) -> Mapping[str, _Piece]:
     pieces: dict[str, list[tuple[ast.stmt, Statement]]] = {_GROUND: []}
-    for node, facts, _ in _statements(text):
+    for node, facts, _ in statements_of(text):
         # A decorator may store its function or class anywhere in the module.
         is_ground = not facts.binds or getattr(node, "decorator_list", None)
         for name in facts.binds | ({_GROUND} if is_ground else set()):
@@ -615,225 +610,3 @@ def _tree_text(node: ast.stmt, lines: list[str]) -> str:
         return ast.dump(bare)
     except RecursionError:
         return "".join(lines[node.lineno - 1 : last_line(node)])
-
-
-# The text that an approval covers: a part of a module counts if it is named, or if defining it runs something.
-
-# Words by which a text may reach code that it does not name.
-_PLAIN_DUNDERS: Final = (
-    "init|post_init|name|main|future|all|doc|enter|exit|iter|next|len|repr|str|eq|hash|call|slots|contains|getitem"
-)
-_REACHING: Final = re.compile(
-    rf"\b(globals|vars|eval|exec|(?<!\bre\.)compile|getattr|setattr|attrgetter|methodcaller|sys|inspect|importlib|gc|types|pickle"
-    rf"|marshal|builtins|runpy|pkgutil|pydoc|unittest|mock|doctest|traceback|tb_frame|\w+_frame|_getframe|f_globals|f_back"
-    rf"|Formatter|timeit|pdb|bdb|codeop|cProfile|__(?!(?:{_PLAIN_DUNDERS})__)\w+__"
-    rf"|(?:import|from)\s+(?:[\w.]+\s*,\s*)*(?:code|profile|trace))\b"
-)
-# Words by which a text may see its line numbers or its own source.
-_SEEING: Final = re.compile(
-    rf"{_REACHING.pattern}|\b(warnings|logging|linecache|tokenize|lineno|f?trace|profile|cProfile|tracemalloc|\w*format_map"
-    r"|Formatter|help|locals|dir|ast|dis|code|symtable|faulthandler)\b"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovedStatement:
-    """A top-level statement of a module with the names it binds; an inert one only matters if these are used."""
-
-    text: str
-    code: str  # its text without layout; empty if something in it may see the layout
-    binds: Names
-    names: Names
-    imports: tuple[Part, ...]  # from the workspace: module, and name in it or "" for the whole module
-    is_inert: bool
-
-
-def parts_of(part: Part, texts: Mapping[str, str]) -> Mapping[Part, str]:
-    """Return the text of every part, in these modules, that a function's behavior depends on."""
-    parts: dict[Part, str] = {}
-    for key, statements in approved_parts(part, texts).items():
-        for statement in statements:
-            if statement.text not in parts.get(key, ""):
-                parts[key] = f"{parts[key]}\n{statement.text}" if key in parts else statement.text
-    return parts
-
-
-def approved_parts(part: Part, texts: Mapping[str, str]) -> Mapping[Part, Sequence[ApprovedStatement]]:
-    """Return the statements of every part, in these modules, that a function's behavior depends on, in text order."""
-    parts: dict[Part, set[ApprovedStatement]] = {}
-    waiting: list[Part] = [part, *((package, _ITS_IMPORT) for package in _packages(part[0]))]
-    seen: set[Part] = set()
-    while waiting:
-        module, name = waiting.pop()
-        if (module, name) in seen or (text := texts.get(module)) is None:
-            continue
-        seen.add((module, name))
-        for statement in approved_statements(text, module):
-            if name and statement.is_inert and name not in statement.binds:
-                continue
-            parts.setdefault((module, min(statement.binds) if statement.is_inert else ""), set()).add(statement)
-            waiting += [(module, used) for used in statement.names]
-            for base, imported in statement.imports:
-                inner = f"{base}.{imported}".strip(".")
-                target = (inner, "") if inner in texts else (base, imported)
-                waiting += [*((package, _ITS_IMPORT) for package in _packages(target[0])), target]
-    # The search visits statements in an order that differs between processes, so sort them.
-    return {key: [one for one in approved_statements(texts[key[0]], key[0]) if one in parts[key]] for key in parts}
-
-
-@lru_cache(maxsize=512)
-def approved_statements(text: str, module: str) -> tuple[ApprovedStatement, ...]:
-    """Return the statements of a module; if it is not valid Python, its whole text as one statement."""
-    lines = bare_lines(text)
-    try:
-        found = _statements(text)
-        known = _known_names([(node, facts) for node, facts, _ in found])
-        return tuple(_approved_statement(*each, lines, module, known) for each in found)
-    except _NOT_PYTHON:
-        return (ApprovedStatement(text, "", frozenset(), frozenset(), (), is_inert=False),)
-
-
-def _approved_statement(
-    node: ast.stmt, statement: Statement, own: str, lines: list[str], module: str, known: Mapping[str, str]
-) -> ApprovedStatement:
-    text = "\n".join(lines[first_line(node) - 1 : node.end_lineno])
-    binds = frozenset({"__doc__"}) if is_bare_value(node) else statement.binds
-    imports: list[Part] = []
-    for level, base, name in statement.imports:
-        home = base if level <= 0 else imported_module(base, level, f"{FOLDER}.{module}")
-        if home == FOLDER or home.startswith(f"{FOLDER}."):
-            imports.append((home.removeprefix(FOLDER).lstrip("."), "" if name == "*" else name))
-    if _REACHING.search(text):  # it may reach every name of its module
-        imports.append((module, ""))
-    code = _code_of(own) if own else _code(node, text)
-    is_inert = bool(binds) and _is_inert(node, known)
-    return ApprovedStatement(text, code, binds, statement.names | statement.reads, tuple(imports), is_inert=is_inert)
-
-
-@lru_cache(maxsize=1024)
-def _code_of(own: str) -> str:
-    return _code(syntax.parse(own).body[0], own)
-
-
-def _code(node: ast.stmt, text: str) -> str:
-    """Return a statement without its layout; an empty text if something in it may see the layout."""
-    return "" if _SEEING.search(f"{text}\n{ast.unparse(node)}") else ast.dump(node)
-
-
-# Statements that only bind names: they run no code of the workspace. Anything unknown counts as running code.
-
-_Decorated: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-# Calls that run no code of the workspace if their arguments are values.
-_VALUES: Final = frozenset(
-    {"re.compile", "frozenset", "set", "dict", "list", "tuple", "decimal.Decimal", "fractions.Fraction"}
-    | {"datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta", "pathlib.Path"}
-)
-_DECORATORS: Final = frozenset(
-    {"functools.cache", "functools.lru_cache", "contextlib.contextmanager", "dataclasses.dataclass"}
-    | {"staticmethod", "classmethod", "property"}
-)
-_BASES: Final = frozenset(
-    {"object", "typing.NamedTuple", "typing.TypedDict", "enum.Enum", "enum.IntEnum", "enum.StrEnum"}
-    | {"Exception", "ValueError", "RuntimeError", "LookupError", "KeyError", "html.parser.HTMLParser"}
-)
-# Methods that run when an instance is created or used, but not when its class is defined or named.
-_METHODS: Final = frozenset(
-    {"__init__", "__post_init__", "__enter__", "__exit__", "__iter__", "__next__", "__len__", "__repr__", "__str__"}
-    | {"__eq__", "__hash__", "__call__", "__contains__", "__getitem__"}
-)
-_HINTS: Final = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.List, ast.BinOp, ast.BitOr)
-
-
-def _known_names(pairs: Sequence[tuple[ast.stmt, Statement]]) -> Mapping[str, str]:
-    """Return the meanings of the names that a module binds.
-
-    A name that is only bound by one standard library import has its origin; any other has an empty text.
-    """
-    times = Counter(name for _, facts in pairs for name in facts.binds)
-    imported = dict[str, str]()
-    for node, _ in pairs:
-        match node:
-            case ast.Import(names=names) if _is_standard(node):
-                imported |= {one.asname or one.name: one.name for one in names if one.asname or "." not in one.name}
-            case ast.ImportFrom(module=module, names=names) if _is_standard(node):
-                imported |= {one.asname or one.name: f"{module}.{one.name}" for one in names}
-    return {name: imported.get(name, "") if count == 1 else "" for name, count in times.items()}
-
-
-def _is_inert(node: ast.stmt, known: Mapping[str, str]) -> bool:
-    """Check whether a statement only binds names."""
-    match node:
-        case ast.FunctionDef(args=args, returns=returns) | ast.AsyncFunctionDef(args=args, returns=returns):
-            every = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
-            hints = [*(argument.annotation for argument in every if argument is not None), returns]
-            values = [*args.defaults, *args.kw_defaults]
-            return _are_plain(hints, values, known) and _is_plainly_decorated(node, known)
-        case ast.ClassDef(bases=bases, body=body, keywords=[]):
-            origins = {_origin(base, known) for base in bases}
-            names = {name for inner in body for name in bound_names(inner)}
-            # Defining an enumeration runs its methods.
-            hooks = {name for name in names - {"__slots__"} if name.startswith("_") and name.endswith("_")}
-            within = {**known, **dict.fromkeys(names, "")}
-            return (
-                _BASES.issuperset(origins)
-                and not (hooks if bases else hooks - _METHODS)
-                and _is_plainly_decorated(node, known)
-                and all(_is_inert(inner, within) for inner in body)
-            )
-        case ast.Assign(targets=targets, value=value):
-            return all(isinstance(target, ast.Name) for target in targets) and _is_value(value, known)
-        case ast.AnnAssign(target=ast.Name(), value=value, annotation=hint):
-            return _are_plain([hint], [value], known)
-        case ast.Import() | ast.ImportFrom():
-            return _is_standard(node) and all(alias.name != "*" for alias in node.names)
-        case _:
-            return isinstance(node, ast.Pass) or is_bare_value(node)
-
-
-def _is_standard(node: ast.Import | ast.ImportFrom) -> bool:
-    """Check whether an import is from the standard library; `__future__` does not count: it affects later code."""
-    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-    is_listed = all(name.partition(".")[0] in sys.stdlib_module_names for name in names)
-    return is_listed and not getattr(node, "level", 0) and names != ["__future__"]
-
-
-def _is_plainly_decorated(node: _Decorated, known: Mapping[str, str]) -> bool:
-    calls = [each for each in node.decorator_list if isinstance(each, ast.Call)]
-    values = [argument for call in calls for argument in (*call.args, *(word.value for word in call.keywords))]
-    heads = (_origin(callee(each), known) for each in node.decorator_list)
-    return _DECORATORS.issuperset(heads) and all(map(is_literal, values))
-
-
-def _are_plain(hints: Iterable[ast.expr | None], values: Iterable[ast.expr | None], known: Mapping[str, str]) -> bool:
-    inner = [child for hint in hints if hint is not None for child in ast.walk(hint)]
-    is_plain = all(isinstance(child, (*_HINTS, ast.expr_context)) for child in inner)
-    return is_plain and all(value is None or _is_value(value, known) for value in values)
-
-
-def _origin(node: ast.expr, known: Mapping[str, str]) -> str:
-    """Return the origin of a dotted name: the standard library, or a builtin that is not rebound; otherwise ""."""
-    match node:
-        case ast.Name(id=name):
-            return known.get(name, "" if "*" in known else name)
-        case ast.Attribute(value=value, attr=attribute) if origin := _origin(value, known):
-            return f"{origin}.{attribute}"
-        case _:
-            return ""
-
-
-def _is_value(node: ast.expr, known: Mapping[str, str]) -> bool:
-    """Check whether an expression runs no code of the workspace: a literal, or calls that make values of literals."""
-    match node:
-        case ast.Call(func=function, args=arguments, keywords=keywords):
-            inner = [*arguments, *(word.value for word in keywords)]
-            return _origin(function, known) in _VALUES and all(_is_value(each, known) for each in inner)
-        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
-            return all(_is_value(part, known) for part in parts)
-        case ast.Dict(keys=keys, values=values):
-            return all(key is not None and _is_value(key, known) for key in keys) and _are_plain([], values, known)
-        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
-            return _is_value(left, known) and _is_value(right, known)
-        case ast.Attribute(value=ast.Name(id=name)):
-            return known.get(name) == "re"
-        case _:
-            return is_literal(node)

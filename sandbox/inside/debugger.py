@@ -756,7 +756,8 @@ class WorkerDebugger:
             codes = _all_codes(function.__code__) if function else []
             places = ((code, line) for code in codes for *_, line in code.co_lines())
             lines = sorted({line for code, line in places if line is not None and line != code.co_firstlineno})
-            self._tell({"event": "traced", **self._tracer.told(), "lines": lines[: caps.MOST_LINES]})
+            path = codes[0].co_filename if codes else ""
+            self._tell({"event": "traced", **self._tracer.told(), "path": path, "lines": lines[: caps.MOST_LINES]})
         for record in self._last.values():
             point = self._points.get(record["id"])
             self._tell({**record, "hits": point.hits if point else record["hits"]})

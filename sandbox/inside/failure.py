@@ -5,9 +5,9 @@ The data are the frames of function code with short representations of their loc
 
 import re
 import reprlib
-import traceback
 from collections.abc import Callable, Container
-from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
+from itertools import islice
+from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import TypeVar
 
 from ..wire import caps
@@ -33,7 +33,7 @@ def attempt(action: Callable[[], Result]) -> Result | BaseException:
 def describe(error: BaseException, own_paths: Container[str]) -> Message:
     """Return the reply that describes this exception to the host, with its causes."""
     reply: Message = {"kind": "raised", **_describe(error), "frames": _frames(error, own_paths)}
-    above, seen = reply, [frame for frame, _ in _own(error, own_paths)]
+    above, seen = reply, [entry.tb_frame for entry in _own(error, own_paths)]
     for _ in range(caps.MOST_CAUSES):
         cause, above["was_handling"] = error.__cause__, False
         handled = None if error.__suppress_context__ else error.__context__
@@ -44,7 +44,7 @@ def describe(error: BaseException, own_paths: Container[str]) -> Message:
             break
         frames = _frames(cause, own_paths, seen)[-caps.MOST_CAUSE_FRAMES :]
         above["cause"] = {**_describe(cause, caps.MOST_CAUSE_MESSAGE), "frames": frames}
-        above, error, seen = above["cause"], cause, [*seen, *(frame for frame, _ in _own(cause, own_paths))]
+        above, error, seen = above["cause"], cause, [*seen, *(entry.tb_frame for entry in _own(cause, own_paths))]
     return reply
 
 
@@ -79,20 +79,34 @@ def _name(text: str) -> str:
     return clean(text)[: caps.MOST_NAME]
 
 
-def _own(error: BaseException, own_paths: Container[str]) -> list[tuple[FrameType, int]]:
-    walked = traceback.walk_tb(error.__traceback__)
-    return [(frame, line) for frame, line in walked if frame.f_code.co_filename in own_paths]
+def _own(error: BaseException, own_paths: Container[str]) -> list[TracebackType]:
+    """Return the entries of an exception's traceback that are in function code."""
+    own: list[TracebackType] = []
+    entry = error.__traceback__
+    while entry is not None:
+        if entry.tb_frame.f_code.co_filename in own_paths:
+            own.append(entry)
+        entry = entry.tb_next
+    return own
+
+
+def _column(entry: TracebackType) -> int:
+    """Return the column of the code that was running."""
+    positions = entry.tb_frame.f_code.co_positions()
+    *_, column, _ = next(islice(positions, entry.tb_lasti // 2, None), (None,) * 4)
+    return min(column or 0, caps.MOST_LINE)
 
 
 def _frames(error: BaseException, own_paths: Container[str], seen: Container[FrameType] = ()) -> list[list[object]]:
     """Return the frames of function code, with locals unless the frame is in `seen`."""
-    own: list[list[object]] = [
-        [frame.f_code.co_filename, line, _name(frame.f_code.co_qualname), [] if frame in seen else _locals(frame)]
-        for frame, line in _own(error, own_paths)
-    ]
+    own: list[list[object]] = []
+    for entry in _own(error, own_paths):
+        frame, code = entry.tb_frame, entry.tb_frame.f_code
+        names = [] if frame in seen else _locals(frame)
+        own.append([code.co_filename, entry.tb_lineno, _name(code.co_qualname), names, _column(entry)])
     if isinstance(error, SyntaxError) and error.filename in own_paths:
         line = error.lineno if isinstance(error.lineno, int) else 0
-        own.append([error.filename, max(0, min(line, caps.MOST_LINE)), "<module>", []])
+        own.append([error.filename, max(0, min(line, caps.MOST_LINE)), "<module>", [], 0])
     half = caps.MOST_FRAMES // 2
     return own if len(own) <= caps.MOST_FRAMES else own[:half] + own[-half:]
 

@@ -25,7 +25,7 @@ import sys
 import time
 import types
 from binascii import b2a_base64
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -33,6 +33,7 @@ from typing import Any, Final, NoReturn
 
 from ..wire.caps import MOST_IMPORTS, MOST_ITEMS, MOST_MESSAGE, MOST_SHOWN, MOST_TRIED
 from ..wire.protocol import HEADER, Frame, pack, unpack
+from ..wire.statements import reduce
 from ..wire.values import decode, encode
 
 # `canaries` too, although only the self-test needs it: a confined worker can read no file of ours to import it from.
@@ -158,17 +159,22 @@ def _no_input(prompt: object = "") -> NoReturn:
     raise EOFError("input() has nobody to ask: take the value as a parameter of the function")
 
 
-def compile_module(text: str, path: str, module: str) -> Frame:
-    """Return the reply with the compiled code, or with the syntax error and its line."""
+def compile_module(text: str, path: str, module: str, statements: Sequence[int] | None = None) -> Frame:
+    """Return the reply with the compiled code, or with the syntax error and its line.
+
+    With `statements`, only these are compiled, as `wire.statements` reduces them.
+    """
     try:
         tree = ast.parse(text, path)
+        places = reduce(tree, statements) if statements is not None else []
         names = sorted(_imports(tree, module))[:MOST_IMPORTS]
         code = compile(tree, path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None) or 0
         message = getattr(error, "msg", None) or str(error) or "nested too deep to be compiled"
         return {"kind": "broken", "path": path, "line": line, "message": message[:MOST_MESSAGE]}
-    return {"kind": "code", "path": path, "code": b2a_base64(marshal.dumps(code)).decode(), "imports": names}
+    data = b2a_base64(marshal.dumps(code)).decode()
+    return {"kind": "code", "path": path, "code": data, "imports": names, "places": places}
 
 
 def _imports(tree: ast.Module, module: str) -> set[str]:
@@ -326,7 +332,9 @@ _JOBS: dict[str, Callable[[WorkerJobs, Frame], Frame]] = {
     "evaluate": lambda jobs, frame: evaluate_in(jobs.load(frame), jobs, frame),
     "load": _load,
     "describe": _describe,
-    "compile": lambda _jobs, frame: compile_module(frame["text"], frame["path"], frame["module"]),
+    "compile": lambda _jobs, frame: compile_module(
+        frame["text"], frame["path"], frame["module"], frame.get("statements")
+    ),
     "canaries": lambda _jobs, frame: canaries.run_self_test(frame["folder"], frame["port"]),
     "program": WorkerJobs.perform,
 }

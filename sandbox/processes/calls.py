@@ -9,8 +9,9 @@ import logging
 import time
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
-from ..code import Modules, SourceText
+from ..code import ApprovedCode, Modules, SourceText
 from ..errors import ProtocolError
 from ..outcome import Frame, Outcome, Raised
 from ..wire.caps import PROGRESS_EVERY_S
@@ -36,20 +37,26 @@ class CallServer:
         self._handler = handler
         self._folders: frozenset[str] | None = None
         self.asked: frozenset[str] = frozenset()  # modules that the worker requested
-        self._shown: dict[str, str] = {}  # path → text, for frames of failures and debugger stops
+        self._shown: dict[str, tuple[str, SourceText | None]] = {}  # by path, for frames of failures and stops
         self._texts: dict[str, SentText] = {}  # the same, split into lines
+        self._stopped_in = ""  # the path of the code that is stopped at its debugger
         self._claimed = Claimed(self._text)
         self._progress = 0.0, False  # time of the last report, and whether it was final
 
     def show(self, path: str, text: str) -> None:
         """Register the text of a path that frames may name."""
-        self._shown[path] = text
+        self._shown[path] = text, None
         self._texts.pop(path, None)
+
+    def show_module(self, source: SourceText) -> None:
+        """Register the text of a compiled module."""
+        self._shown[source.path] = source.text, source
+        self._texts.pop(source.path, None)
 
     def know(self, names: Iterable[str]) -> None:
         """Register the modules that earlier calls in a stateful worker asked for."""
         for source in filter(None, map(self._modules.get, names)):
-            self.show(source.path, source.text)
+            self.show_module(source)
 
     async def serve(self, message: Message) -> Message:
         """Answer one frame of the worker, and release the call's place meanwhile."""
@@ -71,7 +78,9 @@ class CallServer:
                 return {"kind": "package" if name in self._folders else "absent"}
             case {"kind": "source", "module": str(name)} if len(name) <= _MODULE_NAME_LIMIT:
                 source = self._modules.get(name)
-                return {"kind": "source", "text": None if source is None else source.text}
+                if source is None or isinstance(source, ApprovedCode):
+                    return {"kind": "source", "text": None}
+                return {"kind": "source", "text": source.text}
             case {"kind": "request", "name": str(name), "arguments": arguments}:
                 values = await asyncio.to_thread(read, arguments) if is_large(arguments) else read(arguments)
                 return await self._request(name, values)
@@ -86,7 +95,7 @@ class CallServer:
         """Return the message with a compiled module for a worker."""
         compiled = await self._cache.get(source)
         if isinstance(compiled, Compiled | UncompilableModule):
-            self.show(source.path, source.text)
+            self.show_module(source)
             return compiled.message
         return {"kind": "broken", "path": source.path, "line": 0, "message": "it could not be compiled within limits"}
 
@@ -101,8 +110,10 @@ class CallServer:
             self._progress = now, is_last
         if name == "debug":
             self._claimed.check(arguments)
+            self._tell_lines(arguments)
         try:
-            return {"kind": "answer", "value": encode(await answered(self._handler, name, arguments))}
+            answer = await answered(self._handler, name, arguments)
+            return {"kind": "answer", "value": encode(self._ordered(answer) if name == "debug" else answer)}
         except (RequestRefused, Unsendable) as refusal:
             return {"kind": "refused", "reason": str(refusal)}
         except ProtocolError:
@@ -121,10 +132,50 @@ class CallServer:
         return replace(outcome, failure=outcome.failure.each_frame(self._with_source_line))
 
     def _with_source_line(self, frame: Frame) -> Frame:
-        return replace(frame, source=text.line(frame.line) if (text := self._text(frame.path)) else "")
+        text = self._text(frame.path)
+        if text is None:
+            return replace(frame, source="")
+        line = text.told(frame.line, frame.column)
+        return replace(frame, line=line, source=text.line(line))
+
+    # The debugger of approved code counts other lines than the text has: the host translates both ways.
+
+    def _tell_lines(self, claim: Message) -> None:
+        """Replace the lines in a checked message of the debugger by those of the texts."""
+        if claim.get("event") == "stopped" and claim.get("frames"):
+            self._stopped_in = claim["frames"][-1][0]
+        if "line" in claim:
+            claim["line"] = self._told(claim.get("path"), claim["line"])
+        for row in (*(claim.get("frames") or ()), *(claim.get("rows") or ())):
+            row[1] = self._told(row[0], row[1])
+        if isinstance(lines := claim.get("lines"), list):
+            claim["lines"] = [self._told(claim.get("path"), line) for line in lines]
+
+    def _told(self, path: object, line: object) -> object:
+        text = self._text(path) if isinstance(path, str) else None
+        return text.told(line) if text is not None and isinstance(line, int) else line
+
+    def _ordered(self, order: Any) -> Any:  # Any: JSON
+        """Return an order for the debugger with the lines of the code."""
+        match order:
+            case {"do": "until", "line": int(line)} if text := self._text(self._stopped_in):
+                return {**order, "line": text.wanted(line)}
+            case {"do": "break", "point": dict(point)}:
+                return {**order, "point": self.placed(point)}
+            case _:
+                return order
+
+    def placed(self, point: Message) -> Message:
+        """Return a breakpoint as the code of this call has it: approved code gets no text, and watches its line."""
+        source = self._modules.get(point["module"])
+        if not isinstance(source, ApprovedCode):
+            return point
+        text = self._text(source.path)
+        return {**point, "text": "", "first": 0, "line": text.wanted(point["line"]) if text else 0}
 
     def _text(self, path: str) -> SentText | None:
         """Return the registered text of a path, split into lines once; None if there is none."""
         if path not in self._texts and path in self._shown:
-            self._texts[path] = SentText.of(self._shown[path])
+            text, source = self._shown[path]
+            self._texts[path] = SentText.of(text, self._cache.places_of(source) if source else None)
         return self._texts.get(path)

@@ -7,15 +7,16 @@ the imported names) is as trustworthy as the compiler.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 from weakref import WeakValueDictionary
 
-from ..code import Modules, SourceText
+from ..code import ApprovedCode, Modules, SourceText
 from ..outcome import Failure, Frame, Killed, Outcome, Raised, TimedOut
 from ..wire.caps import MOST_IMPORTS, MOST_MESSAGE
 from ..wire.claims import SentText
 from ..wire.protocol import Frame as Message
+from ..wire.statements import Places
 
 ROOT = "functions"
 _MAX_KEPT = 10_000
@@ -24,10 +25,14 @@ _MAX_CLOSURE = 500
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A module's compiled code, opaque to the host, and the names in its import statements."""
+    """A module's compiled code, opaque to the host, and the names in its import statements.
+
+    `places` are those of its nodes in the text, if only some statements were compiled.
+    """
 
     message: Message
     imports: tuple[str, ...]
+    places: Places = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +82,17 @@ class CompiledCache:
     ) -> Compiled | UncompilableModule | Killed | TimedOut:
         module = f"{source.module}.__init__" if _is_package(source) else source.module
         job: Message = {"kind": "compile", "module": module, "path": source.path, "text": source.text}
+        if isinstance(source, ApprovedCode):
+            job["statements"] = list(source.statements)
         compiled: Compiled | UncompilableModule
         match await self._compile(job):
             case Killed() | TimedOut() as outcome:
                 return outcome
-            case {"kind": "code", "code": str(code), "imports": list(imports)} if len(imports) <= MOST_IMPORTS:
+            case {"kind": "code", "code": str(code), "imports": list(imports), "places": list(places)} if len(
+                imports
+            ) <= MOST_IMPORTS and all(map(_is_row, places)):
                 message = {"kind": "code", "path": source.path, "code": code, "is_package": _is_package(source)}
-                compiled = Compiled(message, tuple(name for name in imports if isinstance(name, str)))
+                compiled = Compiled(message, tuple(name for name in imports if isinstance(name, str)), places)
             case {"kind": "broken", "line": int(line), "message": str(reason)} if len(reason) <= MOST_MESSAGE:
                 compiled = UncompilableModule(source.path, line, reason, source.text)
             case {"kind": "raised", "type": str(kind)}:
@@ -94,6 +103,11 @@ class CompiledCache:
         if len(self._kept) > _MAX_KEPT:
             self._kept.popitem(last=False)
         return compiled
+
+    def places_of(self, source: SourceText) -> Places:
+        """Return the places of a module that was compiled before; an empty list if its code has the text's lines."""
+        compiled = self._kept.get((source.version, source.path, source.module))
+        return compiled.places if isinstance(compiled, Compiled) else []
 
     async def closure(self, modules: Modules, module: str) -> dict[str, Compiled]:
         """Return the module and all workspace modules that it imports, directly or not, compiled.
@@ -127,6 +141,11 @@ def parents(name: str) -> list[str]:
     """Return the folders that contain a module: `a` and `a.b` for `a.b.c`."""
     parts = name.split(".")
     return [".".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def _is_row(row: object) -> bool:
+    """Return whether this has the shape of a row of `Places`."""
+    return isinstance(row, list) and bool(row) and all(isinstance(line, int) for line in row)
 
 
 def _is_package(source: SourceText) -> bool:

@@ -227,13 +227,14 @@ def _failure(claim_message: Message, depth: int = 0) -> Failure:
 
 def _frame(frame: object) -> Frame:
     match frame:
-        case [str(path), int(line), str(function), list(names)] if all(_is_pair(pair) for pair in names):
+        case [str(path), int(line), str(function), list(names), int(column)] if all(map(_is_pair, names)):
             within("characters of a path", len(path), caps.MOST_PATH)
             within("lines", line, caps.MOST_LINE)
+            within("columns", column, caps.MOST_LINE)
             within("locals of a frame", len(names), caps.MOST_LOCALS)
             within("characters of a name", max(map(len, (function, *(name for name, _ in names)))), caps.MOST_NAME)
             within("characters of a local", max((len(text) for _, text in names), default=0), caps.MOST_TEXT)
-            return Frame(path, line, function, "", tuple((name, text) for name, text in names))
+            return Frame(path, line, function, "", tuple((name, text) for name, text in names), column)
         case _:
             raise ProtocolError("a frame of its failure has no known shape")
 

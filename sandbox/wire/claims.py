@@ -10,6 +10,7 @@ from ..errors import ProtocolError
 from .caps import ITEM, MOST_CLAIM, MOST_NAME
 from .lines import bare_lines
 from .protocol import Frame
+from .statements import Places, line_in_code, line_in_text
 
 _SMALL: Final = 8  # size that an item other than text counts as
 _NAMED: Final = re.compile(r"\b(?:def|class)\s+(\w+)")
@@ -23,15 +24,16 @@ def within(label: str, size: int, most: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SentText:
-    """The text of a module that a call received, split into lines once."""
+    """The text of a module that a call received, split into lines once; `places` if its code has other lines."""
 
     lines: list[str]
     names: frozenset[str]  # of its functions and classes
+    places: Places = field(default_factory=list)
 
     @classmethod
-    def of(cls, text: str) -> "SentText":
+    def of(cls, text: str, places: Places | None = None) -> "SentText":
         """Split a text into lines, and collect its names."""
-        return cls(bare_lines(text), frozenset(_NAMED.findall(unicodedata.normalize("NFKC", text))))
+        return cls(bare_lines(text), frozenset(_NAMED.findall(unicodedata.normalize("NFKC", text))), places or [])
 
     def line(self, number: int) -> str:
         """Return a line without surrounding whitespace, or "" if there is none."""
@@ -42,7 +44,16 @@ class SentText:
         parts = [part for part in function.split(".") if not part.startswith("<")]
         if len(function) >= MOST_NAME:  # the worker has cut it
             parts = parts[:-1]
-        return isinstance(line, int) and 0 <= line <= len(self.lines) and self.names.issuperset(parts)
+        last = len(self.places) - 1 if self.places else len(self.lines)
+        return isinstance(line, int) and 0 <= line <= last and self.names.issuperset(parts)
+
+    def told(self, line: int, column: int = 0) -> int:
+        """Return the line of the text for a place in its code."""
+        return line_in_text(self.places, line, column) if self.places else line
+
+    def wanted(self, line: int) -> int:
+        """Return the line of the code for a line of the text."""
+        return line_in_code(self.places, line) if self.places else line
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,13 +94,14 @@ def test_code_that_is_nested_very_deeply_has_a_hash() -> None:
 
 
 PARTS = """
-from agent_core.registry.depends import parts_of
+from agent_core.registry.approved import approved_parts
 
 pairs = [("Any", "Dict"), ("Final", "List"), ("Set", "Tuple"), ("Text", "Type")]
 lines = [f"from typing import {one}\\nfrom typing import {one}, {other}" for one, other in pairs]
 hints = ", ".join(f"{name.lower()}: {name}" for pair in pairs for name in pair)
 text = "\\n".join([*lines, f"def f({hints}): pass", ""])
-print(sorted(parts_of(("m", "f"), {"m": text}).items()))
+found = approved_parts(("m", "f"), (("m", text),))
+print(found.texts, found.statements, found.digest)
 """
 
 

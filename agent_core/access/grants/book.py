@@ -32,7 +32,7 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import Malformed, lines_of_keys, read_json, read_toml
 
 from .approval import Question
-from .content import FunctionContent, content_of, misleading, since
+from .content import FunctionContent, content_of, examples_covered, misleading, since
 from .record import GrantRecord
 from .repositories import looked_through
 from .value import KINDS, NOTHING, Grants, joined, oddity, written
@@ -347,6 +347,14 @@ class GrantStore:
         is_again = bool(state.before) and state.last.covers(missing)
         question = Question(function.name, missing, state.last, diff=diff, version=function.version, is_again=is_again)
         return replace(question, changed=changed)
+
+    async def covers_examples(self, function: "Function", snapshot: "Snapshot") -> bool:
+        """Check whether the approval that is in force was given for the function with these examples."""
+        approvals = (await self._look())[1].get(function.name, ())
+        digest = content_of(function, snapshot).digest
+        versions = next((dict(each.versions) for each in reversed(approvals) if each.digest == digest), {})
+        text = await self._store.text(versions.get(function.module, ""))
+        return text is not None and await asyncio.to_thread(examples_covered, function, snapshot, text)
 
     async def lapsed(self, function: "Function", snapshot: "Snapshot") -> str:
         """Return the change in a function since its newest approval, as a sentence."""

@@ -1,43 +1,45 @@
 """The exact code that an approval is for: the function and what it calls and imports within the workspace.
 
-A function with grants runs only with these modules: no other code, however it is imported, gets its access. The parts
-of these modules that determine its behavior count: the function, the names it uses, and code that runs at import. A
-neighbor that it does not name is not a part, if defining it runs nothing. If a text could reach a neighbor without
-naming it (`globals()`, `getattr`, frames, …), every part counts.
+A function that may reach something runs with these statements only (`registry/approved.py`): no other code exists in
+its worker, however it is looked up. What it calls by `self.call`, by a name in its text, runs in a worker of its own,
+and belongs to the same approval.
 """
 
 import ast
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agent_core.base.matching import diff_lines
 from agent_core.base.problem import Place
 from agent_core.base.records import dataclass, replace
 from agent_core.base.syntax import Flaw, flaw_of, name_flaw_of
-from agent_core.registry.depends import (
-    ApprovedStatement,
-    Part,
-    approved_parts,
-    approved_statements,
-    modules_of,
-    parts_of,
-)
+from agent_core.registry import examples
+from agent_core.registry.approved import ApprovedModule, ApprovedParts, ApprovedStatement, approved_parts
+from agent_core.registry.depends import ModuleParts, Part, modules_of
 from agent_core.registry.source import ModuleSource, parse_accepted
+from agent_core.registry.tree import Definition
+from sandbox.code import ApprovedCode
 from sandbox.wire.lines import bare_lines
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
+    from sandbox.code import Modules
 
 _LONGEST_DIFF: Final = 300_000
+_QUOTED: Final = re.compile(r"'(\w{1,100})'")
+_Covered: TypeAlias = Mapping[str, ApprovedParts]
+"""What an approval covers: the function, and those that it calls by name."""
+_Merged: TypeAlias = Mapping[Part, list[ApprovedStatement]]
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionContent:
-    """The modules by name, each with its version, and one digest of a function and all of them."""
+    """The modules by name, each with its version, and one digest of a function and all code that it covers."""
 
     digest: str
     versions: tuple[tuple[str, str], ...]
@@ -49,56 +51,143 @@ class FunctionContent:
 
 def content_of(function: "Function", snapshot: "Snapshot") -> FunctionContent:
     """Return the content to which an approval of this function, in the version in this snapshot, is bound."""
-    modules = modules_of(function.module, snapshot)
-    versions = tuple(sorted((name, source.version) for name, source in modules.items()))
-    parts = parts_of((function.module, function.name), {name: source.text for name, source in modules.items()})
-    text = json.dumps([function.name, function.module, sorted(parts.items())])
+    covered = _covered_in(function, snapshot)
+    modules = {module for parts in covered.values() for module in parts.statements}
+    versions = tuple((module, snapshot.modules[module].version) for module in sorted(modules))
+    digests = sorted((name, parts.digest) for name, parts in covered.items())
+    text = json.dumps([function.name, function.module, digests])
     return FunctionContent(hashlib.sha256(text.encode()).hexdigest(), versions)
+
+
+def served(function: "Function", snapshot: "Snapshot") -> Mapping[str, ApprovedCode]:
+    """Return the modules of a function's worker: only the statements that an approval of it covers."""
+    statements = _parts_in(function, snapshot).statements
+    return {module: _approved_code(snapshot.modules[module], positions) for module, positions in statements.items()}
+
+
+def withheld(modules: "Modules", message: str) -> str:
+    """Return why an error quotes a name that the files bind and the worker does not have; "" if it quotes none."""
+    quoted = dict.fromkeys(_QUOTED.findall(message))
+    for source in (source for source in modules.values() if isinstance(source, ApprovedCode)):
+        binding = ApprovedModule.of(source.text, source.module).binding
+        for name in (name for name in quoted if name in binding):
+            if not any(statement.at in source.statements for statement in binding[name]):
+                return (
+                    f"`{name}` is in {source.path}, and does not exist for this call, which has only the code that its"
+                    f" text names. Name it there: `from functions.{source.module} import {name}`, or in a table."
+                )
+    return ""
+
+
+@lru_cache(maxsize=1024)
+def _approved_code(source: ModuleSource, statements: tuple[int, ...]) -> ApprovedCode:
+    version = hashlib.sha256(f"{source.version} {statements}".encode()).hexdigest()
+    return ApprovedCode(source.module, source.text, source.path, version, statements)
+
+
+def _parts_in(function: "Function", snapshot: "Snapshot") -> ApprovedParts:
+    modules = modules_of(function.module, snapshot)
+    texts = tuple(sorted((module, source.text) for module, source in modules.items()))
+    return approved_parts((function.module, function.name), texts)
+
+
+def _covered_in(function: "Function", snapshot: "Snapshot") -> _Covered:
+    functions = {**(snapshot.whole or snapshot).functions, function.name: function}
+
+    def parts_of(name: str) -> ApprovedParts | None:
+        return _parts_in(functions[name], snapshot) if name in functions else None
+
+    return _with_callees(function.name, parts_of)
+
+
+def _covered_then(part: Part, texts: Mapping[str, str]) -> _Covered:
+    """Return what an approval of a function covered, by the texts of its modules."""
+    pairs = tuple(sorted(texts.items()))
+    owners = {part[1]: part[0]}
+    for module, text in pairs:
+        parts = ModuleParts.of(text, module=module)
+        owners = dict.fromkeys(parts.public if isinstance(parts, ModuleParts) else (), module) | owners
+
+    def parts_of(name: str) -> ApprovedParts | None:
+        return approved_parts((owners[name], name), pairs) if name in owners else None
+
+    return _with_callees(part[1], parts_of)
+
+
+def _with_callees(name: str, parts_of: Callable[[str], ApprovedParts | None]) -> _Covered:
+    """Return a function's parts, and those of the functions that it calls by name, directly or not."""
+    covered = dict[str, ApprovedParts]()
+    waiting = [name]
+    while waiting:
+        name = waiting.pop()
+        if name not in covered and (parts := parts_of(name)) is not None:
+            covered[name] = parts
+            waiting += parts.strings
+    return covered
+
+
+def examples_covered(function: "Function", snapshot: "Snapshot", text: str) -> bool:
+    """Check whether a function's examples are those of its module's approved text, and use approved code alone.
+
+    A docstring is no part of an approval, so what it shows may only run with the function's grants if this is true.
+    """
+    now, then = (
+        ModuleParts.of(source, module=function.module) for source in (snapshot.modules[function.module].text, text)
+    )
+    if not isinstance(now, ModuleParts) or not isinstance(then, ModuleParts) or function.name not in then.public:
+        return False
+    if _examples_in(now.definition(function.name)) != _examples_in(then.definition(function.name)):
+        return False
+    bound = frozenset().union(*now.binds)
+    shown = frozenset().union(*(each.shows for each in now.statements if function.name in each.binds)) & bound
+    parts = _parts_in(function, snapshot).parts
+    return shown <= frozenset().union(*(each.binds for part in parts.values() for each in part)) | {function.name}
+
+
+def _examples_in(definition: Definition) -> list[tuple[str, str]]:
+    return [(entry.source, entry.want) for entry in examples.find(ast.get_docstring(definition) or "")]
 
 
 def since(function: "Function", snapshot: "Snapshot", texts: Mapping[str, str]) -> tuple[str, str]:
     """Return the changes since a function was approved with these modules: as a sentence, and as a diff.
 
-    The sentence is empty if only the layout changed, or nothing. Docstrings are not layout: a function can read them,
-    and their examples run with the files that it was granted.
+    The sentence is empty if only docstrings, comments or the layout changed, or nothing.
     """
-    own, modules = (function.module, function.name), modules_of(function.module, snapshot)
-    former = function.module  # a different one, if its own is not among these texts
+    own, former = (function.module, function.name), function.module  # another one, if its own is not among these texts
     if former not in texts:
-        statements = ((other, approved_statements(text, other)) for other, text in texts.items())
-        binding = (other for other, found in statements if any(function.name in each.binds for each in found))
-        former = next(binding, former)
+        modules = {module: ApprovedModule.of(text, module) for module, text in texts.items()}
+        former = next((module for module, read in modules.items() if function.name in read.binding), former)
     before = {
         (function.module if module == former else module, name): statements
-        for (module, name), statements in approved_parts((former, function.name), texts).items()
+        for (module, name), statements in _merged(_covered_then((former, function.name), texts)).items()
     }
-    now = approved_parts(own, {name: source.text for name, source in modules.items()})
-    is_seen = _may_see_layout(before) or _may_see_layout(now)
-    codes, new_codes = (_joined_each(found, is_text=is_seen) for found in (before, now))
+    now = _merged(_covered_in(function, snapshot))
+    codes, new_codes = (
+        {part: [each.code for each in found] for part, found in parts.items()} for parts in (before, now)
+    )
     differing = sorted(part for part in codes.keys() | new_codes.keys() if codes.get(part) != new_codes.get(part))
-    known = {module for module, _ in before}
-    old = {module: _join_parts(module, differing, before) for module, _ in differing if module in known}
-    new = [replace(source, text=_join_parts(name, differing, now)) for name, source in modules.items()]
+    known, present = {module for module, _ in before}, {module for module, _ in now}
+    old = {module: _joined(module, differing, before) for module, _ in differing if module in known}
+    new = [replace(snapshot.modules[name], text=_joined(name, differing, now)) for name in sorted(present)]
     moved = f"it moved from {former} to {function.module}" if former != function.module else ""
     return changes(own, codes, new_codes, moved), differences(
         old, (source for source in new if source.text or source.module in old)
     )
 
 
-def _join_parts(module: str, differing: Iterable[Part], parts: Mapping[Part, Iterable[ApprovedStatement]]) -> str:
-    texts = _joined_each(parts, is_text=True)
-    return "\n\n".join(texts[part] for part in differing if part[0] == module and part in texts)
+def _merged(covered: _Covered) -> _Merged:
+    """Return the statements of all covered functions, by part."""
+    parts = dict[Part, dict[int, ApprovedStatement]]()
+    for each in covered.values():
+        for part, statements in each.parts.items():
+            parts.setdefault(part, {}).update((statement.at, statement) for statement in statements)
+    return {part: [found[at] for at in sorted(found)] for part, found in parts.items()}
 
 
-def _joined_each(parts: Mapping[Part, Iterable[ApprovedStatement]], *, is_text: bool) -> Mapping[Part, str]:
-    return {
-        part: "\n".join(dict.fromkeys(each.text if is_text else each.code for each in statements))
-        for part, statements in parts.items()
-    }
-
-
-def _may_see_layout(parts: Mapping[Part, Iterable[ApprovedStatement]]) -> bool:
-    return any(not each.code for statements in parts.values() for each in statements)
+def _joined(module: str, differing: Iterable[Part], parts: _Merged) -> str:
+    """Return the text of the differing parts of a module."""
+    shown = (parts[part] for part in differing if part[0] == module and part in parts)
+    return "\n\n".join("\n".join(dict.fromkeys(each.text for each in found)) for found in shown)
 
 
 def misleading(function: "Function", snapshot: "Snapshot") -> str:
@@ -141,7 +230,9 @@ def unshowable(diff: str) -> str:
     return f"{message} put before a human, so nothing is granted. Split the module, or change it in smaller steps."
 
 
-def changes(function_part: Part, before: Mapping[Part, str], now: Mapping[Part, str], moved: str = "") -> str:
+def changes(
+    function_part: Part, before: Mapping[Part, list[str]], now: Mapping[Part, list[str]], moved: str = ""
+) -> str:
     """Return the changes since the parts were approved, as a sentence without its final period."""
     differing = sorted(part for part in before.keys() | now.keys() if before.get(part) != now.get(part))
     whole = [f"`{function_part[1]}` itself is {'changed' if function_part in differing else 'unchanged'}", moved]

@@ -72,7 +72,8 @@ def raised(limits: Limits, grants: Grants) -> Limits:
 class Permit:
     """Permission for one call: the function's grants, and the modules, limits and access it runs with.
 
-    `keep` names its own worker if it is stateful; `note` says what is missing, in case it fails.
+    `keep` names its own worker if it is stateful; `note` says what is missing, in case it fails. A call that `is_bound`
+    has only the code that an approval of the function covers; no other call may be given anything as it runs.
     """
 
     modules: "Modules"
@@ -81,6 +82,7 @@ class Permit:
     access: Access = NO_ACCESS
     keep: str = ""
     note: str = ""
+    is_bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.value import KINDS, UNSAID, modules_of_workspace, spelled
 from agent_core.base.problem import Problem
-from agent_core.registry.depends import Part, callees, is_program, parts_of, running_with
+from agent_core.registry.approved import approved_parts
+from agent_core.registry.depends import Part, callees, is_program, running_with
 from agent_core.registry.source import FOLDER, first_line
 from agent_core.registry.tree import survey
 from sandbox.wire.lines import lines_of
@@ -77,7 +78,8 @@ def _through_modules(draft: D, own: frozenset[str]) -> Iterator[Use]:
 def packages_used(function_part: Part, texts: tuple[tuple[str, str], ...], listed: tuple[str, ...]) -> Grants:
     """Return the packages that a function needs because of what it uses of other modules."""
     text_of = dict(texts)
-    parts = {part: text for part, text in parts_of(function_part, text_of).items() if part[0] != function_part[0]}
+    shown = approved_parts(function_part, texts).texts
+    parts = {part: text for part, text in shown.items() if part[0] != function_part[0]}
     used = (needs_of_text(text, listed).packages for text in parts.values())
     at_top = (imported_at_the_top(text_of[module], listed) for module in {module for module, _name in parts})
     return Grants(packages=tuple(sorted(set[str]().union(*used, *at_top))))
@@ -272,6 +274,11 @@ def reach_of_function(function: "Function", snapshot: "Snapshot", grants: Grants
     """Return descriptions of what a function accesses apart from its arguments, by its module's text and its grants."""
     source = snapshot.modules.get(function.module)
     return reach_in(source.text, function.name, grants) if source else FOREIGN_REACH
+
+
+def only_computes(function: "Function", snapshot: "Snapshot") -> bool:
+    """Check whether the text of a function shows that it accesses nothing but its arguments and its own state."""
+    return not {*reach_of_function(function, snapshot)} - {KEEPS_STATE}
 
 
 def shares_state(function: "Function", snapshot: "Snapshot") -> bool:

@@ -460,7 +460,7 @@ class Gate:
     ) -> tuple[ExampleResult, ...]:
         """Run the examples of an existing function again, and mark those that need another grant."""
         trial = self._trial.reading(granted)
-        return await run_examples(function.examples, function, snapshot, trial, granted.grants)
+        return await run_examples(function.examples, function, snapshot, trial, granted)
 
     async def compare(
         self,

@@ -46,7 +46,7 @@ from .examples import (
 )
 from .substance import HOLLOW
 from .tree import expression, function_in, parse
-from .trial import TrialTools
+from .trial import Granted, TrialTools
 from .verdict import TOO_FEW, Disagreement
 
 SKIP = "SKIP"
@@ -444,24 +444,25 @@ async def run(
     function: Function,
     snapshot: Snapshot,
     trial: TrialTools,
-    grants: Grants | None = None,
+    granted: Granted | None = None,
 ) -> tuple[ExampleResult, ...]:
     """Run every example in a separate worker, as parallel as the sandbox allows.
 
-    If the function has `grants`, examples that need another are marked as not run.
+    If the function was `granted` something, examples that need another grant are marked as not run.
     """
     is_float = promises_floats(function.returns)
+    modules = granted.served if granted and granted.served is not None else snapshot.modules
 
     async def tried(example: Example | GivenExample) -> ExampleResult:
         work = Evaluation(example.setup, example.call, asks=trial.files is not None)
         with closing(trial.files()) if trial.files else nullcontext() as files:
             callees = Callees(snapshot, trial, files)
-            result = _result(example, await trial.run(snapshot.modules, function.module, work, callees), is_float)
-        if result.agreed or grants is None:
+            result = _result(example, await trial.run(modules, function.module, work, callees), is_float)
+        if result.agreed or granted is None:
             return result
         path, unrun = _shut_path(result.outcome), callees.refused[0] if callees.refused else ""
         missing = Grants(read=(path,)) if path else NOTHING
-        if path and not grants.covers(missing):
+        if path and not granted.grants.covers(missing):
             unrun = f"it opens {fence(path)}, which is not granted. Type: {Question(function.name, missing).command}"
         return replace(result, unrun=unrun)
 

@@ -78,7 +78,7 @@ class Granted:
     """The terms for judging a candidate: its grants, its package paths, and the functions that need a grant.
 
     `approval_mode` is how the user is asked for missing grants. `files` returns a handler of an example's requests for
-    granted files, where a worker cannot read them directly.
+    granted files, where a worker cannot read them directly. `served` is the code that runs with access to files.
     """
 
     grants: Grants = NOTHING
@@ -86,6 +86,7 @@ class Granted:
     guarded: frozenset[str] = frozenset()
     approval_mode: "Way" = "absent"
     files: Callable[[], FileRequests] | None = None
+    served: "Modules | None" = None
 
 
 UNGRANTED: Final = Granted()

@@ -173,7 +173,8 @@ class CallService:
         requests = closing(granted.files()) if granted.files else nullcontext()
         with requests as files, watch.over(function.name, snapshot) as around:
             work = Evaluation(example.setup, example.call, asks=granted.files is not None)
-            job = Job(snapshot.modules, function.module, work, self._sandbox.limits, granted.access, around=around)
+            modules = snapshot.modules if granted.served is None else granted.served
+            job = Job(modules, function.module, work, self._sandbox.limits, granted.access, around=around)
             secrets = CallSecrets(self._sandbox.secrets, function.name, granted.grants.secrets)
             await self._sandbox.run(job, MaskedChannel(secrets, answer, files=files))
         own = range(function.line, function.end_line + 1)

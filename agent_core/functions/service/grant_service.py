@@ -32,7 +32,7 @@ from agent_core.access.grants import (
 )
 from agent_core.access.grants.approval import denial
 from agent_core.access.grants.book import checked, who
-from agent_core.access.grants.content import content_of, misleading, unshowable
+from agent_core.access.grants.content import content_of, misleading, served, unshowable
 from agent_core.access.grants.permit import raised
 from agent_core.access.grants.value import joined, modules_of_workspace
 from agent_core.access.packages import PackagesError
@@ -49,7 +49,14 @@ from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.requests import standing_still
 
-from ..gate.capability import imported_at_the_top, lacking, needs_of_text, packages_used, uses_at_import
+from ..gate.capability import (
+    imported_at_the_top,
+    lacking,
+    needs_of_text,
+    only_computes,
+    packages_used,
+    uses_at_import,
+)
 from ..gate.draft import unified_diff
 from ..gate.trial import Granted, Workers
 from ..gate.uses import needs_of, uses
@@ -150,10 +157,15 @@ class GrantService:
     async def having(self, function: "Function", snapshot: "Snapshot", *, shows_files: bool) -> Granted:
         """Return the same for the examples of an existing function, which read granted files and write none.
 
-        `shows_files` says whether a worker can read them directly.
+        Examples that came after the approval, or that use code which it does not cover, read none. `shows_files` says
+        whether a worker can read them directly.
         """
-        owner = f"{function.module}.{function.name}"
-        granted = await self.granted(await self.in_force(function, snapshot), snapshot, owner)
+        owner, grants = f"{function.module}.{function.name}", await self.in_force(function, snapshot)
+        granted = await self.granted(grants, snapshot, owner)
+        if not granted.access.paths:
+            return granted
+        if not (self._is_by_file() or await self.book.covers_examples(function, snapshot)):
+            return await self.granted(replace(grants, read=(), write=()), snapshot, owner)
         access = replace(granted.access, readable=granted.access.paths, writable=())
 
         def files() -> FileRequests:
@@ -162,7 +174,8 @@ class GrantService:
             requests.is_shown = False
             return requests
 
-        return replace(granted, access=access, files=None if shows_files or not access.readable else files)
+        files_or_none = None if shows_files or not access.readable else files
+        return replace(granted, access=access, files=files_or_none, served=served(function, snapshot))
 
     async def in_force(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return what a function may reach now: by the user's approval, or by the file if the settings allow it."""
@@ -237,7 +250,7 @@ class GrantService:
         once = self.book.take_once(function, snapshot)
         needs = await self.needs(function, snapshot)
         state = await self.book.held(function, snapshot)
-        if not (needs or state.entry or once):
+        if not (needs or state.entry or once) and only_computes(function, snapshot):
             return Permit(snapshot.modules, self._limits)
         if why := misleading(function, snapshot):
             return Denied(why)
@@ -334,15 +347,17 @@ class GrantService:
         return FileRequests(self.reach, function, permit, want)
 
     def _permit(self, function: "Function", snapshot: "Snapshot", grants: Grants, note: str) -> Permit:
+        modules = served(function, snapshot)
         if not grants:
-            return Permit(snapshot.modules, self._limits, note=note)
+            return Permit(modules, self._limits, note=note, is_bound=True)
         return Permit(
-            modules_of(function.module, snapshot),
+            modules,
             raised(self._limits, grants),
             grants,
             self.reach.access(grants, f"{function.module}.{function.name}"),
             function.name if grants.stateful else "",
             note or self.reach.refusal(grants, function.name) or self.reach.grown(grants),
+            is_bound=True,
         )
 
     def _around(self, function: "Function", snapshot: "Snapshot") -> Grants:

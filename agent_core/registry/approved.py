@@ -1,0 +1,341 @@
+"""The code that runs with a function: what an approval covers, what its hash is of, and all that its worker is served.
+
+The three are one list of top-level statements: those of the function, of what it names, and those that run at import. A
+statement that is not in the list does not exist in the worker, so nothing there can find it. Docstrings, comments and
+layout are no part of it.
+"""
+
+import ast
+import copy
+import hashlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from agent_core.base import syntax
+from agent_core.base.records import dataclass
+from sandbox.wire.lines import bare_lines
+from sandbox.wire.statements import drop_docstrings, is_text
+
+from .depends import NOT_PYTHON, Names, Part, Statement, packages_around, statements_of
+from .source import FOLDER, bound_names, callee, first_line, is_bare_value, is_literal
+from .tree import imported_module
+
+_ITS_IMPORT: Final = "."  # a name that nothing binds: selects only what runs at the import of a module
+_FALLBACK: Final = "__getattr__"  # Python calls it for a name that a module does not bind
+
+Texts: TypeAlias = tuple[tuple[str, str], ...]
+"""Modules and their texts, sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedStatement:
+    """A top-level statement at a position of its module; an inert one only matters if a name that it binds is used."""
+
+    at: int
+    text: str
+    code: str  # its meaning: the tree without docstrings, as text
+    binds: Names
+    names: Names
+    imports: tuple[Part, ...]  # from the workspace: module, and name in it or "" for the whole module
+    strings: Names
+    calls: bool  # whether it may call functions by name, with `self.call`
+    is_inert: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedParts:
+    """The statements that run with a function, by part and in text order.
+
+    `statements` are their positions in each module, `strings` the texts that may be names of functions that they call
+    by `self.call`, and `digest` is the hash of all that runs.
+    """
+
+    parts: Mapping[Part, tuple[ApprovedStatement, ...]]
+    statements: Mapping[str, tuple[int, ...]]
+    strings: Names
+    digest: str
+
+    @classmethod
+    def of(cls, parts: Mapping[Part, Mapping[int, ApprovedStatement]], modules: Iterable[str]) -> "ApprovedParts":
+        """Return the statements of these parts and modules; a module may be there with none."""
+        found: dict[str, dict[int, ApprovedStatement]] = {module: {} for module in sorted(modules)}
+        for (module, _), own in parts.items():
+            found[module] |= own
+        ordered = {module: [own[at] for at in sorted(own)] for module, own in found.items()}
+        every = [each for own in ordered.values() for each in own]
+        strings = [each.strings for each in every] if any(each.calls for each in every) else []
+        code = json.dumps([(module, [each.code for each in own]) for module, own in ordered.items()])
+        return cls(
+            {part: tuple(own[at] for at in sorted(own)) for part, own in sorted(parts.items())},
+            {module: tuple(each.at for each in own if each.at >= 0) for module, own in ordered.items()},
+            frozenset().union(*strings),
+            hashlib.sha256(code.encode()).hexdigest(),
+        )
+
+    @property
+    def texts(self) -> Mapping[Part, str]:
+        """The text of each part."""
+        return {part: "\n".join(dict.fromkeys(each.text for each in found)) for part, found in self.parts.items()}
+
+
+@lru_cache(maxsize=512)
+def approved_parts(part: Part, texts: Texts) -> ApprovedParts:
+    """Return the statements, in these modules, that run with a function."""
+    around = {package for module, _ in texts for package in packages_around(module)}
+    modules = {module: ApprovedModule.of(text, module, is_package=module in around) for module, text in texts}
+    parts = dict[Part, dict[int, ApprovedStatement]]()
+    reached, seen = set[str](), set[Part]()
+    waiting: list[Part] = [part, *((package, _ITS_IMPORT) for package in packages_around(part[0]))]
+    while waiting:
+        target = module, name = waiting.pop()
+        if target in seen or module not in modules:
+            continue
+        seen.add(target)
+        reached.add(module)
+        for statement in modules[module].needed(name):
+            own = parts.setdefault((module, min(statement.binds) if statement.is_inert else ""), {})
+            if statement.at in own:
+                continue
+            own[statement.at] = statement
+            waiting += [(module, used) for used in statement.names]
+            for base, imported in statement.imports:
+                waiting += _targets(base, imported, modules)
+    return ApprovedParts.of(parts, reached)
+
+
+def _targets(base: str, imported: str, modules: Mapping[str, "ApprovedModule"]) -> Iterator[Part]:
+    """Yield the parts that an import may mean: a name in a module, a module in a package, or what a module makes up."""
+    inner = f"{base}.{imported}".strip(".")
+    for module, name in ((base, imported), (inner, "")):
+        yield from ((package, _ITS_IMPORT) for package in packages_around(module))
+        yield module, name
+    if base in modules and imported not in modules[base].binding and inner not in modules:
+        yield base, _FALLBACK
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedModule:
+    """The statements of one module: those that bind each name, and those that always run."""
+
+    statements: tuple[ApprovedStatement, ...]
+    binding: Mapping[str, Sequence[ApprovedStatement]]
+    running: tuple[ApprovedStatement, ...]
+
+    @classmethod
+    @lru_cache(maxsize=512)
+    def of(cls, text: str, module: str, *, is_package: bool = False) -> "ApprovedModule":
+        """Read a module."""
+        statements = tuple(_approved_statements(text, module, is_package=is_package))
+        binding = dict[str, list[ApprovedStatement]]()
+        for statement in statements:
+            for name in statement.binds:
+                binding.setdefault(name, []).append(statement)
+        return cls(statements, binding, tuple(each for each in statements if not each.is_inert))
+
+    def needed(self, name: str) -> Iterator[ApprovedStatement]:
+        """Yield the statements that run if a name is used, or the whole module for an empty name."""
+        yield from (*self.running, *self.binding.get(name, ())) if name else self.statements
+
+
+def _approved_statements(text: str, module: str, *, is_package: bool) -> Iterator[ApprovedStatement]:
+    """Yield the statements of a module; if it is not valid Python, its whole text as one, which is never served."""
+    lines = bare_lines(text)
+    try:
+        found = statements_of(text)
+    except NOT_PYTHON:
+        none = frozenset[str]()
+        yield ApprovedStatement(-1, text, text, none, none, (), none, calls=False, is_inert=False)
+        return
+    known = _known_names([(node, facts) for node, facts, _ in found])
+    home = f"{FOLDER}.{module}"
+    for at, (node, facts, own) in enumerate(found):
+        if is_text(node):
+            continue
+        code, strings = _meaning_of(own) if own else _meaning(copy.deepcopy(node))
+        binds = frozenset({"__doc__"}) if is_bare_value(node) else facts.binds
+        yield ApprovedStatement(
+            at,
+            "\n".join(lines[first_line(node) - 1 : node.end_lineno]),
+            code,
+            binds,
+            facts.names | facts.reads,
+            (*_imports(facts, home, is_package=is_package), *_chains(node)),
+            strings,
+            calls="call" in facts.words | strings,
+            is_inert=bool(binds) and _is_inert(node, known),
+        )
+
+
+def _imports(facts: Statement, home: str, *, is_package: bool) -> Iterator[Part]:
+    for level, base, name in facts.imports:
+        module = base if level <= 0 else imported_module(base, level, home, is_package=is_package)
+        if module.startswith(f"{FOLDER}.") or (module == FOLDER and name):
+            yield module.removeprefix(FOLDER).lstrip("."), "" if name == "*" else name
+
+
+def _chains(node: ast.stmt) -> Iterator[Part]:
+    """Yield what a statement reads as an attribute of the workspace: `functions.notes.clean`."""
+    attributes = [inner for inner in ast.walk(node) if isinstance(inner, ast.Attribute)]
+    within = {id(attribute.value) for attribute in attributes}
+    for outermost in (attribute for attribute in attributes if id(attribute) not in within):
+        names = list[str]()
+        inner: ast.expr = outermost
+        while isinstance(inner, ast.Attribute):
+            names.append(inner.attr)
+            inner = inner.value
+        if isinstance(inner, ast.Name) and inner.id == FOLDER:
+            path = [*reversed(names), ""]
+            yield from ((".".join(path[:size]), path[size]) for size in range(1, len(path)))
+
+
+@lru_cache(maxsize=4096)
+def _meaning_of(own: str) -> tuple[str, Names]:
+    return _meaning(syntax.parse(own).body[0])
+
+
+def _meaning(statement: ast.stmt) -> tuple[str, Names]:
+    """Return the tree of a statement without docstrings and places, as text, and its strings; it is changed.
+
+    Each class of node has a fixed number of fields, and each list says its length, so no two trees have the same text.
+    """
+    drop_docstrings(statement)
+    pieces, strings = list[str](), set[str]()
+    waiting: list[object] = [statement]
+    while waiting:
+        match waiting.pop():
+            case ast.AST() as node:
+                pieces.append(type(node).__name__)
+                waiting += reversed([getattr(node, name, None) for name in node._fields])
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    strings.add(node.value)
+            case list() as items:
+                pieces.append(f"[{len(items)}]")
+                waiting += reversed(items)
+            case int() as value if not isinstance(value, bool):
+                pieces.append(hex(value))  # `repr` refuses large ones
+            case value:
+                pieces.append(repr(value))
+    return " ".join(pieces), frozenset(strings)
+
+
+# Statements that only bind names: they run no code of the workspace. Anything unknown counts as running code.
+
+_Decorated: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+# Calls that run no code of the workspace if their arguments are values.
+_VALUES: Final = frozenset(
+    {"re.compile", "frozenset", "set", "dict", "list", "tuple", "decimal.Decimal", "fractions.Fraction"}
+    | {"datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta", "pathlib.Path"}
+)
+_DECORATORS: Final = frozenset(
+    {"functools.cache", "functools.lru_cache", "contextlib.contextmanager", "dataclasses.dataclass"}
+    | {"staticmethod", "classmethod", "property"}
+)
+_BASES: Final = frozenset(
+    {"object", "typing.NamedTuple", "typing.TypedDict", "enum.Enum", "enum.IntEnum", "enum.StrEnum"}
+    | {"Exception", "ValueError", "RuntimeError", "LookupError", "KeyError", "html.parser.HTMLParser"}
+)
+# Methods that run when an instance is created or used, but not when its class is defined or named.
+_METHODS: Final = frozenset(
+    {"__init__", "__post_init__", "__enter__", "__exit__", "__iter__", "__next__", "__len__", "__repr__", "__str__"}
+    | {"__eq__", "__hash__", "__call__", "__contains__", "__getitem__"}
+)
+_HINTS: Final = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.List, ast.BinOp, ast.BitOr)
+
+
+def _known_names(pairs: Sequence[tuple[ast.stmt, Statement]]) -> Mapping[str, str]:
+    """Return the meanings of the names that a module binds.
+
+    A name that is only bound by one standard library import has its origin; any other has an empty text.
+    """
+    times = Counter(name for _, facts in pairs for name in facts.binds)
+    imported = dict[str, str]()
+    for node, _ in pairs:
+        match node:
+            case ast.Import(names=names) if _is_standard(node):
+                imported |= {one.asname or one.name: one.name for one in names if one.asname or "." not in one.name}
+            case ast.ImportFrom(module=module, names=names) if _is_standard(node):
+                imported |= {one.asname or one.name: f"{module}.{one.name}" for one in names}
+    return {name: imported.get(name, "") if count == 1 else "" for name, count in times.items()}
+
+
+def _is_inert(node: ast.stmt, known: Mapping[str, str]) -> bool:
+    """Check whether a statement only binds names."""
+    match node:
+        case ast.FunctionDef(args=args, returns=returns) | ast.AsyncFunctionDef(args=args, returns=returns):
+            every = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
+            hints = [*(argument.annotation for argument in every if argument is not None), returns]
+            values = [*args.defaults, *args.kw_defaults]
+            return _are_plain(hints, values, known) and _is_plainly_decorated(node, known)
+        case ast.ClassDef(bases=bases, body=body, keywords=[]):
+            origins = {_origin(base, known) for base in bases}
+            names = {name for inner in body for name in bound_names(inner)}
+            # Defining an enumeration runs its methods.
+            hooks = {name for name in names - {"__slots__"} if name.startswith("_") and name.endswith("_")}
+            within = {**known, **dict.fromkeys(names, "")}
+            return (
+                _BASES.issuperset(origins)
+                and not (hooks if bases else hooks - _METHODS)
+                and _is_plainly_decorated(node, known)
+                and all(_is_inert(inner, within) for inner in body)
+            )
+        case ast.Assign(targets=targets, value=value):
+            return all(isinstance(target, ast.Name) for target in targets) and _is_value(value, known)
+        case ast.AnnAssign(target=ast.Name(), value=value, annotation=hint):
+            return _are_plain([hint], [value], known)
+        case ast.Import() | ast.ImportFrom():
+            return _is_standard(node) and all(alias.name != "*" for alias in node.names)
+        case _:
+            return isinstance(node, ast.Pass) or is_bare_value(node)
+
+
+def _is_standard(node: ast.Import | ast.ImportFrom) -> bool:
+    """Check whether an import is from the standard library; `__future__` does not count: it affects later code."""
+    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+    is_listed = all(name.partition(".")[0] in sys.stdlib_module_names for name in names)
+    return is_listed and not getattr(node, "level", 0) and names != ["__future__"]
+
+
+def _is_plainly_decorated(node: _Decorated, known: Mapping[str, str]) -> bool:
+    calls = [each for each in node.decorator_list if isinstance(each, ast.Call)]
+    values = [argument for call in calls for argument in (*call.args, *(word.value for word in call.keywords))]
+    heads = (_origin(callee(each), known) for each in node.decorator_list)
+    return _DECORATORS.issuperset(heads) and all(map(is_literal, values))
+
+
+def _are_plain(hints: Iterable[ast.expr | None], values: Iterable[ast.expr | None], known: Mapping[str, str]) -> bool:
+    inner = [child for hint in hints if hint is not None for child in ast.walk(hint)]
+    is_plain = all(isinstance(child, (*_HINTS, ast.expr_context)) for child in inner)
+    return is_plain and all(value is None or _is_value(value, known) for value in values)
+
+
+def _origin(node: ast.expr, known: Mapping[str, str]) -> str:
+    """Return the origin of a dotted name: the standard library, or a builtin that is not rebound; otherwise ""."""
+    match node:
+        case ast.Name(id=name):
+            return known.get(name, "" if "*" in known else name)
+        case ast.Attribute(value=value, attr=attribute) if origin := _origin(value, known):
+            return f"{origin}.{attribute}"
+        case _:
+            return ""
+
+
+def _is_value(node: ast.expr, known: Mapping[str, str]) -> bool:
+    """Check whether an expression runs no code of the workspace: a literal, or calls that make values of literals."""
+    match node:
+        case ast.Call(func=function, args=arguments, keywords=keywords):
+            inner = [*arguments, *(word.value for word in keywords)]
+            return _origin(function, known) in _VALUES and all(_is_value(each, known) for each in inner)
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
+            return all(_is_value(part, known) for part in parts)
+        case ast.Dict(keys=keys, values=values):
+            return all(key is not None and _is_value(key, known) for key in keys) and _are_plain([], values, known)
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _is_value(left, known) and _is_value(right, known)
+        case ast.Attribute(value=ast.Name(id=name)):
+            return known.get(name) == "re"
+        case _:
+            return is_literal(node)
