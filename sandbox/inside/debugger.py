@@ -727,6 +727,17 @@ class WorkerDebugger:
             for watched_code in _all_codes(code):
                 self._slow.setdefault((watched_code, point.line), []).append(point)
                 self._stepper().watch(watched_code)
+        threading.settrace(self._trace_thread)
+
+    def _trace_thread(self, frame: FrameType, event: str, arg: Any) -> Any:  # Any: as `threading.settrace` types it
+        """Watch the lines in a thread that has just started."""
+        self._stepper().watch(*(code for code, _ in self._slow))
+        return self._stepper().trace_dispatch(frame, event, arg)
+
+    @staticmethod
+    def _trace_no_longer() -> None:
+        sys.settrace(None)
+        threading.settrace(None)
 
     def _disarm(self) -> None:
         for function, code in self._restore:
@@ -734,7 +745,7 @@ class WorkerDebugger:
         if self._tracer is not None:
             self._tracer.stop()
         if self._slow:
-            sys.settrace(None)
+            self._trace_no_longer()
         self._restore, self._points, self._waiting, self._slow, self._steppers = [], {}, {}, {}, {}
         self._replaced = set()
         self._displayed, self._tracer, self._has_human, self.is_active = [], None, False, False
@@ -747,7 +758,7 @@ class WorkerDebugger:
     def finish(self, outcome: object) -> None:
         """Report the trace and the last records, after the job has ended or failed."""
         if self._slow or any(stepper.slow for stepper in self._steppers.values()):
-            sys.settrace(None)
+            self._trace_no_longer()
         if self._tracer is not None:
             self._tracer.stop()
             # The lines of the function for which coverage is requested.

@@ -219,7 +219,7 @@ async def test_a_stop_at_a_place_that_the_call_has_not_is_shown_to_nobody(forgin
 
 
 async def test_a_stop_shows_only_what_the_human_displays(forging: Workspace) -> None:
-    stop = {**STOPPED, "why": "step", "frames": [["functions/forging.py", HOLD, "hold"]]}
+    stop = {**STOPPED, "why": "step", "frames": [["functions/forging.py", 1, "hold"]]}
     stop |= {"shown": [["o once · y yes, kept", ""], ["1 + 1", "2"]]}
     room_of(forging).slot.debugger = typist = Typist("display 1 + 1", "c")
     await forging.functions.call("obey", {"stop": stop})
@@ -263,7 +263,7 @@ async def test_stops_without_end_are_too_many_at_some_time(forging: Workspace) -
 
 
 async def test_what_a_worker_says_to_an_order_that_the_host_answers_is_not_told(forging: Workspace) -> None:
-    stop = {**STOPPED, "why": "step", "frames": [["functions/forging.py", HOLD, "hold"]]}
+    stop = {**STOPPED, "why": "step", "frames": [["functions/forging.py", 1, "hold"]]}
     room_of(forging).slot.debugger = typist = Typist(f"b hold:{HOLD}", "condition 1 count", "cl 1", "p 1", "c")
     await forging.functions.call("obey", {"stop": stop})
     *told, evaluated = typist.said

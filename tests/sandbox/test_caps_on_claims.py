@@ -23,7 +23,7 @@ FORGED = dedent("""
 
 
     def many(count: int) -> int:
-        frame = ["functions/forged.py", 1, "forge", []]
+        frame = ["functions/forged.py", 1, "forge", [], 0]
         return forge({"kind": "raised", "type": "E", "message": "m", "frames": [frame] * count})
 
 
@@ -32,7 +32,7 @@ FORGED = dedent("""
             return deep(depth - 1)
         raise ValueError("m" * 9000) from KeyError("k" * 9000)
 """)
-FRAME = ["functions/forged.py", 1, "forge", []]
+FRAME = ["functions/forged.py", 1, "forge", [], 0]
 
 
 def raised(**claims: object) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def caused(**claims: object) -> dict[str, Any]:
 
 
 def framed(path: str = "functions/forged.py", line: int = 1, name: str = "f", *pairs: list[str]) -> dict[str, Any]:
-    return raised(frames=[[path, line, name, [*pairs]]])
+    return raised(frames=[[path, line, name, [*pairs], 0]])
 
 
 CLAIMS: list[dict[str, Any]] = [
