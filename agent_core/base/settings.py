@@ -8,6 +8,7 @@ changes single values of the file.
 import os
 import re
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -372,6 +373,7 @@ class ReplSettings(SettingsSection):
 
 FILE_NAME = SETTINGS
 MOST_BYTES = 256 << 10
+_MOST_SIGNS: Final = 100  # of `#` in a line, each of which may begin its comment
 PREFIX = "KNAPPER_"
 _AGENT: Final = r"^[A-Za-z0-9_-]{1,64}$"
 TOKEN = f"{PREFIX}TOKEN"  # of a client at a server
@@ -651,8 +653,8 @@ def _with_value(lines: list[str], section: str, name: str, value: Value) -> list
     for at in range(first, end):
         line = lines[at]
         if re.match(rf"\s*{re.escape(name)}\s*=", line):
-            signs = (match.start() for match in re.finditer(r"\s*#", line))
-            comment = next((line[sign:] for sign in signs if _parse(line[:sign]) is not None), "")
+            signs = (match.start() for match in islice(re.finditer("#", line), _MOST_SIGNS))
+            comment = next((line[len(line[:sign].rstrip()) :] for sign in signs if _parse(line[:sign]) is not None), "")
             return [*lines[:at], new + comment, *lines[at + 1 :]]
     if first > len(lines):
         gap = [""] if lines and lines[-1].strip() else []

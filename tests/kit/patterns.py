@@ -38,7 +38,7 @@ class Expression:
     line: int
     name: str
     pattern: Compiled
-    methods: tuple[str, ...]
+    methods: Sequence[str]
 
 
 class Unresolved(AssertionError):
@@ -60,13 +60,16 @@ def module_name(file: Path) -> str:
     return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-def collect(file: Path, assembled: Assembled) -> list[Expression]:
-    """Return every expression of a module.
+def collect(
+    file: Path, assembled: Assembled, held: Mapping[str, Sequence[str]], source: str = ""
+) -> list[Expression]:
+    """Return every expression of a module. `held` has the methods of those that are parts of a value, by its name. `source` is the text of the module, if not that of the file.
 
     Raises:
         Unresolved: the text does not say a pattern, and `assembled` does not, either.
     """
-    tree = ast.parse(file.read_text())
+    tree = ast.parse(source or file.read_text())
+    _uses_re(tree)
     module = module_name(file)
     targets, functions = _targets(tree), _functions(tree)
     found = []
@@ -75,7 +78,9 @@ def collect(file: Path, assembled: Assembled) -> list[Expression]:
     for call in sorted(calls, key=lambda call: (call.lineno, call.col_offset)):
         assert isinstance(call.func, ast.Attribute)
         target = targets.get(call, "")
-        methods = _methods(target, file, tree) if call.func.attr == "compile" else (call.func.attr,)
+        methods: Sequence[str] = (call.func.attr,)
+        if call.func.attr == "compile":
+            methods = held.get(f"{module}.{target}") or _methods(target, file, tree)
         function = functions.get(call)
         patterns: list[Pattern]
         try:
@@ -171,13 +176,14 @@ def _variables(function: ast.AST | None) -> dict[str, ast.expr]:
 
 
 def _targets(tree: ast.Module) -> dict[ast.Call, str]:
-    """Return the name to which each call's value is assigned, where it is."""
+    """Return the name to which each call's value is assigned, also as a part of another value."""
     targets: dict[ast.Call, str] = {}
     for node in ast.walk(tree):
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
         value = getattr(node, "value", None)
-        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(value, ast.Call):
-            targets[value] = getattr(target, "id", getattr(target, "attr", ""))
+        if isinstance(node, ast.Assign | ast.AnnAssign) and value is not None:
+            name = getattr(target, "id", getattr(target, "attr", ""))
+            targets.update(dict.fromkeys((each for each in ast.walk(value) if isinstance(each, ast.Call)), name))
     return targets
 
 
@@ -195,7 +201,7 @@ def _methods(name: str, file: Path, tree: ast.Module) -> tuple[str, ...]:
             parent = parents[node]
             if isinstance(parent, ast.Attribute):
                 used |= {parent.attr} & set(METHODS)
-            elif not isinstance(parent, ast.Attribute):
+            elif not isinstance(parent, ast.Compare):  # `pattern is None`
                 used |= set(_UNKNOWN_USE)
     return tuple(sorted(used)) or _UNKNOWN_USE
 
@@ -390,7 +396,7 @@ MOST_EXPONENT: Final = 1.5
 
 @dataclass(frozen=True)
 class Growth:
-    """The growth of the time of one pattern, with one method, on one attack: from half the size to this one."""
+    """The growth of the time of one pattern, with one method, on one attack: up to this size."""
 
     exponent: float
     method: str
@@ -409,20 +415,35 @@ class Trial:
     count: int
     worst: Growth | None = None
 
+    @property
+    def is_linear(self) -> bool:
+        """True unless the time grows faster than the text to the power of `MOST_EXPONENT`."""
+        return self.worst is None or self.worst.exponent <= MOST_EXPONENT
+
 
 def attack(pattern: Compiled, methods: Iterable[str]) -> Trial:
     """Return how the pattern fares; the first attack under which it clearly grows ends the trial."""
-    worst, count = None, 0
+    worst, count, linear_s = None, 0, _LINEAR_S
     for text in attacks(pattern):
         for method in methods:
             count += 1
-            size = _suspicious_size(pattern, method, text)
-            growth = _growth(pattern, method, text, size) if size else None
-            if growth and (worst is None or growth.exponent > worst.exponent):
+            size = _suspicious_size(pattern, method, text, linear_s)
+            if not size:
+                continue
+            growth = _growth(pattern, method, text, size)
+            if worst is None or growth.exponent > worst.exponent:
                 worst = growth
-            if growth and growth.exponent > MOST_EXPONENT:
+            if growth.exponent > MOST_EXPONENT:
                 return Trial(count, worst)
+            linear_s = max(linear_s, 2 * growth.seconds / growth.size)  # slow, and yet linear
     return Trial(count, worst)
+
+
+def is_quick(expression: Expression, size: int) -> bool:
+    """Check whether a pattern takes at most 0.1 s for every attack of this size, the most that the program gives it."""
+    texts = [text.of(size) for text in attacks(expression.pattern)] if size else ()
+    times = (seconds(expression.pattern, method, text) for text in texts for method in expression.methods)
+    return bool(size) and max(times, default=0.0) < 0.1
 
 
 def seconds(pattern: Compiled, method: str, text: str) -> float:
@@ -440,35 +461,37 @@ def seconds(pattern: Compiled, method: str, text: str) -> float:
     return time.thread_time() - began
 
 
-def _suspicious_size(pattern: Compiled, method: str, text: Attack) -> int:
+def _suspicious_size(pattern: Compiled, method: str, text: Attack, linear_s: float) -> int:
     """Return the size at which the pattern takes longer than a linear one would; 0 if at none."""
     for size in _SIZES:
         whole = text.of(size)
-        limit = _LINEAR_S * len(whole) + 20e-6
+        limit = linear_s * len(whole) + 20e-6
         if all(seconds(pattern, method, whole) > limit for _ in range(3)):
             return size
     return 0
 
 
 def _growth(pattern: Compiled, method: str, text: Attack, size: int) -> Growth:
-    """Return the growth at the last doubling that can be waited for.
+    """Return the growth at the last two doublings that can be waited for.
 
-    The last one, since a repeat with a bound is linear only beyond it. Noise makes a time longer, never shorter.
+    The last ones, since a repeat with a bound is linear only beyond it. Noise makes a time longer, never shorter.
     """
 
     def least(size: int, tries: int) -> float:
         whole = text.of(size)
         return max(1e-7, min(seconds(pattern, method, whole) for _ in range(tries)))
 
-    before = least(size, 3)
-    while True:
+    times = [least(size, 3)]
+    if times[0] > _MOST_S:  # do not wait for longer texts
+        times = [least(size // 4, 3), least(size // 2, 3), *times]
+    while len(times) < 3 or (times[-1] < _MOST_S and size < _MOST_CHARS):
         size *= 2
-        now = least(size, 3 if before < _LEAST_S else 1)
-        if now > _MOST_S or size >= _MOST_CHARS:
+        times.append(least(size, 3 if times[-1] < _LEAST_S else 1))
+        if times[-1] > 1:
             break
-        before = now
-    exponent = math.log2(now / before)
-    if exponent > MOST_EXPONENT and now < 1:  # noise in one of two measurements looks like growth
-        now, before = min(now, least(size, 4)), min(before, least(size // 2, 4))
-        exponent = math.log2(now / before)
-    return Growth(exponent, method, text, size, now)
+    doublings = min(2, len(times) - 1)
+    exponent = math.log2(times[-1] / times[-1 - doublings]) / doublings
+    if exponent > MOST_EXPONENT and times[-1] < 1:  # noise in one of two measurements looks like growth
+        now, before = least(size, 4), least(size >> doublings, 4)
+        exponent = min(exponent, math.log2(now / before) / doublings)
+    return Growth(exponent, method, text, size, times[-1])
