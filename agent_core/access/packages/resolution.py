@@ -214,7 +214,7 @@ _HEAD = """\
 # It installs nothing by itself: each user is asked, and sees what would be installed.
 """
 _SECTION = "# for: "
-_MOST_BYTES = 1 << 20
+_MOST_BYTES = 256 << 10  # about 2,000 pins
 _LONGEST_LINE = 20_000
 
 Sections = Mapping[tuple[str, ...], tuple[Pin, ...]]
@@ -282,14 +282,18 @@ class Lock:
         try:
             return _parse_lock(read_plain(self._file, _MOST_BYTES).decode("utf-8"))
         except NotPlainError:
-            return _odd("is not a plain file")
+            return _odd(f"is not a plain file of at most {_MOST_BYTES >> 10} KiB")
         except (OSError, UnicodeDecodeError):
             return _odd("cannot be read as text")
 
     def _write(self, sections: Sections) -> None:
+        text = text_of(sections)
+        if len(text) > _MOST_BYTES:
+            message = f"`{LOCK_PATH}` would have more than {_MOST_BYTES >> 10} KiB."
+            raise PackagesError(message, fix="Revoke packages that no function needs: knapper functions packages")
         try:
             if sections:
-                replace_text(self._file, text_of(sections), 0o644)
+                replace_text(self._file, text, 0o644)
             else:
                 self._file.unlink(missing_ok=True)
         except OSError as error:
