@@ -15,7 +15,7 @@ def fenced_texts(text: str) -> list[str]:
             lines, mark = [], ""
         else:
             lines.append(f"{line}\n")
-    if mark:
+    if lines:  # a mark on the last line begins nothing
         texts.append("".join(lines).removesuffix("\n"))
     return texts
 

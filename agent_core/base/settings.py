@@ -423,7 +423,9 @@ class Settings(BaseModel):
     _plain: tuple[ModelSettings, Path | None] | None = PrivateAttr(default=None)
 
     agent: str = Field("main", pattern=_AGENT, description="The agent that `run` talks to.")
-    instructions: str | None = Field(None, max_length=_LONGEST_TEXT, description="Replaces the built-in instructions of the agent.")
+    instructions: str | None = Field(
+        None, max_length=_LONGEST_TEXT, description="Replaces the built-in instructions of the agent."
+    )
     model: ModelSettings = ModelSettings()
     models: dict[str, NamedModel] = Field(
         {},

@@ -100,9 +100,13 @@ def _end_of_block(lines: list[str], at: int) -> int:
         return at
     if first == _NOTHING:
         return at + 2
-    if len(first) < 3 or first.strip("`"):
+    if len(first) < 3 or first.strip("`") or at + 2 == len(lines):
         return at
-    ends = (place for place in range(at + 2, len(lines)) if lines[place] == first and not "".join(lines[place + 1 : place + 2]))
+    ends = (
+        place
+        for place in range(at + 2, len(lines))
+        if lines[place] == first and not "".join(lines[place + 1 : place + 2])
+    )
     return next(ends, len(lines) - 1) + 1
 
 

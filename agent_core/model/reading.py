@@ -357,7 +357,7 @@ def _split_elements(text: str, kind: str) -> tuple[list[tuple[str, str]], str]:
             elements.append((name, value))
             around.append(after)
         else:
-            around.append(other)
+            around.append(f"<{kind}={other}")
     return elements, "".join(around)
 
 

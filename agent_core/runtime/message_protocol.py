@@ -179,7 +179,7 @@ def is_readable(text: str) -> bool:
 
 
 def _call_of(names: Collection[str]) -> re.Pattern[str]:
-    """Return the pattern of the beginning of a call, written as Python, of one of the functions that a model is shown."""
+    """Return the pattern of the beginning of a call of one of these functions, written as Python."""
     functions, spaces = ("|".join(map(re.escape, words)) for words in (names, forms().namespaces))
     return re.compile(rf"\b(?:(?:{spaces})\.\w+|{functions or SEND})\s*\(")
 

@@ -52,10 +52,10 @@ class UnconfirmedDatabase(StorageError):
 
 def _without_password(url: str) -> str:
     """Return an address without its password. The host ends where a database ends it, so that no other is shown."""
-    scheme, separator, rest = url.partition("://")
-    authority = re.split("[/?#]", rest, maxsplit=1)[0]
+    begin = url.find("://") + 3 if "://" in url else 0
+    authority = re.split("[/?#]", url[begin:], maxsplit=1)[0]
     user, at, host = authority.rpartition("@")
-    return f"{scheme}{separator}{user.partition(':')[0]}{at}{host}{rest[len(authority) :]}"
+    return f"{url[:begin]}{user.partition(':')[0]}{at}{host}{url[begin + len(authority) :]}"
 
 
 def open_state(root: Path, settings: Settings) -> Store:

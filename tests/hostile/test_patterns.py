@@ -10,11 +10,9 @@ from typing import Any, Final
 import pytest
 
 from agent_core.access.packages.resolution import _MEANINGS
-from agent_core.base import matching
 from agent_core.base.matching import Mention
 from agent_core.base.syntax import _WHY
 from agent_core.context.history import AUTHOR
-from agent_core.functions.gate.autofix import _description_of
 from agent_core.functions.gate.autofix import _LONGEST
 from agent_core.functions.mcp.servers import _patterns
 from agent_core.functions.service.call_records import _UNREPLAYABLE
@@ -134,7 +132,10 @@ def test_a_pattern_that_reads_a_text_once_passes(pattern: str, method: str) -> N
     "source",
     [
         pytest.param("from re import search\n", id="imported-by-name"),
+        pytest.param("import re as regular\n", id="under-another-name"),
         pytest.param("import re\nfind = re.search\n", id="passed-on"),
+        pytest.param("import re\nfind = getattr(re, 'search')\n", id="looked-up"),
+        pytest.param("from fnmatch import fnmatchcase\n", id="shell-pattern"),
         pytest.param("import re\ndef f(text, form):\n    return re.search(form, text)\n", id="given-by-a-caller"),
     ],
 )

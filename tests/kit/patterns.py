@@ -51,7 +51,7 @@ Assembled: TypeAlias = Mapping[str, Sequence[Callable[[], Iterable[Pattern]]]]
 
 
 def modules() -> list[Path]:
-    """Return the modules of the program that use `re`."""
+    """Return the modules of the program that use `re`; one that looks for patterns in another way is an error."""
     return [file for file in _files() if _uses_re(ast.parse(file.read_text()))]
 
 
@@ -60,10 +60,11 @@ def module_name(file: Path) -> str:
     return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-def collect(
-    file: Path, assembled: Assembled, held: Mapping[str, Sequence[str]], source: str = ""
-) -> list[Expression]:
-    """Return every expression of a module. `held` has the methods of those that are parts of a value, by its name. `source` is the text of the module, if not that of the file.
+def collect(file: Path, assembled: Assembled, held: Mapping[str, Sequence[str]], source: str = "") -> list[Expression]:
+    """Return every expression of a module.
+
+    `held` has the methods of those that are parts of a value, by its name. `source` is the module's text, if it is not
+    that of the file.
 
     Raises:
         Unresolved: the text does not say a pattern, and `assembled` does not, either.
@@ -88,19 +89,21 @@ def collect(
         except NameError as error:
             key = f"{module}.{getattr(function, 'name', '')}"
             if not rows.get(key):
-                message = f"{file}:{call.lineno}: `{ast.unparse(call.args[0])}` is assembled ({error}): ASSEMBLED has to"
-                raise Unresolved(f"{message} say what it can be, under {key!r}") from error
+                place = f"{file}:{call.lineno}: `{ast.unparse(call.args[0])}`"
+                raise Unresolved(f"{place} is assembled ({error}): add what it can be under {key!r}") from error
             patterns = [*rows[key].pop(0)()]
         flags = _flags(call, module)
         for pattern in patterns:
             compiled = pattern if isinstance(pattern, re.Pattern) else re.compile(pattern, flags)
-            found.append(Expression(module, call.lineno, target or compiled.pattern, compiled, methods))
+            found.append(Expression(module, call.lineno, target or str(compiled.pattern), compiled, methods))
     if any(rows.values()):
-        raise Unresolved(f"ASSEMBLED says more of {[*rows]} than there is: remove it")
-    functions_used = {call.func for call in calls}
+        raise Unresolved(f"{[*rows]} has more patterns than there are: remove them")
+    read = {call.func for call in calls}
+    modules = {node.value for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and node not in functions_used and _is_of_re(node, USES):
-            raise Unresolved(f"{file}:{node.lineno}: call `re.{node.attr}` where its pattern can be read")
+        is_passed_on = isinstance(node, ast.Attribute) and node not in read and _is_of_re(node, USES)
+        if is_passed_on or (isinstance(node, ast.Name) and node.id == "re" and node not in modules):
+            raise Unresolved(f"{file}:{node.lineno}: use `re` where its pattern can be read")  # type: ignore[attr-defined]
     return found
 
 
@@ -110,14 +113,18 @@ def _files() -> Iterator[Path]:
 
 
 def _uses_re(tree: ast.Module) -> bool:
+    is_used = False
     for node in ast.walk(tree):
         match node:
-            case ast.Import(names=names) if any(alias.name in ("re", "regex") for alias in names):
-                assert all(alias.name != "regex" and alias.asname is None for alias in names), ast.unparse(node)
-                return True
-            case ast.ImportFrom(module="re" | "regex"):
-                raise Unresolved(f"`{ast.unparse(node)}` hides patterns: write `import re`.")
-    return False
+            case ast.Import(names=[ast.alias(name="re", asname=None)]):
+                is_used = True
+            case ast.ImportFrom(module="fnmatch", names=[ast.alias(name="translate")]):
+                pass  # its pattern is compiled by `re`
+            case ast.ImportFrom(module="re" | "regex" | "fnmatch"):
+                raise Unresolved(f"`{ast.unparse(node)}` hides patterns: write `import re`")
+            case ast.Import(names=names) if any(alias.name in ("re", "regex", "fnmatch") for alias in names):
+                raise Unresolved(f"`{ast.unparse(node)}` hides patterns: write `import re`")
+    return is_used
 
 
 def _is_of_re(node: ast.expr, names: Sequence[str]) -> bool:
@@ -130,7 +137,7 @@ class _Known(ast.NodeTransformer):
     def __init__(self, variables: Mapping[str, ast.expr]) -> None:
         self._variables = variables
 
-    def visit_Call(self, node: ast.Call) -> ast.expr:  # noqa: N802 - as `ast` has it
+    def visit_Call(self, node: ast.Call) -> ast.expr:
         if ast.unparse(node.func) == "re.escape":
             return ast.Constant(_NAME)
         if ast.unparse(node).startswith("map(re.escape, "):
@@ -138,7 +145,7 @@ class _Known(ast.NodeTransformer):
         self.generic_visit(node)
         return node
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> ast.expr:
         return self._variables.get(node.id, node)
 
 
@@ -235,24 +242,14 @@ def attacks(pattern: Compiled) -> list[Attack]:
     if not any(kind in _REPEATS and value[1] > _FEW for kind, value in _items(tree)):
         return []  # each place of a text costs the same
     kinds = _kinds(tree, bool(pattern.flags & re.IGNORECASE))
-    found: dict[Attack, None] = {}
-    for pump in kinds:
-        for suffix in ("", *kinds):
-            found[Attack("", pump, suffix)] = None
-    for one, other in combinations(kinds, 2):
-        for suffix in ("", "\0"):
-            found[Attack("", one + other, suffix)] = None
-    variants = [_Sampler(kinds, number) for number in range(4)]
-    for sampler in variants:
-        prefixes = sampler.prefixes(tree)
-        for pump in prefixes:
-            for suffix in ("", "\0", "\n"):
-                found[Attack("", pump, suffix)] = None
+    pumps = dict.fromkeys([("", pump) for pump in (*kinds, *map("".join, combinations(kinds, 2)))])
+    for number in range(4):
+        sampler = _Sampler(kinds, number)
+        pumps.update(dict.fromkeys(("", beginning) for beginning in sampler.prefixes(tree)))
         for prefix, body in sampler.repeats(tree, ""):
-            for pump in (body, *kinds):
-                for suffix in ("", "\0", "\n"):
-                    found[Attack(prefix, pump, suffix)] = None
-    return [attack for attack in found if attack.pump]
+            bodies = (body, *kinds) if number < 2 else (body,)
+            pumps.update(dict.fromkeys((prefix, pump) for pump in bodies))
+    return [Attack(prefix, pump, suffix) for prefix, pump in pumps if pump for suffix in ("", "\0", "\n")]
 
 
 def _kinds(tree: Any, any_case: bool) -> list[str]:
@@ -284,21 +281,17 @@ def _items(tree: Any) -> Iterator[tuple[Any, Any]]:
 
 def _parts(kind: Any, value: Any) -> list[Any]:
     """Return the sequences within an item."""
-    match kind:
-        case op.MAX_REPEAT | op.MIN_REPEAT | op.POSSESSIVE_REPEAT:
-            return [value[2]]
-        case op.SUBPATTERN:
-            return [value[3]]
-        case op.ATOMIC_GROUP:
-            return [value]
-        case op.BRANCH:
-            return list(value[1])
-        case op.ASSERT | op.ASSERT_NOT:
-            return [value[1]]
-        case op.GROUPREF_EXISTS:
-            return [part for part in value[1:] if part is not None]
-        case _:
-            return []
+    if kind in _REPEATS:
+        return [value[2]]
+    inner: dict[Any, Callable[[], list[Any]]] = {
+        op.SUBPATTERN: lambda: [value[3]],
+        op.ATOMIC_GROUP: lambda: [value],
+        op.BRANCH: lambda: list(value[1]),
+        op.ASSERT: lambda: [value[1]],
+        op.ASSERT_NOT: lambda: [value[1]],
+        op.GROUPREF_EXISTS: lambda: [part for part in value[1:] if part is not None],
+    }
+    return inner[kind]() if kind in inner else []
 
 
 _CATEGORIES: Final = {
@@ -367,13 +360,13 @@ class _Sampler:
     def _item(self, kind: Any, value: Any) -> str:
         match kind:
             case op.LITERAL:
-                return chr(value)
+                return chr(int(value))
             case op.NOT_LITERAL | op.ANY | op.IN:
                 fitting = [char for char in self._kinds if _takes((kind, value), char, False)]
                 return fitting[self._number % len(fitting)] if fitting else ""
             case op.MAX_REPEAT | op.MIN_REPEAT | op.POSSESSIVE_REPEAT:
                 least, most, body = value
-                return self.text(body) * min(max(least, self._number % 3), 70, most)
+                return self.text(body) * int(min(max(least, self._number % 3), 70, most))
             case op.BRANCH:
                 return self.text(value[1][self._number % len(value[1])])
             case op.ASSERT | op.ASSERT_NOT:
@@ -384,7 +377,7 @@ class _Sampler:
 
 # Growth.
 
-_SIZES: Final = (24, 250, 4_000)
+_SIZES: Final = (16, 250, 3_000)
 _LINEAR_S: Final = 150e-9
 """For each character: no pattern that is linear needs more here."""
 _LEAST_S: Final = 0.004
@@ -481,17 +474,15 @@ def _growth(pattern: Compiled, method: str, text: Attack, size: int) -> Growth:
         whole = text.of(size)
         return max(1e-7, min(seconds(pattern, method, whole) for _ in range(tries)))
 
-    times = [least(size, 3)]
-    if times[0] > _MOST_S:  # do not wait for longer texts
-        times = [least(size // 4, 3), least(size // 2, 3), *times]
-    while len(times) < 3 or (times[-1] < _MOST_S and size < _MOST_CHARS):
+    times = [least(size >> halvings, 3) for halvings in (2, 1, 0)]
+    if times[-1] > 16 * times[-2]:  # a longer text would take for ever
+        return Growth(math.log2(times[-1] / times[-2]), method, text, size, times[-1])
+    while times[-1] < _MOST_S and size < _MOST_CHARS:
         size *= 2
         times.append(least(size, 3 if times[-1] < _LEAST_S else 1))
         if times[-1] > 1:
             break
-    doublings = min(2, len(times) - 1)
-    exponent = math.log2(times[-1] / times[-1 - doublings]) / doublings
+    exponent = math.log2(times[-1] / times[-3]) / 2
     if exponent > MOST_EXPONENT and times[-1] < 1:  # noise in one of two measurements looks like growth
-        now, before = least(size, 4), least(size >> doublings, 4)
-        exponent = min(exponent, math.log2(now / before) / doublings)
+        exponent = min(exponent, math.log2(least(size, 4) / least(size >> 2, 4)) / 2)
     return Growth(exponent, method, text, size, times[-1])

@@ -5,7 +5,6 @@ pass the gate like any other. A trigger test asks the agent's own model whether 
 """
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
