@@ -1,22 +1,24 @@
 """Markdown fences around what a model was asked for, read a line at a time: a pattern would search long texts again."""
 
+from sandbox.wire.lines import lines_of
+
 
 def fenced_texts(text: str) -> list[str]:
     """Return the text in each fence; one that is not closed ends with the text."""
     texts: list[str] = []
     lines: list[str] = []
     mark = ""
-    for line in text.split("\n"):
-        bare = line.strip(" \t")
+    for line in lines_of(text):
+        bare = line.strip()
         if not mark:
             mark = bare[:3] if bare.startswith("~~~") or (bare.startswith("```") and "`" not in bare[3:]) else ""
         elif bare == mark:
             texts.append("".join(lines))
             lines, mark = [], ""
         else:
-            lines.append(f"{line}\n")
+            lines.append(line)
     if lines:  # a mark on the last line begins nothing
-        texts.append("".join(lines).removesuffix("\n"))
+        texts.append("".join(lines))
     return texts
 
 

@@ -82,7 +82,7 @@ def command_block(command: str, failed: str, output: str) -> str:
 
 def headline(message: str) -> str:
     """Return the typed words of a message on one line, without the attached files and outputs."""
-    lines = message.split("\n")
+    lines = bare_lines(message)
     begin = at = 2  # of the attachments at the end, and of the next one: two line breaks precede each
     while at < len(lines):
         end = _end_of_block(lines, at)

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 
 from agent_core.base import syntax
 from agent_core.base.records import dataclass
-from sandbox.wire.lines import lines_of
+from sandbox.wire.lines import bare_lines, lines_of
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json, read_next, read_toml
 
 MOST_PARTS: Final = 64
@@ -447,7 +447,7 @@ _SENTENCE: Final = re.compile(r"[^>\[{].*[.!…。！]", re.DOTALL)
 
 
 def _is_short(lead_in: str) -> bool:
-    return len(lead_in.strip()) <= forms().lead_in_chars and all(map(str.strip, lead_in.strip().split("\n")))
+    return len(lead_in.strip()) <= forms().lead_in_chars and all(map(str.strip, bare_lines(lead_in.strip())))
 
 
 class _AnyName(Mapping[str, Sequence[str]]):
