@@ -72,11 +72,11 @@ class Wildcard:
 
     def __init__(self, pattern: str) -> None:
         # Python makes each star an atomic group: what follows it is looked for once.
-        self._whole = re.compile(translate(pattern)) if len(pattern) <= LONGEST_PATTERN else None
+        self._translated = re.compile(translate(pattern)) if len(pattern) <= LONGEST_PATTERN else None
 
     def fits(self, text: str) -> bool:
         """Return whether the whole text matches the pattern."""
-        return self._whole is not None and self._whole.match(text) is not None
+        return self._translated is not None and self._translated.match(text) is not None
 
 
 # Every occurrence of a text that must be forgotten, in any form in which a record may contain it.

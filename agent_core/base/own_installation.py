@@ -23,14 +23,15 @@ else:  # it loads the library for e-mail, and most commands name no package
 
 _NAME: Final = "knapper"
 _CLONE: Final = Path(__file__).parents[2]
-_EXTRA_OF: Final = re.compile(r"(?P<package>[^;]+?)\s*;.*\bextra\s*==\s*['\"](?P<extra>[^'\"]+)['\"]")
+_EXTRA_OF: Final = re.compile(r"\bextra\s*==\s*['\"]([^'\"]+)['\"]")
 
 
 def add_extra(extra: str) -> str:
     """Return the command that installs the packages of an extra of the program."""
     source = _shown_source()
-    matches = [match for line in _requirements() if (match := _EXTRA_OF.match(line)) and match["extra"] == extra]
-    packages = [match["package"] for match in matches] or [f"FOLDER_OF_THE_PROGRAM[{extra}]"]  # without metadata
+    rows = [line.partition(";") for line in _requirements()]
+    packages = [package.strip() for package, _, condition in rows if extra in _EXTRA_OF.findall(condition)]
+    packages = packages or [f"FOLDER_OF_THE_PROGRAM[{extra}]"]  # without metadata
     if (venv := Path(sys.prefix) / "pipx_metadata.json").is_file():
         return f"pipx inject {shlex.quote(venv.parent.name)} {shlex.join(packages)}"
     if (receipt := _uv_receipt()) is not None and source:

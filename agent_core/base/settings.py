@@ -8,6 +8,7 @@ changes single values of the file.
 import os
 import re
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -20,6 +21,7 @@ from .errors import SettingsError
 from .matching import did_you_mean
 from .plain_files import read_plain, replace_text
 from .problem import expected_value
+from .untrusted import one_line
 from .workspace_folder import SETTINGS
 
 # The settings of a model, and of those that are named to switch between: `[model]` and `[models.NAME]`.
@@ -32,7 +34,11 @@ ProgramsOffer: TypeAlias = Literal["auto", "on", "off"]
 class SettingsSection(BaseModel):
     """A table of the settings file; unknown keys are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, str_max_length=2_000)
+
+
+_LONGEST_TEXT: Final = 100_000
+"""Characters of a text for a model; a name or an address has its bound from `SettingsSection`."""
 
 
 class ModelSettings(SettingsSection):
@@ -129,7 +135,9 @@ class TurnSettings(SettingsSection):
         True, description="An agent's first reply needs an inner thought, where its preset verifies that reply."
     )
     message_llm_model: str | None = Field(None, description="Model that `message_llm` asks; the agent's own if unset.")
-    message_llm_system: str | None = Field(None, description="System message of what `message_llm` asks.")
+    message_llm_system: str | None = Field(
+        None, max_length=_LONGEST_TEXT, description="System message of what `message_llm` asks."
+    )
     answer_chars: int = Field(
         12_000, ge=500, description="Longest answer of one call that the model reads, in characters."
     )
@@ -273,10 +281,14 @@ class MemorySettings(SettingsSection):
         " program. Only from the environment or a flag, each time that the agent is opened.",
     )
     persona: str | None = Field(
-        None, description="The persona of a new agent: a text, or the name of a file in `personas/`."
+        None,
+        max_length=_LONGEST_TEXT,
+        description="The persona of a new agent: a text, or the name of a file in `personas/`.",
     )
     human: str | None = Field(
-        None, description="The human of a new agent: a text about you, or the name of a file in `humans/`."
+        None,
+        max_length=_LONGEST_TEXT,
+        description="The human of a new agent: a text about you, or the name of a file in `humans/`.",
     )
     embedding: Literal["wordllama", "e5", "minilm", "endpoint", "none"] = Field(
         "wordllama",
@@ -372,6 +384,7 @@ class ReplSettings(SettingsSection):
 
 FILE_NAME = SETTINGS
 MOST_BYTES = 256 << 10
+_MOST_SIGNS: Final = 100  # of `#` in a line, each of which may begin its comment
 PREFIX = "KNAPPER_"
 _AGENT: Final = r"^[A-Za-z0-9_-]{1,64}$"
 TOKEN = f"{PREFIX}TOKEN"  # of a client at a server
@@ -410,7 +423,9 @@ class Settings(BaseModel):
     _plain: tuple[ModelSettings, Path | None] | None = PrivateAttr(default=None)
 
     agent: str = Field("main", pattern=_AGENT, description="The agent that `run` talks to.")
-    instructions: str | None = Field(None, description="Replaces the built-in instructions of the agent.")
+    instructions: str | None = Field(
+        None, max_length=_LONGEST_TEXT, description="Replaces the built-in instructions of the agent."
+    )
     model: ModelSettings = ModelSettings()
     models: dict[str, NamedModel] = Field(
         {},
@@ -582,7 +597,7 @@ def _explain(error: ValidationError) -> SettingsError:
         return _unknown(key, known_keys())
     wanted = _IN_WORDS.get(finding.get("ctx", {}).get("pattern", finding["type"])) or expected_value(finding)
     return SettingsError(
-        f"The setting `{key}` cannot be {finding['input']!r}: expected {wanted}.",
+        f"The setting `{one_line(key, 200)}` cannot be {one_line(repr(finding['input']), 200)}: expected {wanted}.",
         fix=f"Fix it in {FILE_NAME}, in its {PREFIX} variable or in the flag.",
     )
 
@@ -594,7 +609,7 @@ def _unknown(key: str, keys: list[str]) -> SettingsError:
     of_table = [known for known in keys if known.startswith(f"{table}.")] or keys
     listed = f"Known are: {', '.join(sorted(of_table))}."
     fix = did_you_mean(key, of_table, otherwise=did_you_mean(key, keys, otherwise=listed))
-    return SettingsError(f"`{key}` is not a setting.", fix=fix)
+    return SettingsError(f"`{one_line(key, 200)}` is not a setting.", fix=fix)
 
 
 # Changes to single values in `knapper.toml` that preserve everything else: comments, order, layout.
@@ -651,8 +666,8 @@ def _with_value(lines: list[str], section: str, name: str, value: Value) -> list
     for at in range(first, end):
         line = lines[at]
         if re.match(rf"\s*{re.escape(name)}\s*=", line):
-            signs = (match.start() for match in re.finditer(r"\s*#", line))
-            comment = next((line[sign:] for sign in signs if _parse(line[:sign]) is not None), "")
+            signs = (match.start() for match in islice(re.finditer("#", line), _MOST_SIGNS))
+            comment = next((line[len(line[:sign].rstrip()) :] for sign in signs if _parse(line[:sign]) is not None), "")
             return [*lines[:at], new + comment, *lines[at + 1 :]]
     if first > len(lines):
         gap = [""] if lines and lines[-1].strip() else []

@@ -83,7 +83,7 @@ _NEVER_BEHIND: Final = (
 """Small English words, and the words that never follow them in a sentence: “the can”, “of and”."""
 
 _TOKEN: Final = re.compile(r"[^\W_]+(?:['’_-]\w+)*|[.,;:!?()]")
-_QUOTED: Final = re.compile(r"`[^`]*`|\"[^\"]*\"|(?<!\w)'[^']*'(?!\w)|“[^”]*”")
+_QUOTED: Final = re.compile(r"`[^`]*`|\"[^\"]*\"|(?<!\w)'[^']*'(?!\w)|“[^“”]*”")
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_.\-]+")
 
 

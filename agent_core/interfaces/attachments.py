@@ -22,9 +22,6 @@ MOST_CHARS = 100_000
 _NAMED = re.compile(r'(?<![^\s(\[,;])@(?:"([^"\n]+)"|([^\s"]+))')
 _ASIDE = "I ran this in the shell"
 _NOTHING = "It printed nothing."
-_GOES_ALONG = re.compile(
-    rf"(?:\n\n(?:`[^\n]+`:|{_ASIDE}[^\n]*`)\n(?:(`{{3,}})\n.*?(?:\n\1(?=\n\n|\Z)|\Z)|{_NOTHING}))+\Z", re.DOTALL
-)
 _LIKE_A_FILE = re.compile(r"[^()<>]*[^()<>./]\.(?:[A-Za-z][A-Za-z0-9]{0,4}|parquet)")
 _AFTER = ".,;:!?)]}'\""
 _TYPING = re.compile(r'(?<![^\s(\[,;])@("?)([^\s"]*)$')
@@ -85,7 +82,32 @@ def command_block(command: str, failed: str, output: str) -> str:
 
 def headline(message: str) -> str:
     """Return the typed words of a message on one line, without the attached files and outputs."""
-    return " ".join(_GOES_ALONG.sub("", message).split())
+    lines = bare_lines(message)
+    begin = at = 2  # of the attachments at the end, and of the next one: two line breaks precede each
+    while at < len(lines):
+        end = _end_of_block(lines, at)
+        if end == at:
+            begin = at + 1
+        at = end + 1
+    return " ".join("\n".join(lines[: begin - 1]).split()) if at > len(lines) else " ".join(message.split())
+
+
+def _end_of_block(lines: list[str], at: int) -> int:
+    """Return the line after the attachment that begins at a line; the line itself if none does."""
+    head, first = lines[at], lines[at + 1] if at + 1 < len(lines) else ""
+    is_head = (head.startswith("`") and head.endswith("`:")) or (head.startswith(_ASIDE) and head.endswith("`"))
+    if lines[at - 1] or not is_head:
+        return at
+    if first == _NOTHING:
+        return at + 2
+    if len(first) < 3 or first.strip("`") or at + 2 == len(lines):
+        return at
+    ends = (
+        place
+        for place in range(at + 2, len(lines))
+        if lines[place] == first and not "".join(lines[place + 1 : place + 2])
+    )
+    return next(ends, len(lines) - 1) + 1
 
 
 def with_blocks(message: str, blocks: Iterable[str]) -> str:

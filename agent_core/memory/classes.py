@@ -129,10 +129,14 @@ class Block(BaseModel):
         description = f' description="{about}"' if about else ""
         flag = ' read_only="true"' if self.read_only or is_fixed else ""
         size = f'characters="{len(self.text)}/{self.limit}"'
-        tags = "|".join(_JOINING.join(map(re.escape, label)) for label in {self.label, *sibling_labels})
-        like_one = rf"<(?=[\s/{_JOINERS}]*(?:{tags})(?![\w.-]))"
-        text = re.sub(like_one, "‹", visible(self.text), flags=re.IGNORECASE)
+        text = _begin_of({self.label, *sibling_labels}).sub("‹", visible(self.text))
         return f"<{self.label} {size}{description}{flag}>\n{text}\n</{self.label}>"
+
+
+def _begin_of(labels: Collection[str]) -> re.Pattern[str]:
+    """Return the pattern of what looks like the beginning of a tag with one of these labels."""
+    tags = "|".join(_JOINING.join(map(re.escape, label)) for label in labels)
+    return re.compile(rf"<(?=[\s/{_JOINERS}]*(?:{tags})(?![\w.-]))", re.IGNORECASE)
 
 
 def _length(value: str | list[str]) -> int:

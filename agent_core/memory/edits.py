@@ -148,7 +148,7 @@ def _replace(text: str, span: _Span, new: str) -> Edited:
     if not new:  # the rest of a line that lost a part; nothing if it has no words
         rest = re.sub(r"\s{2,}|\t", " ", touched)
         rest = re.sub(r"([:,;(])\s*[,;]\s*", r"\1 ", rest)
-        rest = re.sub(r"\s*[,;]\s*([.]?)\s*$", r"\1", rest.rstrip())
+        rest = re.sub(r"\s?[,;]\s?([.]?)$", r"\1", rest.rstrip())
         new_lines = [rest] if _WORD.search(rest) and not rest.rstrip().endswith(":") else []
     number = len(before) + 1
     replaced = text[slice(*span)]

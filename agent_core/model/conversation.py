@@ -313,7 +313,7 @@ class WireConversation:
         mentioned: list[FunctionShown] = []
         if isinstance(message, Answer | Notice):
             own = message.name if isinstance(message, Answer) else ""
-            known = {own, *choice().always, *re.findall(r"(\w+)\(", message.text)}
+            known = {own, *choice().always, *re.findall(r"\b(\w+)\(", message.text)}
             about = dict.fromkeys(_NAMED.findall(message.text))
             mentioned = [functions[name] for name in about if name in functions and name not in known][:_MOST_NAMED]
         place = request.messages.index(message)

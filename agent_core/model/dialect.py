@@ -215,12 +215,13 @@ def dialects() -> tuple[Dialect, ...]:
     return quirks().endpoints
 
 
-_COMPLETIONS_PATH: Final = re.compile(r"/+(chat/)?completions/*$|/+$")
 _VERSION_PATH: Final = re.compile(r"/v\d\w*(/|$)")
 
 
 def base_url_hint(url: str) -> str:
     """Return the fix for an address that answers, but not like the base URL of an endpoint."""
-    base = _COMPLETIONS_PATH.sub("", url)
+    base = url.rstrip("/")
+    for path in ("/chat/completions", "/completions"):
+        base = base.removesuffix(path).rstrip("/")
     better = base if _VERSION_PATH.search(urlsplit(base).path) else f"{base}/v1"
     return f"Try the address {better}." if better != url.rstrip("/") else "Check that this is the endpoint's base URL."

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 
 from agent_core.base import syntax
 from agent_core.base.records import dataclass
-from sandbox.wire.lines import lines_of
+from sandbox.wire.lines import bare_lines, lines_of
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json, read_next, read_toml
 
 MOST_PARTS: Final = 64
@@ -109,7 +109,7 @@ def _plain(name: str) -> str:
 
 
 _OBJECT: Final = re.compile(r"[\[{]\s*(?:$|[\[{\"'])")
-_PYTHON: Final = re.compile(r"\[?\s*([A-Za-z_][\w.]*)?\s*(\(|$)")
+_PYTHON: Final = re.compile(r"\[?\s*(?:([A-Za-z_][\w.]*)\s*)?(\(|$)")
 _FENCE: Final = re.compile(r"```[ \t]*(\w*)(\s*)")
 _DECIDED_CHARS: Final = 600
 
@@ -289,9 +289,8 @@ def _object_call(value: Any, shown: Shown, *, marked: bool) -> ParsedCall | None
     return parsed_call(name, arguments)
 
 
-_FUNCTION: Final = re.compile(r"<function=([^>\s]{1,80})>(.*?)</function>", re.DOTALL)
+_LONGEST_NAME: Final = 80
 _FUNCTION_LINE: Final = re.compile(r"^[ \t]*<function=", re.MULTILINE)
-_PARAMETER: Final = re.compile(r"<parameter=([^>\s]{1,80})>\n?(.*?)\n?</parameter>", re.DOTALL)
 
 
 def split_tagged(text: str) -> tuple[str, tuple[str, ...]] | None:
@@ -326,19 +325,40 @@ def _read_xml(part: str, shown: Shown) -> tuple[ParsedCall, ...]:
     if not 0 < part.count("<function=") == part.count("</function>") <= MOST_PARTS:
         return ()
     calls: list[ParsedCall] = []
-    for name, inside in _FUNCTION.findall(part):
+    functions, around = _split_elements(part, "function")
+    if around.strip():
+        return ()
+    for name, inside in functions:
         function_name = meant(name, shown)
         if function_name is None or not inside.count("<parameter=") == inside.count("</parameter>") <= MOST_PARTS:
             return ()
-        if not _PARAMETER.sub("", inside).strip():
-            call = parsed_call(function_name, dict(_PARAMETER.findall(inside)))
+        parameters, between = _split_elements(inside, "parameter")
+        if not between.strip():
+            arguments = {key: value.removeprefix("\n").removesuffix("\n") for key, value in parameters}
+            call = parsed_call(function_name, arguments)
         else:
             written = f'{{"name": "{function_name}", "arguments": {inside}}}'
             call = next(iter(read_objects(written, shown, marked=True)), None)
         if call is None:
             return ()
         calls.append(call)
-    return () if _FUNCTION.sub("", part).strip() else tuple(calls)
+    return tuple(calls)
+
+
+def _split_elements(text: str, kind: str) -> tuple[list[tuple[str, str]], str]:
+    """Return the name and the content of each `<kind=name>…</kind>`, and the text around them."""
+    elements: list[tuple[str, str]] = []
+    first, *others = text.split(f"<{kind}=")
+    around = [first]
+    for other in others:
+        content, is_closed, after = other.partition(f"</{kind}>")
+        name, is_named, value = content.partition(">")
+        if is_closed and is_named and 0 < len(name) <= _LONGEST_NAME and not any(map(str.isspace, name)):
+            elements.append((name, value))
+            around.append(after)
+        else:
+            around.append(f"<{kind}={other}")
+    return elements, "".join(around)
 
 
 _OPEN: Final = re.compile(r"^[ \t]*```", re.MULTILINE)
@@ -427,7 +447,7 @@ _SENTENCE: Final = re.compile(r"[^>\[{].*[.!…。！]", re.DOTALL)
 
 
 def _is_short(lead_in: str) -> bool:
-    return len(lead_in.strip()) <= forms().lead_in_chars and not re.search(r"\n\s*\n\s*\S", lead_in.strip())
+    return len(lead_in.strip()) <= forms().lead_in_chars and all(map(str.strip, bare_lines(lead_in.strip())))
 
 
 class _AnyName(Mapping[str, Sequence[str]]):
@@ -485,4 +505,4 @@ def _call_pattern() -> re.Pattern[str]:
     wrapped = (
         r"(?:[\"']thought[\"']\s*:\s*\"(?:[^\"\\]|\\.){0,400}\"\s*,\s*)?(?:[\"'](?:call|function)[\"']\s*:\s*\{\s*)?"
     )
-    return re.compile(rf"(?:\A|^[ \t]*(?:```\w*|{opening}))\s*\[?\s*\{{\s*{wrapped}{call}", re.MULTILINE)
+    return re.compile(rf"(?:\A|^[ \t]*(?:```\w*|{opening}))\s*(?:\[\s*)?\{{\s*{wrapped}{call}", re.MULTILINE)

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from agent_core.base.fences import without_fence
 from agent_core.base.late import LateModule
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import one_line
@@ -250,7 +251,6 @@ def validator_for(schema: Schema) -> "Validator":
 
 
 LIMIT_CHARS = 1_000_000
-_FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 _WITH_LINE_BREAKS = Strictness(bare=True)
 _PART_OF_JSON = re.compile(r'[\[\]{}"=]')
@@ -338,9 +338,7 @@ def _is_small(value: Any) -> bool:
 
 
 def _remove_fence(raw: str) -> str:
-    text = raw.strip().removeprefix("\ufeff")
-    fenced = _FENCE.match(text)
-    return fenced[1].strip() if fenced else text
+    return without_fence(raw.strip().removeprefix("\ufeff"))
 
 
 def _load(text: str) -> Any:  # Any: JSON
@@ -377,8 +375,8 @@ _TOKEN: Final = re.compile(
     |(?P<single>'(?:[^'\\\n]++|\\.)*+'?)
     |(?P<curly>“[^“”"\\]*+”?)
     |(?P<comment>(?://|\#)[^\n]*+|/\*(?:[^*]++|\*(?!/))*(?:\*/)?)
-    |(?P<key>[^\W\d][\w-]*+(?=\s*+:))
-    |(?P<word>\w++)
+    |(?P<name>[^\W\d][\w-]*+)(?P<colon>\s*+:)?
+    |\w++
     """,
     re.DOTALL | re.VERBOSE,
 )
@@ -404,9 +402,9 @@ def _as_json(match: re.Match[str]) -> str:
             return f'"{token[1:-1]}"'
         case "comment":
             return " "
-        case "key":
-            return f'"{token}"'
-        case "word":
+        case "colon":
+            return f'"{match["name"]}"{match["colon"]}'
+        case "name":
             return _WORDS.get(token, token)
     return token
 

@@ -59,7 +59,7 @@ RECEIPT_KINDS: Final = ("call", "result", INNER_CALL, INNER_RESULT, DID, REACH, 
 """The kinds of entries that a receipt is built from."""
 RECORD_KINDS: Final = (DID, REACH, RECEIPT)
 """The kinds of entries that are for the record only and do not count as progress of the turn."""
-_POSING: Final = re.compile(r"^(\W*)(\[?\W*from\W*[:：].*)$", re.IGNORECASE | re.MULTILINE)
+_POSING: Final = re.compile(r"^([^\w\n]*+)(from[^\w:：]*+[:：].*)$", re.IGNORECASE | re.MULTILINE)
 _PROGRAM: Final = re.compile(r"\[\s*knapper\s*\]", re.IGNORECASE)
 _HEADS: Final[Mapping[str, str]] = {
     "note": "[from: {}]",

@@ -94,8 +94,7 @@ class MessageProtocol:
             return "its message is empty"
         if self.first_thought and not is_readable(reply.text + reply.thought):
             return "it has no inner thought"
-        names, spaces = ("|".join(map(re.escape, words)) for words in (shown, forms().namespaces))
-        called = re.compile(rf"\b(?:(?:{spaces})\.\w+|{names or SEND})\s*\(")
+        called = _call_of(shown)
         for place, text in [("thought", reply.text), *(("message", message) for message in messages)]:
             if word := _RESERVED.search(text):
                 return f"its {place} holds `{word[0]}`, a word of the program"
@@ -177,6 +176,12 @@ def moment(at: float) -> str:
 def is_readable(text: str) -> bool:
     """Check whether a text contains any visible character."""
     return any(letter.isprintable() and not letter.isspace() for letter in text)
+
+
+def _call_of(names: Collection[str]) -> re.Pattern[str]:
+    """Return the pattern of the beginning of a call of one of these functions, written as Python."""
+    functions, spaces = ("|".join(map(re.escape, words)) for words in (names, forms().namespaces))
+    return re.compile(rf"\b(?:(?:{spaces})\.\w+|{functions or SEND})\s*\(")
 
 
 def _with_heartbeat(parameters: _Schema) -> _Schema:

@@ -4,9 +4,9 @@ It is validated by the same code as every function's arguments, so that no other
 """
 
 import json
-import re
 from typing import TYPE_CHECKING, Any, Final
 
+from agent_core.base.fences import without_fence
 from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import shorten
 from agent_core.registry.arguments import read as read_arguments
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from agent_core.registry.function import Function
 
 _MOST_FAULTS: Final = 2
-_FENCED: Final = re.compile(r"\s*```\w*\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
 _LONGEST_FAULT: Final = 600
 
 
@@ -54,9 +53,8 @@ class RequestedResult:
         if kinds.get("type") == "string" and not kinds.keys() & {"enum", "const", "format"}:
             self.value, self.is_given = text.strip(), bool(text.strip())
             return self.is_given
-        fenced = _FENCED.fullmatch(text)
         try:
-            value = read_json(fenced[1] if fenced else text)
+            value = read_json(without_fence(text))
             written = json.dumps({"result": value})
         except (Malformed, ValueError, RecursionError):
             return False

@@ -33,7 +33,6 @@ if TYPE_CHECKING:  # slow to import
 else:
     portable = LateModule("agent_core.workspace.portable")
 
-_PASSWORD: Final = re.compile(r"(?<=[^/]):[^/@]*(?=@)")
 CONFIRM: Final = "knapper storage confirm"
 
 
@@ -43,12 +42,20 @@ class UnconfirmedDatabase(StorageError):
     code = "unconfirmed-database"
 
     def __init__(self, url: str) -> None:
-        place = shown(_PASSWORD.sub("", url))
+        place = shown(_without_password(url))
         message = (
             f"{FILE_NAME} names the database {place}, which you did not confirm here, so nothing "
             "is sent to it. If you say yes, conversations and memory are kept there."
         )
         super().__init__(message, fix=f"If you trust it: {CONFIRM} (or export KNAPPER_STORAGE_URL=…)")
+
+
+def _without_password(url: str) -> str:
+    """Return an address without its password. The host ends where a database ends it, so that no other is shown."""
+    begin = url.find("://") + 3 if "://" in url else 0
+    authority = re.split("[/?#]", url[begin:], maxsplit=1)[0]
+    user, at, host = authority.rpartition("@")
+    return f"{url[:begin]}{user.partition(':')[0]}{at}{host}{url[begin + len(authority) :]}"
 
 
 def open_state(root: Path, settings: Settings) -> Store:

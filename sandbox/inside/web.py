@@ -101,7 +101,7 @@ Bytes: TypeAlias = bytes | bytearray | memoryview
 
 _HEAD_END = b"\r\n\r\n"
 _LINE = re.compile(rb"([!-~]+) (\S+) HTTP/1\.[01]")
-_CHUNK = re.compile(rb"([0-9a-fA-F]+)[^\r\n]*\r\n")
+_CHUNK = re.compile(rb"([0-9a-fA-F]++)[^\r\n]*+\r\n")
 _LAST_CHUNK = b"0\r\n\r\n"
 _FRAMING = frozenset({"transfer-encoding", "connection", "keep-alive"})
 

@@ -7,8 +7,9 @@ import pytest
 
 from agent_core.access.packages import Environment, PackagesError
 from agent_core.access.packages.environment import Pip, names_in
-from agent_core.access.packages.resolution import Lock
+from agent_core.access.packages.resolution import Lock, Pin
 from agent_core.base.programs import pip_environment as scrubbed
+from tests.kit.pace import least_s, time_of
 from tests.kit.program import children
 from tests.packages.support import opened, placed, put, wheel
 
@@ -39,6 +40,38 @@ async def test_what_is_agreed_to_is_installed_pinned_found_and_told(index: Path,
     assert [told[0], told[-1]] == ["Looking up abacus", ""]
     assert any(line.startswith("Installing") for line in told)
     environment.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("=" * 100_000, id="equal-signs"),
+        pytest.param("a==" * 33_000, id="names-and-equal-signs"),
+        pytest.param("==a" * 33_000, id="versions"),
+        pytest.param("a==1 --hash=sha256:" * 5_000, id="hashes-on-one-line"),
+        pytest.param("a" * 100_000, id="one-word"),
+        pytest.param("\n".join(f"p{n}==1 --hash=sha256:{n:064}" for n in range(3_000)), id="thousands-of-pins"),
+        pytest.param("# for: " + "a, " * 80_000, id="thousands-of-requirements"),
+        pytest.param("# for: " + "a.-" * 80_000, id="a-long-requirement"),
+        pytest.param("a==" + "1." * 50_000 + " --hash=sha256:0", id="a-long-version"),
+        pytest.param("\n" * 300_000, id="more-than-its-limit"),
+        pytest.param(" " * 100_000 + "=", id="blanks"),
+    ],
+)
+def test_a_lock_of_any_shape_is_refused_at_once_with_a_short_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "requirements.lock").write_text(f"# for: abacus\n{text}\n")
+    assert least_s(0.1, lambda: time_of(lambda: Lock(tmp_path).read())) <= 0.1
+    assert 0 < len(Lock(tmp_path).read().problem) < 250
+
+
+def test_a_lock_that_would_be_too_long_is_not_written(tmp_path: Path) -> None:
+    lock = Lock(tmp_path)
+    pins = tuple(Pin(f"p{number}", "1" * 100, "0" * 64) for number in range(300))
+    for number in range(4):
+        lock.put((f"p{number}",), pins)
+    with pytest.raises(PackagesError, match="more than 256 KiB"):
+        lock.put(("p4",), pins)
+    assert len(lock.understood()) == 4
 
 
 async def test_what_is_installed_is_found_again_without_pip(index: Path, root: Path) -> None:

@@ -36,6 +36,28 @@ def test_without_any_source_the_defaults_hold(root: Path) -> None:
         setattr(found.turn, "max_steps", 99)  # noqa: B010 the type says read-only already
 
 
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [
+        pytest.param("storage", "url", id="address-of-a-database"),
+        pytest.param("model", "base_url", id="address-of-a-model"),
+        pytest.param("model", "name", id="name-of-a-model"),
+        pytest.param("memory", "embedding_model", id="embedding"),
+        pytest.param("growth", "maker", id="maker"),
+    ],
+)
+def test_a_value_longer_than_its_bound_is_refused_with_its_beginning(root: Path, section: str, key: str) -> None:
+    write(root, f'[{section}]\n{key} = "{"a:" * 30_000}"\n')
+    with pytest.raises(SettingsError, match="at most 2000 characters") as refused:
+        load(root)
+    assert len(str(refused.value)) < 500
+
+
+def test_a_text_for_a_model_may_be_long(root: Path) -> None:
+    write(root, f'instructions = "{"Be kind, " * 5_000}"\n[memory]\npersona = "{"Kind, " * 5_000}"\n')
+    assert len(load(root).instructions or "") == 45_000
+
+
 def test_a_folder_in_the_files_place_is_no_file_and_is_told_by_every_command(root: Path) -> None:
     (root / FILE_NAME).mkdir()
     assert is_workspace(root)

@@ -6,6 +6,7 @@ import pytest
 
 from agent_core.base.errors import StorageError
 from agent_core.storage import open_store
+from agent_core.workspace.state_store import UnconfirmedDatabase
 from tests.storage.support import ManualClock, say
 
 
@@ -27,3 +28,16 @@ def test_an_address_of_no_store_is_refused_with_what_would_do(clock: ManualClock
     with pytest.raises(StorageError, match=r"sqlite:///PATH, or the path of a file") as refusal:
         open_store(address, clock=clock)
     assert address in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        pytest.param("postgresql://me:secret@host:5432/db", "postgresql://me@host:5432/db", id="user-and-password"),
+        pytest.param("postgresql://host:5432/db?x=a:b@other", "postgresql://host:5432/db?x=a:b@other", id="later-sign"),
+        pytest.param("postgresql://me:a:b@c@host/db", "postgresql://me@host/db", id="signs-in-a-password"),
+        pytest.param("me:secret@host", "me@host", id="no-scheme"),
+    ],
+)
+def test_the_address_of_an_unconfirmed_database_is_shown_with_its_host_and_no_password(url: str, shown: str) -> None:
+    assert UnconfirmedDatabase(url).message.startswith(f"knapper.toml names the database {shown}")

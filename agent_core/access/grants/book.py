@@ -81,6 +81,7 @@ class GrantsFile:
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / NAME
+        self._known = Listing()
 
     def stamp(self) -> Stamp:
         """Return an identifier of the current file, or None if there is none."""
@@ -91,10 +92,15 @@ class GrantsFile:
         return status.st_mtime_ns, status.st_size, status.st_ino
 
     def read(self) -> Listing:
-        """Return the current contents of the file."""
+        """Return the current contents of the file; if it is unchanged, this costs one `stat`."""
         stamp = self.stamp()
         if stamp is None:
             return Listing()
+        if stamp != self._known.stamp:
+            self._known = self._read(stamp)
+        return self._known
+
+    def _read(self, stamp: Stamp) -> Listing:
         try:
             text = read_plain(self._file, _LIMIT).decode("utf-8")
         except UnicodeDecodeError:

@@ -83,9 +83,10 @@ def meaning(output: Iterable[str]) -> PackagesError:
 
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,99}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_DOWNLOADED = re.compile(r"Downloading \S*?([^/\s]+\.whl) \(([\d.]+) ?(bytes|[kMG]B)\)")
+_DOWNLOADED = re.compile(r"Downloading (\S+\.whl) \(([\d.]+) ?(bytes|[kMG]B)\)")
 _UNITS = {"bytes": 1, "kB": 1000, "MB": 1000**2, "GB": 1000**3}
 _MOST_PINS = 300
+_LONGEST_PIN = 300  # characters of its line
 _SHOWN = 12
 
 
@@ -102,6 +103,15 @@ class Pin:
         """Return a pin if each of the three values is valid, else None."""
         is_one = written("packages", name) == name and _VERSION.fullmatch(version) and _SHA256.fullmatch(sha256)
         return cls(project(name), version, sha256) if is_one else None
+
+    @classmethod
+    def read(cls, line: str) -> "Pin | None":
+        """Return the pin in a line as `str` writes it, else None."""
+        if len(line) > _LONGEST_PIN:
+            return None
+        requirement, _, sha256 = line.partition(" --hash=sha256:")
+        name, _, version = requirement.partition("==")
+        return cls.of(name, version, sha256)
 
     def __str__(self) -> str:
         return f"{self.project}=={self.version} --hash=sha256:{self.sha256}"
@@ -174,7 +184,7 @@ def read_report(requirements: tuple[str, ...], report: Path, output: Sequence[st
     except Malformed as error:
         raise PackagesError(f"What pip would install cannot be read: {error}.") from error
     downloads = filter(None, map(_DOWNLOADED.search, output))
-    sizes = {match[1]: round(float(match[2]) * _UNITS[match[3]]) for match in downloads}
+    sizes = {match[1].rpartition("/")[2]: round(float(match[2]) * _UNITS[match[3]]) for match in downloads}
     pins, known_sizes = list[Pin](), dict[str, int]()
     for item in data["install"]:
         name, version = item["metadata"]["name"], item["metadata"]["version"]
@@ -203,9 +213,9 @@ _HEAD = """\
 # What the packages that functions are granted are pinned to, with the hash of each file. Knapper alone writes it.
 # It installs nothing by itself: each user is asked, and sees what would be installed.
 """
-_SECTION = re.compile(r"# for: (.+)")
-_PIN = re.compile(r"(\S+)==(\S+) --hash=sha256:(\S+)")
-_LIMIT = 1 << 20
+_SECTION = "# for: "
+_MOST_BYTES = 256 << 10  # about 2,000 pins
+_LONGEST_LINE = 20_000
 
 Sections = Mapping[tuple[str, ...], tuple[Pin, ...]]
 
@@ -270,16 +280,20 @@ class Lock:
 
     def _read(self) -> Locked:
         try:
-            return _parse_lock(read_plain(self._file, _LIMIT).decode("utf-8"))
+            return _parse_lock(read_plain(self._file, _MOST_BYTES).decode("utf-8"))
         except NotPlainError:
-            return _odd("is not a plain file")
+            return _odd(f"is not a plain file of at most {_MOST_BYTES >> 10} KiB")
         except (OSError, UnicodeDecodeError):
             return _odd("cannot be read as text")
 
     def _write(self, sections: Sections) -> None:
+        text = text_of(sections)
+        if len(text) > _MOST_BYTES:
+            message = f"`{LOCK_PATH}` would have more than {_MOST_BYTES >> 10} KiB."
+            raise PackagesError(message, fix="Revoke packages that no function needs: knapper functions packages")
         try:
             if sections:
-                replace_text(self._file, text_of(sections), 0o644)
+                replace_text(self._file, text, 0o644)
             else:
                 self._file.unlink(missing_ok=True)
         except OSError as error:
@@ -296,24 +310,25 @@ def text_of(sections: Sections) -> str:
 
 
 def _parse_lock(text: str) -> Locked:
-    sections: dict[tuple[str, ...], tuple[Pin, ...]] = {}
-    inside: tuple[str, ...] = ()
+    sections: dict[tuple[str, ...], dict[str, Pin]] = {}
+    pins: dict[str, Pin] | None = None
     for number, line in enumerate(bare_lines(text), 1):
-        if heading := _SECTION.fullmatch(line):
-            inside = tuple(heading[1].split(", "))
+        if len(line) > _LONGEST_LINE:
+            return _odd(f"has {len(line):,} characters in line {number}")
+        if line.startswith(_SECTION):
+            requirements = tuple(line.removeprefix(_SECTION).split(", "))
             if (
-                any(written("packages", requirement) != requirement for requirement in inside)
-                or tuple(sorted(set(inside))) != inside
+                any(written("packages", requirement) != requirement for requirement in requirements)
+                or tuple(sorted(set(requirements))) != requirements
             ):
                 return _odd(f"has no requirements in line {number} ({fence(line, 80)})")
-            sections[inside] = ()
+            pins = sections[requirements] = {}
         elif line.strip() and not line.startswith("#"):
-            match = _PIN.fullmatch(line)
-            pin = Pin.of(match[1], match[2], match[3]) if match else None
-            if pin is None or not inside or pin.project in {earlier.project for earlier in sections[inside]}:
+            pin = Pin.read(line)
+            if pin is None or pins is None or pin.project in pins or len(pins) == _MOST_PINS:
                 return _odd(f"has no pin in line {number} ({fence(line, 80)})")
-            sections[inside] += (pin,)
-    return Locked({section: tuple(sorted(pins)) for section, pins in sections.items()})
+            pins[pin.project] = pin
+    return Locked({section: tuple(sorted(pins.values())) for section, pins in sections.items()})
 
 
 def _odd(problem: str) -> Locked:

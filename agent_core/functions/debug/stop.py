@@ -654,7 +654,7 @@ def _read(text: str, mode: str) -> ast.AST:
 
 USAGE: Final = "[if CONDITION] [after N] [every N] [once]"
 _COUNT = re.compile(r"(.*?)\b(?:(after|every) +(\d{1,9})|(once))\s*", re.DOTALL)
-_IF = re.compile(r"\s+if\b\s*")
+_IF = re.compile(r"(?<!\s)\s+if\b\s*")
 
 
 def typed_breakpoint(text: str, *, once: bool = False) -> tuple[Breakpoint, int]:

@@ -9,7 +9,7 @@ import ast
 import re
 import sys
 import tokenize
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from importlib import import_module
@@ -263,11 +263,7 @@ def describe_parameters(view: View) -> str:
     missing = [parameter.arg for parameter in parameters(view.node) if not descriptions.get(parameter.arg)]
     if written is None or not missing:
         return view.text
-    hinted, names = _hinted_parameters(view), "|".join(map(re.escape, missing))
-    stray = re.compile(
-        rf"^(?P<indent>\s*+)(?:[-*•]\s++)?[`*]*+(?P<name>{names})[`*]*+\s*+(?P<kind>\([^)]*+\)|\{{[^}}]*+\}})?\s*+"
-        rf"(?::|(?<=\s)[-–—]{{1,2}}\s)\s*+(?P<text>\S.*)$"
-    )
+    hinted, stray = _hinted_parameters(view), _description_of(missing)
     kept: list[str] = []
     entries: dict[str, list[str]] = {}
     at, depth, entry = -1, 0, None  # where the first one was, and the indentation and lines of the current one
@@ -294,6 +290,15 @@ def describe_parameters(view: View) -> str:
     after = kept[at + 1 :] if headers else kept[at:]
     blocks = [_trim(kept[:at]), ["Args:", *described], _trim(after)]
     return written.with_lines(view.text, [line for block in blocks if block for line in ["", *block]][1:])
+
+
+def _description_of(parameters: Sequence[str]) -> re.Pattern[str]:
+    """Return the pattern of a line that describes one of the parameters."""
+    names = "|".join(map(re.escape, parameters))
+    return re.compile(
+        rf"^(?P<indent>\s*+)(?:[-*•]\s++)?[`*]*+(?P<name>{names})[`*]*+\s*+(?P<kind>\([^)]*+\)|\{{[^}}]*+\}})?\s*+"
+        rf"(?::|(?<=\s)[-–—]{{1,2}}\s)\s*+(?P<text>\S.*)$"
+    )
 
 
 def _trim(lines: list[str]) -> list[str]:

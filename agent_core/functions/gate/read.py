@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from agent_core.base.fences import fenced_texts
 from agent_core.base.syntax import Flaw, escaped, flaw_of, name_flaw_of, stray_characters
 from agent_core.registry.depends import is_program, running_with
 from agent_core.registry.source import caller_of, check_module_name
@@ -112,15 +113,9 @@ def make_private(text: str, name: str) -> str:
     return "".join(lines)
 
 
-_FENCE = re.compile(
-    r"^[ \t]*(?P<mark>```|~~~)[ \t]*[\w+-]*[ \t]*\n(?P<code>.*?)(?:^[ \t]*(?P=mark)[ \t]*$|\Z)",
-    re.DOTALL | re.MULTILINE,
-)
-
-
 def strip_fence(text: str, _name: str) -> str:
     """Return the code in the first Markdown fence that contains a function; an unclosed fence ends with the text."""
-    fenced = [match["code"] for match in _FENCE.finditer(text)] if "```" in text or "~~~" in text else []
+    fenced = fenced_texts(text)
     if not fenced or _is_python(text):
         return text
     return next((code for code in fenced if "def " in code), fenced[0])

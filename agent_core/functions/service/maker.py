@@ -5,11 +5,11 @@ pass the gate like any other. A trigger test asks the agent's own model whether 
 """
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.errors import KnapperError
+from agent_core.base.fences import fenced_texts
 from agent_core.base.messages import Notice, System, User
 from agent_core.base.records import dataclass
 from agent_core.base.untrusted import block, one_line, visible
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 MOST_ATTEMPTS: Final = 3
 _WAIT_S: Final = 180.0
 _MOST_CHARS: Final = 12_000  # of each text that the maker is shown
-_FENCED: Final = re.compile(r"```[^\n]*\n(.*?)```", re.DOTALL)
 _TASK: Final = """\
 You write one Python function for an assistant, which will call it. The assistant is a smaller model: what it wrote \
 may be wrong, or only a signature. Write what its request needs, under the name that is given, if one is.
@@ -211,8 +210,7 @@ class FunctionMaker:
             return WrittenSource(self.name, error=f"no answer within {_WAIT_S:.0f} s")
         except KnapperError as refusal:
             return WrittenSource(self.name, error=one_line(refusal.message, 400))
-        fenced = _FENCED.search(reply.text)
-        source, usage = fenced[1] if fenced else reply.text, reply.usage
+        source, usage = next(iter(fenced_texts(reply.text)), reply.text), reply.usage
         error = "" if source.strip() else "its answer was empty"
         return WrittenSource(self._model.name, source, usage.prompt, usage.completion, error)
 

@@ -36,7 +36,7 @@ _LEAST_OF_HELP = 3
 _MOST_OF_HELP = 40
 _MOST_PATHS = 200
 _META = 60
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
+_WORD = re.compile(r"(?<![A-Za-z0-9_])[0-9]*+([A-Za-z_][A-Za-z0-9_]*)$")
 
 
 Offers: TypeAlias = Callable[[str, str], Awaitable[Iterable[tuple[str, str]]]]
@@ -66,7 +66,7 @@ class PromptCompleter(Completer):
             if (path := path_being_typed(text)) is not None:
                 return [completion for completion in _paths(path) if " " not in completion.text]
             match, is_call = _WORD.search(text), text.startswith(("=", "?"))
-            return self._functions(match[0]) if match and (is_call or complete_event.completion_requested) else []
+            return self._functions(match[1]) if match and (is_call or complete_event.completion_requested) else []
         name, space, arguments = text[1:].partition(" ")
         if not space:
             entries = _matching_entries(name)

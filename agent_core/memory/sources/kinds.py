@@ -29,11 +29,10 @@ from sandbox.wire.strict_json import DEEPEST_ROW, Malformed, Strictness, read_js
 
 from .cutting import GOAL, LONGEST, Cut, SourcePart, SourceParts, Unreadable, cut
 
-_HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.{0,300}?)[ \t]*#*[ \t]*")
 _UNDERLINE: Final = re.compile(r" {0,3}(=+|-+)[ \t]*")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 _TITLE: Final = 80
-_LONGEST_HEADING: Final = 400
+_LONGEST_HEADING: Final = 300
 
 
 def plain(text: str) -> SourceParts:
@@ -84,7 +83,7 @@ def _marked_lines(text: str) -> Iterator[_MarkedLine]:
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         level, title = (0, "") if fence or is_under else _heading(line, following)
         yield _MarkedLine(line, level, title, bool(level) or is_under)
-        is_under = bool(level) and not _HEADING.fullmatch(line[:_LONGEST_HEADING])
+        is_under = bool(level) and not _hash_heading(line)[0]
         match = _FENCE.match(line)
         if not fence:
             fence = match[1] if match else ""
@@ -93,13 +92,23 @@ def _marked_lines(text: str) -> Iterator[_MarkedLine]:
 
 
 def _heading(line: str, following: str) -> tuple[int, str]:
-    if match := _HEADING.fullmatch(line[:_LONGEST_HEADING]):
-        return len(match[1]), match[2].strip()
+    if (heading := _hash_heading(line))[0]:
+        return heading
     under = _UNDERLINE.fullmatch(following[:200])
     is_text = line.strip() and len(line) < 200 and line.lstrip()[0] not in "#>-*+|`=" and not line.startswith("    ")
     if under and is_text and len(under[1]) > 1:
         return (1 if under[1][0] == "=" else 2), line.strip()
     return 0, ""
+
+
+def _hash_heading(line: str) -> tuple[int, str]:
+    """Return the level and the title of a heading such as `## Title ##`; 0 if it is none."""
+    marked = line.lstrip(" ")
+    text = marked.lstrip("#")
+    level = len(marked) - len(text)
+    title = text.strip(" \t").rstrip("#").strip()
+    is_heading = len(line) - len(marked) <= 3 and 1 <= level <= 6 and text.startswith((" ", "\t"))
+    return (level, title) if is_heading and len(title) <= _LONGEST_HEADING else (0, "")
 
 
 _DEFINED: Final = re.compile(
@@ -384,7 +393,7 @@ _MARKS: Final = (
 _SAMPLE: Final = 1 << 16
 _CONTROL: Final = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _MOST_CONTROL: Final = 0.02
-_CHARSET: Final = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([a-zA-Z0-9_:.-]{2,40})""", re.IGNORECASE)
+_CHARSET: Final = re.compile(rb"""<meta[^>]{0,200}?charset\s*=[\s"']*([a-zA-Z0-9_:.-]{2,40})""", re.IGNORECASE)
 
 
 def decode(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:

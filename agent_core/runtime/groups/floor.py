@@ -116,9 +116,10 @@ def tail(said: Sequence[Speech], most: int) -> list[str]:
 # Who is addressed and who is asked in a text. Names in code, quotations and mail addresses do not count.
 
 _SILENT: Final = re.compile(
-    r"```.*?(?:```|\Z)|`[^`\n]*`|^[ \t]*>[^\n]*$|\"[^\"\n]{0,500}\"|“[^”\n]{0,500}”", re.DOTALL | re.MULTILINE
+    r"```.*?(?:```|\Z)|`[^`\n]*`|^[ \t]*>[^\n]*$|\"[^\"\n]{0,500}\"|“[^“”\n]{0,500}”", re.DOTALL | re.MULTILINE
 )
-_QUESTION: Final = re.compile(r"[^.!?？\n]*[?？]")
+_SENTENCE: Final = re.compile(r"[^.!?？\n]*+[.!?？\n]?")
+_QUESTION_MARKS: Final = ("?", "？")
 
 
 def names_addressed(text: str, names: Collection[str]) -> list[str]:
@@ -135,13 +136,14 @@ def names_addressed(text: str, names: Collection[str]) -> list[str]:
 def asked(text: str, names: Collection[str]) -> list[str]:
     """Return the names that appear in a question of a text, in order."""
     forms = _forms(tuple(names))
-    questions = _QUESTION.findall(_audible(text))
+    questions = [sentence for sentence in _SENTENCE.findall(_audible(text)) if sentence.endswith(_QUESTION_MARKS)]
     return _unique([match[1] for question in questions for match in forms["name"].finditer(question)], names)
 
 
 def asks(text: str) -> bool:
     """Check whether a text contains a question."""
-    return bool(_QUESTION.search(_audible(text)))
+    audible = _audible(text)
+    return any(mark in audible for mark in _QUESTION_MARKS)
 
 
 def says(text: str, words: str) -> bool:

@@ -111,7 +111,7 @@ export const Text = ({ text, label }) => html`<pre tabindex="0" aria-label=${lab
 
 // A source as it is written, with the numbers of its lines.
 export function Source({ text, first = 1, label = "Source" }) {
-  const rows = plain(text).replace(/^\n+|\s+$/g, "").split("\n");
+  const rows = plain(text).replace(/^\n+/, "").trimEnd().split("\n");
   return html`<pre class="source" tabindex="0" aria-label=${label}><code>${rows.map((row, at) => html`<span class="line" data-line=${first + at}>${row}${"\n"}</span>`)}</code></pre>`;
 }
 
