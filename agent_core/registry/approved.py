@@ -170,8 +170,8 @@ def _approved_statements(text: str, module: str, *, is_package: bool) -> Iterato
         )
 
 
-def _imports(facts: Statement, home: str, *, is_package: bool) -> Iterator[Part]:
-    for level, base, name in facts.imports:
+def _imports(statement: Statement, home: str, *, is_package: bool) -> Iterator[Part]:
+    for level, base, name in statement.imports:
         module = base if level <= 0 else imported_module(base, level, home, is_package=is_package)
         if module.startswith(f"{FOLDER}.") or (module == FOLDER and name):
             yield module.removeprefix(FOLDER).lstrip("."), "" if name == "*" else name

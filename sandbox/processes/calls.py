@@ -140,16 +140,16 @@ class CallServer:
 
     # The debugger of approved code counts other lines than the text has: the host translates both ways.
 
-    def _tell_lines(self, claim: Message) -> None:
+    def _tell_lines(self, claim_message: Message) -> None:
         """Replace the lines in a checked message of the debugger by those of the texts."""
-        if claim.get("event") == "stopped" and claim.get("frames"):
-            self._stopped_in = claim["frames"][-1][0]
-        if "line" in claim:
-            claim["line"] = self._told(claim.get("path"), claim["line"])
-        for row in (*(claim.get("frames") or ()), *(claim.get("rows") or ())):
+        if claim_message.get("event") == "stopped" and claim_message.get("frames"):
+            self._stopped_in = claim_message["frames"][-1][0]
+        if "line" in claim_message:
+            claim_message["line"] = self._told(claim_message.get("path"), claim_message["line"])
+        for row in (*(claim_message.get("frames") or ()), *(claim_message.get("rows") or ())):
             row[1] = self._told(row[0], row[1])
-        if isinstance(lines := claim.get("lines"), list):
-            claim["lines"] = [self._told(claim.get("path"), line) for line in lines]
+        if isinstance(lines := claim_message.get("lines"), list):
+            claim_message["lines"] = [self._told(claim_message.get("path"), line) for line in lines]
 
     def _told(self, path: object, line: object) -> object:
         text = self._text(path) if isinstance(path, str) else None
@@ -165,13 +165,13 @@ class CallServer:
             case _:
                 return order
 
-    def placed(self, point: Message) -> Message:
+    def placed(self, point_message: Message) -> Message:
         """Return a breakpoint as the code of this call has it: approved code gets no text, and watches its line."""
-        source = self._modules.get(point["module"])
+        source = self._modules.get(point_message["module"])
         if not isinstance(source, ApprovedCode):
-            return point
+            return point_message
         text = self._text(source.path)
-        return {**point, "text": "", "first": 0, "line": text.wanted(point["line"]) if text else 0}
+        return {**point_message, "text": "", "first": 0, "line": text.wanted(point_message["line"]) if text else 0}
 
     def _text(self, path: str) -> SentText | None:
         """Return the registered text of a path, split into lines once; None if there is none."""
