@@ -45,11 +45,6 @@ def in_json(document: str) -> str:
     return document.translate(_JSON_ESCAPES) if _ACTING.search(document) else document
 
 
-def whole_characters(text: str) -> str:
-    """Return the text with lone surrogates (bytes that are not UTF-8) replaced; no store accepts them."""
-    return text.encode("utf-8", "replace").decode() if not text.isascii() else text
-
-
 def one_line(text: str, limit_chars: int = 200) -> str:
     """Return the text on one line, cut at the limit, for compact lists, calls and answers."""
     shown = visible(text[: limit_chars * 2].strip()).replace("\n", "\\n").replace("\t", "\\t")

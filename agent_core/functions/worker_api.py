@@ -23,7 +23,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from agent_core.access.grants import NOTHING, Denied, FileRequests, Grants, Permit, WantPath
+from agent_core.access.call_exit import CallExit, Reach
+from agent_core.access.grants import NOTHING, Denied, FileRequests, Grants, Permit
 from agent_core.access.grants.content import served, withheld
 from agent_core.access.secrets import CallSecrets, MaskedChannel
 from agent_core.access.secrets.session import FILES
@@ -46,7 +47,6 @@ from .answers import answer, bad_arguments
 from .mcp.library import ForeignFunction, ForeignLibrary, reached_by
 
 if TYPE_CHECKING:
-    from agent_core.access.broker.broker import Reach
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
 
@@ -139,8 +139,20 @@ class Permits(Protocol):
     ) -> tuple[Grants, str]:
         """Ask whether a running function may open a file. Return the new grants, or why nothing was granted."""
 
-    def files_of(self, function: str, permit: Permit, want: WantPath) -> FileRequests:
+    def files_of(self, function: str, permit: Permit, exit: CallExit) -> FileRequests:
         """Return the handler of a call's requests for files."""
+
+
+@asynccontextmanager
+async def _noting_changes(permit: Permit, exit: CallExit) -> AsyncIterator[None]:
+    """Note the changes to the files that a call may write while the block runs."""
+    writable = permit.access.writable
+    before = await asyncio.to_thread(WritableFiles.at, writable) if writable else WritableFiles()
+    try:
+        yield
+    finally:  # also after an interruption
+        if writable:
+            exit.note_all(await asyncio.to_thread(before.changed, writable, Path(permit.access.home or "/")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +175,7 @@ class WorkerApi:
     tries: list[str] = field(default_factory=list)  # the same for reads that libraries only attempt
     on_output: OnOutput | None = None  # gets the call's masked output, without that of its callees
     did: Receipt = field(default_factory=Receipt)  # collects the effects of the call and its callees
-    on_reach: "Reach | None" = None  # is called before an address is first reached
+    on_reach: Reach | None = None  # is called before an address is first reached
     key: str = ""  # identifies the call, even when it is made again
     callees: Iterator[int] = field(default_factory=itertools.count)  # numbers the calls that it makes
 
@@ -175,24 +187,27 @@ class WorkerApi:
             return self._note_denial(asked)
 
         async def want_host(place: str) -> bool:
-            return secrets.words(place) == place and await want(Grants(network=(place,)))
+            return await want(Grants(network=(place,)))
 
         async def want_secret(name: str) -> bool:
             return await want(Grants(secrets=(name,)))
 
+        async def want_path(grants: Grants, folder: str, doubt: str) -> tuple[Grants, str]:
+            if not permit.is_bound:
+                return NOTHING, _COMPUTES.format(function=function.name)
+            asked = self.permits.want_path(function.name, self.snapshot, grants, folder, doubt, caller=self.caller)
+            given, why = await asked
+            self._note_denial(given != NOTHING)
+            return given, why
+
         secrets = CallSecrets(self.sandbox.secrets, function.name, permit.grants.secrets, want_secret, self.secrets)
-        files = self._files(function.name, permit, secrets)
+        exit = CallExit(secrets.words, did=self.did, reach=self.on_reach, want_host=want_host, want_path=want_path)
+        files = self.permits.files_of(function.name, permit, exit)
+        files.is_typed = self._is_typed
         files.is_shown = await self.sandbox.shows_files()
         files.named = lambda: _texts(arguments, self.snapshot.modules[function.module].text)
-
-        async def reach(place: str) -> None:
-            if self.on_reach is not None:
-                await self.on_reach(secrets.words(place))
-
-        session = self.sandbox.broker.session(
-            function.name, permit.grants.network, want_host, receipt=files.did, reach=reach
-        )
-        async with self._noting(files.did, permit, secrets), session as fetches:
+        session = self.sandbox.broker.session(function.name, permit.grants.network, exit)
+        async with _noting_changes(permit, exit), session as fetches:
             own = replace(self, secrets=secrets, caller=function.name, grants=permit.grants, is_bound=permit.is_bound)
             is_first = self.depth == 1
             keep = self.watch.recording.note if self.watch and is_first else None
@@ -203,24 +218,11 @@ class WorkerApi:
                 work = FunctionCall(function.name, arguments)
                 job = Job(permit.modules, function.module, work, permit.limits, permit.access)
                 outcome = await self.sandbox.run(replace(job, keep=permit.keep, around=around), channel)
-                self.refusals.extend(files.refusals)
-                self.tries.extend(files.tries)
+                self.refusals.extend(exit.refusals)
+                self.tries.extend(exit.tries)
                 if permit.note and isinstance(outcome, Raised) and outcome.failure.type == "ModuleNotFoundError":
                     self._note_denial(False)  # a package that it may not import is reported as missing
                 return outcome
-
-    @asynccontextmanager
-    async def _noting(self, receipt: Receipt, permit: Permit, secrets: CallSecrets) -> AsyncIterator[None]:
-        """Add to the receipt of the call: `receipt`, and the changes to writable files while the block ran."""
-        writable = permit.access.writable
-        before = await asyncio.to_thread(WritableFiles.at, writable) if writable else WritableFiles()
-        try:
-            yield
-        finally:  # also after an interruption
-            self.did.add(receipt, secrets.words)
-            if writable:
-                root = Path(permit.access.home or "/")
-                self.did.add(await asyncio.to_thread(before.changed, writable, root), secrets.words)
 
     def was_refused(self, outcome: object) -> bool:
         """Return whether anything was refused while the call ran, so that the same call would fail again."""
@@ -245,23 +247,6 @@ class WorkerApi:
         refusals = [*self.refusals, *(() if is_returned else self.tries)]
         told = dict.fromkeys([note, *(refusal for refusal in refusals if refusal not in error)])
         return "\n".join(filter(None, told))
-
-    def _files(self, function: str, permit: Permit, secrets: CallSecrets) -> FileRequests:
-        """Return the handler of a call's requests for files."""
-
-        async def want(grants: Grants, folder: str, doubt: str) -> tuple[Grants, str]:
-            if secrets.words(path := " ".join((*grants.read, *grants.write))) != path:
-                return NOTHING, "A path that contains a secret cannot be granted."
-            if not permit.is_bound:
-                return NOTHING, _COMPUTES.format(function=function)
-            asked = self.permits.want_path(function, self.snapshot, grants, folder, doubt, caller=self.caller)
-            given, why = await asked
-            self._note_denial(given != NOTHING)
-            return given, why
-
-        files = self.permits.files_of(function, permit, want)
-        files.is_typed = self._is_typed
-        return files
 
     def _is_typed(self) -> bool:
         return self.watch is not None and self.watch.is_halted

@@ -17,9 +17,10 @@ import click
 from agent_core import __version__
 from agent_core.base.errors import KnapperError
 from agent_core.base.old_name import tell_of_variables
-from agent_core.base.untrusted import shorten, whole_characters
+from agent_core.base.untrusted import shorten
 from agent_core.base.workspace_folder import current_workspace
 from sandbox.wire.lines import bare_lines
+from sandbox.wire.strict_json import whole_characters
 
 from .cli_context import REFUSED, USAGE, innermost, report, report_crash, tell, workspace_option
 

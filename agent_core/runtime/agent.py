@@ -17,7 +17,7 @@ from agent_core.base.errors import KnapperError, UsageError, WorkspaceError
 from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import dataclass, field, replace
-from agent_core.base.untrusted import one_line, whole_characters
+from agent_core.base.untrusted import one_line
 from agent_core.context import History, PageReader, RequestPrompt, claim, resume
 from agent_core.context import pop as pop_turn
 from agent_core.functions.debug import Debugger, DebuggerSlot
@@ -39,6 +39,7 @@ from agent_core.storage import (
     Store,
     Write,
 )
+from sandbox.wire.strict_json import whole_characters
 
 from .client_calls import ClientFunctions, beginning
 from .entries import AFTER, HEARD, ONLY, facts_entry, messages_of, notice, receipt_in, said_by

@@ -1,6 +1,5 @@
 """Calls in the store: totals of each version, outcomes, the newest calls, and recorded ones, limited in number."""
 
-import json
 from collections.abc import Collection, Iterator
 from typing import Any, TypeAlias
 
@@ -326,14 +325,14 @@ class CallStore(Tables):
         """Return recorded calls, newest first: all, those of a function, or those with one of these outcomes."""
         rows = session.all(
             f"{_ROWS} and (?1 = '' or function = ?1) and {_AMONG} order by n desc",
-            *(function, *owners_given(owners), json.dumps(outcomes)),
+            *(function, *owners_given(owners), dump(outcomes)),
         )
         return [*_own(session, rows)]
 
 
 def owners_given(owners: CallOwners) -> tuple[int, str]:
     """Return the parameters for a statement's owners: 1 for all, and the agents as JSON."""
-    return int(owners is None), json.dumps(sorted(owners or ()))
+    return int(owners is None), dump(sorted(owners or ()))
 
 
 def _own(

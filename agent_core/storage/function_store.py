@@ -1,6 +1,5 @@
 """Functions in the store: versions of modules, the manifest, verdicts, kept candidates, readings of files, pins."""
 
-import json
 from collections.abc import Collection
 from typing import Any, Literal, TypeAlias
 
@@ -339,7 +338,7 @@ class FunctionStore(Tables):
         """Return the stored reading of each file, or of the given paths, by path."""
         sql = "select path, mtime_ns, size, inode, version, reading, seal from reading"
         some = " where path in (select value from json_each(?))"
-        rows = session.all(sql) if paths is None else session.all(sql + some, json.dumps([*paths]))
+        rows = session.all(sql) if paths is None else session.all(sql + some, dump([*paths]))
         return {
             path: ReadingRow(path, (mtime_ns, size, int(inode)), version, reading)
             for path, mtime_ns, size, inode, version, reading, seal in rows

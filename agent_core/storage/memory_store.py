@@ -4,7 +4,6 @@ The conversation itself is the journal; `RecallMessage`s and vectors are derived
 Each row is written together with its index.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import Any, Final
@@ -367,7 +366,7 @@ def _passage_columns(passage: PassageRow) -> tuple[str | float, ...]:
 def _drop_passages(drop: DropPassages, session: SqlSession) -> None:
     """Delete passages by their ids."""
     which = "delete from passage where agent = ? and id in (select value from json_each(?)) returning seq"
-    _unindex(session, drop.agent, session.all(which, drop.agent, json.dumps([*drop.ids])))
+    _unindex(session, drop.agent, session.all(which, drop.agent, dump([*drop.ids])))
 
 
 @perform.register

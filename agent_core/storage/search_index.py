@@ -4,7 +4,6 @@ A lane is the scope of one search: an agent's words, or its vectors of one space
 little-endian float32, with the same number of components throughout a lane.
 """
 
-import json
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
@@ -14,6 +13,7 @@ from agent_core.base.errors import StorageError
 from agent_core.base.language import OTHERS, english_stems, foreign, marked
 from agent_core.base.records import dataclass
 
+from .subject import dump
 from .tables import Hit, Key, SqlSession
 
 FLOAT: Final = 4  # bytes
@@ -61,7 +61,7 @@ def spaces(session: SqlSession, agent: str, shelf: str) -> list[tuple[Key, Lane]
 
 def numbers(values: Sequence[int]) -> str:
     """Return numbers as one parameter for `in (select cast(value as integer) from json_each(?))`."""
-    return json.dumps([*values])
+    return dump([*values])
 
 
 def check_vectors(space: str, size: int, vectors: Iterable[tuple[int, bytes]]) -> None:

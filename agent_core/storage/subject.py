@@ -16,7 +16,7 @@ from agent_core.base.errors import KnapperError, StaleFile, StorageError, UsageE
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import dataclass, field
 from agent_core.base.seal import Sealer
-from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, Malformed, read_json
+from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, Malformed, read_json, whole_characters, whole_value
 
 _LONGEST_ROW: Final = 1 << 30  # characters; a limit like SQLite's
 _LONGEST_PAUSE_S: Final = 0.2
@@ -72,20 +72,22 @@ def parse_row(text: str, shape: Shape = ANYTHING) -> Any:  # Any: JSON
 
 
 def dump(value: object) -> str:
-    """Return JSON as short as possible; text that UTF-8 cannot encode (a lone surrogate) is escaped.
+    """Return JSON as short as possible, in whole characters.
 
     Raises:
         StorageError: the value has no JSON form.
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        if not text.isascii():
-            text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":"))
+        return whole_characters(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
     except (TypeError, ValueError, RecursionError) as error:
         raise StorageError(f"A {type(value).__name__} cannot be stored as JSON: {error}.") from error
-    return text
+
+
+def storable(value: object) -> object:
+    """Return a value of a statement in whole characters, as every database needs them."""
+    if isinstance(value, str):
+        return whole_characters(value)
+    return [*map(storable, value)] if isinstance(value, list) else value
 
 
 def fitting(value: Any, shape: Shape, subject: str = "A row of the state file") -> Any:  # Any: JSON
@@ -169,10 +171,14 @@ class Entry:
     seq: int = 0
     is_imported: bool = False
 
+    def __post_init__(self) -> None:
+        """Make all texts whole, so that the entry is in this process what it is in the store."""
+        object.__setattr__(self, "payload", whole_value(self.payload))
+
 
 def content_hash(text: str) -> str:
     """Return the content hash of a text: the SHA-256 of its UTF-8 form, in hex."""
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(whole_characters(text).encode()).hexdigest()
 
 
 class StoreClock(Protocol):

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from agent_core.base.errors import LostLease, StorageError
 from agent_core.base.records import dataclass, field
+from sandbox.wire.strict_json import whole_value
 
 from .block_store import shared_versions
 from .subject import ENTRY, Entry, InboxFull, Write, dump, parse_row
@@ -46,6 +47,10 @@ class Post:
     payload: dict[str, Any]  # Any: JSON
     key: str | None = None
     due: float | None = None
+
+    def __post_init__(self) -> None:
+        """Make all texts whole, as in an `Entry`."""
+        object.__setattr__(self, "payload", whole_value(self.payload))
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,8 +61,8 @@ class Strictness:
     """The strictness of a parser.
 
     `unique`: reject duplicate keys. `constants`: reject NaN and Infinity. `finite`: reject numbers that overflow to
-    infinity. `whole`: reject half a surrogate pair. `bare`: allow unescaped control characters in strings.
-    `numbers`: parse numbers; otherwise keep them as text.
+    infinity. `whole`: reject half a surrogate pair; otherwise replace it. `bare`: allow unescaped control characters in
+    strings. `numbers`: parse numbers; otherwise keep them as text.
     """
 
     unique: bool = True
@@ -102,9 +102,7 @@ def read_json(
         raise _explain(error, text, 0, deepest) from error
     if _is_too_deep(text, value, deepest):
         raise _too_deep(text, 0, deepest)
-    if strictness.whole:
-        _check_whole(text, value)
-    return value
+    return _whole(text, value, strictness)
 
 
 def read_next(
@@ -121,9 +119,7 @@ def read_next(
         raise _explain(error, text, at, deepest) from error
     if _is_too_deep(text[at:end], value, deepest):
         raise _too_deep(text, at, deepest)
-    if strictness.whole:
-        _check_whole(text[at:end], value)
-    return value, end
+    return _whole(text[at:end], value, strictness), end
 
 
 def has_more_values(text: bytes, most: int) -> bool:
@@ -232,14 +228,59 @@ def _is_too_deep(text: str, value: Any, deepest: int) -> bool:  # Any: JSON
     return (2 * _PASSES + len(brackets) > deepest) and _is_deeper(value, deepest)
 
 
-def _check_whole(text: str, value: Any) -> None:  # Any: JSON
-    """Raise Malformed if the value of this text holds half a surrogate pair."""
-    if ("\\u" in text or not text.isascii()) and _HALF.search(text):
-        try:
-            json.dumps(value, ensure_ascii=False).encode()
-        except UnicodeEncodeError as error:
-            half = "expected whole characters, got half of a surrogate pair such as \\ud800"
-            raise Malformed(half, "character") from error
+def _whole(text: str, value: Any, strictness: Strictness) -> Any:  # Any: JSON
+    """Return the value of this text in whole characters. Raise Malformed if it must be whole already."""
+    if not (("\\u" in text or not text.isascii()) and _HALF.search(text)):
+        return value
+    if strictness.whole and has_halves(value):
+        raise Malformed("expected whole characters, got half of a surrogate pair such as \\ud800", "character")
+    return whole_value(value)
+
+
+def whole_characters(text: str) -> str:
+    """Return the text in whole characters: two halves of a surrogate pair are joined, and U+FFFD replaces one alone.
+
+    A model may write half a character and a file name may be no text, but no database stores them.
+    """
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def whole_value(value: Any) -> Any:  # Any: JSON
+    """Return the value with all its texts and keys in whole characters; the same object if they are."""
+    return _whole_value(value) if has_halves(value) else value
+
+
+def has_halves(value: Any) -> bool:  # Any: JSON
+    """Return whether a text or key in the value holds half a surrogate pair."""
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case str(text):
+                if not text.isascii() and whole_characters(text) is not text:
+                    return True
+            case dict() as fields:
+                waiting += [*fields, *fields.values()]
+            case list() | tuple() as items:
+                waiting += items
+    return False
+
+
+def _whole_value(value: Any) -> Any:  # Any: JSON
+    match value:
+        case str():
+            return whole_characters(value)
+        case dict():
+            return {_whole_value(key): _whole_value(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_whole_value(item) for item in value]
+        case _:
+            return value
 
 
 def _is_deeper(value: Any, deepest: int) -> bool:  # Any: JSON, TOML

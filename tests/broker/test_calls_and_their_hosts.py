@@ -9,7 +9,8 @@ from textwrap import dedent
 
 import pytest_asyncio
 
-from agent_core.access.grants import AccessResolver, FileRequests, Grants, Permit, WantPath
+from agent_core.access.call_exit import CallExit
+from agent_core.access.grants import AccessResolver, FileRequests, Grants, Permit
 from agent_core.base.settings import SandboxSettings
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.worker_api import WorkerApi
@@ -49,7 +50,8 @@ class Human:
     agrees: tuple[str, ...] = ()
 
     async def permit(self, function: Function, snapshot: Snapshot, caller: str = "") -> Permit:
-        return Permit(snapshot.modules, self.sandbox.limits, Grants(network=self.granted.get(function.name, ())))
+        grants = Grants(network=self.granted.get(function.name, ()))
+        return Permit(snapshot.modules, self.sandbox.limits, grants, is_bound=True)
 
     async def want(self, function: str, snapshot: Snapshot, grants: Grants, caller: str = "") -> bool:
         return function == "weather" and set(grants.network) <= set(self.agrees)
@@ -62,9 +64,9 @@ class Human:
     ) -> tuple[Grants, str]:
         raise AssertionError("no function opens a file")
 
-    def files_of(self, function: str, permit: Permit, want: WantPath) -> FileRequests:
+    def files_of(self, function: str, permit: Permit, exit: CallExit) -> FileRequests:
         resolver = AccessResolver(Path("/nowhere"), lambda names: ((), ()), self.sandbox.secrets)
-        return FileRequests(resolver, function, permit, want)
+        return FileRequests(resolver, function, permit, exit)
 
 
 async def call(human: Human, name: str, url: str) -> Outcome:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agent_core.access.broker import Broker, FetchCaps
+from agent_core.access.call_exit import CallExit
 from sandbox import FunctionCall, Job, Killed, Raised, RequestRefused, Returned, Sandbox, TimedOut
 from sandbox.policy import Limits
 from tests.broker.reach import Handler, Reach, refusal
@@ -120,7 +121,9 @@ async def test_a_human_who_is_asked_live_decides_for_the_rest_of_the_call(server
         await asyncio.sleep(0.3)
         return place.endswith(f":{server.port}")
 
-    async with Broker(FetchCaps(call_s=0.25, request_s=0.25)).session("weather", (), want) as session:
+    async with Broker(FetchCaps(call_s=0.25, request_s=0.25)).session(
+        "weather", (), CallExit(want_host=want)
+    ) as session:
         for _ in range(2):
             assert (await session.answer("fetch", {"url": f"http://localhost:{server.port}/"}))["status"] == 200
             assert "may not reach" in await refusal(session, url=f"http://localhost:{canary.port}/")
@@ -135,7 +138,7 @@ async def test_a_human_is_asked_for_three_hosts_of_a_call_and_no_more() -> None:
         asked.append(place)
         return False
 
-    async with Broker().session("weather", (), want) as session:
+    async with Broker().session("weather", (), CallExit(want_host=want)) as session:
         for number in range(9):
             assert await refusal(session, url=f"http://{number}.example.org/") != ""
     assert asked == ["0.example.org", "1.example.org", "2.example.org"]

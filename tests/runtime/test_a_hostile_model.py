@@ -1,5 +1,9 @@
 """Whatever a model requests, and however it writes it: it gets a readable answer, and the conversation continues."""
 
+from pathlib import Path
+
+import apsw
+
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import VOWELS, answers, ended
@@ -54,3 +58,16 @@ async def test_no_name_makes_an_answer_too_long_to_be_read(at_desk: OpenDesk) ->
     desk = await at_desk([Ask(*wanted), Repeat(Say("I see."))], turn__answer_chars=2_000)
     told = answers(await desk.say("Go."))
     assert [len(answer) < 2_100 for answer in told] == [True] * 5
+
+
+async def test_a_conversation_with_half_a_character_in_it_is_searched(at_desk: OpenDesk, tmp_path: Path) -> None:
+    search = Wanted("conversation_search", {"query": "owl"})
+    desk = await at_desk([Say(f"a{HALF}b owl"), Ask(search), Say("I see."), Ask(search), Say("I see.")])
+    await desk.say("Which bird?")
+    (found,) = answers(await desk.say("Search."))
+    assert "a\ufffdb owl" in found
+    database = apsw.Connection(str(tmp_path / ".knapper" / "state.db"))
+    list(database.execute("update entry set payload = replace(payload, char(65533), '\\ud800')"))  # as it was stored
+    database.close()
+    (found,) = answers(await desk.say("Search again."))
+    assert "owl" in found

@@ -15,13 +15,17 @@ import pytest
 
 import agent_core
 import agent_core.functions.sandbox_client
+from agent_core.access.broker.fetches import Fetches
+from agent_core.access.call_exit import CallExit
+from agent_core.access.grants import AccessResolver, FileRequests, Permit
+from agent_core.access.secrets import Secrets
 from agent_core.access.secrets.masks import Masks
-from agent_core.access.secrets.session import FETCHES, MEASURED, MaskedChannel, masked
+from agent_core.access.secrets.session import FETCHES, FILES, MEASURED, MaskedChannel, masked
 from agent_core.functions.debug.debugging import Watch
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.worker_api import WorkerApi
 from agent_core.memory.function_api import FunctionMemoryApi
-from sandbox import Failure, Frame, Outcome, Sandbox
+from sandbox import Failure, Frame, Limits, Outcome, Sandbox
 from tests.secrets.support import KEY
 from tests.secrets.ways import NUMBER, WAYS
 
@@ -38,6 +42,15 @@ BY_VERB = {
     "fetch_send": "fetch-send",
     "fetch_read": "fetch-read",
     "fetch_close": "fetch-close",
+    "file_open": "file-open",
+    "file_stat": "file-look",
+    "file_list": "file-look",
+    "file_change": "file-change",
+    "file_places": "file-places",
+    "file_read": "file-of-an-open-one",
+    "file_write": "file-of-an-open-one",
+    "file_size": "file-of-an-open-one",
+    "file_truncate": "file-of-an-open-one",
 }
 BY_ACT = {"read": "memory-label", "append": "memory-append", "replace": "memory-replace", "write": "memory-write"}
 BY_EVENT = {
@@ -64,7 +77,7 @@ def _words(node: ast.AST) -> Iterator[str]:
 
 
 def test_each_verb_is_told_a_secret_by() -> None:
-    assert words_of(WorkerApi.__call__) | words_of(MaskedChannel._answer) | FETCHES == BY_VERB.keys()
+    assert words_of(WorkerApi.__call__) | words_of(MaskedChannel._answer) | FETCHES | FILES == BY_VERB.keys()
     assert (
         words_of(FunctionMemoryApi.answer) & BY_ACT.keys()
         == words_of(FunctionMemoryApi.answer) - {"refused"}
@@ -118,6 +131,16 @@ def test_all_that_runs_code_is_run_and_masked_by_the_cage_alone() -> None:
         if "Sandbox.start(" in file.read_text() or "sandbox.host" in file.read_text()
     ]
     assert others == [Path(agent_core.functions.sandbox_client.__file__)]
+
+
+def test_what_gets_a_workers_words_unmasked_speaks_through_the_exit_alone() -> None:
+    about_the_call = {"named", "is_typed", "is_shown"}  # set from outside
+    exit = CallExit(Masks({("KEY", KEY)}).clean_said)
+    files = FileRequests(
+        AccessResolver(Path("/nowhere"), lambda _: ((), ()), Secrets()), "f", Permit({}, Limits()), exit
+    )
+    assert {name for name in dir(files) if name[0] != "_"} == {"answer", "close", *about_the_call}
+    assert {name for name in dir(Fetches) if name[0] != "_"} == {"answer", "aclose", "open"}
 
 
 def _runs_code(name: str, method: Callable[..., object]) -> bool:

@@ -23,6 +23,7 @@ from tests.secrets.ways import MIXED, NUMBER, OTHER, WAYS, WORD
 
 SECRETS = {"KEY": KEY, "MIXED": MIXED, "NUMBER": NUMBER, "WORD": WORD, "OTHER": OTHER}
 FORMS = [form for value in SECRETS.values() for form in (*forms(value), value.lower())]
+FORMS += [piece for piece in ("7Qz", "3xY", "2Lm") if piece in KEY]  # as a path or a quoted name may tear it
 BYTES = [form for value in SECRETS.values() for form in (*byte_forms(value), value.lower().encode())]
 
 
@@ -71,9 +72,11 @@ class Hostile:
             functions=("inner",),
             write=("out/",),
         )
+        report = await desk.workspace.functions.call("leak", {})
+        self.events = [{"report": to_json(report)}]
         for message in ("leak it", "and what now?"):
             self.events += [to_json(event) async for event in desk.agent.turn(message)]
-        ended = [one["outcome"] for one in self.events if one["type"] == "answer"]
+        ended = [one["outcome"] for one in self.events if one.get("type") == "answer"]
         assert ended[0] in ("returned", "raised", "killed", "refused")
         assert not [one for one in self.events if "may not: use the secret" in str(one)]
         return desk
@@ -137,6 +140,12 @@ async def told(hostile: Hostile, desk: Desk) -> list[str]:
 @pytest.mark.parametrize("way", sampled((pytest.param(body, id=name) for name, body in WAYS.items()), 30))
 async def test_no_way_by_itself_tells_a_secret(hostile: Hostile, way: str) -> None:
     desk = await hostile.leak(way)
+    assert await told(hostile, desk) == []
+
+
+@pytest.mark.parametrize("way", ["raised-of-a-refused-file", "file-change", "file-link", "fetch-host-beyond-ascii"])
+async def test_what_the_host_says_of_a_refused_file_or_host_tells_no_secret(hostile: Hostile, way: str) -> None:
+    desk = await hostile.leak(WAYS[way])
     assert await told(hostile, desk) == []
 
 

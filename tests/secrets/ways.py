@@ -8,6 +8,22 @@ WORD = "qzvkwjxpa_token7"  # can be a name, a host, a path
 MIXED = "QzVkwJxpa9Token7"
 OTHER = "other-SECRET/of=inner"
 
+
+def _tried(*calls: str, before: str = "if True:") -> str:
+    """Return a body that makes each call with each secret, in several forms, as the `name`."""
+    tries = [f"        try:\n            {call}\n        except Exception:\n            pass" for call in calls]
+    return "\n".join(
+        [
+            "import os, pathlib",
+            "names, places = [key, word, self.secret('MIXED')], ['b', 'out/b']",
+            "forms = ('out/%s', './/%s/', '/srv/%s/x', '/etc/%s', '~/%s', '%s' + chr(0x202E), '%s.txt')",
+            "names += [form % name for form in forms for name in names]",
+            f"for at, name in enumerate(names):\n    {before}",
+            *tries,
+        ]
+    )
+
+
 REQUESTS = {
     "progress-note": 'self.progress(1, 2, "at " + key)',
     "progress-numbers": "self.progress(int(number), float(number))",
@@ -53,12 +69,87 @@ REQUESTS = {
     "a-module": "import importlib\nimportlib.import_module('functions.' + word)",
     "a-name-of-a-file": "import pathlib\nplace = pathlib.Path('out', word)\nplace.mkdir(exist_ok=True)\n"
     "for name in ('objects', 'refs'):\n    (place / name).mkdir(exist_ok=True)\n(place / 'HEAD').touch()",
+    "file-open": _tried("open(name)", "open(name, 'w')", "open(name, 'a+')", "os.open(name, os.O_RDWR | os.O_CREAT)"),
+    "file-look": _tried(
+        "os.stat(name)", "os.lstat(name)", "os.listdir(name)", "[*os.walk(name)]", "pathlib.Path(name).exists()"
+    ),
+    "file-change": _tried(
+        "os.chdir(name)",
+        "os.chmod(name, 0o600)",
+        "os.mkdir(name)",
+        "os.makedirs(name + '/a/b')",
+        "os.remove(name)",
+        "os.rmdir(name)",
+        "os.rename(name, places[0])",
+        "os.rename(places[0], name)",
+        "os.replace(places[1], name)",
+        "os.link(name, places[1])",
+        "os.link(places[1], name)",
+        "os.symlink(name, places[1])",
+        "os.symlink(places[0], name)",
+        "os.truncate(name, 3)",
+        "os.utime(name)",
+        "os.chown(name, 0, 0)",
+    ),
+    "file-link": _tried("(os.symlink(os.path.abspath(name), 'out/' + str(at)), open('out/' + str(at)).read())"),
+    "file-places": 'ask("file_places", {"path": key, word: key})',
+    "file-of-an-open-one": "for name in ('read', 'write', 'size', 'truncate'):\n    try:\n"
+    '        ask("file_" + name, {"stream": int(number), "data": key.encode(), "size": word, "at": key})\n'
+    "    except Exception as error:\n        print(error)",
+    "file-of-a-library": "import configparser, glob, linecache, logging, mimetypes, shutil\n"
+    "import sqlite3, tempfile, zipfile\n"
+    + _tried(
+        "[*glob.glob(name + '/*')]",
+        "linecache.getlines(name)",
+        "mimetypes.init([name])",
+        "shutil.copytree(name, places[0])",
+        "shutil.copy(places[1], name)",
+        "shutil.rmtree(name)",
+        "sqlite3.connect(name)",
+        "zipfile.ZipFile(name, 'w')",
+        "tempfile.mkdtemp(dir=name)",
+        "tempfile.NamedTemporaryFile(prefix=name)",
+        "shutil.disk_usage(name)",
+        "configparser.ConfigParser().read_file(open(name))",
+        "logging.FileHandler(name)",
+        "pathlib.Path(name).write_text('x')",
+        "__import__(name)",
+        "os.execv(name, [name])",
+    ),
+    "file-from-code-without-a-source": _tried(
+        "eval(compile('os.listdir(name)', name, 'eval'))",
+        "eval(compile('os.stat(name)', '<x>', 'eval'))",
+        "exec('open(name)', {'open': open, 'name': name})",
+    ),
+    "file-request-made-by-hand": _tried(
+        *(
+            f"ask('{verb}', {{'path': name, 'mode': 'r', 'kind': kind, 'act': ['rename', name], 'is_try': is_try}})"
+            for verb in ("file_open", "file_stat", "file_list", "file_change")
+        ),
+        before="for kind, is_try in [(a, b) for a in ('enter', 'names', 'marks', 'folder') for b in (True, False)]:",
+    ),
+    "fetch-host-beyond-ascii": _tried(
+        "self.fetch('https://' + name + '.example.org/')",
+        "self.fetch('https://x\u00fc' + name + '/')",
+        "self.fetch('http://' + name + '.wild.invalid/')",
+        "self.fetch('http://wild.invalid:' + name)",
+    ),
+    "a-thread-a-warning-and-a-log": "import logging, sys, threading, warnings\nwarnings.warn(key)\n"
+    "logging.error('%s', {word: key.encode()})\nsys.stderr.write(key)\n"
+    "thread = threading.Thread(target=lambda: 1 / 0, name=key)\nthread.start()\nthread.join()",
+    "an-attribute": "import atexit\nself.call.__func__.__dict__[word] = key\nleak.__doc__ = key\n"
+    "leak.__name__ = word\nsetattr(leak, word, key)\natexit.register(print, key)",
 }
 """Requests, by what they leak; each can be made before the call ends."""
 
 ENDS = {
     "printed": 'print("printed", key, number, word, flush=True)',
     "printed-in-pieces": 'print(key[:13], end="")\nprint(key[13:], flush=True)\nprint(word)',
+    "raised-at-the-exit": "import sys\nsys.exit(key)",
+    "raised-of-a-refused-file": "import os\nos.chdir(key)",
+    "raised-of-a-refused-file-that-is-read": "return open(word).read()",
+    "raised-after-a-refused-file": "import os\ntry:\n    os.chdir(key)\nexcept OSError:\n    pass\n"
+    "raise ValueError('no')",
     "returned-nested": "return {key: [number, (word, {key.encode()}), int(number)]}",
     "returned-number": "return [int(number), float(number), -int(number)]",
     "returned-as-bytes-whose-base64-it-is": "return base64.b64decode(word.replace('_', '/')[:16]), word",

@@ -100,7 +100,8 @@ async def test_what_waits_is_counted_with_its_age_but_not_of_paused_agents(store
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)
 async def test_a_post_that_fails_does_not_take_those_with_it_that_came_at_once(store: Store) -> None:
     wrong = replace(event("wrong"), due=object())  # type: ignore[arg-type]  # a fault of the program
-    posts = [event("one"), event("broken", key="\ud800"), event("two"), wrong, event("k", key="k"), event("l", key="k")]
+    unfit = replace(event("broken"), payload={"text": object()})
+    posts = [event("one"), unfit, event("two"), wrong, event("k", key="k"), event("l", key="k")]
     one, broken, two, failed, three, again = await asyncio.gather(*map(store.post, posts), return_exceptions=True)
     assert isinstance(broken, StorageError)
     assert isinstance(failed, TypeError)

@@ -11,23 +11,20 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
+from typing import Any, Final, Protocol, Self, TypeAlias
 
 from agent_core.base import machine
 from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
 
-if TYPE_CHECKING:
-    from agent_core.base.receipt import Receipt
+from ..call_exit import CallExit
 
 MIB = 1 << 20
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 PIECE = 64 << 10  # bytes of a body that cross to the worker at once
 
-Want: TypeAlias = Callable[[str], Awaitable[bool]]  # asks a human for one more host, as `host` or `host:port`
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 Tls: TypeAlias = Callable[[], ssl.SSLContext]
-Reach: TypeAlias = Callable[[str], Awaitable[None]]  # receives a place before a call reaches it for the first time
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +58,14 @@ class Broker:
         self,
         function: str,
         hosts: tuple[str, ...],
-        want: Want | None = None,
-        *,
-        receipt: "Receipt | None" = None,
-        reach: Reach | None = None,
+        exit: CallExit | None = None,
     ) -> "FetchSession":
-        """Return a session for one call of a function that may reach these hosts; the user is asked for others.
-
-        Reached and refused places are recorded in `receipt`.
-        """
+        """Return a session for one call of a function that may reach these hosts; its exit asks the user for others."""
 
         def begin() -> Answering:
             from .fetches import Fetches  # noqa: PLC0415 - see above
 
-            return Fetches(self, function, hosts, want, receipt, reach)
+            return Fetches(self, function, hosts, exit or CallExit())
 
         return FetchSession(begin)
 

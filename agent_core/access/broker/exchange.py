@@ -100,6 +100,12 @@ def read(url: object, limit: int) -> Target:
     return Target(scheme, host, _DEFAULT_PORTS[scheme] if port is None else port, sent_path)
 
 
+def head_of(url: str) -> str:
+    """Return the part of a text that names the host, if it is a URL; all of any other text."""
+    match = _URL.fullmatch(url)
+    return url[: match.end(2)] if match else url
+
+
 def _authority(text: str) -> tuple[str, int | None]:
     """Return the host of `host` or `host:port` in its canonical spelling, and the port if there is one."""
     if "@" in text:

@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
-from agent_core.base.receipt import Fact, Receipt
+from agent_core.base.receipt import Fact
 from agent_core.base.records import dataclass
 from sandbox import RequestRefused
 
-from .broker import PIECE, Broker, Reach, Want
+from ..call_exit import CallExit
+from .broker import PIECE, Broker
 from .exchange import (
     REDIRECTS,
     Exchange,
@@ -20,6 +21,7 @@ from .exchange import (
     Hosts,
     ResponseHead,
     checked,
+    head_of,
     resolve,
     take,
     tls,
@@ -39,6 +41,7 @@ class _Stream:
     number: int
     order: FetchRequest
     began: float
+    sent: tuple[str, ...] = ()  # the URL in the worker's words, if a secret reaches into its host
     exchange: Exchange | None = None
     status: str = "failed"
     read: int = 0
@@ -57,17 +60,13 @@ class Fetches:
         broker: Broker,
         function: str,
         hosts: tuple[str, ...],
-        want: Want | None = None,
-        receipt: Receipt | None = None,
-        reach: Reach | None = None,
+        exit: CallExit,
     ) -> None:
         self._broker = broker
         self._caps = broker.caps
         self._function = function
         self._hosts = Hosts.of(hosts)
-        self._want = want
-        self._did = Receipt() if receipt is None else receipt
-        self._reach = reach
+        self._exit = exit
         self._reached: set[str] = set()
         self._asked: set[str] = set()
         self._stood = 0.0  # seconds of waiting for a human, which count toward no limit
@@ -96,7 +95,7 @@ class Fetches:
         try:
             match name:
                 case "fetch":
-                    return await self._fetch(arguments)
+                    return await self._fetch_openly(arguments)
                 case "fetch_send":
                     data = arguments.get("data")
                     if not isinstance(data, bytes) or len(self._ahead) + len(data) > self._caps.request:
@@ -111,13 +110,25 @@ class Fetches:
         except FetchFailed as failed:
             return {"failed": failed.kind, "message": str(failed)}
 
-    async def _fetch(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    async def _fetch_openly(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Fetch, and word a refusal for everyone.
+
+        A secret that reaches into the host of a URL would be torn, translated or put in lower case there.
+        """
+        url = str(arguments.get("url"))
+        sent = () if self._exit.shows(url, len(head_of(url))) else (url,)
+        try:
+            return await self._fetch(arguments, sent)
+        except RequestRefused as refusal:
+            raise RequestRefused(self._exit.refusal(str(refusal), *sent)) from refusal
+
+    async def _fetch(self, arguments: Mapping[str, Any], sent: tuple[str, ...]) -> dict[str, Any]:
         ahead = bytes(self._ahead)
         self._ahead.clear()
         order = take(arguments, ahead, self._caps)
         if len(self._streams) >= self._caps.streams:
             raise RequestRefused(f"{self._caps.streams} responses are open: read them to their end, or close them")
-        stream, answer = await self._follow(order)
+        stream, answer = await self._follow(order, sent)
         is_empty = order.method == "HEAD" or answer.is_empty
         if is_empty:
             await self._end(stream.number)
@@ -130,15 +141,15 @@ class Fetches:
             "decoded": self._caps.decoded,
         }
 
-    async def _follow(self, request: FetchRequest) -> tuple[_Stream, ResponseHead]:
+    async def _follow(self, request: FetchRequest, sent: tuple[str, ...]) -> tuple[_Stream, ResponseHead]:
         """Return the final response after redirects; each hop is checked like the first."""
-        until = self._now() + min(request.timeout_s, self._caps.request_s)
+        until, host = self._now() + min(request.timeout_s, self._caps.request_s), request.target.host
         for _hop in range(self._caps.redirects + 1):
             self._requests += 1
-            stream = _Stream(next(_numbers), request, self._now())
+            stream = _Stream(next(_numbers), request, self._now(), sent if request.target.host == host else ())
             self._streams[stream.number] = stream
             async with self._ended_by_failure(stream):
-                await self._permit(request)
+                await self._permit(stream)
                 async with self._within(until, request):
                     answer = await self._begin(stream)
             location = answer.header("location")
@@ -155,31 +166,31 @@ class Fetches:
         secure = await tls_context(order.target, self._broker.tls or tls)
         stream.exchange = Exchange(order, addresses, secure, self._caps.connect_s)
         place = order.target.place
-        if self._reach is not None and place not in self._reached:
+        if place not in self._reached:
             self._reached.add(place)
-            await self._reach(place)
+            await self._exit.reach(place, *stream.sent)
         answer = await stream.exchange.begin(self._caps.headers)
         stream.status = str(answer.status)
         return answer
 
-    async def _permit(self, request: FetchRequest) -> None:
+    async def _permit(self, stream: _Stream) -> None:
         if self._requests > self._caps.requests:
             raise RequestRefused(f"one call may make {self._caps.requests} requests")
-        place = request.target.place
-        if not self._hosts.cover(request.target) and not await self._ask_for_place(place):
+        place = stream.order.target.place
+        if not self._hosts.cover(stream.order.target) and not await self._ask_for_place(place, stream.sent):
             raise RequestRefused(
                 f"`{self._function}` may not reach {place}: a human grants it with"
                 f" `knapper functions grant {self._function} --network {place}`"
             )
 
-    async def _ask_for_place(self, place: str) -> bool:
+    async def _ask_for_place(self, place: str, sent: tuple[str, ...]) -> bool:
         """Check whether the user allows this place to be reached, asking once per place."""
-        if self._want is None or place in self._asked or len(self._asked) >= _MOST_ASKED:
+        if place in self._asked or len(self._asked) >= _MOST_ASKED:
             return False
         self._asked.add(place)
         began = _now()
         try:
-            is_granted = await self._want(place)
+            is_granted = await self._exit.want_host(place, *sent)
         finally:
             self._stood += _now() - began
         if is_granted:
@@ -208,13 +219,13 @@ class Fetches:
         if (stream := self._streams.pop(number, None)) is None:
             return
         target = stream.order.target
-        path, seconds = target.path.partition("?")[0], self._now() - stream.began
-        line = (self._function, stream.order.method, target.place, path, stream.status, stream.read, seconds)
-        text = "{}: {} {}{}: {}, {} bytes, {:.3f} s".format(*line)
+        place = self._exit.shown(f"{target.place}{target.path.partition('?')[0]}", *stream.sent)
+        line = (self._function, stream.order.method, place, stream.status, stream.read, self._now() - stream.began)
+        text = "{}: {} {}: {}, {} bytes, {:.3f} s".format(*line)
         _log.info("%s", text)
         self._broker.note(text)
         fact: Fact = "reached" if stream.is_connected else "refused" if stream.status == "refused" else "unreached"
-        self._did.note(fact, target.place)
+        self._exit.note(fact, target.place, *stream.sent)
         if stream.exchange is not None:
             with suppress(OSError):
                 await stream.exchange.aclose()

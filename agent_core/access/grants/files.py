@@ -11,14 +11,13 @@ import os
 import shlex
 import stat
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from agent_core.base import machine
-from agent_core.base.receipt import Receipt
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import fence
 from agent_core.base.user_folders import home
@@ -26,6 +25,7 @@ from sandbox import Access, RequestRefused
 from sandbox.access import AccessRefused
 from sandbox.confine.opened_grants import OpenedGrant, opened
 
+from ..call_exit import CallExit
 from .permit import UNWRITTEN, AccessResolver, Permit, make_path
 from .value import NOTHING, UNSAID, Grants, oddity, written
 
@@ -53,17 +53,11 @@ _SHARED: Final = ("/usr", "/var", sys.prefix, sys.base_prefix)
 _numbers = itertools.count(1)  # unique in the process: a worker that is kept may hold a file of an earlier call
 
 
-class WantPath(Protocol):
-    """Asks a human for a path; `folder` is the one around it."""
-
-    def __call__(self, grants: Grants, folder: str, doubt: str, /) -> Awaitable[tuple[Grants, str]]:
-        """Return the given grants, and the reason if there are none."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A path that a worker named: its real location, and its name in a grant."""
+    """A path that a worker named: in its own words, its real location, and its name in a grant."""
 
+    sent: str
     real: Path
     item: str
     is_inside: bool
@@ -84,7 +78,7 @@ class _Asked:
 class _Stream:
     descriptor: int
     appends: bool
-    item: str
+    asked: _Asked
 
 
 class _NotGranted(RequestRefused):
@@ -96,18 +90,15 @@ class _OfTheSystem(_NotGranted):
 
 
 class FileRequests:
-    """Answers a call's requests for files. If nobody is asked (`want` is None), what is not granted is not there."""
+    """Answers a call's requests for files. If its exit asks nobody for a path, what is not granted is not there."""
 
-    def __init__(self, resolver: AccessResolver, function: str, permit: Permit, want: WantPath | None) -> None:
+    def __init__(self, resolver: AccessResolver, function: str, permit: Permit, exit: CallExit) -> None:
         self._resolver = resolver
         self._function = function
         self._permit = permit
-        self._want = want
+        self._exit = exit
         self._given = NOTHING  # during this call
         self._noes: dict[Grants, str] = {}
-        self.refusals: dict[str, None] = {}  # of the function's own requests, in order, each once
-        self.tries: dict[str, None] = {}  # the same for reads that code tries but does not require
-        self.did = Receipt()  # to files that the worker cannot access directly
         self.named: Callable[[], Iterable[str]] = tuple  # texts that may name a path: its arguments and its source
         self.is_typed: Callable[[], bool] = lambda: False  # whether a user types the current code at a debugger
         self.is_shown = True  # whether a worker can directly access what was granted before the call
@@ -137,15 +128,15 @@ class FileRequests:
         try:
             return await self._answer(name, arguments)
         except RequestRefused as refusal:
-            if self._want is None and isinstance(refusal, _NotGranted):
+            if not self._exit.asks_for_paths and isinstance(refusal, _NotGranted):
                 return {"real": True}
             reads = name in _LOOKS or arguments.get("mode") == "r"
             # That a library made it is the worker's claim, and affects only the reporting.
             is_try = reads and (isinstance(refusal, _OfTheSystem) or arguments.get("is_try") is True)
-            record = self.tries if is_try else self.refusals
-            if len(record) < MOST_ASKED and not self.is_typed():
-                record[str(refusal)] = None
-            raise
+            text = self._exit.refusal(str(refusal), *_names(arguments))
+            if not self.is_typed():
+                self._exit.keep(text, is_try=is_try)
+            raise RequestRefused(text) from refusal
         except OSError as error:
             # By its name: the worker's system may have other numbers.
             return {"errno": errno.errorcode.get(error.errno or errno.EIO, "EIO")}
@@ -184,9 +175,9 @@ class FileRequests:
             return {"real": True}
         descriptor = await asyncio.to_thread(self._open_exactly, asked, mode)
         number = next(_numbers)
-        self._streams[number] = _Stream(descriptor, "a" in mode, asked.item)
+        self._streams[number] = _Stream(descriptor, "a" in mode, asked)
         if "w" in mode or "x" in mode:
-            self.did.note("wrote", asked.item)
+            self._exit.note("wrote", asked.item, asked.sent)
         return {"value": number}
 
     async def _look(self, path: str, *, lists: bool, is_try: bool) -> dict[str, Any]:
@@ -243,7 +234,7 @@ class FileRequests:
             if self._doubt(asked) == "":
                 raise FileExistsError(errno.EEXIST, "")
             await asyncio.to_thread(make_path, str(asked.real), is_folder=True)
-            self.did.note("wrote", place.item)
+            self._exit.note("wrote", place.item, place.sent)
         elif kind != "marks" or not self._given.covers(grants):
             raise _NotGranted(self._untold(place, writes=True))
         return {"value": 0}
@@ -280,7 +271,7 @@ class FileRequests:
         if item is None or item == UNSAID or (item.rstrip("/") != text.rstrip("/") and item != "./"):
             why = oddity("read", text) or (_TILDE if path.startswith("~") else _UNREADABLE)
             raise _NotGranted(f"the path {fence(text, 200)} cannot be granted: {why}")
-        return _Asked(real, item, is_inside)
+        return _Asked(path, real, item, is_inside)
 
     def _is_named(self, path: str, asked: _Asked) -> bool:
         """Check whether one of the texts names a path, or a folder around it that is smaller than the workspace."""
@@ -318,7 +309,7 @@ class FileRequests:
     async def _ask(self, asked: _Asked, grants: Grants) -> None:
         if said := self._noes.get(grants):
             raise RequestRefused(said)
-        if self._want is None or self._questions >= MOST_ASKED:
+        if not self._exit.asks_for_paths or self._questions >= MOST_ASKED:
             raise _NotGranted(f"{self._untold(asked, writes=bool(grants.write))} (One call asks {MOST_ASKED} times.)")
         self._questions += 1
         # The folder of a file, in the form of a grant, if it can be granted.
@@ -328,7 +319,7 @@ class FileRequests:
             Grants.from_json(dict.fromkeys(grants.to_json(), (around,))), self._function
         ):
             around = ""
-        given, why = await self._want(grants, around, self._doubt(asked))
+        given, why = await self._exit.want_path(grants, around, self._doubt(asked), asked.sent)
         if why:
             self._noes[grants] = why
             raise RequestRefused(why)
@@ -457,7 +448,7 @@ class FileRequests:
                 return os.fstat(stream.descriptor).st_size
             case "file_truncate":
                 os.ftruncate(stream.descriptor, _within(_number(arguments.get("size")), most))
-                self.did.note("wrote", stream.item)
+                self._exit.note("wrote", stream.asked.item, stream.asked.sent)
                 return 0
             case "file_write":
                 data = arguments.get("data")
@@ -468,10 +459,17 @@ class FileRequests:
                 while data:
                     written_size = machine.write_at(stream.descriptor, data, at)
                     data, at = data[written_size:], at + written_size
-                self.did.note("wrote", stream.item)
+                self._exit.note("wrote", stream.asked.item, stream.asked.sent)
                 return at
             case _:
                 raise RequestRefused(f"a file has no {name}")
+
+
+def _names(arguments: Mapping[str, Any]) -> list[str]:  # Any: values that cross the sandbox
+    """Return the names of files in a request, in the worker's words."""
+    act = arguments.get("act")
+    named = [arguments.get("path"), *(act if isinstance(act, list) else ())]
+    return [name for name in named if isinstance(name, str)]
 
 
 def _number(value: object) -> int:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from agent_core.access.call_exit import CallExit
 from agent_core.access.grants import (
     NOTHING,
     AccessResolver,
@@ -28,7 +29,6 @@ from agent_core.access.grants import (
     NewGrant,
     Permit,
     Question,
-    WantPath,
 )
 from agent_core.access.grants.approval import denial
 from agent_core.access.grants.book import checked, who
@@ -170,7 +170,7 @@ class GrantService:
 
         def files() -> FileRequests:
             grants = Grants(read=granted.grants.read + granted.grants.write)
-            requests = FileRequests(self.reach, function.name, Permit({}, self._limits, grants, access), None)
+            requests = FileRequests(self.reach, function.name, Permit({}, self._limits, grants, access), CallExit())
             requests.is_shown = False
             return requests
 
@@ -342,9 +342,9 @@ class GrantService:
         """Return the refusal of a call; outside of a turn, it is phrased for the user, who made the call."""
         return denial(question, decision, by_hand=self._approvals.turn is None)
 
-    def files_of(self, function: str, permit: Permit, want: WantPath) -> FileRequests:
+    def files_of(self, function: str, permit: Permit, exit: CallExit) -> FileRequests:
         """Return the handler of a call's requests for files."""
-        return FileRequests(self.reach, function, permit, want)
+        return FileRequests(self.reach, function, permit, exit)
 
     def _permit(self, function: "Function", snapshot: "Snapshot", grants: Grants, note: str) -> Permit:
         modules = served(function, snapshot)

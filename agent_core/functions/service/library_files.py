@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
-from typing import IO, NamedTuple
+from typing import IO, Final, NamedTuple
 
 from agent_core.base import machine, syntax
 from agent_core.base.errors import UsageError
@@ -54,7 +54,25 @@ from .memgpt_functions import adapt
 # archive may be hostile: names that leave it, links, devices and encrypted members are reported and skipped, and sizes
 # and counts are limited while reading, whatever its directory claims.
 
-_BROKEN = (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, zlib.error, NotImplementedError, RuntimeError)
+_ZIP_ENTRY: Final = b"PK\x01\x02"  # begins each entry of a zip's directory
+_TAR_BLOCK: Final = 512
+_TAR_HEADERS: Final = frozenset(
+    {tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE}
+)
+_MOST_HEADER, _MOST_HEADERS = 64 << 10, 2 << 20  # bytes of one, and of all
+_LEAST_HEADER: Final = 100  # bytes as which any counts
+_MOST_DIGITS: Final = 8  # of a record's size, with the blank after it
+_PIECE: Final = 64 << 10
+_BROKEN = (
+    OSError,
+    EOFError,
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +198,8 @@ def _archive_members(path: Path, limits: LibraryLimits) -> Iterator[_Member]:
     if path.stat().st_size > limits.archive_bytes:
         raise UsageError(f"{path} is larger than {limits.archive_bytes >> 20} MiB.", fix="Import part of it.")
     if zipfile.is_zipfile(path):
+        if path.read_bytes().count(_ZIP_ENTRY) > limits.members:  # before all are listed
+            raise UsageError(f"{path} holds more than {limits.members:,} members.", fix="Import part of it.")
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist():
                 is_plain = stat.S_IFMT(member.external_attr >> 16) in (0, stat.S_IFREG, stat.S_IFDIR)
@@ -189,10 +209,46 @@ def _archive_members(path: Path, limits: LibraryLimits) -> Iterator[_Member]:
         is_gzip = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
         unpacked = _Capped(gzip.GzipFile(fileobj=raw) if is_gzip else raw, limits.unpacked_bytes, path.name)
-        with tarfile.open(fileobj=unpacked, mode="r|") as tar:
-            for entry in tar:
-                stream = tar.extractfile(entry) if entry.isreg() else None
-                yield _Member(entry.name, entry.isreg() or entry.isdir(), stream.__enter__ if stream else None)
+        yield from _tar_members(unpacked, limits)
+
+
+def _tar_members(stream: "_Capped", limits: LibraryLimits) -> Iterator[_Member]:
+    """Yield the members of a tar. Of `tarfile` only the reader of one block is used.
+
+    The rest of it reads headers of any size whole, and searches them in the square of their size.
+    """
+    name, spare = "", _MOST_HEADERS  # the name from a header that stands before the member's own
+    while any(block := stream.read(_TAR_BLOCK)):
+        entry = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        left = -(-entry.size // _TAR_BLOCK) * _TAR_BLOCK
+        if entry.type in _TAR_HEADERS:
+            spare -= max(entry.size, _LEAST_HEADER)
+            if not 0 <= entry.size <= _MOST_HEADER or spare < 0:
+                most = f"{_MOST_HEADER >> 10} KiB, or all of them more than {_MOST_HEADERS >> 20} MiB"
+                raise tarfile.ReadError(f"a header of it has more than {most}")
+            name = _long_name(entry.type, stream.read(left)[: entry.size]) or name
+            continue
+        content = stream.read(min(left, limits.file_bytes + 1)) if entry.isreg() else b""
+        opened = partial(io.BytesIO, content[: entry.size])
+        yield _Member(name or entry.name, entry.isreg() or entry.isdir(), opened if entry.isreg() else None)
+        name, left = "", left - len(content)
+        while left > 0 and (piece := stream.read(min(left, _PIECE))):
+            left -= len(piece)
+
+
+def _long_name(kind: bytes, header: bytes) -> str:
+    """Return the name that a header gives to the next member, or an empty text."""
+    if kind == tarfile.GNUTYPE_LONGNAME:
+        return header.partition(b"\0")[0].decode("utf-8", "surrogateescape")
+    name, at = "", 0
+    while kind == tarfile.XHDTYPE and at < len(header):
+        digits, _, _ = header[at : at + _MOST_DIGITS].partition(b" ")
+        size = int(digits) if digits.isdigit() else 0
+        key, _, value = header[at + len(digits) + 1 : at + size].partition(b"=")
+        if not size or not value.endswith(b"\n"):
+            raise tarfile.ReadError("a header of it is damaged")
+        name, at = value[:-1].decode("utf-8", "surrogateescape") if key == b"path" else name, at + size
+    return name
 
 
 class _Capped(io.RawIOBase):

@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 from agent_core.base.errors import IntegrityError, KnapperError, ModelError, UsageError
 from agent_core.base.offload import LARGE
 from agent_core.base.own_installation import add_extra, reinstall_program
-from agent_core.base.untrusted import whole_characters
-from sandbox.wire.strict_json import LOOSE, read_json
+from sandbox.wire.strict_json import LOOSE, read_json, whole_characters
 
 if TYPE_CHECKING:
     from agent_core.model.connection import Connection

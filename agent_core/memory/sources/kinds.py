@@ -23,9 +23,8 @@ from typing import Any, Final
 from agent_core.base import syntax
 from agent_core.base.programs import serve
 from agent_core.base.records import dataclass
-from agent_core.base.untrusted import whole_characters
 from sandbox.wire.lines import bare_lines
-from sandbox.wire.strict_json import DEEPEST_ROW, Malformed, Strictness, read_json
+from sandbox.wire.strict_json import DEEPEST_ROW, Malformed, Strictness, read_json, whole_characters
 
 from .cutting import GOAL, LONGEST, Cut, SourcePart, SourceParts, Unreadable, cut
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from agent_core.access.broker import Broker, FetchCaps
 from agent_core.access.broker.exchange import Target, as_address, kind_of, read, resolve
+from agent_core.access.call_exit import CallExit
 from agent_core.base.untrusted import fence, one_line
 from sandbox import RequestRefused
 
@@ -53,7 +54,7 @@ async def _fetch_public(url: str, target: Target, own: bool, parent_broker: Brok
         return True
 
     broker = Broker(parent_broker.caps, resolved, parent_broker.tls, parent_broker.note)
-    async with broker.session("sources", (target.place,), is_elsewhere) as session:
+    async with broker.session("sources", (target.place,), CallExit(want_host=is_elsewhere)) as session:
         head = await session.answer("fetch", {"url": url, "headers": _HEADERS, "follow": True})
         _require_answer(head)
         if head["status"] != 200:

@@ -23,7 +23,7 @@ from agent_core.base.own_environment import environment
 from agent_core.base.records import dataclass
 from agent_core.base.seal import Sealer
 
-from ..subject import StoreClock
+from ..subject import StoreClock, storable
 from ..tables import Row, SearchIndex
 
 SCHEMA: Final = "knapper"
@@ -261,6 +261,7 @@ def translate(sql: str) -> str:
 
 def escape(value: object) -> object:
     """Return a value as the database stores it."""
+    value = storable(value)
     if isinstance(value, str) and ("\0" in value or _ESCAPE in value):
         return value.replace(_ESCAPE, _ITSELF).replace("\0", _NUL)
     if isinstance(value, list) and value and isinstance(value[0], str):

@@ -163,9 +163,6 @@ class Database(Tables):
             raise psycopg.OperationalError("the connection is lost") from lost
         except Misfit as error:
             raise StorageError(str(error).replace("state file", "database"), fix="Restore it from a backup.") from error
-        except UnicodeEncodeError as error:
-            message = f"A text cannot be stored: {error.reason} at character {error.start}."
-            raise StorageError(message, fix="Leave out what is not Unicode text.") from error
 
     def _was_committed(self, transaction: str, running: _Running) -> bool:
         """Ask the database about a transaction, waiting until the database is available and the transaction has ended.

@@ -20,7 +20,7 @@ from agent_core.base.records import dataclass, field
 from agent_core.base.seal import Sealer
 
 from ..call_store import KEEP_CALLS
-from ..subject import StoreClock
+from ..subject import StoreClock, storable
 from ..tables import Row, SearchIndex
 
 BUSY_MS = 10_000
@@ -76,7 +76,7 @@ class SqliteSession:
 
     def all(self, sql: str, *values: object) -> list[Row]:
         """Return every row."""
-        return list(self.db.execute(sql, values))
+        return list(self.db.execute(sql, [*map(storable, values)]))
 
     def one(self, sql: str, *values: object) -> Row | None:
         """Return the first row."""
@@ -85,7 +85,7 @@ class SqliteSession:
 
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> list[Row]:
         """Run a statement for each row of values, and return the resulting rows."""
-        return list(self.db.executemany(sql, rows))
+        return list(self.db.executemany(sql, ([*map(storable, row)] for row in rows)))
 
     def together(self, *statements: tuple[object, ...]) -> list[list[Row]]:
         """Run statements, each a text and its values, one after another; return the rows of each."""

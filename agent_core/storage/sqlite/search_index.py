@@ -5,7 +5,6 @@ for each lane with many vectors. The extension is loaded at first use. If that f
 vectors stay, and the signs are created once the extension is available.
 """
 
-import json
 import re
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
@@ -19,6 +18,7 @@ from agent_core.base.errors import StorageError
 from agent_core.base.own_installation import reinstall
 
 from ..search_index import FLOAT, WIDEST, Lane, advance, check_vectors, grow, lane, numbers, rebuild_later, spaces
+from ..subject import dump
 from ..tables import Hit, Key
 from .connection import SqliteSession, drop_unread
 
@@ -29,7 +29,7 @@ _DAMAGED: Final = ("fts5 file format", "no such fts5 table")
 def insert(session: SqliteSession, shelf: str, rows: Iterable[tuple[int, Sequence[str]]]) -> None:
     """Store the tokens of rows."""
     sql = f"insert into {_WORD_TABLES[shelf]} (rowid, words) values (?, ?)"  # noqa: S608  (our own table)
-    session.db.executemany(sql, ((seq, " ".join(tokens)) for seq, tokens in rows))
+    session.many(sql, ((seq, " ".join(tokens)) for seq, tokens in rows))
 
 
 def delete(session: SqliteSession, shelf: str, seqs: Collection[int]) -> None:
@@ -43,7 +43,7 @@ def row_counts(session: SqliteSession, shelf: str, tokens: Sequence[str]) -> dic
     table = _WORD_TABLES[shelf]
     session.all(f"create virtual table if not exists temp.{table}_terms using fts5vocab(main, {table}, 'row')")
     among = "where term in (select value from json_each(?))"
-    return dict(session.all(f"select term, doc from temp.{table}_terms {among}", json.dumps(tokens)))  # noqa: S608  (our own table)
+    return dict(session.all(f"select term, doc from temp.{table}_terms {among}", dump(tokens)))  # noqa: S608  (our own table)
 
 
 def holding(session: SqliteSession, shelf: str, token: str) -> str:

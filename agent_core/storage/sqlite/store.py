@@ -127,9 +127,6 @@ class StateFile(Tables):
                 f"A number is too large for `{self.path}`, which holds whole numbers up to 9,223,372,036,854,775,807."
             )
             raise StorageError(f"{message} Nothing was changed.", fix="Give a smaller one.") from error
-        except UnicodeEncodeError as error:
-            message = f"A text cannot be stored: {error.reason} at character {error.start}."
-            raise StorageError(message, fix="Leave out what is not Unicode text.") from error
 
     def _with_index(self, work: Callable[[], T]) -> T:
         """Run work; if the word index is damaged, drop it, since it is derived, and run the work again."""

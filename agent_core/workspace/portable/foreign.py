@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agent_core.base.records import dataclass, field, replace
-from agent_core.base.untrusted import whole_characters
 from agent_core.memory.sources.cutting import cut
 from agent_core.memory.sources.kinds import plain
 from agent_core.storage import (
@@ -29,6 +28,7 @@ from agent_core.storage import (
     WholeTurn,
     content_hash,
 )
+from sandbox.wire.strict_json import whole_characters
 
 from .document import LONGEST, MOST_AGENTS, MOST_BLOCKS, MOST_LINKS, Room, Words, at_most
 from .report import AgentFileError, AgentReport, agent_name

@@ -5,9 +5,11 @@ import io
 import os
 import stat
 import tarfile
+import time
 import tracemalloc
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -145,3 +147,59 @@ def test_an_encrypted_member_is_told_and_the_rest_is_read(tmp_path: Path) -> Non
     path.write_bytes(bytes(content))
     found = read_library(path)
     assert (set(found.files), [one.code for one in found.problems]) == ({"good.py"}, ["unreadable"])
+
+
+def header(kind: bytes, size: int, name: str = "x") -> bytes:
+    """Return one block of a tar."""
+    info = tarfile.TarInfo(name)
+    info.type, info.size = kind, size
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
+def blocks(content: bytes) -> bytes:
+    """Return content in whole blocks."""
+    return content + bytes(-len(content) % 512)
+
+
+PAX, NAME = tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME
+HOSTILE_TARS = {
+    "digits": header(PAX, 100_000) + blocks(b"1" * 100_000),
+    "digits of a small header": header(PAX, 60_000) + blocks(b"60000 a=" + b"1" * 59_991 + b"\n"),
+    "a global header": header(tarfile.XGLTYPE, 60_000) + blocks(b"60000 a=" + b"1" * 59_991 + b"\n"),
+    "many small records": header(PAX, 60_000) + blocks(b"6 a=b\n" * 10_000),
+    "many headers": (header(PAX, 60_000) + blocks(b"6 a=b\n" * 10_000)) * 200,
+    "empty headers": header(PAX, 0) * 100_000,
+    "a long name": header(NAME, 200 << 20) + bytes(200 << 20),
+    "a long link": header(tarfile.GNUTYPE_LONGLINK, 200 << 20) + bytes(200 << 20),
+    "a record of size 0": header(PAX, 6) + blocks(b"0 a=b\n"),
+    "a record past the end": header(PAX, 6) + blocks(b"9999999999 a=b\n"),
+    "a sparse file": header(tarfile.GNUTYPE_SPARSE, 1 << 30, "s.py") + bytes(4096),
+    "a size that lies": header(tarfile.REGTYPE, 1 << 33, "big.py") + b"x" * 1024,
+    "many members": header(tarfile.REGTYPE, 0, "a.txt") * 50_000,
+    "a cut block": header(tarfile.REGTYPE, 10, "a.py")[:300],
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE_TARS)
+def test_a_hostile_header_of_a_tar_costs_little_time_and_memory(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "lib.tar.gz"
+    with gzip.open(path, "wb", compresslevel=1) as stream:
+        stream.write(HOSTILE_TARS[kind])
+    tracemalloc.start()
+    began = time.process_time()
+    with suppress(UsageError):
+        read_library(path)
+    seconds, peak = time.process_time() - began, tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20_000_000
+    assert seconds < 5
+
+
+def test_long_names_of_both_kinds_are_read(tmp_path: Path) -> None:
+    for kind in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+        name = f"{'long' * 40}/é{'name' * 20}.py"
+        with tarfile.open(tmp_path / "lib.tar", "w", format=kind) as archive:
+            info = tarfile.TarInfo(name)
+            info.size = len(GOOD)
+            archive.addfile(info, io.BytesIO(GOOD.encode()))
+        assert list(read_library(tmp_path / "lib.tar").files.values()) == [GOOD]
