@@ -213,7 +213,13 @@ class WorkerApi:
             keep = self.watch.recording.note if self.watch and is_first else None
             channel = MaskedChannel(secrets, own, fetches, keep, self.on_output if is_first else None, files)
             watch = self.watch
-            watched = watch.over(function.name, self.snapshot, arguments) if watch else contextlib.nullcontext(PLAIN)
+            # Those of callers count, since its arguments may be one, and so do those of functions that it may call.
+            may_have_secret = secrets.has_any or bool(permit.grants.functions)
+            watched = (
+                watch.over(function.name, self.snapshot, arguments, may_have_secret=may_have_secret)
+                if watch
+                else contextlib.nullcontext(PLAIN)
+            )
             with contextlib.closing(files), watched as around:
                 work = FunctionCall(function.name, arguments)
                 job = Job(permit.modules, function.module, work, permit.limits, permit.access)

@@ -27,6 +27,8 @@ _BASES: tuple[Callable[[Any], Any], ...] = (int, float, str, bytes, list, tuple,
 class Channel:
     """A channel for frames. `request` asks the host's handler and waits for the answer."""
 
+    asked_for_secret = False  # whether function code, which this process may serve again, may know a secret
+
     def __init__(self, descriptor: int, lock: _thread.LockType) -> None:
         self._descriptor = descriptor
         self._lock = lock
@@ -67,6 +69,7 @@ class Channel:
 
     def request(self, name: str, arguments: dict[str, Any]) -> Any:  # a value that can be sent
         """Send a request and return the handler's answer. Raise PermissionError with its message if it refuses."""
+        self.asked_for_secret |= name == "secret"
         answer = self.ask({"kind": "request", "name": name, "arguments": encode(arguments, simplify)})
         if answer["kind"] == "refused":
             raise PermissionError(answer["reason"])

@@ -6,7 +6,9 @@ is only recorded: the first records are sent at once, the last one with the numb
 A function with a breakpoint is recompiled from its text with a call before each armed statement, so other lines cost
 nothing. If that is impossible (the function is wrapped beyond recognition, or is on one line), the line is watched by
 tracing instead. Queries on a frame run inside the confinement, where values become short texts; a representation that
-fails, loops or is huge affects only this call.
+fails, loops or is huge affects only this call. What a person wrote may do what the function may; what a model wrote,
+as the expressions and the condition of its breakpoint, only reads (`reading.py`), and not where a secret may be: a
+model could have it told piece by piece, which no mask recognizes.
 
 A trace has each line once, with its count and the first and last changes of locals, so its size depends on the number
 of lines, not on how often they ran. For coverage only the lines count. Stepping, with the standard library's `bdb`,
@@ -27,6 +29,7 @@ import signal
 import sys
 import threading
 import time
+from collections import ChainMap
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
@@ -34,6 +37,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from ..wire import caps
 from ..wire.protocol import Frame
+from . import reading
 from .channel import Channel
 from .context import Context
 from .failure import Result, attempt, clean, message_of, short, shown
@@ -46,6 +50,8 @@ _shortener.maxlevel = 4
 _shortener.maxlist = _shortener.maxdict = _shortener.maxtuple = _shortener.maxset = 12
 
 _ARGUMENT: Final = 40  # characters of one argument in the stack
+_HIDDEN: Final = "not shown to a model: this call may hold a secret"
+_MOST_READING_S: Final = 2.0  # of a call, for what models ask at breakpoints; after that, these are passed over
 
 
 class _Interruptible:
@@ -120,19 +126,19 @@ class StackStop:
         pairs = self.locals(number)[: self.arguments(number)]
         return ", ".join(f"{name}={text[:_ARGUMENT]}" for name, text in pairs)[: caps.MOST_SEEN_NAME]
 
-    def locals(self, number: int) -> list[list[str]]:
+    def locals(self, number: int, *, is_hidden: bool = False) -> list[list[str]]:
         """Return the names of a frame with short texts of their values, arguments first."""
         frame = self._frame(number)
         items = self._locals[id(frame)].items()
-        pairs = [(name, value) for name, value in items if not name.startswith("__") and not isinstance(value, Context)]
-        return [[_name(name), _text_of(name, value)] for name, value in pairs[: caps.MOST_SEEN]]
+        pairs = [(name, value) for name, value in items if not name.startswith("__") and type(value) is not Context]
+        return [[_name(name), _text_of(name, value, is_hidden=is_hidden)] for name, value in pairs[: caps.MOST_SEEN]]
 
     def arguments(self, number: int) -> int:
         """Return the number of locals that are arguments."""
         frame = self._frame(number)
         code, receiver = frame.f_code, self._locals[id(frame)].get("self")
         starred = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-        return code.co_argcount + code.co_kwonlyargcount + starred - isinstance(receiver, Context)
+        return code.co_argcount + code.co_kwonlyargcount + starred - (type(receiver) is Context)
 
     def names(self, number: int) -> list[str]:
         """Return the visible names, for completion."""
@@ -148,11 +154,16 @@ class StackStop:
         text = _EVALUATING.attempt(lambda: pprint.pformat(result[0], width=100) if pretty else repr(result[0]))
         return _cut(text) if isinstance(text, str) else f"<{type(result[0]).__name__}, whose repr failed>"
 
-    def shown(self, expressions: list[str], number: int = -1) -> list[list[str]]:
-        """Return expressions with short texts of their values."""
+    def shown(self, expressions: Mapping[str, bool], look: Callable[[str, Mapping[str, Any]], str]) -> list[list[str]]:
+        """Return expressions with short texts of their values in the stopped frame.
+
+        Each says whether it may act. `look` makes the text of one that only reads, from the names of the frame.
+        """
+        frame = self._frame(-1)
+        names = ChainMap(self._locals[id(frame)], frame.f_globals)
         return [
-            [expression, self.value(number, expression)[: caps.MOST_SEEN_TEXT]]
-            for expression in expressions[: caps.MOST_SEEN]
+            [expression, (self.value(-1, expression) if may_act else look(expression, names))[: caps.MOST_SEEN_TEXT]]
+            for expression, may_act in [*expressions.items()][: caps.MOST_SEEN]
         ]
 
     def set(self, number: int, name: str, expression: str) -> str:
@@ -197,8 +208,10 @@ class StackStop:
         return self._frames[number if -len(self._frames) <= number < len(self._frames) else -1][0]
 
 
-def _text_of(name: str, value: object) -> str:
-    """Return a short text of a local. The value of a name that sounds secret is masked."""
+def _text_of(name: str, value: object, *, is_hidden: bool = False) -> str:
+    """Return a short text of a local, or only its type. The value of a name that sounds secret is masked."""
+    if is_hidden:
+        return f"<{clean(reading.type_name(value))[:_ARGUMENT]}, {_HIDDEN}>"
     return short(name, value, _shortener, caps.MOST_SEEN_TEXT)
 
 
@@ -241,8 +254,14 @@ class ArmedPoint:
     after: int = 0  # hits to skip first
     every: int = 1
     once: bool = False
+    by: str = "agent"
     hits: int = 0
     off: bool = False
+
+    @property
+    def may_act(self) -> bool:
+        """Whether a person wrote it; its expressions and its condition then may do what the function may."""
+        return self.by == "human"
 
     def counts(self) -> bool:
         """Count a hit. Return whether the breakpoint stops at it."""
@@ -305,7 +324,7 @@ def _with_calls(statement: ast.stmt, places: dict[int, list[ArmedPoint]], fake: 
     points = places.get(statement.lineno, []) if statement.lineno not in done else []
     done |= {statement.lineno} if points else set()
     if isinstance(statement, ast.While):  # stop at each iteration, as debuggers do
-        calls: list[ast.expr] = [_at(_call(point), fake) for point in points]
+        calls: list[ast.expr] = [_at(_call(point, failed=None), fake) for point in points]
         statement.test = (
             ast.copy_location(ast.BoolOp(ast.Or(), [*calls, statement.test]), statement.test)
             if calls
@@ -315,14 +334,15 @@ def _with_calls(statement: ast.stmt, places: dict[int, list[ArmedPoint]], fake: 
     return [*(_at(_conditional_call(point), fake) for point in points), statement]
 
 
-def _call(point: ArmedPoint, *, failed: bool = False) -> ast.Call:
+def _call(point: ArmedPoint, *, failed: bool | None = False) -> ast.Call:
+    """Return the call for a breakpoint: its condition holds, it failed, or (None) it is still to be asked."""
     return ast.Call(ast.Name(_HIT, ast.Load()), [ast.Constant(point.id), ast.Constant(failed)], [])
 
 
 def _conditional_call(point: ArmedPoint) -> ast.stmt:
-    """Return the call, inside an `if` when the breakpoint has a condition."""
-    if not point.condition:
-        return ast.Expr(_call(point))
+    """Return the call, inside an `if` when the breakpoint has a condition that may act."""
+    if not (point.condition and point.may_act):
+        return ast.Expr(_call(point, failed=None))
     test = ast.parse(point.condition, mode="eval").body
     conditional = ast.If(test, [ast.Expr(_call(point))], [])
     name = ast.Name("Exception", ast.Load())
@@ -379,14 +399,14 @@ class FrameState:
         self.texts: dict[str, str] = {}
         self.is_behind = False
 
-    def changes(self, frame: FrameType) -> list[list[str]]:
+    def changes(self, frame: FrameType, *, is_hidden: bool) -> list[list[str]]:
         """Return the changed locals with short texts of their values."""
         changed = []
         for name, value in list(frame.f_locals.items())[: caps.MOST_CHANGES]:
             is_unchanged = name in self.values and self.values[name] is value and type(value) in _SIMPLE
             if is_unchanged or name.startswith(("__", ".")):
                 continue
-            text = _text_of(name, value)
+            text = _text_of(name, value, is_hidden=is_hidden)
             if self.texts.get(name) != text:
                 changed.append([name, text])
             self.values[name], self.texts[name] = value, text
@@ -402,9 +422,11 @@ class Tracer:
         woven: Container[tuple[str, int]],
         mode: str,
         tell: Callable[[dict[str, Any]], None],
+        hides: Callable[[], bool],
     ) -> None:
         self._own_paths = own_paths
         self._woven = woven  # inserted lines, which are not in the source
+        self._hides = hides  # whether values are hidden
         self._covers = mode == "cover"
         self._tell = tell
         self._rows: dict[tuple[CodeType, int], TraceRow] = {}
@@ -492,7 +514,7 @@ class Tracer:
         if row.count > _CAREFUL and not at_end:
             state.is_behind = True
             return state
-        changed = state.changes(frame)
+        changed = state.changes(frame, is_hidden=self._hides())
         if changed and row.line and not state.is_behind:
             row.first = row.first or changed
             row.last = changed
@@ -501,6 +523,7 @@ class Tracer:
         return state
 
 
+_FAILED: Final = ", whose condition failed"
 _RESUMING = frozenset({"next", "step", "return", "until", "continue"})
 
 
@@ -515,6 +538,11 @@ class Why(NamedTuple):
 
     text: str
     id: int = 0
+
+    @property
+    def is_failure(self) -> bool:
+        """True if the condition of the breakpoint could not be evaluated."""
+        return self.text.endswith(_FAILED)
 
 
 class StepListener(Protocol):
@@ -660,7 +688,9 @@ class WorkerDebugger:
         self._last: dict[tuple[object, ...], Frame] = {}
         self._hits: dict[tuple[str, int], int] = {}  # of each `breakpoint()`
         self._is_quiet = True
-        self._displayed: list[str] = []
+        self._displayed: dict[str, bool] = {}  # expressions; whether each may act
+        self._may_have_secret = True
+        self._reading_s = 0.0
         self._woven: set[tuple[str, int]] = set()
         self._has_human = False
         self._is_refused = False
@@ -689,8 +719,11 @@ class WorkerDebugger:
             return
         self.is_active = True
         self._has_human, self._looks_back = bool(spec.get("human")), bool(spec.get("looks_back"))
+        self._may_have_secret, self._reading_s = spec.get("may_have_secret") is not False, 0.0
         if mode := spec.get("trace"):
-            self._tracer = Tracer(self._own_paths, self._woven, mode, self._tell_rows)
+            is_for_model = spec.get("trace_for") != "human"
+            hides = lambda: is_for_model and self._hides  # noqa: E731 - a sentence
+            self._tracer = Tracer(self._own_paths, self._woven, mode, self._tell_rows, hides)
             self._covered = spec.get("covers")
             self._tracer.start()
         points = [ArmedPoint(**{name: data[name] for name in _FIELDS & data.keys()}) for data in spec.get("points", ())]
@@ -748,7 +781,7 @@ class WorkerDebugger:
             self._trace_no_longer()
         self._restore, self._points, self._waiting, self._slow, self._steppers = [], {}, {}, {}, {}
         self._replaced = set()
-        self._displayed, self._tracer, self._has_human, self.is_active = [], None, False, False
+        self._displayed, self._tracer, self._has_human, self.is_active = {}, None, False, False
 
     @property
     def has_news(self) -> bool:
@@ -776,18 +809,30 @@ class WorkerDebugger:
         if self._looks_back and isinstance(outcome, BaseException):
             self._look_back(outcome)
 
-    def hit(self, id: int, failed: bool = False) -> None:  # noqa: FBT001, FBT002 - called by woven code
-        """Handle a breakpoint: its line is about to run, and its condition holds, if it has one."""
+    def hit(self, id: int, failed: bool | None) -> None:  # noqa: FBT001 - called by woven code
+        """Handle a breakpoint whose line is about to run: its condition holds, failed, or (None) is asked here."""
         point = self._points.get(id)
         frame = sys._getframe(1)
-        if point is None or id in self._replaced or not (failed or point.counts()):
+        if point is None or id in self._replaced:
             return
-        why = Why(f"breakpoint {id}" + (", whose condition failed" if failed else ""), id)
-        if not self._has_human:
-            self._record(frame, id, point.hits, point.expressions, line=point.line)
+        why = Why(f"breakpoint {id}{_FAILED}", id) if failed else self._due(point, frame, has_held=failed is False)
+        if why is None:
             return
-        self._displayed = [*dict.fromkeys([*self._displayed, *point.expressions])]
-        self._stepper().stop_in(frame, why)
+        if self._has_human:
+            self._stop_for(point)
+            self._stepper().stop_in(frame, why)
+        else:
+            self._record(frame, point.hits, point, is_failed=why.is_failure, line=point.line)
+
+    def _due(self, point: ArmedPoint, frame: FrameType, *, has_held: bool = False) -> Why | None:
+        """Return the reason to stop at a breakpoint whose line is about to run, or None; a hit is counted."""
+        holds = has_held or self._holds(point, frame)
+        if holds is False or not point.counts():
+            return None
+        return Why(f"breakpoint {point.id}" + ("" if holds is True else _FAILED), point.id)
+
+    def _stop_for(self, point: ArmedPoint) -> None:
+        self._displayed = dict.fromkeys(point.expressions, point.may_act) | self._displayed
 
     def hook(self, *_arguments: Any, **_options: Any) -> None:  # the signature of `breakpoint`
         """Handle a call of `breakpoint()` or `pdb.set_trace()`."""
@@ -801,7 +846,7 @@ class WorkerDebugger:
         else:
             place = frame.f_code.co_filename, frame.f_lineno
             self._hits[place] = self._hits.get(place, 0) + 1
-            self._record(frame, 0, self._hits[place], [])
+            self._record(frame, self._hits[place])
 
     def stop_now(self, frame: FrameType) -> None:
         """Stop at the next line of function code that runs."""
@@ -818,18 +863,46 @@ class WorkerDebugger:
     def watched(self, frame: FrameType) -> Why | None:
         """Return the reason to stop at a line that is watched by tracing, or None."""
         for point in self._slow.get((frame.f_code, frame.f_lineno), ()):
-            if self._holds(point, frame) and point.counts():
-                if self._has_human:
-                    self._displayed = [*dict.fromkeys([*self._displayed, *point.expressions])]
-                    return Why(f"breakpoint {point.id}", point.id)
-                self._record(frame, point.id, point.hits, point.expressions)
+            why = self._due(point, frame)
+            if why is not None and self._has_human:
+                self._stop_for(point)
+                return why
+            if why is not None:
+                self._record(frame, point.hits, point, is_failed=why.is_failure)
         return None
 
-    def _holds(self, point: ArmedPoint, frame: FrameType) -> bool:
+    def _holds(self, point: ArmedPoint, frame: FrameType) -> bool | BaseException:
+        """Return whether the condition holds, or why that cannot be said."""
         if not point.condition:
             return True
-        names = {**frame.f_globals, **frame.f_locals}
-        return attempt(lambda: bool(eval(point.condition, names))) is not False  # noqa: S307 - in the confined worker
+        if point.may_act:
+            names = {**frame.f_globals, **frame.f_locals}
+            return attempt(lambda: bool(eval(point.condition, names)))  # noqa: S307 - in the confined worker
+        return self._read(reading.holds, point.condition, ChainMap(frame.f_locals, frame.f_globals))
+
+    @property
+    def _hides(self) -> bool:
+        """Whether values are hidden from a model."""
+        return self._may_have_secret or self._channel.asked_for_secret
+
+    def _read(
+        self, read: Callable[[str, Mapping[str, Any]], Result], text: str, names: Mapping[str, Any]
+    ) -> Result | BaseException:
+        """Return what an expression of a model reads, or why it reads nothing."""
+        if self._hides:
+            return reading.Unreadable(_HIDDEN)
+        if self._reading_s > _MOST_READING_S:
+            return reading.Unreadable(f"it was passed over: breakpoints took {_MOST_READING_S:g} s of this call")
+        began = time.monotonic()
+        try:
+            return attempt(lambda: read(text, names))
+        finally:
+            self._reading_s += time.monotonic() - began
+
+    def _look(self, text: str, names: Mapping[str, Any]) -> str:
+        """Return the text of what an expression of a model reads."""
+        seen = self._read(lambda text, names: reading.told(reading.read(text, names)), text, names)
+        return clean(seen) if isinstance(seen, str) else _error(seen)
 
     def _stepper(self) -> Stepper:
         me = threading.get_ident()
@@ -837,11 +910,17 @@ class WorkerDebugger:
             self._steppers[me] = Stepper(self, self._own_paths, self._woven, self._tracer)
         return self._steppers[me]
 
-    def _record(self, frame: FrameType, id: int, hits: int, expressions: list[str], line: int = 0) -> None:
+    def _record(
+        self, frame: FrameType, hits: int, point: ArmedPoint | None = None, *, is_failed: bool = False, line: int = 0
+    ) -> None:
+        """Record a breakpoint, or a `breakpoint()` in the source, for a model, unless a person set it."""
+        id, may_act = (point.id, point.may_act) if point else (0, False)
+        asked = [*([point.condition] if is_failed else []), *point.expressions] if point else []
         stop = StackStop([(frame, line or frame.f_lineno)])
         path, where, function, _ = stop.frames()[0]
         record: Frame = {"event": "record", "id": id, "hits": hits, "path": path, "line": where, "function": function}
-        record |= {"locals": stop.locals(-1), "shown": stop.shown(expressions)}
+        record["locals"] = stop.locals(-1, is_hidden=self._hides and not may_act)
+        record["shown"] = stop.shown(dict.fromkeys(asked, may_act), self._look)
         if hits <= _FIRST:
             self._tell(record)
             if self._is_refused and not id:
@@ -869,7 +948,8 @@ class WorkerDebugger:
         with self._one_at_a_time:
             event: Frame = {"event": "stopped", "why": why.text, "id": why.id, "frames": stop.frames()}
             event |= {"locals": stop.locals(-1)}
-            event |= {"arguments": stop.arguments(-1), "names": stop.names(-1), "shown": stop.shown(self._displayed)}
+            event |= {"arguments": stop.arguments(-1), "names": stop.names(-1)}
+            event |= {"shown": stop.shown(self._displayed, self._look)}
             event |= {"value": shown(frame["value"], caps.MOST_SEEN_RESULT)} if "value" in frame else {}
             if "error" in frame:
                 kind, text = clean(type(frame["error"]).__name__), shown(frame["error"], caps.MOST_SEEN_RESULT)
@@ -877,7 +957,7 @@ class WorkerDebugger:
             command = self._ask(event)
             while command["do"] not in _RESUMING:
                 command = self._ask({"event": "answered", **self._carry_out(stop, command)})
-            self._displayed = command.get("shown", self._displayed)
+            self._displayed = dict.fromkeys(command.get("shown", ()), True)
             return command
 
     def _carry_out(self, stop: StackStop, frame: Frame) -> Frame:

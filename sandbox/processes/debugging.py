@@ -30,6 +30,7 @@ class Point:
     after: int = 0
     every: int = 1
     once: bool = False
+    by: Literal["human", "agent"] = "agent"  # what a human wrote may act; an agent's only reads
 
     def to_json(self) -> dict[str, Any]:  # JSON
         """Return the JSON for the worker."""
@@ -56,8 +57,9 @@ class Debug:
     """The debugging options of one call.
 
     `human`: stops are questions to a human. `trace`: record the lines that ran, with changed locals (`lines`) or
-    without (`cover`); `covers` names the function to count lines of, with its module. `looks_back`: a call that raised
-    stops at the place of the exception.
+    without (`cover`), for whoever `trace_for` names; `covers` names the function to count lines of, with its module.
+    `looks_back`: a call that raised stops at the place of the exception. `may_have_secret`: the worker may be given a
+    secret other than by asking for it, so that a model is shown no values.
     """
 
     points: Sequence[Point] = ()
@@ -65,6 +67,8 @@ class Debug:
     trace: Literal["", "lines", "cover"] = ""
     covers: tuple[str, str] | None = None
     looks_back: bool = False
+    trace_for: Literal["human", "agent"] = "agent"
+    may_have_secret: bool = True
     reins: DebugControl = field(default_factory=DebugControl)
 
     def to_json(self) -> dict[str, Any]:  # JSON
@@ -75,6 +79,8 @@ class Debug:
             "trace": self.trace,
             "covers": self.covers and list(self.covers),
             "looks_back": self.looks_back,
+            "trace_for": self.trace_for,
+            "may_have_secret": self.may_have_secret,
         }
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.records import to_json
+from agent_core.functions.service.plan import USER, Author
 from agent_core.workspace.workspace import Workspace
 from tests.broker.servers import serving
 from tests.kit.levels import lend
@@ -58,3 +59,54 @@ async def test_a_fetch_with_a_secret_is_answered_from_the_record(workspace: Work
         (call,) = await workspace.functions.replays.calls("ask")
         found = await workspace.functions.replays.replay(call.call)
         assert (first.outcome, found.same, len(server.asked)) == ("returned", True, 1)
+
+
+SECRETS = """
+held = self.secret("KEY")
+turned = held[::-1]
+for letter in held:
+    count = len(held)
+return count
+"""
+
+
+@pytest.mark.parametrize("line", [7, 8, 9, 10])
+async def test_a_model_is_shown_no_value_where_a_secret_may_be(workspace: Workspace, line: int) -> None:
+    await put(workspace, "leak", SECRETS, "KEY")
+    arm(workspace, line, "held > 'a'" if line > 7 else "", "leak", by="agent", expressions=("held[::-1]", "'a' + 'b'"))
+    text = (await workspace.functions.call("leak", {})).debugged
+    assert "may hold a secret" in text
+    assert not any(piece in text for piece in (KEY[::-1], "'ab'", f"'{KEY[0]}'", f"= {len(KEY)}"))
+
+
+async def test_a_trace_for_a_model_has_the_lines_of_such_a_call_and_no_values(workspace: Workspace) -> None:
+    await put(workspace, "leak", SECRETS, "KEY")
+    for author, is_told in ((USER, True), (Author("agent"), False)):
+        text = (await workspace.functions.trace("leak", {}, author)).text
+        assert "turned = held[::-1]" in text
+        assert (KEY[::-1] in text) is is_told
+
+
+CALLING = """
+held = self.secret("KEY")
+return self.call("take", text=held)
+"""
+
+
+async def test_an_argument_may_be_a_secret_of_the_caller(workspace: Workspace) -> None:
+    (workspace.root / "functions" / "taking.py").write_text(TAKING)
+    await workspace.functions.reload()
+    await put(workspace, "give", CALLING, "KEY")
+    arm(workspace, 3, "text > 'a'", "take", by="agent", expressions=("text[::-1]",))
+    alone = await workspace.functions.call("take", {"text": "zab"})
+    assert "text[::-1] = 'baz'" in alone.debugged
+    text = (await workspace.functions.call("give", {})).debugged
+    assert "may hold a secret" in text
+    assert KEY[::-1] not in text
+
+
+TAKING = '''\
+def take(text: str) -> int:
+    """Take a text."""
+    return len(text)
+'''

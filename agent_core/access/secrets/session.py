@@ -88,6 +88,11 @@ class CallSecrets:
         return self._outermost.clean_words(value)  # type: ignore[no-any-return]  # of the same shape
 
     @property
+    def has_any(self) -> bool:
+        """True if this call, or one around it, may know a secret."""
+        return bool(self._outermost)
+
+    @property
     def _outermost(self) -> Masks:
         return self._around._outermost if self._around else _masks(self._known)
 

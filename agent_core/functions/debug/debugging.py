@@ -362,6 +362,7 @@ class Watch:
         *,
         looks_back: bool = False,
         slot: DebuggerSlot | None = None,
+        trace_for: stop.By = "agent",
     ) -> None:
         """Create the watch, with the debugger of a turn in its `slot`, or the default one."""
         self.slot = slot or debugging.slot
@@ -369,6 +370,7 @@ class Watch:
         self._trace: Tracing = trace
         self._covers = covers
         self._looks_back = looks_back
+        self._trace_for = trace_for
         self._halts: list[Halt] = []
         self._displayed: list[str] = []
         self._stops = 0
@@ -390,13 +392,17 @@ class Watch:
         function: str,
         snapshot: "Snapshot",
         arguments: Mapping[str, Any] | None = None,  # Any: JSON
+        *,
+        may_have_secret: bool = True,
     ) -> Iterator[CallHooks]:
         """Yield the hooks that the worker of a function receives, while the function runs as part of the call."""
         is_first = not self.running
         points = tuple(self._debugging.breakpoints.points(snapshot)) if self._debugging.breakpoints.held else ()
         human = self.slot.debugger is not None
         needs_debug = points or human or self._trace
-        debug = Debug(points, human, self._trace, self._covers, self._looks_back and is_first) if needs_debug else None
+        looks_back = self._looks_back and is_first
+        options = self._trace, self._covers, looks_back, self._trace_for, may_have_secret
+        debug = Debug(points, human, *options) if needs_debug else None
         around = CallHooks(self.recording.seed_of(len(self.running)), self.recording.zone_then, debug)
         reins = debug.reins if debug else DebugControl()
         self.running.append(Run(function, human, {point.id for point in points}, reins, arguments or {}))
@@ -468,6 +474,7 @@ class Watch:
             reader.pairs(claim.get("shown")),
             None if value is None else reader.text(value, caps.MOST_SEEN_RESULT),
             None if error is None else reader.text(error, caps.MOST_SEEN_RESULT),
+            is_first=not self._stops,
             **_source(frames[-1].path if frames else "", snapshot, breakpoints),
         )
         why, call_arguments = claim.get("why"), ""

@@ -24,6 +24,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import block, shorten, visible
 from sandbox import Point, RequestRefused
+from sandbox.inside import reading
 from sandbox.wire import caps
 from sandbox.wire.lines import bare_lines
 
@@ -94,7 +95,7 @@ class Breakpoint:
     after: int = 0
     every: int = 1
     once: bool = False
-    by: By = "human"
+    by: By = "agent"  # unless the door knows better: what an agent wrote only reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +231,7 @@ class Breakpoints:
                     point.after,
                     point.every,
                     point.once,
+                    point.by,
                 )
 
     def _place(self, breakpoint_: Breakpoint, snapshot: "Snapshot") -> tuple[Placed, str]:
@@ -261,6 +263,11 @@ def _check_all(breakpoint_: Breakpoint) -> None:
             raise UsageError(f"`{text[:80]}` is no expression: {error}.") from error
         if any(isinstance(node, acting) for node in ast.walk(tree)):
             raise UsageError(f"`{text[:80]}` is no expression for a breakpoint: it awaits, yields or binds.")
+        if breakpoint_.by == "agent":
+            try:
+                reading.check(tree)
+            except reading.Unreadable as error:
+                raise UsageError(f"`{text[:80]}` is no expression for a breakpoint: {error}.") from error
     if len(breakpoint_.expressions) > _MOST_EXPRESSIONS or breakpoint_.after < 0 or breakpoint_.every < 1:
         raise UsageError(f"A breakpoint takes up to {_MOST_EXPRESSIONS} expressions, and counts from 1.")
 
@@ -300,6 +307,7 @@ class DebugStop:
     armed: frozenset[int] = frozenset()  # lines of the source with breakpoints
     message: str = ""
     call_arguments: str = ""  # the arguments of the call as JSON, set if several calls run
+    is_first: bool = False  # of its call
 
     @property
     def at(self) -> At:
@@ -658,7 +666,7 @@ _IF = re.compile(r"(?<!\s)\s+if\b\s*")
 
 
 def typed_breakpoint(text: str, *, once: bool = False) -> tuple[Breakpoint, int]:
-    """Return the breakpoint and its line; line 0 is the function's first, an empty function the stopped one.
+    """Return a person's breakpoint and its line; line 0 is the function's first, an empty function the stopped one.
 
     Raises:
         UsageError: a word is not understood.
@@ -678,9 +686,8 @@ def typed_breakpoint(text: str, *, once: bool = False) -> tuple[Breakpoint, int]
         name, line = line, "0"
     if not line.isdecimal():
         raise UsageError(f"{line!r} is no line.", fix=f"Type it as FUNCTION:LINE {USAGE}.")
-    return Breakpoint(
-        0, name, "", 0, condition, (), counts.get("after", 0), counts.get("every", 1), once or "once" in counts
-    ), int(line)
+    after, every, is_once = counts.get("after", 0), counts.get("every", 1), once or "once" in counts
+    return Breakpoint(0, name, "", 0, condition, (), after, every, is_once, "human"), int(line)
 
 
 def _counts(text: str, *, is_condition: bool = False) -> tuple[str, dict[str, int]]:

@@ -139,7 +139,7 @@ class CallService:
         Raises:
             UsageError: the arguments do not fit.
         """
-        watch = Watch(self.debugging, "lines", slot=author.slot)
+        watch = Watch(self.debugging, "lines", slot=author.slot, trace_for=author.by)
         report, _ = await self.made(function, snapshot, arguments, watch=watch, author=author)
         is_whole = report.outcome not in ("killed", "timed_out")
         text = stop.trace(watch.lines, snapshot, is_cut=watch.is_cut, is_whole=is_whole)

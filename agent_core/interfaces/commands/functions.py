@@ -664,7 +664,7 @@ def stopping_first(door: Door, function: str) -> Iterator[None]:
 
     breakpoints, snapshot = door.workspace.debugging.breakpoints, door.functions.registry.snapshot()
     before = {entry.breakpoint.id for entry in breakpoints.placed(snapshot)}
-    placed = breakpoints.arm(Breakpoint(0, function, "", 0, once=True), 0, snapshot)
+    placed = breakpoints.arm(Breakpoint(0, function, "", 0, once=True, by="human"), 0, snapshot)
     try:
         yield
     finally:

@@ -372,6 +372,7 @@ _LISTS: Final = ("list", "longlist")
 _OWN: Final = (*_LISTS, "break", "tbreak", "clear", "condition", "ignore", "help")  # answered by the host
 ENDING: Final = frozenset({*(command.name for command in COMMANDS if command.resumes), "quit"})
 _MOVES: Final = ("up", "down")
+_MAY: Final = "What you type here runs in the function, and may do what the function may."
 _BOUND: Final = (
     "Type a debugger command, or any expression, which is evaluated in the function's worker. Enter: repeat the last"
     " command. !EXPRESSION or p EXPRESSION: if the expression begins like a command. NAME = EXPRESSION sets a local,"
@@ -462,4 +463,5 @@ def stop_parts(stop: DebugStop, command: Command) -> tuple[Sequence[Line], Seque
     """Return the parts of a stop to show: lines, source, lines."""
     if stop.message:
         return said_lines(stop, command), listed_rows(stop, command), ()
-    return (head_line(stop),), rows(stop), tail_lines(stop)
+    may = [line(("dim", f"  {_MAY}"))] if stop.is_first else []
+    return (head_line(stop), *may), rows(stop), tail_lines(stop)
