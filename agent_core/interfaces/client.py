@@ -23,6 +23,7 @@ from agent_core.base import events, machine
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.records import to_json
+from agent_core.base.seal import Sealer, is_private
 from agent_core.base.untrusted import one_line
 from agent_core.storage import open_lock
 from agent_core.workspace.portable import text_of
@@ -629,10 +630,13 @@ class LocalWire:
 
 
 # The address of a workspace's server, in a file in the state folder, so that `knapper login` finds it. Only the user
-# can read the file. It is locked while the server runs; the kernel releases the lock however the server ends.
+# can read the file. It is locked while the server runs; the kernel releases the lock however the server ends. It has a
+# seal of the user for this folder, because a folder that came from elsewhere may have such a file, and whoever can read
+# it can lock it.
 
 _NAMES: Final = ("serving.json", *(f"serving-{number}.json" for number in range(2, 9)))
 """One file for each server of the workspace; further servers are not announced."""
+_TOLD: Final = ("url", "token", "certificate", "seal")
 _MOST_FILE: Final = 16 << 10
 
 
@@ -647,10 +651,11 @@ def announced(state: Path, url: str, token: str, certificate: str) -> Iterator[N
     else:
         yield
         return
-    told = {"url": url, "token": token, "certificate": str(Path(certificate).resolve()) if certificate else ""}
+    told = [url, token, str(Path(certificate).resolve()) if certificate else ""]
+    told.append(Sealer(state.parent).seal("serving", *told))
     machine.change_mode(descriptor, 0o600)
     os.truncate(descriptor, 0)
-    os.write(descriptor, json.dumps(told).encode())
+    os.write(descriptor, json.dumps(dict(zip(_TOLD, told, strict=True))).encode())
     try:
         yield
     finally:
@@ -682,17 +687,19 @@ def running_servers(root: Path) -> list[tuple[str, str, httpx2.AsyncHTTPTranspor
 
 
 def _read_server_file(path: Path) -> tuple[str, str, str] | None:
-    """Return the address, token and certificate from a server's file, or None if no running server holds it."""
+    """Return the address, token and certificate from a server's file, or None if no server of this user holds it."""
     try:
         descriptor = os.open(path, machine.LOOKING)
     except OSError:
         return None
     try:
-        if machine.try_lock(descriptor, shared=True):
+        if not is_private(descriptor) or machine.try_lock(descriptor, shared=True):
             return None
         told: Any = read_json(os.read(descriptor, _MOST_FILE), LOOSE)
-        return str(told["url"]), str(told["token"]), str(told["certificate"])
+        url, token, certificate, seal = (str(told[name]) for name in _TOLD)
     except (Malformed, TypeError, KeyError):
         return None
     finally:
         os.close(descriptor)
+    is_ours = Sealer(path.parent.parent).holds(seal, "serving", url, token, certificate)
+    return (url, token, certificate) if is_ours else None

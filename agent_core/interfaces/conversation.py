@@ -113,6 +113,7 @@ class Conversation:
         self.workspace = workspace
         self.agent = agent
         self.voice = voice
+        voice.agent = agent.name
         self.log = CallLog(is_full=workspace.settings.repl.show == "full")
         self.undo_log = UndoLog()
         self.spending = Spending(workspace.root, workspace.settings.models)
@@ -154,6 +155,7 @@ class Conversation:
             await self.agent.aclose()
         before = self.agent
         self.agent = await self.workspace.agent(name, verify=before.session.verify)
+        self.voice.agent = self.agent.name
         await before.aclose()
         if self.voice.is_attended:  # for the status bar (model, context size); its turn will report errors
             with suppress(KnapperError):

@@ -7,7 +7,6 @@ the whole word. So is a yes to an action that cannot be undone. The end of input
 
 import asyncio
 import getpass
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +17,7 @@ from agent_core.base import machine
 from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line, visible
 
-from .styled_lines import Line, folded, line, painted, screen_columns, write
+from .styled_lines import Line, folded, line, painted, screen_columns, screen_rows, write
 
 _QUIET_S, _MOST_PIECES = 0.15, 100
 UNSEEN: Final = "That cannot be an answer yet: not all of it has been shown."
@@ -210,7 +209,9 @@ def ask_hidden(question: str) -> str | None:
 async def ask_in_lines(dialog: Dialog, show: Callable[[Iterable[Line]], None], answers: Answers) -> DialogReply:
     """Show a question in pages and return the answer, a line. A no is accepted below each page."""
     is_ahead = answers.set_aside()  # listed above the question; and again below it, in case of more
-    for page, is_last in dialog.pages(screen_columns(), max(shutil.get_terminal_size().lines - 2, 8)):
+    columns = screen_columns()
+    below = max(len([*folded([line(text)], columns)]) for text in (_PAGED, dialog.instructions(is_ahead=True)))
+    for page, is_last in dialog.pages(columns, max(screen_rows() - below - 1, 1)):
         show(page)
         while True:
             is_ahead |= answers.set_aside()

@@ -209,11 +209,11 @@ async def talk_over(context: CliContext, options: RunOptions) -> bool:
     """Run one turn, or one for each typed line. Return whether all ended with a reply."""
     typed = Typed()
     is_attended_here = sys.stdin.isatty() and options.message is None
-    voice = Voice(typed if is_attended_here else None, agrees=options.yes)
     asks_here = decide if is_attended() and not options.as_json else None
-    approver = None if options.approve == "deny" else voice.approver or asks_here
+    voice = Voice(typed if is_attended_here else None, asks_here, agrees=options.yes)
+    approver = None if options.approve == "deny" else voice.approver
     async with connected(context) as client, asyncio.TaskGroup() as group:
-        agent = options.agent or str((await client.status())["agent"])
+        voice.agent = agent = options.agent or str((await client.status())["agent"])
         conversation = RemoteTalk(client, agent, voice, approver)
         listener: Listener | None = JsonLines() if options.as_json else None
         if options.message is not None:

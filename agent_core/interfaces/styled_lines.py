@@ -7,9 +7,11 @@ no text reaches a terminal without passing through `visible`.
 import os
 import re
 import shutil
+import sys
 import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import IO, Literal, TypeAlias, TypeVar
 
@@ -227,7 +229,19 @@ def write(lines: Iterable[Line], stream: IO[str]) -> None:
 
 def screen_columns() -> int:
     """Return the number of cells that a row of the terminal may use."""
-    return max(shutil.get_terminal_size().columns - 1, 1)
+    return max(_screen().columns - 1, 1)
+
+
+def screen_rows() -> int:
+    """Return the number of rows of the terminal."""
+    return _screen().lines
+
+
+def _screen() -> os.terminal_size:
+    """Return the size of the terminal, which may be that of the questions alone: the output can be a file."""
+    with suppress(OSError, ValueError, AttributeError):
+        return shutil.get_terminal_size(os.get_terminal_size(sys.__stderr__.fileno()))  # type: ignore[union-attr]
+    return shutil.get_terminal_size()
 
 
 def folded(lines: Iterable[Line], columns: int, hang: int = HANG) -> Iterator[Line]:
@@ -237,6 +251,20 @@ def folded(lines: Iterable[Line], columns: int, hang: int = HANG) -> Iterator[Li
     """
     for line in lines:
         yield from _fold(line, columns, hang)
+
+
+def split(line: Line, columns: int) -> Iterator[Line]:
+    """Cut a line into rows exactly where each is full, so that all its blanks are shown."""
+    row: list[Span] = []
+    used = 0
+    for role, text in line:
+        for number, piece in enumerate(pieces(text, columns, used)):
+            if number:
+                yield _trim(row)
+                row, used = [], 0
+            row.append((role, piece))
+            used += width(piece)
+    yield _trim(row)
 
 
 def _fold(line: Line, columns: int, hang: int) -> Iterator[Line]:

@@ -10,6 +10,7 @@ from agent_core.access.grants import Approver, Decision, Question
 from agent_core.base import events
 from agent_core.base.errors import UsageError
 from agent_core.base.events import Event
+from agent_core.base.records import replace
 from agent_core.base.untrusted import visible
 from agent_core.functions.debug import Command, Debugger, DebugStop
 from agent_core.runtime.groups.floor import USER
@@ -144,6 +145,8 @@ class Voice:
         self, answers: Answers | None = None, approver: Approver | None = None, *, agrees: bool = False
     ) -> None:
         """Create a voice. With `agrees`, questions are answered with yes if there is no user to ask."""
+        self.agent = ""
+        """The agent that the user talks to: its questions need not say who asks."""
         self._agrees = agrees
         self._approver = approver
         self._answers = answers
@@ -217,9 +220,13 @@ class Voice:
     @property
     def approver(self) -> Approver | None:
         """The approver that asks the user, one line each; without a user, the approver that was passed in, if any."""
-        return self._decide if self.asks else self._approver
+        return self._decide if self.asks or self._approver else None
 
     async def _decide(self, question: Question) -> Decision:
+        if question.asker == self.agent and not question.whom:
+            question = replace(question, asker="")
+        if not self.asks and self._approver is not None:
+            return await self._approver(question)
         dialog = GrantDialog(question)
         return dialog.decision(await self._ask(dialog))
 

@@ -126,7 +126,8 @@ class ProgramRun:
 class ProgramApprovals(Approvals):
     """The questions of a program or one of its calls; what was approved for the whole program is not asked again.
 
-    A question keeps its ID when the program runs again, so an answer still matches after the process has died.
+    A question that covers the same keeps its ID when the program runs again, so an answer still matches after the
+    process has died.
     """
 
     run: ProgramRun = field(kw_only=True)
@@ -136,7 +137,7 @@ class ProgramApprovals(Approvals):
     def of(cls, run: ProgramRun, number: int = 0) -> "ProgramApprovals":
         """Return the questions of a program, or of the call with this number."""
         base = run.record.approvals
-        return cls(base.queue, base.turn, base.refusals, run=run, number=number)
+        return cls(base.queue, base.turn, base.refusals, f"{run.key}:{number}", run=run, number=number)
 
     async def ask(self, question: Question) -> Decision:
         """Return a yes if the program's approval covers this call; otherwise ask the user."""
@@ -145,9 +146,7 @@ class ProgramApprovals(Approvals):
         if self.number and run.left > 0 and given.covers(question.missing):
             run.left -= 1
         else:
-            what = [question.function, question.version, question.moment, question.missing.to_json(), question.folder]
-            id = _digest(json.dumps([run.key, self.number, run.text, *what]))[:32]
-            decision = await Approvals.ask(self, replace(question, id=id))
+            decision = await Approvals.ask(self, question)
         if self.number and decision.answer != "no":
             await run.turn.append([Entry(INNER_GIVEN, {"program": run.key, "ordinal": self.number})])
         return decision
@@ -321,7 +320,7 @@ class Programs:
         if run.sealed[0] != text or not granting.book.sealer.holds(run.sealed[1], "program", text):
             whole = joined(lacking.values())
             rows = tuple(enumerate(bare_lines(program.code), 1))
-            question = Question(RUN_PROGRAM, whole, version=run.text, lines=rows, doubts=tuple(says), moment="program")
+            question = replace(Question.of_text(RUN_PROGRAM, text, "program", whole), lines=rows, doubts=tuple(says))
             try:
                 if denied := await granting.agreed(question):
                     return denied

@@ -3,6 +3,7 @@
 Also drafts of helpers from recorded turns: functions that were often used together, with statistics.
 """
 
+import json
 import weakref
 from collections.abc import Mapping, Sequence, Set
 from itertools import combinations
@@ -16,7 +17,6 @@ from agent_core.base.records import IF_SET, dataclass, field, replace
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service import USER, Author, FunctionService, history
 from agent_core.registry.function import signature
-from agent_core.registry.source import hash_of
 from sandbox.wire.lines import lines_of
 
 from .helper_library import (
@@ -209,8 +209,13 @@ class HelperChanges:
         before, after = lines_of(old.text if old else ""), lines_of(text)
         diff = "\n".join(row.rstrip("\n") for row in diff_lines(before, after, (path, path)))
         why = proposal.reason or helper.purpose
-        question = Question(helper.name, why=f"{_ASKS[deed]}: {why}", diff=diff, version=hash_of(text), moment="helper")
-        return await self._functions.granting.during(author.approvals).agreed(question)
+        question = Question.of_text(helper.name, json.dumps([old.text if old else "", text]), "helper")
+        question = replace(question, why=f"{_ASKS[deed]}: {why}", diff=diff)
+        denied = await self._functions.granting.during(author.approvals).agreed(question)
+        await self._library.refresh()
+        if not denied and self._library.helpers.get(helper.name) != old:
+            return f"{path} was changed while the user was asked, so nothing was done. Read it, then propose it again."
+        return denied
 
 
 def _passes(problems: tuple["Problem", ...] | list["Problem"]) -> bool:

@@ -602,16 +602,20 @@ class Workspace:
         for row in await self._store.pending_questions():
             with suppress(TypeError, ValueError, KeyError):  # from another version of the program, which asks it itself
                 question = approval.Question.from_json(row.question)
-                pending.append(approval.PendingQuestion(question, row.agent, row.turn, row.asked_at))
+                if question.id == row.id:
+                    pending.append(approval.PendingQuestion(question, row.agent, row.turn, row.asked_at))
         return pending
 
     async def answer(self, question: str, decision: "Decision") -> None:
         """Answer a pending question by its id; the asking process continues with the answer.
 
         Raises:
+            QuestionChanged: what it was about has changed; the error has the question that is pending now.
             UsageError: no question with that id is pending.
         """
         if not await self._store.answer_question(question, decision.to_json()):
+            if row := approval.successor(question, await self.questions()):
+                raise approval.QuestionChanged(row.question)
             raise UsageError(f"No question {question} is pending: it was answered, or its turn has ended.")
 
     async def run_program(

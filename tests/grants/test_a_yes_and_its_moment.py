@@ -141,3 +141,27 @@ async def test_a_difference_that_nobody_can_read_is_granted_by_nobody(here: Room
     assert (len(who.asked), "characters long" in str(found)) == (2, True)
     with pytest.raises(WorkspaceError, match="characters long"):
         await here.shop.grants.question("weather")
+
+
+HELPER = "def _address() -> str:\n    return 'one.example.org'\n"
+HELPED = f"from functions.places import _address\n\n\n{WEATHER}".replace("{city}", "{city}{_address()}")
+
+
+async def test_a_yes_is_refused_if_a_helper_in_another_module_changed_while_the_question_stood(here: Room) -> None:
+    await here.save(HELPER, here.root / "functions" / "places.py")
+    await here.save(HELPED, here.root / "functions" / "sky.py")
+    question = await here.shop.grants.question("weather", Grants(network=(ONE,)))
+    await here.save(HELPER.replace("one.", "evil."), here.root / "functions" / "places.py")
+    with pytest.raises(WorkspaceError, match="changed since"):
+        await here.shop.grants.grant("weather", question.missing, version=question.version)
+    assert await now(here) == Grants()
+
+
+async def test_a_candidate_does_not_join_by_a_yes_to_another_text_of_its_helper(here: Room) -> None:
+    await here.save(HELPER, here.root / "functions" / "places.py")
+    await here.shop.create("weather", HELPED, "sky", author=AGENT)
+    question = await here.shop.grants.question("weather", Grants(network=(ONE,)))
+    await here.save(HELPER.replace("one.", "evil."), here.root / "functions" / "places.py")
+    with pytest.raises(WorkspaceError, match="changed since"):
+        await here.shop.grants.grant("weather", question.missing, version=question.version)
+    assert "weather" not in here.shop.names()

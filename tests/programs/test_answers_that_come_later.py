@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_core import Decision, Question
+from agent_core.access.grants.approval import QuestionChanged
 from agent_core.runtime.session import GO_ON
 from agent_core.workspace.workspace import Workspace
 from tests.agents.workers import cluster, until
@@ -94,6 +95,32 @@ async def test_a_yes_that_comes_when_the_process_is_dead_lets_the_program_go_on(
     assert asked(reports) == again
     written = [lines(tmp_path), lines(tmp_path, "x.txt"), lines(tmp_path, "y.txt")]
     assert written == ([["a"], [], []] if moment == "program" else [["a", "b"], ["x"], ["y"]]), answer_of(reports)
+
+
+async def test_a_yes_to_a_program_is_none_if_a_helper_of_its_functions_changed_before_it_goes_on(
+    tmp_path: Path,
+) -> None:
+    lay_out(tmp_path)
+    notes = tmp_path / "functions" / "notes.py"
+    notes.write_text(
+        f"from functions.signs import _sign\n\n\n{notes.read_text()}".replace('text + "', 'text + _sign() + "')
+    )
+    signs = tmp_path / "functions" / "signs.py"
+    signs.write_text("def _sign() -> str:\n    return '.'\n")
+    with scripted(script(BEFORE)) as model:
+        await asyncio.to_thread(killed_while_it_asks, tmp_path, model, "program")
+        before = await answered(tmp_path, Decision("yes"))
+        signs.write_text("def _sign() -> str:\n    return ' and more'\n")
+        worker = turn(tmp_path, model, GO_ON, "program")
+        while not worker.next_report().startswith("asked program"):
+            pass
+        async with Workspace.open(tmp_path) as workspace:
+            (row,) = await workspace.questions()
+            with pytest.raises(QuestionChanged, match=row.id):
+                await workspace.answer(before.id, Decision("yes"))
+            await workspace.answer(row.id, Decision("yes"))
+        await asyncio.to_thread(worker.reports)
+    assert lines(tmp_path) == ["a and more"]
 
 
 async def test_a_no_that_comes_when_the_process_is_dead_is_a_no(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ import httpx2
 import pytest
 
 from agent_core import Workspace
+from agent_core.base import machine
+from agent_core.base.seal import Sealer
 from tests.kit import Say, ScriptedModel, Stall
 from tests.kit.program import Program, knapper, surroundings
 from tests.kit.terminal import KNAPPER
@@ -139,6 +141,30 @@ def test_login_prints_links_of_the_running_servers(
     assert knapper("login", cwd=root).stdout.startswith(other.told["url"])
     assert other.end(signal.SIGTERM) == 0
     assert knapper("login", cwd=root).returncode == 2
+
+
+@pytest.mark.parametrize("way", ["unsealed", "sealed elsewhere", "readable by others", "a link", "not locked"])
+def test_login_asks_no_server_that_a_folder_from_elsewhere_names(
+    place: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory, way: str
+) -> None:
+    root, _ = place
+    file = root / ".knapper" / "serving.json"
+    told = ["http://127.0.0.1:9/", "a token", ""]
+    seal = Sealer(tmp_path_factory.mktemp("other") if way == "sealed elsewhere" else root).seal("serving", *told)
+    names = ("url", "token", "certificate", "seal")[: 3 if way == "unsealed" else 4]
+    real = root / "real.json" if way == "a link" else file
+    real.write_text(json.dumps(dict(zip(names, [*told, seal], strict=False))))
+    real.chmod(0o644 if way == "readable by others" else 0o600)
+    if way == "a link":
+        file.symlink_to(real)
+    descriptor = os.open(real, os.O_RDWR)
+    if way != "not locked":
+        assert machine.try_lock(descriptor)
+    try:
+        found = knapper("login", cwd=root)
+    finally:
+        os.close(descriptor)
+    assert (found.returncode, "No server of" in found.stderr) == (2, True), found
 
 
 @pytest.mark.slow

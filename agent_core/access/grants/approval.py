@@ -1,9 +1,13 @@
 """The question to the user before a function gets access, the answer, also as a model reads it, and the queue.
 
-The questions of all turns go to one approver, one at a time; an answer may also come from another process.
+A question is what it shows: its id holds the digest of all that a yes would cover, so an answer to another text, or to
+code that has changed, is an answer to another question. The questions of all turns go to one approver, one at a time;
+an answer may also come from another process.
 """
 
 import asyncio
+import hashlib
+import json
 import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -11,14 +15,19 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeAlias
 from uuid import uuid4
 
 from agent_core.base import events
+from agent_core.base.errors import WorkspaceError
 from agent_core.base.records import asdict, dataclass, field, fields, replace
 from agent_core.base.untrusted import one_line
+from agent_core.registry.source import hash_of
 from agent_core.storage import ApprovalStore, QuestionRow
 
+from .content import content_of
 from .value import NOTHING, UNSAID, Grants
 
 if TYPE_CHECKING:
     from agent_core.base.receipt import Fact
+    from agent_core.registry.function import Function
+    from agent_core.registry.registry import Snapshot
 
 Answer: TypeAlias = Literal["once", "yes", "no"]
 Moment: TypeAlias = Literal["join", "call", "run", "grant", "helper", "program"]
@@ -38,6 +47,8 @@ _FLAGS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+_OCCASION_CHARS, _DIGEST_CHARS = 16, 32  # of an id
+
 # The placeholders for items that a human must name.
 _NAMED: Mapping[str, str] = MappingProxyType(
     {"network": "HOST", "read": "FOLDER", "write": "FOLDER", "secrets": "NAME", "memory": "LABEL", "functions": "NAME"}
@@ -51,12 +62,15 @@ class Question:
     `granted` is what the previous version had, `diff` the change since then; `is_again` means that nothing new is
     requested, and only the content is new. The `moment` is before a function joins, before a call, while one runs, when
     the user grants manually, before a helper is changed, or before a program runs, for the functions that it calls.
-    `caller` is the function that makes the call, if any.
+    `caller` is the function that makes the call, if any. `version` is the digest of what an approval is bound to: the
+    code of the function with all that it uses, or a text.
 
     `installs` lists what an approval installs, `doubts` what is unknown about its effect, one line each. `folder` is
     the folder around a single requested file, to which an approval may be widened. `changed` is the reason why an
-    earlier approval is not in force. `asker` is the agent that has the turn, if it works for another one, `whom`. Texts
-    are a model's, so they are shown as untrusted. `id` identifies the question if the answer comes from elsewhere.
+    earlier approval is not in force. `asker` is the agent that has the turn; it may work for another one, `whom`. Texts
+    are a model's, so they are shown as untrusted. `occasion` tells apart two questions about the same.
+
+    Make one with `of` or `of_text`, which bind it to what it is about.
     """
 
     function: str
@@ -73,9 +87,38 @@ class Question:
     caller: str = ""
     folder: str = ""
     changed: str = ""
-    asker: str = field(default="", compare=False)
-    whom: str = field(default="", compare=False)
-    id: str = field(default_factory=lambda: uuid4().hex, compare=False)
+    asker: str = ""
+    whom: str = ""
+    occasion: str = field(default_factory=lambda: uuid4().hex, compare=False)
+
+    @classmethod
+    def of(
+        cls, function: "Function", snapshot: "Snapshot", missing: Grants = NOTHING, granted: Grants = NOTHING
+    ) -> Self:
+        """Return the question about a function and all that it uses, as they are in this snapshot."""
+        return cls(function.name, missing, granted, version=content_of(function, snapshot).digest)
+
+    @classmethod
+    def of_text(cls, name: str, text: str, moment: Moment, missing: Grants = NOTHING) -> Self:
+        """Return the question about something that is a text."""
+        return cls(name, missing, version=hash_of(text), moment=moment)
+
+    @property
+    def digest(self) -> str:
+        """The digest of all that is shown and of all that an approval covers."""
+        about = json.dumps({**self.to_json(), "occasion": ""}, sort_keys=True)
+        return hashlib.sha256(about.encode()).hexdigest()
+
+    @property
+    def id(self) -> str:
+        """The id by which it is answered: its occasion and its digest."""
+        occasion = hashlib.sha256(self.occasion.encode("utf-8", "replace")).hexdigest()
+        return occasion[:_OCCASION_CHARS] + self.digest[:_DIGEST_CHARS]
+
+    @property
+    def is_about_text(self) -> bool:
+        """Whether an approval is for a text that the user must have seen: not only for what a function may reach."""
+        return self.is_again or bool(self.changed) or self.moment in BOUND or not self.missing.sentences()
 
     @property
     def command(self) -> str:
@@ -145,6 +188,23 @@ class PendingQuestion:
     def id(self) -> str:
         """The id by which it is answered."""
         return self.question.id
+
+
+class QuestionChanged(WorkspaceError):
+    """What an approval would cover is not what the user was asked about; `question` is what they are asked now."""
+
+    code = "question-changed"
+
+    def __init__(self, question: Question) -> None:
+        message = f"`{question.function}` has changed since the question, so nothing was granted."
+        fix = f"Look at the new question, {question.id}, or type: {question.command}"
+        super().__init__(message, fix=fix)
+        self.question = question
+
+
+def successor(id: str, pending: Iterable[PendingQuestion]) -> PendingQuestion | None:
+    """Return the pending question that took the place of one, because what it is about has changed."""
+    return next((row for row in pending if row.id[:_OCCASION_CHARS] == id[:_OCCASION_CHARS]), None)
 
 
 Approver: TypeAlias = Callable[[Question], Awaitable[Decision]]
@@ -250,18 +310,22 @@ class ApprovalQueue:
 class Approvals:
     """The questions of one turn: the approver, the turn to notify, and the user's refusals in it.
 
-    Outside of a turn, nobody is notified, and refusals are not remembered.
+    Outside of a turn, nobody is notified, and refusals are not remembered. Questions that are asked again, perhaps
+    by another process, have the same `occasion`.
     """
 
     queue: ApprovalQueue
     turn: TurnSink | None = None
     refusals: list[Answered] = field(default_factory=list)
+    occasion: str = ""
 
     async def ask(self, question: Question) -> Decision:
         """Ask the user and return the answer, which is no if nobody can be asked."""
         queue, approver = self.queue, self.queue.approver
-        if self.turn is not None and self.turn.on_behalf_of:
+        if self.turn is not None:
             question = replace(question, asker=self.turn.agent, whom=self.turn.on_behalf_of)
+        if self.occasion:
+            question = replace(question, occasion=self._occasion_of(question))
         if approver is None:
             return self.close(question, Decision("no", by="policy"))
         meanwhile: list[Answered] = []
@@ -277,6 +341,10 @@ class Approvals:
                 return self.close(question, decision)
         finally:
             queue.waiting = [entry for entry in queue.waiting if entry is not meanwhile]
+
+    def _occasion_of(self, question: Question) -> str:
+        what = [question.function, question.moment, question.missing.to_json(), question.folder]
+        return json.dumps([self.occasion, *what])
 
     def close(self, question: Question, decision: Decision) -> Decision:
         """Report the answer to the turn, and return the same decision."""
@@ -338,9 +406,9 @@ class Approvals:
         is_often = any(sum(kind in kinds for kinds in own) >= MOST_NOES for kind in _kinds(question))
         if is_often or len(self.refusals) >= MOST_NOES_IN_A_TURN:
             return Decision("no", by="often")
-        same = replace(question, caller="")
+        same = _without_asker(question)
         answers = (
-            decision for prior, decision in meanwhile if decision.answer == "yes" and replace(prior, caller="") == same
+            decision for prior, decision in meanwhile if decision.answer == "yes" and _without_asker(prior) == same
         )
         return next(answers, None)  # an approval for one call is not shared
 
@@ -368,6 +436,10 @@ async def _answered_elsewhere(id: str, store: ApprovalStore) -> Decision:
     while (decision := await store.decision(id)) is None:  # noqa: ASYNC110 - another process answers it
         await asyncio.sleep(_LOOK_S)
     return Decision.from_json(decision)
+
+
+def _without_asker(question: Question) -> Question:
+    return replace(question, caller="", asker="", whom="")
 
 
 def _kinds(question: Question) -> frozenset[str]:

@@ -351,8 +351,8 @@ class GrantStore:
             return None
         changed, diff = await self._since(function, snapshot, state)
         is_again = bool(state.before) and state.last.covers(missing)
-        question = Question(function.name, missing, state.last, diff=diff, version=function.version, is_again=is_again)
-        return replace(question, changed=changed)
+        question = Question.of(function, snapshot, missing, state.last)
+        return replace(question, diff=diff, is_again=is_again, changed=changed)
 
     async def covers_examples(self, function: "Function", snapshot: "Snapshot") -> bool:
         """Check whether the approval that is in force was given for the function with these examples."""

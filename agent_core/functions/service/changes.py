@@ -20,7 +20,7 @@ from agent_core.registry.depends import callers, private_users
 from agent_core.registry.function import signature
 from agent_core.registry.module_edits import remove_function, withhold
 from agent_core.registry.schema import read_module
-from agent_core.registry.source import ModuleSource, path_of
+from agent_core.registry.source import ModuleSource, hash_of, path_of
 from agent_core.storage import BeginState, DropPending, FunctionStore, SavePending, SaveVerdict
 
 from ..gate import CONTEXT, Candidate, Fix, Gate, GivenExample, Policy, Verdict
@@ -192,8 +192,8 @@ class CandidateReview:
         doubts = tuple(problem.message for problem in (*disputed, *losses))
         # With the whole difference: the sentence about what goes names the first few.
         diff = _diff(verdict, snapshot)
-        question = Question(verdict.name, why=summary.reason, diff=diff, doubts=doubts, moment="join")
-        denied = await granting.agreed(question)
+        question = Question.of_text(verdict.name, verdict.source, "join")
+        denied = await granting.agreed(replace(question, why=summary.reason, diff=diff, doubts=doubts))
         if denied:
             return _without_grant(verdict, denied, candidate.path)
         problems = tuple(problem for problem in verdict.problems if problem not in disputed)
@@ -558,8 +558,8 @@ class ChangePlanner:
         pending = await pending_candidate(self._store, name)
         if pending is None:
             raise UsageError(f"No candidate named `{name}` is waiting.", fix="create_function makes one.")
-        file_sync.require_same(name, version, pending.verdict.version)
         snapshot = await self._files.settled(pending.module, name, self._registry.snapshot())
+        file_sync.require_same(name, version, hash_of(pending.content_in(snapshot)))
         candidate = _candidate(name, pending, "", replaces=name in snapshot.functions)
         work = ChangeSummary(
             "changed" if candidate.replaces else "created", name, USER, candidate.reason, preset_grants=grants

@@ -170,8 +170,8 @@ def require_same(name: str, asked_version: str, current_version: str) -> None:
     """Raise if the current version is not the one that the user was asked about, if one is given.
 
     Raises:
-        WorkspaceError: it is another version.
+        StaleFile: it is another version.
     """
     if asked_version not in ("", current_version):
         message = f"`{name}` has changed since the question, so nothing was granted."
-        raise WorkspaceError(message, fix=f"Look again: knapper functions grant {name}")
+        raise StaleFile(message, fix=f"Look again: knapper functions grant {name}")

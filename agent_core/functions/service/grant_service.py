@@ -30,7 +30,7 @@ from agent_core.access.grants import (
     Permit,
     Question,
 )
-from agent_core.access.grants.approval import denial
+from agent_core.access.grants.approval import QuestionChanged, denial
 from agent_core.access.grants.book import checked, who
 from agent_core.access.grants.content import content_of, misleading, served, unshowable
 from agent_core.access.grants.permit import raised
@@ -39,7 +39,7 @@ from agent_core.access.packages import PackagesError
 from agent_core.access.packages.projects import project_of
 from agent_core.access.packages.resolution import NO_PIP
 from agent_core.base import syntax
-from agent_core.base.errors import UsageError, WorkspaceError
+from agent_core.base.errors import StaleFile, UsageError, WorkspaceError
 from agent_core.base.problem import Problem
 from agent_core.base.records import IF_SET, dataclass, field, replace
 from agent_core.registry.depends import ModuleParts, modules_of
@@ -230,7 +230,7 @@ class GrantService:
         question = await self.book.question(function, after, needs, self._around(function, after))
         if question is None and self._settings.ask != "always":
             return CandidateGrants(state.now)
-        question = question or Question(verdict.name, granted=state.now, version=function.version)
+        question = question or Question.of(function, after, granted=state.now)
         before = snapshot.functions.get(verdict.name)
         old = snapshot.text_of(before) if before else ""
         diff = question.diff or unified_diff(old, verdict.source, function.path)
@@ -258,7 +258,7 @@ class GrantService:
         now, note = state.now | once | by_file, _BY_FILE if by_file.without(state.now | once) else ""
         question = await self.book.question(function, snapshot, needs, self._around(function, snapshot))
         if question is None and self.packages.needs_install(now):
-            question = Question(function.name, Grants(packages=now.packages), now, is_again=True)
+            question = replace(Question.of(function, snapshot, Grants(packages=now.packages), now), is_again=True)
         if question is not None and (not now.covers(question.missing) or self.packages.needs_install(now)):
             question = replace(
                 question, lines=_granting_lines(function, snapshot, self._known_packages(snapshot, None)), caller=caller
@@ -325,8 +325,9 @@ class GrantService:
     ) -> tuple[Grants, str]:
         """Ask for a file that a running call is opening. Return the new grants, or why nothing was granted."""
         target = snapshot.functions[function]
-        question = Question(function, grants, version=target.version, moment="run", caller=caller, folder=folder)
-        question = replace(question, doubts=(doubt,) if doubt else ())
+        doubts = (doubt,) if doubt else ()
+        question = Question.of(target, snapshot, grants)
+        question = replace(question, moment="run", caller=caller, folder=folder, doubts=doubts)
         if why := misleading(target, snapshot):
             self._approvals.close(question, Decision("no", why, "unavailable"))
             return NOTHING, why
@@ -663,19 +664,19 @@ class GrantCommands:
             raise WorkspaceError(
                 little, fix="Give more. A limit for all functions is in knapper.toml, under [sandbox]."
             )
-        pending = await self._pending(name)
+        pending, snapshot = await self._pending(name), self._registry.snapshot()
         if pending is not None:
-            needs, version = self._grants.reach.inside(pending.verdict.needs), pending.verdict.version
-            return await self._explain(Question(name, grants or needs, why=pending.reason, version=version))
-        snapshot = self._registry.snapshot()
+            wanted = grants or self._grants.reach.inside(pending.verdict.needs)
+            about = Question.of_text(name, pending.content_in(snapshot), "grant", wanted)
+            return await self._explain(replace(about, why=pending.reason))
         function = known_function(name, snapshot)
         _require_plain(function, snapshot)
         state = await self._grants.book.held(function, snapshot)
-        question = await self._grants.question(function, snapshot)
-        if grants or not question:
+        question = None if grants else await self._grants.question(function, snapshot)
+        if question is None:
             lost = Grants(packages=state.now.packages) if self._grants.packages.needs_install(state.now) else NOTHING
             missing = grants.without(state.now) | lost
-            question = Question(name, missing, state.now, version=function.version)
+            question = Question.of(function, snapshot, missing, state.now)
         return await self._explain(question)
 
     async def _explain(self, question: Question) -> Question:
@@ -684,17 +685,33 @@ class GrantCommands:
         by_hand = replace(question, moment="grant")
         return await self._grants.explained(by_hand, question.granted | question.missing)
 
+    async def agree(self, question: Question, grants: Grants = NOTHING) -> Given | Judgment:
+        """Grant what a question asked for, after a yes to it. `grants` are those that were typed before it, if any.
+
+        Raises:
+            QuestionChanged: what a yes would cover has changed since; the error has the new question.
+            WorkspaceError: nothing was granted; the message says why.
+        """
+        now = await self.question(question.function, grants)
+        if now.digest != question.digest:
+            raise QuestionChanged(now)
+        return await self.grant(question.function, question.missing, version=question.version)
+
     async def grant(self, name: str, grants: Grants, *, version: str = "") -> Given | Judgment:
         """Grant these to a function, or admit its pending candidate with them. Return the grants or the verdict.
 
         `version` is that of the question that a human approved; another version is not granted anything.
 
         Raises:
+            QuestionChanged: it is another version; the error has the new question.
             WorkspaceError: nothing was granted; the message says why.
         """
-        plan = await self._plan(name, grants, version)
-        is_candidate = isinstance(plan.detail, Judgment)
-        plan = await self._carry_out(plan)
+        try:
+            plan = await self._plan(name, grants, version)
+            is_candidate = isinstance(plan.detail, Judgment)
+            plan = await self._carry_out(plan)
+        except StaleFile as error:
+            raise QuestionChanged(await self.question(name, grants)) from error
         if plan.outcome == "refused" and not is_candidate:
             raise WorkspaceError(plan.text)
         assert isinstance(plan.detail, Given | Judgment)
@@ -711,11 +728,12 @@ class GrantCommands:
             return await self._admit(name, grants, version)
         snapshot = self._registry.snapshot()
         function = known_function(name, snapshot)
-        require_same(name, version, function.version)
+        content = content_of(function, snapshot)
+        require_same(name, version, content.digest)
         _require_plain(function, snapshot)
         now = await self._grants.book.allowed(function, snapshot)
         await self._grants.packages.install(now | grants)
-        new_grant = NewGrant(name, grants, content_of(function, snapshot), who(), now)
+        new_grant = NewGrant(name, grants, content, who(), now)
         detail = Given(name, grants, now | grants)
         return PlannedChange(
             f"`{name}` may: {'; '.join((now | grants).sentences())}.", detail=detail, new_grant=new_grant

@@ -4,6 +4,7 @@ Verdicts are passed as JSON between processes, through the store and in events, 
 verdict keeps the keys that it came with, in their order.
 """
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from ..gate.verdict import (
 )
 
 if TYPE_CHECKING:
+    from agent_core.registry.registry import Snapshot
     from agent_core.storage import FunctionStore
 
 FAILED_EXAMPLES = frozenset({"example-disagrees", "example-raises", "example-hangs", "example-stopped"})
@@ -195,6 +197,11 @@ class PendingCandidate:
         """True if only the user's approval is missing."""
         codes = {problem.code for problem in self.verdict.refusals}
         return bool(codes) and codes <= GRANTABLE
+
+    def content_in(self, snapshot: "Snapshot") -> str:
+        """Return what an approval of it covers: its text, and all modules that it could use once it joins them."""
+        modules = sorted((name, source.version) for name, source in snapshot.modules.items())
+        return json.dumps([self.text, self.module, self.verdict.version, modules])
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the stored and published shape."""

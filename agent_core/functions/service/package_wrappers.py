@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import TypeAdapter, ValidationError
 
 from agent_core.access.grants import Grants, Question
+from agent_core.access.grants.content import content_of
 from agent_core.base import syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
@@ -80,7 +81,8 @@ async def wrap(
     if request.dry_run and packages.needs_install(grants):
         raise UsageError(f"{requirement} is not installed, and before it is nothing can be told.", fix=_DRY)
     if not request.dry_run:
-        question = await service.granting.explained(Question(shown, grants, moment="grant"), grants)
+        question = Question.of_text(shown, "\n".join(names), "grant", grants)
+        question = await service.granting.explained(question, grants)
         if agrees is not None and not await agrees(question):
             return None
         await packages.install(grants)
@@ -92,7 +94,8 @@ async def wrap(
     for function in report.functions:
         if function.outcome in ("joined", "fixed") and not request.dry_run:
             require_same(function.name, written[function.module], snapshot.modules[function.module].version)
-            await service.grants.grant(function.name, grants, version=snapshot.functions[function.name].version)
+            content = content_of(snapshot.functions[function.name], snapshot)
+            await service.grants.grant(function.name, grants, version=content.digest)
     return report
 
 

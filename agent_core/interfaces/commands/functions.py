@@ -505,15 +505,21 @@ def _kinds(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("-y", "--yes", "is_sure", is_flag=True, help="Do not ask.")
 async def grant(door: Door, name: FunctionName, *, is_sure: bool, **options: Any) -> Result:
     """Grant a function more access. Without options: all that it, or its rejected candidate, still needs."""
+    from agent_core.access.grants.approval import QuestionChanged
     from agent_core.functions.service.plan import Given
 
-    grants = door.functions.grants
-    question = await grants.question(name, grants.wanted(options))
-    if not question.missing:
-        raise UsageError(f"`{name}` has all of it already.", fix="See: knapper functions grants")
-    if not is_sure and not await agrees(question):
-        return Result(None, aside=[line(("dim", "Nothing was granted."))], code=1)
-    result = await grants.grant(name, question.missing, version=question.version)
+    grants, result = door.functions.grants, None
+    typed = grants.wanted(options)
+    while result is None:
+        question = await grants.question(name, typed)
+        if not question.missing:
+            raise UsageError(f"`{name}` has all of it already.", fix="See: knapper functions grants")
+        if not is_sure and not await agrees(question):
+            return Result(None, aside=[line(("dim", "Nothing was granted."))], code=1)
+        try:
+            result = await grants.agree(question, typed)
+        except QuestionChanged:
+            door.show([line(("warn", "It changed since, so nothing was granted. Here is the new question:"))])
     if isinstance(result, Given):
         return Result(result, grant_question.given_lines(result))
     return judged(door, result)

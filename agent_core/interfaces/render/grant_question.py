@@ -1,10 +1,11 @@
 """The grant question for the user, which shows what, why, which lines need it, and what has changed; and its answers.
 
-Text written by a model is escaped and behind a bar, so that it cannot look like the program's own output. Code is never
-cut: long lines are wrapped with a mark on each continuation row, and text that does not fit the screen is paged.
+Text written by a model is escaped and behind a bar, so that it cannot look like the program's own output. Code is shown
+as it is written, and never cut: a long line goes on in rows with a mark, and a text that does not fit the screen is
+paged.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -16,7 +17,7 @@ from agent_core.base.untrusted import one_line, visible, whole_line
 from sandbox.wire.lines import bare_lines, first_lines
 
 from ..dialog import MOST_COUNTED, NO, REASON, YES, AnswerKey, Dialog, DialogReply, cut_to
-from ..styled_lines import Line, Role, Span, certain, folded, indented, line
+from ..styled_lines import Line, Role, Span, certain, folded, indented, line, split
 from .verdicts import SIGNS, problem_lines
 
 if TYPE_CHECKING:
@@ -114,9 +115,10 @@ def grant_lines(question: Question) -> list[Line]:
         if question.changed:
             lines.append(line("  ", ("dim", "Since your last yes: "), whole_line(question.changed)))
         lines += [*doubts, *(line("      ", whole_line(install)) for install in question.installs)]
-    if whom := one_line(question.whom, 80):
-        asker = one_line(question.asker, 80)
-        lines.append(line("  ", ("dim", "The agent "), ("name", asker), ("dim", " asks on behalf of "), ("name", whom)))
+    if asker := one_line(question.asker, 80):
+        whom = one_line(question.whom, 80)
+        other = (("dim", " on behalf of "), ("name", whom)) if whom else ()
+        lines.append(line("  ", ("dim", "The agent "), ("name", asker), ("dim", " asks"), *other))
     return lines
 
 
@@ -142,24 +144,38 @@ def _given_rows(question: Question, columns: int) -> Iterator[Line]:
 
 def _fact_rows(question: Question, columns: int) -> tuple[Iterator[Line], Iterator[Line]]:
     why = one_line(" ".join(question.why.split()), _LONGEST_WHY)
-    needing = (line(("dim", f"{number} "), whole_line(text)) for number, text in question.lines)
-    reason = _quote("The reason given:", [line(why)] if why else [], columns)
-    return reason, _quote("The lines that need it:", needing, columns)
+    digits = len(str(max((number for number, _ in question.lines), default=0)))
+    needing = (line(("dim", f"{number:{digits}} "), _as_written(text)) for number, text in question.lines)
+    title = "The whole program:" if question.moment == "program" else "The lines that need it:"
+    reason = _quote("The reason given:", [line(why)] if why else [], columns, _fold_line)
+    return reason, _quote(title, needing, columns)
 
 
 def _code_rows(question: Question, columns: int) -> Iterator[Line]:
     is_new = _is_new(question)
     rows = bare_lines(question.diff)[_HEAD if is_new else 0 :]
-    differing = (line((SIGNS.get(text[:1], ""), visible(text).expandtabs(4).rstrip())) for text in rows if text)
+    differing = (line((SIGNS.get(text[:1], ""), text[:1] + _as_written(text[1:]))) for text in rows if text)
     yield from _quote("The full source:" if is_new else "What is different:", differing, columns)
 
 
-def _quote(title: str, lines: Iterable[Line], columns: int) -> Iterator[Line]:
+def _as_written(text: str) -> str:
+    """Return a line of code with its indentation as Python counts it; other tabs are shown as escapes."""
+    code = text.lstrip(" \t")
+    return text[: len(text) - len(code)].expandtabs() + visible(code.rstrip(" \t")).replace("\t", "\\t")
+
+
+def _fold_line(spans: Line, columns: int) -> Iterator[Line]:
+    return folded([spans], columns)
+
+
+def _quote(
+    title: str, lines: Iterable[Line], columns: int, wrap: Callable[[Line, int], Iterator[Line]] = split
+) -> Iterator[Line]:
     """Yield text written by a model, with a bar before every row, or a mark if the row continues the one above."""
     for at, spans in enumerate(_certain(lines)):
         if not at:
             yield from folded([line("  ", ("dim", title))], columns)
-        for number, row in enumerate(folded([spans], max(columns - 4, 8))):
+        for number, row in enumerate(wrap(spans, max(columns - 4, 8))):
             yield (*(_GOES_ON if number else _BAR), *row)
 
 
@@ -183,7 +199,7 @@ def fitting_rows(question: Question, columns: int, rows: int) -> tuple[list[Line
     """Return a question in few rows: everything that a yes gives, as far as there is room, and short facts. Also return
     the number of rows left out, up to 200, and whether these include part of what a yes gives.
     """
-    if question.is_again or not question.missing.sentences():  # a yes approves the text
+    if question.is_about_text:
         lines = list(islice(question_rows(question, columns), rows + MOST_COUNTED))
         return cut_to(lines, rows)
     given = list(islice(_given_rows(question, columns), rows + MOST_COUNTED))

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from agent_core.access.grants import Approvals, Decision, PendingQuestion
+from agent_core.access.grants.approval import QuestionChanged, successor
 from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import read_plain
 from agent_core.base.records import to_json
@@ -240,20 +241,29 @@ async def release(asked: Asked, name: ThereFunction) -> object:
 @operation("GET", "/approvals", ("approve", "read"), "List pending questions.")
 async def approvals(asked: Asked) -> object:
     """List the questions about grants that wait for an answer, oldest first."""
-    rows = []
-    for row in await _pending(asked):
-        about = row.question.to_json()
-        says, may = list(row.question.missing.sentences()), list(row.question.granted.sentences())
-        kept = {"id": row.id, "agent": row.agent, "turn": row.turn, "asked_at": row.asked_at, "says": says, "may": may}
-        rows.append({**about, **kept, "title": title_of(row.question), "command": row.question.command})
-    return {"approvals": rows}
+    return {"approvals": [_question_json(row) for row in await _pending(asked)]}
+
+
+def _question_json(row: PendingQuestion) -> dict[str, Any]:  # Any: JSON
+    """Return all that a question shows, and what it covers. Its `id` changes with any of it."""
+    question = row.question
+    kept = {"id": row.id, "agent": row.agent, "turn": row.turn, "asked_at": row.asked_at}
+    says, may = list(question.missing.sentences()), list(question.granted.sentences())
+    shown = {"title": title_of(question), "says": says, "may": may, "is_about_text": question.is_about_text}
+    return {**question.to_json(), **kept, **shown, "command": question.command}
 
 
 @operation("POST", "/approvals/{id}", ("approve",), "Answer a question.")
 async def answer(asked: Asked, id: str, approval: ApprovalAnswer) -> object:
-    """Answer a question about grants. The first answer counts; a later one is told so."""
+    """Answer a question about grants. The first answer counts; a later one is told so.
+
+    An answer to a question that has changed since is a 409, with the new `question`.
+    """
     pending = {row.id: row for row in await _pending(asked)}
     if id not in pending:
+        if row := successor(id, pending.values()):
+            changed = QuestionChanged(row.question)
+            raise ApiRefusal(409, changed.code, changed.message, changed.fix, question=_question_json(row))
         raise NotThere(f"No question `{id[:80]}` is pending: it was answered, or its turn has ended.")
     is_wide = approval.wide and approval.answer == "yes" and bool(pending[id].question.folder)
     await asked.workspace.answer(id, Decision(approval.answer, approval.word, is_wide=is_wide))
