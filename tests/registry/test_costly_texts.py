@@ -17,11 +17,11 @@ def test_types_of_one_module_share_a_budget() -> None:
 
 
 def test_a_literal_of_thousands_of_values_is_read_in_one_pass() -> None:
-    values = ", ".join(f"{number}, '{number}'" for number in range(15_000))
+    values = ", ".join(f"{number}, '{number}'" for number in range(6_000))
     text = f"from typing import Literal\ndef f(a: Literal[1, True, {values}, 1]) -> int: return 1\n"
     (function,) = read_module(ModuleSource.of("bomb", text), 1 << 20).functions
     assert function.parameters["properties"]["a"]["enum"][:3] == [1, True, 0]
-    assert len(function.parameters["properties"]["a"]["enum"]) == 30_001
+    assert len(function.parameters["properties"]["a"]["enum"]) == 12_001
 
 
 def test_a_number_that_cannot_be_shown_rejects_its_module_alone() -> None:
