@@ -38,6 +38,7 @@ from .source import (
     last_line,
     parse,
     parse_accepted,
+    written,
 )
 from .tree import Definition, imported_module, survey
 
@@ -696,7 +697,7 @@ def approved_statements(text: str, module: str) -> tuple[ApprovedStatement, ...]
 def _approved_statement(
     node: ast.stmt, statement: Statement, own: str, lines: list[str], module: str, known: Mapping[str, str]
 ) -> ApprovedStatement:
-    text = "\n".join(lines[first_line(node) - 1 : node.end_lineno])
+    text = "\n".join(lines[first_line(node) - 1 : node.end_lineno]) if own else written(node, lines)
     binds = frozenset({"__doc__"}) if is_bare_value(node) else statement.binds
     imports: list[Part] = []
     for level, base, name in statement.imports:

@@ -17,7 +17,8 @@ import os
 import re
 import stat
 import unicodedata
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Final
@@ -366,9 +367,10 @@ class ParsedText:
     def shares_a_line(self, node: ast.stmt) -> bool:
         """Check whether another statement shares a line with this one, after a semicolon."""
         start, end = node.lineno, last_line(node)
-        return any(
+        at = bisect_right(self.body, start, key=lambda statement: statement.lineno)
+        return any(  # statements are in order, so only a neighbor can share a line
             statement is not node and statement.lineno <= end and last_line(statement) >= start
-            for statement in self.body
+            for statement in self.body[max(at - 2, 0) : at + 1]
         )
 
     def segment(self, node: ast.stmt) -> str:
@@ -408,9 +410,19 @@ def last_line(node: ast.stmt) -> int:
     return node.end_lineno or node.lineno
 
 
+def written(node: ast.stmt, lines: Sequence[str]) -> str:
+    """Return a statement's text without what else is on its lines; `lines` have no line ends."""
+    start, end = first_line(node) - 1, last_line(node)
+    first = start == node.lineno - 1  # without decorators
+    texts = [*lines[start:end]]
+    texts[-1] = texts[-1][: column_of(texts[-1], node.end_col_offset or 0)]
+    texts[0] = texts[0][column_of(texts[0], node.col_offset) if first else 0 :]
+    return "\n".join(texts)
+
+
 def column_of(line: str, byte_offset: int) -> int:
     """Return the index of a character for the UTF-8 byte offset of a syntax tree."""
-    return len(line.encode("utf-8")[:byte_offset].decode("utf-8"))
+    return byte_offset if line.isascii() else len(line.encode("utf-8")[:byte_offset].decode("utf-8"))
 
 
 def is_blank(line: str) -> bool:
