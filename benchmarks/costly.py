@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -95,7 +95,7 @@ async def cost_of(shape: str, entry: Entry) -> Cost:
         await asyncio.sleep(1)  # what a save leaves to do afterwards
         gc.collect()
         gc.freeze()  # as a server does when it has started
-        Path("/proc/self/clear_refs").write_text("5")  # reset the peak
+        _reset_peak()
         idle, silent = _memory("VmRSS"), Silence()
         began = time.perf_counter()
         async with silent:
@@ -145,8 +145,8 @@ async def _give(here: Desk, entry: Entry, text: str, path: str) -> str:
 class Silence:
     """The longest time that the event loop did not run within a block, as far as this process used a processor then.
 
-    What a busy machine takes away counts for the clock and not for the process, so the lesser of both is taken. Work in C
-    in another thread counts, since it holds the interpreter's lock.
+    What a busy machine takes away counts for the clock and not for the process, so the lesser of both is taken. Work
+    in C in another thread counts, since it holds the interpreter's lock.
     """
 
     def __init__(self) -> None:
@@ -169,6 +169,10 @@ class Silence:
             await asyncio.sleep(_BEAT_S)
             passed = min(time.perf_counter() - clock - _BEAT_S, time.process_time() - processor)
             self.longest_s = max(self.longest_s, passed)
+
+
+def _reset_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5", "ascii")
 
 
 def _memory(field: str) -> int:

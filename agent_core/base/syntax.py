@@ -148,7 +148,7 @@ def _check_shape(tree: ast.AST) -> None:
             kind = node.__class__
             if kind is ast.arguments:
                 _check_parameters(node)  # type: ignore[arg-type] # its class was compared
-            for name in _parts(kind):
+            for name in _parts(kind):  # type: ignore[arg-type] # a class has a hash
                 value = getattr(node, name)
                 if value.__class__ is list:
                     below += value

@@ -179,7 +179,7 @@ def _place(
     if old is None:
         lines: list[str] = []
         for text in block:
-            above = [*module_text.lines[-2:], *lines][-2:]
+            above = [*module_text.lines[-2:], *lines[-2:]][-2:]
             missing = 2 - next((n for n, line in enumerate(reversed(above)) if not is_blank(line)), len(above))
             lines += [module_text.newline] * missing + lines_of(with_newline(f"{text}\n", module_text.newline))
         edit = LineEdit(len(module_text.lines), len(module_text.lines), tuple(lines))

@@ -19,7 +19,6 @@ import stat
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Final
 
@@ -301,7 +300,12 @@ def _decode(content: bytes, known_place: Place) -> str | Problem:
 
 def _problem(flaw: Flaw, path: str) -> Problem:
     where, fix = Place(path, flaw.line, flaw.column), flaw.fix
-    return Problem(flaw.code, flaw.description, where, f"{fix}; the last good version stays in use" if flaw.code == "syntax" else fix)
+    return Problem(
+        flaw.code,
+        flaw.description,
+        where,
+        f"{fix}; the last good version stays in use" if flaw.code == "syntax" else fix,
+    )
 
 
 def parse(source: ModuleSource, limit: int = MODULE_LIMIT) -> ast.Module | Problem:

@@ -41,7 +41,9 @@ def _lines(line: Callable[[int], str], *, end: str = "") -> Shape:
     return text
 
 
-def _chain(part: Callable[[int], str], between: str, *, head: str = "b = ", end: str = "", most: int = 1 << 30) -> Shape:
+def _chain(
+    part: Callable[[int], str], between: str, *, head: str = "b = ", end: str = "", most: int = 1 << 30
+) -> Shape:
     """Return the shape of one statement of as many parts as fit."""
 
     def text(entry: Entry, size: int) -> str:
@@ -106,7 +108,9 @@ def _documented(lines: Callable[[int], str]) -> Shape:
             rows.append("    " + lines(number))
             length += len(rows[-1]) + 1
             if length > size - _ROOM:
-                return _HEAD.replace('-3\n    """', "-3\n" + "\n".join(rows[:-1]) + '\n    """') + "    return a * 2 + 1\n"
+                return (
+                    _HEAD.replace('-3\n    """', "-3\n" + "\n".join(rows[:-1]) + '\n    """') + "    return a * 2 + 1\n"
+                )
         raise AssertionError
 
     return text
@@ -165,7 +169,9 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "functions": _top(lambda n: f"def g{n}(a: int) -> int:\n    return a"),
     "documented functions": _top(lambda n: f'def g{n}(a: int) -> int:\n    """Do {n}."""\n    return a + {n}'),
     "helpers": _top(lambda n: f"def _g{n}(a): return _g{n + 1}(a)"),
-    "helpers on one line": _top(lambda n: "".join(f"_g{m} = lambda: _g{m + 1}; " for m in range(1_500)) if n == 0 else f"b{n} = 1"),
+    "helpers on one line": _top(
+        lambda n: "".join(f"_g{m} = lambda: _g{m + 1}; " for m in range(1_500)) if n == 0 else f"b{n} = 1"
+    ),
     "classes": _top(lambda n: f"class G{n}: pass"),
     "imports": _top(lambda n: f"import m{n}"),
     "one import": _chain(lambda n: f"m{n}", ", ", head="from os import "),

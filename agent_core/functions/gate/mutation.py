@@ -236,7 +236,9 @@ def _changes(operator: str, places: Sequence[Site], text: SplicedText) -> Iterat
 def literal_mutants(text: str, name: str, literals: Collection[str]) -> Iterator[str]:
     """Yield the text with one literal of the function changed, once for each place of these (given as `repr`)."""
     whole, node = _read(text, name)
-    for site in sites(node) if node is not None else ():
+    if node is None:
+        return
+    for site in sites(node):
         if isinstance(site.node, ast.Constant) and repr(site.node.value) in literals:
             for change in _constant(replace(site, in_table=False), whole):
                 yield whole.mutant("constant", change, node).text

@@ -300,11 +300,6 @@ class Use:
         """True for a host or file that the text does not name: the call asks for it when it is known."""
         return self.kind in LATER and self.item == UNSAID
 
-    @property
-    def needs(self) -> Grants:
-        """The grants that the use needs."""
-        return Grants.from_json({self.kind: [self.item]}) if self.kind else Grants()
-
 
 @dataclass(frozen=True)
 class _Text:
@@ -499,7 +494,11 @@ def uses(
 
 def needs_of(all_uses: Iterable[Use]) -> Grants:
     """Return the combined grants that these uses need."""
-    return joined(use.needs for use in all_uses)
+    items: dict[str, dict[str, None]] = {}
+    for use in all_uses:
+        if use.kind:
+            items.setdefault(use.kind, {})[use.item] = None
+    return joined(Grants.from_json({kind: [*named]}) for kind, named in items.items())
 
 
 def _use(kind: str, item: str | None, shown: str, node: ast.AST) -> Use:

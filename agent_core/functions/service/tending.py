@@ -571,7 +571,10 @@ class Tending:
         snapshot: Snapshot,
     ) -> str:
         """Return the call that a general function answers differently from a special one, or an empty text."""
-        more = {name: {key: ast.literal_eval(syntax.parse(text, mode="eval")) for key, text in row.items()} for name, row in given.items()}
+        more = {
+            name: {key: ast.literal_eval(syntax.parse(text, mode="eval")) for key, text in row.items()}
+            for name, row in given.items()
+        }
         for name, call in [(special, call) for special in given for call in calls[special]]:
             replayed = await self.replays.replay(call.call, NOW, on=snapshot, function=general, more=more[name])
             if not replayed.same:
