@@ -1,9 +1,9 @@
 """`python -m benchmarks.costly`: Python that is cheap to write and expensive to read, at every entry of a server.
 
-Each shape in `tests/hostile/shapes.py` comes as a candidate and as a program from a scripted model, and as a saved file, at
-the size limit of each; in a process of its own, after one that is plain. Per row: seconds until the answer, the longest
-silence of the event loop, the most memory above the idle process, and the answer's first words. `SHAPE ...` picks some;
-`--entry` picks one entry.
+Each shape in `tests/hostile/shapes.py` comes as a candidate and as a program from a scripted model, and as a saved file:
+the largest text that is read; in a process of its own, after one that is plain. Per row: seconds until the answer, the
+longest silence of the event loop, the most memory above the idle process, and the answer's first words. `SHAPE ...`
+picks some; `--entry` picks one entry.
 """
 
 import argparse
@@ -67,11 +67,11 @@ def main() -> None:
             if given.alone:
                 print(json.dumps(asdict(asyncio.run(cost_of(shape, entry)))))
                 continue
-            row = _apart(shape, entry)
+            row = cost_apart(shape, entry)
             print(json.dumps(asdict(row)) if given.json else row, flush=True)
 
 
-def _apart(shape: str, entry: str) -> Cost:
+def cost_apart(shape: str, entry: str) -> Cost:
     """Return the cost as a process of its own measures it."""
     command = [sys.executable, "-m", "benchmarks.costly", "--alone", "--entry", entry, shape]
     try:

@@ -660,7 +660,7 @@ def _call_list(calls: Sequence[str]) -> list[str]:
 
 
 def _not_run(found: Sequence["Problem"]) -> str:
-    lines = [f"{row.where}: {row.message}" + (f" ({row.fix})" if row.fix else "") for row in found]
+    lines = [f"{row.where}: {row.message}".removeprefix(": ") + (f" ({row.fix})" if row.fix else "") for row in found]
     shown = [f"- {visible(line)}" for line in lines[:MAX_PROBLEMS]]
     more = ["There may be more of them."] if len(lines) > MAX_PROBLEMS else []
     return "\n".join(["The program was not run:", *shown, *more, "Nothing has run. Fix it, and run it again."])
