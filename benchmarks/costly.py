@@ -1,9 +1,9 @@
 """`python -m benchmarks.costly`: Python that is cheap to write and expensive to read, at every entry of a server.
 
-Each shape in `tests/hostile/shapes.py` comes as a candidate and as a program from a scripted model, and as a saved file:
-the largest text that is read; in a process of its own, after one that is plain. Per row: seconds until the answer, the
-longest silence of the event loop, the most memory above the idle process, and the answer's first words. `SHAPE ...`
-picks some; `--entry` picks one entry.
+Each shape in `tests/hostile/shapes.py` comes as a candidate and as a program from a scripted model, and as a saved
+file: the largest text that is read, in a process of its own, after one that is plain. Per row: seconds until the
+answer, the longest silence of the event loop, the most memory above the idle process, and the answer's first words.
+`SHAPE ...` picks some; `--entry` picks one entry.
 """
 
 import argparse
@@ -86,10 +86,10 @@ def cost_apart(shape: str, entry: str) -> Cost:
 async def cost_of(shape: str, entry: Entry) -> Cost:
     """Return the cost of a shape at an entry; a plain text is judged first, so that everything is loaded."""
     text = _largest(SHAPES[shape], entry)
-    steps = [] if entry == "file" else [_step(entry, PLAIN[entry]), Say("Done."), _step(entry, text)]
+    asked: list[Ask | Say] = [] if entry == "file" else [_step(entry, PLAIN[entry]), Say("Done."), _step(entry, text)]
     async with AsyncExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd())))
-        model = stack.enter_context(scripted([*steps, Repeat(Say("Done."))]))
+        model = stack.enter_context(scripted([*asked, Repeat(Say("Done."))]))
         here = await stack.enter_async_context(desk(root, model, model__context_tokens=1_000_000))
         await _give(here, entry, PLAIN[entry], "plain.py")
         await asyncio.sleep(1)  # what a save leaves to do afterwards
