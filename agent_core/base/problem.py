@@ -4,7 +4,7 @@ Problems are expected and come in numbers, so they are data and not exceptions. 
 be added, but never changed. What pydantic finds is worded here, too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from .records import asdict, dataclass
@@ -77,6 +77,29 @@ class Problem:
             "severity": self.severity,
             **({"evidence": [row.to_json() for row in self.evidence]} if self.evidence else {}),
         }
+
+
+MORE: Final = "more-problems"
+"""The code of the sentence about problems that are not listed."""
+MAX_PROBLEMS: Final = 50
+"""The problems of one function that are told."""
+
+
+def first_problems(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """Return the first problems, at least one of each code and severity, and a sentence about the rest."""
+    if len(problems) <= MAX_PROBLEMS:
+        return tuple(problems)
+    kinds = set[tuple[str, Severity]]()
+    told: list[Problem] = []
+    for at, problem in enumerate(problems):
+        kind = problem.code, problem.severity
+        if at < MAX_PROBLEMS or kind not in kinds:
+            told.append(problem)
+            kinds.add(kind)
+    left = len(problems) - len(told)
+    message, where = f"there are {left:,} more problems like these, which are not listed", Place(problems[0].where.path)
+    rest = Problem(MORE, message, where, "fix these first", "warns", (Evidence(f"{len(problems):,} in all"),))
+    return (*told, rest) if left else tuple(told)
 
 
 # The value that a field expected, in our own words instead of pydantic's.

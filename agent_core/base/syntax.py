@@ -1,5 +1,9 @@
 """Source text: its parsing, and the characters that it may contain, so that it reads as it runs.
 
+`parse` is the only way from a text to a tree in the host. It holds a text to limits within which each later step is
+quick: no tree is so deep that a recursive walk fails, and none so large that reading it blocks the event loop for long.
+`read` is `parse` for what somebody else wrote: a file, a candidate, a program. It also rejects hidden characters.
+
 Python is parsed one text at a time: CPython 3.11 counts the depth of a tree for all threads together, and two
 concurrent parses can raise `SystemError: AST constructor recursion depth mismatch` (python/cpython#106905).
 
@@ -9,21 +13,52 @@ private-use characters, and lone surrogates. Letters of every script, signs and 
 """
 
 import ast
+import gc
 import re
+import symtable
 import threading
 import tokenize
 import unicodedata
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import Literal, overload
+from typing import Final, Literal, TypeVar, overload
 
 from sandbox.wire.lines import bare_lines, first_lines, place_of, reader_of
 
 from .records import dataclass
-from .untrusted import CONTROLS, UNSEEN
+from .untrusted import CONTROLS, UNSEEN, one_line
 
+T = TypeVar("T")
+MAX_TOKENS: Final = 40_000
+"""The limit of tokens in a parsed text, with statements and fields weighted; this many take 0.06 s."""
+MAX_DEPTH: Final = 100
+"""The levels of a tree: of 3,000 files of the standard library and of packages, none has more than 86."""
+MAX_PARAMETERS: Final = 255
+"""The parameters of one function."""
+# Strings and comments, which the parser skips quickly, then the tokens that take time.
+# Before Python 3.11.5, `*+` around a lookahead ends too early.
+_TOKEN: Final = re.compile(
+    r'''"""(?:[^"\\]++|\\.|"(?!""))*(?:""")?|"(?:[^"\\\n]|\\.)*+"?'''
+    r"""|'''(?:[^'\\]++|\\.|'(?!''))*(?:''')?|'(?:[^'\\\n]|\\.)*+'?|#[^\n]*+|\s++|(\w++|[^\w\s])""",
+    re.DOTALL,
+)
+_FIELDS: Final = re.compile(r"\b[rR]?[fF][rR]?['\"]")
+# In tokens: a statement adds nodes, and a field of an f-string is parsed separately.
+_OF_A_STATEMENT, _OF_A_FIELD = 2, 12
+# Python refuses decimal numbers of more than 4,300 digits; in another notation, they fail when they are shown.
+_HUGE_NUMBER: Final = re.compile(r"0[xXoObB][0-9a-fA-F_]{3500}")
 _ONE_AT_A_TIME = threading.Lock()
+
+
+class BeyondLimits(SyntaxError):
+    """A text beyond a limit of `parse`: `code` names the limit, `fix` says what to do."""
+
+    def __init__(self, code: str, message: str, fix: str, line: int = 0) -> None:
+        super().__init__(message, (None, line, 0, None))
+        self.code = code
+        self.fix = fix
 
 
 @overload
@@ -33,14 +68,109 @@ def parse(text: str, filename: str = ..., *, mode: Literal["eval"]) -> ast.Expre
 @overload
 def parse(text: str, filename: str, mode: str) -> ast.Module | ast.Expression: ...
 def parse(text: str, filename: str = "<unknown>", mode: str = "exec") -> ast.AST:
-    """Return the tree of a text, as `ast.parse` does, without printing warnings about bad escapes.
+    """Return the tree of a text within the limits, without printing warnings about bad escapes.
 
     Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: it is not Python, or nested too deep.
+        SyntaxError: it is not Python; `BeyondLimits` if it is beyond a limit.
     """
+    _check_size(text)
+    tree: ast.AST = _without_warnings(lambda: ast.parse(text, filename, mode))
+    if len(text) > MAX_DEPTH:  # each level takes a character
+        _check_shape(tree)
+    return tree
+
+
+def symbols(text: str) -> symtable.SymbolTable:
+    """Return the symbol table of a module's text within the limits.
+
+    Raises:
+        SyntaxError: it is not Python; `BeyondLimits` if it is beyond a limit.
+    """
+    _check_size(text)
+    return _without_warnings(lambda: symtable.symtable(text, "source", "exec"))
+
+
+def _without_warnings(work: Callable[[], T]) -> T:
     with _ONE_AT_A_TIME, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return ast.parse(text, filename, mode)
+        # A collection in the middle would scan all the new nodes, in one step with the parser.
+        was_on = gc.isenabled()
+        gc.disable()
+        try:
+            return work()
+        except (RecursionError, MemoryError) as error:
+            raise _too_deep() from error
+        except ValueError as error:  # a NUL, or half of a character
+            raise SyntaxError(str(error)) from error
+        finally:
+            if was_on:
+                gc.enable()
+
+
+def _check_size(text: str) -> None:
+    """Raise if a text has too many tokens, or a number that cannot be shown."""
+    if huge := _HUGE_NUMBER.search(text):
+        line, _column = place_of(text, huge.start())
+        message = "a number of thousands of digits cannot be shown"
+        raise BeyondLimits("huge-number", message, "compute it: `2**20_000`, say", line)
+    if 3 * len(text) <= MAX_TOKENS:
+        return
+    tokens = sum(1 for token in _TOKEN.finditer(text) if token.lastindex)
+    ends = text.count(";") + text.count("\n")
+    fields = text.count("{") if _FIELDS.search(text) else 0
+    if tokens + _OF_A_STATEMENT * ends + _OF_A_FIELD * fields > MAX_TOKENS:
+        message = f"it has more than {MAX_TOKENS:,} names, numbers and signs"
+        raise BeyondLimits("too-large", message, "split it, or keep data out of code")
+
+
+# Fields that hold no nodes, or only such as have no parts: names, values, operators and contexts.
+_WITHOUT_PARTS: Final = frozenset(
+    {"ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment", "asname", "module", "level", "simple", "name"}
+    | {"conversion", "is_async", "lineno", "tag", "names", "rest", "kwd_attrs", "type_ignores"}
+)
+
+
+@cache
+def _parts(kind: type) -> tuple[str, ...]:
+    """Return the fields of a node type that may hold nodes with parts; none for what is no node."""
+    if not issubclass(kind, ast.AST) or issubclass(kind, ast.Constant):
+        return ()
+    return tuple(name for name in kind._fields if name not in _WITHOUT_PARTS)
+
+
+def _check_shape(tree: ast.AST) -> None:
+    """Raise if a tree is too deep, or a function in it has too many parameters."""
+    level: list[ast.AST | None] = [tree]
+    line = 0
+    for _depth in range(MAX_DEPTH):
+        below: list[ast.AST | None] = []
+        for node in level:
+            kind = node.__class__
+            if kind is ast.arguments:
+                _check_parameters(node)  # type: ignore[arg-type] # its class was compared
+            for name in _parts(kind):  # type: ignore[arg-type] # a class has a hash
+                value = getattr(node, name)
+                if value.__class__ is list:
+                    below += value
+                else:
+                    below.append(value)
+        if not below:
+            return
+        line = getattr(below[0], "lineno", line)
+        level = below
+    raise _too_deep(line)
+
+
+def _check_parameters(node: ast.arguments) -> None:
+    named = [*node.posonlyargs, *node.args, *node.kwonlyargs]
+    if len(named) > MAX_PARAMETERS:
+        message = f"a function has {len(named):,} parameters, and at most {MAX_PARAMETERS} are read"
+        raise BeyondLimits("too-large", message, "give it one list or dictionary", named[0].lineno)
+
+
+def _too_deep(line: int = 0) -> BeyondLimits:
+    message = f"the code is nested more than {MAX_DEPTH} levels deep, or has a chain of more than {MAX_DEPTH} links"
+    return BeyondLimits("too-deep", message, "split long expressions and nested blocks", line)
 
 
 _COOKIE = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.ASCII)
@@ -92,7 +222,7 @@ _BLANKED = frozenset({tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", toke
 
 
 FLAWS = frozenset({"hidden-characters", "nul-byte", "encoding", "name-spelling"})
-"""The codes of all flaws."""
+"""The codes of the flaws of characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +256,47 @@ def flaw_of(text: str) -> Flaw | None:
         if line.strip() and not line.lstrip().startswith("#"):
             return None  # Python reads no further
     return None
+
+
+def read(text: str, max_bytes: int) -> "ast.Module | Flaw":
+    """Return the tree of a text that somebody else wrote, or why it is not read. Trees must not be changed."""
+    if len(text) > max_bytes or len(text.encode("utf-8", "surrogatepass")) > max_bytes:
+        message = f"it is larger than {max_bytes // 1024} KiB"
+        return Flaw("too-large", message, "split it, or keep data out of code", 0, 0)
+    if flaw := flaw_of(text):
+        return flaw
+    try:
+        tree = tree_of(text)
+    except SyntaxError as error:
+        return flaw_of_error(error)
+    return name_flaw_of(text, tree) or tree
+
+
+def flaw_of_error(error: SyntaxError) -> "Flaw":
+    """Return the flaw of a text that `parse` did not take."""
+    line, column = error.lineno or 0, max(error.offset or 0, 0)
+    if isinstance(error, BeyondLimits):
+        return Flaw(error.code, error.msg, error.fix, line, column)
+    quoted = one_line((error.text or "").strip(), _MAX_QUOTED)
+    message = error.msg or "invalid syntax"
+    return Flaw("syntax", f"{message}, in `{quoted}`" if quoted else message, "fix the syntax", line, column)
+
+
+_LARGE: Final = 16_000
+_MAX_QUOTED: Final = 160
+
+
+def tree_of(text: str) -> ast.Module:
+    """Return the tree of a module's text, as `parse` does. Trees are cached and must not be changed.
+
+    Raises:
+        SyntaxError: it is not Python; `BeyondLimits` if it is beyond a limit.
+    """
+    return _tree_of(text) if len(text) < _LARGE else _large_tree_of(text)
+
+
+_tree_of = lru_cache(maxsize=64)(parse)
+_large_tree_of = lru_cache(maxsize=2)(parse)  # one may take 40 MB
 
 
 def stray_characters(text: str) -> list[int]:

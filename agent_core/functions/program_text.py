@@ -8,14 +8,16 @@ import ast
 import builtins
 import json
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base import syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.matching import nearest
 from agent_core.base.problem import Place, Problem
-from agent_core.base.records import dataclass, field
+from agent_core.base.records import dataclass
 from agent_core.registry.arguments import read as read_arguments
 from sandbox.inside.programs import MOST_KEPT
 
@@ -24,9 +26,10 @@ if TYPE_CHECKING:
 
 
 MOST_CODE: Final = MOST_KEPT  # bytes of a program
+MAX_PROBLEMS: Final = 20
+"""The problems of a program that are told."""
 GIVEN: Final = frozenset({"each", "CallFailed"})
 """The names that every program has in addition to functions."""
-_MOST: Final = 20  # problems that are reported
 _NO_MODULE: Final = "The agent's functions are called by name, without an import."
 
 
@@ -35,52 +38,70 @@ class ProgramText:
     """A program: its code, its tree, the names that it binds anywhere, and those that it reads without binding them."""
 
     code: str
-    tree: ast.Module
-    bound: frozenset[str]
-    free: Mapping[str, int] = field(default_factory=dict)  # name → the first line that reads it
+    free: Mapping[str, int]  # name → the first line that reads it
+    imports: Sequence[tuple[str, int]]  # module, "" for a relative one, and line
+    calls: Mapping[str, Sequence[ast.Call]]  # by the name that is called
+    repeated: frozenset[str]  # names in a place that may run again, or that are no call
+    stores: Counter[str]
+
+    @property
+    def tree(self) -> ast.Module:
+        """A tree that may be changed."""
+        return syntax.parse(self.code)
 
     @classmethod
     def of(cls, code: str) -> "ProgramText | Problem":
         """Parse a program, or return why it is invalid."""
-        if len(code.encode("utf-8", "replace")) > MOST_CODE:
-            return Problem("too-long", f"a program may have {MOST_CODE:,} bytes", Place(""), "do it in two")
-        try:
-            tree = syntax.parse(code)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            line = getattr(error, "lineno", None) or 0
-            return Problem("syntax", str(getattr(error, "msg", error)), Place("", line), "give lines of Python alone")
-        bound = frozenset(_bound_names(tree))
-        reads = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+        tree = syntax.read(code, MOST_CODE)
+        if isinstance(tree, syntax.Flaw):
+            fix = "give lines of Python alone" if tree.code == "syntax" else tree.fix
+            return Problem(tree.code, tree.description, Place("", tree.line), fix)
+        bound = set[str]()
+        reads: list[ast.Name] = []
+        imports: list[tuple[str, int]] = []
+        calls: dict[str, list[ast.Call]] = {}
+        repeated = set[str]()
+        stores = Counter[str]()
+        called = set[int]()
+        waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
+        while waiting:  # from the top down, in text order, so that a call comes before its name
+            node, is_again = waiting.pop()
+            bound.update(_bound_names(node))
+            match node:
+                case ast.Call(func=ast.Name(id=name) as callee):
+                    calls.setdefault(name, []).append(node)
+                    called.add(id(callee))
+                case ast.Name(id=name):
+                    if isinstance(node.ctx, ast.Load):
+                        reads.append(node)
+                    elif isinstance(node.ctx, ast.Store):
+                        stores[name] += 1
+                    if is_again or id(node) not in called:
+                        repeated.add(name)
+                case ast.Import(names=names):
+                    imports += ((alias.name, node.lineno) for alias in names)
+                case ast.ImportFrom(module=module):
+                    imports.append((module or ".", node.lineno))
+            is_again = is_again or isinstance(node, _AGAIN)
+            waiting += ((child, is_again) for child in reversed([*ast.iter_child_nodes(node)]))
         free: dict[str, int] = {}
-        for node in sorted(reads, key=lambda node: node.lineno):
-            if node.id not in bound:
-                free.setdefault(node.id, node.lineno)
-        return cls(code, tree, bound, free)
-
-    def calls(self, name: str) -> list[ast.Call]:
-        """Return the calls of a name."""
-        nodes = [node for node in ast.walk(self.tree) if isinstance(node, ast.Call)]
-        return [node for node in nodes if isinstance(node.func, ast.Name) and node.func.id == name]
+        for read in sorted(reads, key=lambda read: read.lineno):
+            if read.id not in bound:
+                free.setdefault(read.id, read.lineno)
+        return cls(code, free, imports, calls, frozenset(repeated), stores)
 
     def most_calls(self, name: str, in_loop: int) -> int:
         """Return how often a program may call a name: once per place, or `in_loop` if a place may run again."""
-        comprehensions = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-        again = (ast.For, ast.While, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, *comprehensions)
-        once = [node for node in ast.walk(self.tree) if isinstance(node, again)]
-        inside = {id(child) for node in once for child in ast.walk(node)}
-        places = [node for node in ast.walk(self.tree) if isinstance(node, ast.Name) and node.id == name]
-        called = {id(call.func) for call in self.calls(name)}
-        is_many = any(id(place) in inside or id(place) not in called for place in places)
-        return in_loop if is_many else len(places)
+        return in_loop if name in self.repeated else len(self.calls.get(name, ()))
 
     def form(self) -> str:
         """Return its normal form, which is the same for programs that differ only in literals and layout."""
-        return ast.dump(_WithoutLiterals().visit(syntax.parse(self.code)))
+        return ast.dump(_WithoutLiterals().visit(self.tree))
 
     def literals(self) -> list[str]:
         """Return the literals that its form leaves out, in order."""
         without = _WithoutLiterals()
-        without.visit(syntax.parse(self.code))
+        without.visit(self.tree)
         return without.literals
 
 
@@ -102,21 +123,28 @@ class _WithoutLiterals(ast.NodeTransformer):
         return super().generic_visit(node)
 
 
-def _bound_names(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        match node:
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
-                yield name
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                yield name
-            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                yield name
-            case ast.MatchMapping(rest=str(name)):
-                yield name
-            case ast.alias(name=name, asname=other):
-                yield other or name.partition(".")[0]
-            case _:
-                pass
+_AGAIN: Final = (
+    *(ast.For, ast.While, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+)
+"""Nodes whose parts may run more than once."""
+
+
+def _bound_names(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a node binds, without its parts."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+            yield name
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            yield name
+        case ast.MatchMapping(rest=str(name)):
+            yield name
+        case ast.alias(name=name, asname=other):
+            yield other or name.partition(".")[0]
+        case _:
+            pass
 
 
 def problems(
@@ -127,35 +155,56 @@ def problems(
     packages: Collection[str],
     withheld: Collection[str],
 ) -> list[Problem]:
-    """Return the problems of a program.
+    """Return the first problems of a program, one more than `MAX_PROBLEMS` at most.
 
     `functions` are those that it names, `known` are the names of all, and `withheld` are names that programs may not
     call.
     """
+    names = (*known, *kept)
+    unknown = [
+        name
+        for name in program.free
+        if not (name in functions or name in kept or name in GIVEN or hasattr(builtins, name) or name.startswith("__"))
+    ]
+    modules = [(name, line) for name, line in program.imports if not _is_importable(name, packages)]
+    calls = [
+        (call, function)
+        for name, function in functions.items()
+        if name in program.free
+        for call in program.calls.get(name, ())
+    ]
+    checks: list[tuple[int, Callable[[], Iterable[Problem]]]] = [
+        *((program.free[name], partial(_unknown_name, name, program.free[name], names, withheld)) for name in unknown),
+        *((line, partial(_unknown_module, name, line)) for name, line in modules),
+        *((call.lineno, partial(_arguments, call, function)) for call, function in calls),
+    ]
     found: list[Problem] = []
-    for name, line in program.free.items():
-        if name in functions or name in kept or name in GIVEN or hasattr(builtins, name) or name.startswith("__"):
-            continue
-        if name in withheld:
-            fix = "call it directly, in a step of its own"
-            found.append(Problem("not-inside", f"`{name}` cannot be called in a program", Place("", line), fix))
-            continue
-        near = nearest(name, [*known, *kept], 3)
-        fix = f"the nearest are {', '.join(f'`{other}`' for other in near)}" if near else "define it, or call another"
-        found.append(Problem("unknown-name", f"there is no `{name}`", Place("", line), fix))
-    for node in ast.walk(program.tree):
-        if not isinstance(node, ast.Import | ast.ImportFrom):
-            continue
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or "."]
-        for name in names:
-            top = name.partition(".")[0]
-            if top not in sys.stdlib_module_names and top not in packages:
-                fix = _NO_MODULE if top in ("", "functions") else "do it with Python's own modules, or with a function"
-                found.append(Problem("no-module", f"a program cannot import `{name}`", Place("", node.lineno), fix))
-    for name, function in functions.items():
-        if name in program.free:
-            found += [problem for call in program.calls(name) for problem in _arguments(call, function)]
-    return sorted(found, key=lambda problem: problem.where.line)[:_MOST]
+    for _line, check in sorted(checks, key=lambda check: check[0]):
+        found += check()
+        if len(found) > MAX_PROBLEMS:
+            break
+    return found
+
+
+def _unknown_name(name: str, line: int, names: Iterable[str], withheld: Collection[str]) -> Iterator[Problem]:
+    if name in withheld:
+        fix = "call it directly, in a step of its own"
+        yield Problem("not-inside", f"`{name}` cannot be called in a program", Place("", line), fix)
+        return
+    near = nearest(name, names, 3)
+    fix = f"the nearest are {', '.join(f'`{other}`' for other in near)}" if near else "define it, or call another"
+    yield Problem("unknown-name", f"there is no `{name}`", Place("", line), fix)
+
+
+def _unknown_module(name: str, line: int) -> Iterator[Problem]:
+    is_own = name.partition(".")[0] in ("", "functions")
+    fix = _NO_MODULE if is_own else "do it with Python's own modules, or with a function"
+    yield Problem("no-module", f"a program cannot import `{name}`", Place("", line), fix)
+
+
+def _is_importable(name: str, packages: Collection[str]) -> bool:
+    top = name.partition(".")[0]
+    return top in sys.stdlib_module_names or top in packages
 
 
 def _arguments(call: ast.Call, function: "Function") -> Iterator[Problem]:
@@ -198,11 +247,26 @@ _TYPES: Final = {"str", "int", "float", "bool", "list", "dict"}
 
 @dataclass(frozen=True, slots=True)
 class SeenProgram:
-    """A program that finished: its text, the calls of its own functions with their results, and its value."""
+    """A program that finished: its text, the calls of its own functions with their results, and its value.
 
-    program: ProgramText
+    The tree is not kept, because many programs are looked through at once.
+    """
+
+    code: str
     seen: Mapping[str, Sequence[Sequence[str]]]
     value: object
+
+    def parse(self) -> ProgramText:
+        """Return the text, parsed again.
+
+        Raises:
+            UsageError: an older release ran it, and it is beyond a limit now.
+        """
+        program = ProgramText.of(self.code)
+        if isinstance(program, Problem):
+            fix = "Give the source yourself, in smaller functions."
+            raise UsageError(f"The program cannot be kept: {program.message}.", fix=fix)
+        return program
 
 
 def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], functions: Mapping[str, "Function"]) -> str:
@@ -214,14 +278,15 @@ def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], functi
     Raises:
         UsageError: it uses what only programs can use.
     """
-    last = runs[-1]
-    definitions = [node for node in last.program.tree.body if isinstance(node, ast.FunctionDef)]
+    last, program = runs[-1], runs[-1].parse()
+    statements = program.tree.body
+    definitions = [node for node in statements if isinstance(node, ast.FunctionDef)]
     chosen = next((node for node in definitions if node.name == name), None)
     examples: list[tuple[str, str]] = []
     if chosen is None:
-        chosen = _whole(name, last)
+        chosen = _whole(name, program, last.value)
         for run in runs:
-            arguments = ", ".join(f"{target}={value!r}" for target, value in _literal_names(run.program).items())
+            arguments = ", ".join(f"{target}={value!r}" for target, value in _literal_names(run.parse()).items())
             examples.append((f"{name}({arguments})", repr(run.value)))
     else:
         examples = [(call, value) for run in runs for call, value in run.seen.get(name, ())]
@@ -229,11 +294,11 @@ def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], functi
     others = [node for node in definitions if node.name in names and node.name != name]
     names |= {inner.id for node in others for inner in ast.walk(node) if isinstance(inner, ast.Name)}
     imports: list[str] = []
-    for node in last.program.tree.body:
+    for node in statements:
         if isinstance(node, ast.Import | ast.ImportFrom):
             bound = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
             imports += [ast.unparse(node)] if bound & names else []
-    for free in (free for free in last.program.free if free in names):
+    for free in (free for free in program.free if free in names):
         if free in functions:
             imports.append(f"from functions.{functions[free].module} import {free}")
         elif free in GIVEN:
@@ -250,11 +315,11 @@ def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], functi
     return "\n\n\n".join(filter(None, parts)) + "\n"
 
 
-def _whole(name: str, program: SeenProgram) -> ast.FunctionDef:
+def _whole(name: str, program: ProgramText, value: object) -> ast.FunctionDef:
     """Return a program as one function: its initial literal values become parameters, and its value is returned."""
     apart = ast.Import | ast.ImportFrom | ast.FunctionDef
-    body = [node for node in program.program.tree.body if not isinstance(node, apart)]
-    given = _literal_names(program.program)
+    body = [node for node in program.tree.body if not isinstance(node, apart)]
+    given = _literal_names(program)
     rest: list[ast.stmt] = [node for node in body if _target(node) not in given]
     if rest and isinstance(rest[-1], ast.Expr):
         rest[-1] = ast.Return(rest[-1].value)
@@ -266,7 +331,7 @@ def _whole(name: str, program: SeenProgram) -> ast.FunctionDef:
         rest.append(ast.Return(ast.Name(targets[-1], ast.Load())))
     parameters = [ast.arg(target, ast.Name(_type(value), ast.Load())) for target, value in given.items()]
     arguments = ast.arguments([], parameters, None, [], [], None, [])
-    made = ast.FunctionDef(name, arguments, rest, [], ast.Name(_type(program.value), ast.Load()), lineno=1)
+    made = ast.FunctionDef(name, arguments, rest, [], ast.Name(_type(value), ast.Load()), lineno=1)
     # Python 3.12 requires this field; 3.11 does not have it.
     vars(made)["type_params"] = []
     return made
@@ -275,16 +340,13 @@ def _whole(name: str, program: SeenProgram) -> ast.FunctionDef:
 def _literal_names(program: ProgramText) -> dict[str, object]:
     """Return the names that a program sets to literal values and binds only once."""
     given: dict[str, object] = {}
-    stores = [
-        node.id for node in ast.walk(program.tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    ]
     for node in program.tree.body[:-1]:
         target = _target(node)
         try:
             value = ast.literal_eval(node.value) if target and isinstance(node, ast.Assign) else None
         except (ValueError, TypeError):
             continue
-        if value is not None and stores.count(target) == 1:
+        if value is not None and program.stores[target] == 1:
             given[target] = value
     return given
 

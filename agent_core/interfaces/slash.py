@@ -148,7 +148,7 @@ def _typed_call(conversation: Conversation, text: str) -> tuple[str, str]:
         return name, rest or "{}"
     try:
         node = syntax.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except SyntaxError as error:
         why = error.msg if isinstance(error, SyntaxError) else str(error)
         raise UsageError(f"That is not a call: {one_line(why, 200)}.", fix=_LITERALS) from error
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):

@@ -217,7 +217,7 @@ def expressions(text: str) -> Sequence[ast.expr | None]:
     try:
         with warnings.catch_warnings(action="ignore"):  # about invalid escapes in foreign text
             body = syntax.parse(text).body
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+    except SyntaxError:
         return ()
     nodes = [node.value if isinstance(node, ast.Expr) else None for node in body]
     if len(nodes) == 1 and isinstance(nodes[0], ast.List):
@@ -258,7 +258,7 @@ def _values(text: str) -> list[Any]:  # Any: foreign JSON
             return []
         try:  # as Python writes it: single quotes, True, None
             with warnings.catch_warnings(action="ignore"):  # about invalid escapes in foreign text
-                return [ast.literal_eval(text)]
+                return [ast.literal_eval(syntax.parse(text, mode="eval"))]
         except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
             return []
     return values

@@ -66,7 +66,7 @@ class Converter:
             case ast.Constant(value=str(text)):
                 try:
                     quoted = syntax.parse(text.strip(), mode="eval").body
-                except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+                except SyntaxError as error:
                     raise Unresolved(f"the annotation {text!r} is not Python") from error
                 return self.convert(quoted)
             case ast.Name() | ast.Attribute():

@@ -21,7 +21,7 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.statements import drop_docstrings, is_text
 
 from .depends import NOT_PYTHON, Names, Part, Statement, packages_around, statements_of
-from .source import FOLDER, bound_names, callee, first_line, is_bare_value, is_literal
+from .source import FOLDER, bound_names, callee, first_line, is_bare_value, is_literal, written
 from .tree import imported_module
 
 _ITS_IMPORT: Final = "."  # a name that nothing binds: selects only what runs at the import of a module
@@ -159,7 +159,7 @@ def _approved_statements(text: str, module: str, *, is_package: bool) -> Iterato
         binds = frozenset({"__doc__"}) if is_bare_value(node) else facts.binds
         yield ApprovedStatement(
             at,
-            "\n".join(lines[first_line(node) - 1 : node.end_lineno]),
+            "\n".join(lines[first_line(node) - 1 : node.end_lineno]) if own else written(node, lines),
             code,
             binds,
             facts.names | facts.reads,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from agent_core.base import syntax
 from agent_core.base.problem import Problem
 from agent_core.base.records import dataclass
+from agent_core.base.syntax import tree_of
 from sandbox.wire.lines import lines_of
 
 from . import examples
@@ -32,7 +33,6 @@ from .source import (
     last_line,
     parse,
     parse_accepted,
-    tree_of,
 )
 from .tree import Definition, survey
 

@@ -177,7 +177,7 @@ class _Shape:
 def _shape(source: str) -> _Shape:
     try:
         tree = syntax.parse(source.strip())
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except SyntaxError:
         return _Shape()
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     binds = set().union(*map(bound_names, tree.body))

@@ -179,7 +179,7 @@ def _place(
     if old is None:
         lines: list[str] = []
         for text in block:
-            above = [*module_text.lines[-2:], *lines][-2:]
+            above = [*module_text.lines[-2:], *lines[-2:]][-2:]
             missing = 2 - next((n for n, line in enumerate(reversed(above)) if not is_blank(line)), len(above))
             lines += [module_text.newline] * missing + lines_of(with_newline(f"{text}\n", module_text.newline))
         edit = LineEdit(len(module_text.lines), len(module_text.lines), tuple(lines))
@@ -274,14 +274,15 @@ def _helpers(
 ) -> list[str] | Problem:
     """Return the text of helpers that the module is missing, or the problem that one differs from the module's."""
     helpers, existing = [], {ast.dump(statement) for statement in module_text.body if _is_loose(statement)}
-    before = candidate_text.body[: candidate_text.body.index(function)]
-    for node in candidate_text.body:
+    own = [(statement, bound_names(statement)) for statement in module_text.body]
+    at_function = candidate_text.body.index(function)
+    for at, node in enumerate(candidate_text.body):
         names = bound_names(node)
-        if node in before and _is_loose(node) and ast.dump(node) not in existing:
+        if at < at_function and _is_loose(node) and ast.dump(node) not in existing:
             helpers.append(candidate_text.segment(node))
         if node is function or is_import(node) or not names:
             continue
-        holders = [statement for statement in module_text.body if names & bound_names(statement)]
+        holders = [statement for statement, bound in own if not names.isdisjoint(bound)]
         if not holders:
             helpers.append(candidate_text.segment(node))
         elif not any(ast.dump(statement) == ast.dump(node) for statement in holders):

@@ -390,7 +390,7 @@ def _input(name: str, written: str, place: Place) -> str | Problem:
         return Problem("input-name", message, place, "use letters, digits and `_`, beginning with a letter")
     try:
         body = syntax.parse(f"_: {written}").body if len(written) <= _LONGEST_INPUT else []
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except SyntaxError:
         body = []
     match body:
         case [ast.AnnAssign(annotation=annotation, value=None)]:

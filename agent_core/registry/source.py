@@ -17,8 +17,8 @@ import os
 import re
 import stat
 import unicodedata
-from collections.abc import Iterable
-from functools import lru_cache
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath
 from typing import Final
 
@@ -120,20 +120,6 @@ MODULE_LIMIT = 256 * 1024
 UNREADABLE_FOLDER = "unreadable-folder"
 """The code of the problem that a folder cannot be read."""
 _LONGEST_NAME = 200
-# Strings and comments, which the parser skips quickly, then the tokens that take time.
-# Before Python 3.11.5, `*+` around a lookahead ends too early.
-_TOKEN = re.compile(
-    r'''"""(?:[^"\\]++|\\.|"(?!""))*(?:""")?|"(?:[^"\\\n]|\\.)*+"?'''
-    r"""|'''(?:[^'\\]++|\\.|'(?!''))*(?:''')?|'(?:[^'\\\n]|\\.)*+'?|#[^\n]*+|\s++|(\w++|[^\w\s])""",
-    re.DOTALL,
-)
-_FIELDS = re.compile(r"\b[rR]?[fF][rR]?['\"]")
-# In tokens: a statement adds nodes, and a field of an f-string is parsed separately.
-_OF_A_STATEMENT, _OF_A_FIELD = 2, 12
-MOST_TOKENS = 70_000
-"""The limit of tokens in a parsed text, with statements and fields weighted; this many take 0.1 s."""
-# Python refuses decimal numbers of more than 4,300 digits; in another notation, they fail when they are shown.
-HUGE_NUMBER = re.compile(r"0[xXoObB][0-9a-fA-F_]{3500}")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -313,68 +299,27 @@ def _decode(content: bytes, known_place: Place) -> str | Problem:
 
 
 def _problem(flaw: Flaw, path: str) -> Problem:
-    return Problem(flaw.code, flaw.description, Place(path, flaw.line, flaw.column), flaw.fix)
-
-
-@lru_cache(maxsize=64)
-def too_much(text: str) -> str:
-    """Return the problem code for a text that is too large to parse, or an empty text."""
-    if 3 * len(text) <= MOST_TOKENS:
-        return ""
-    tokens = sum(1 for token in _TOKEN.finditer(text) if token.lastindex)
-    ends = text.count(";") + text.count("\n")
-    fields = text.count("{") if _FIELDS.search(text) else 0
-    if tokens + _OF_A_STATEMENT * ends + _OF_A_FIELD * fields <= MOST_TOKENS:
-        return ""
-    is_chain = ends + text.count(",") + fields < tokens // 100
-    return "too-deep" if is_chain else "too-large"
-
-
-MANY_TOKENS = f"it has more than {MOST_TOKENS:,} names, numbers and signs"
+    where, fix = Place(path, flaw.line, flaw.column), flaw.fix
+    return Problem(
+        flaw.code,
+        flaw.description,
+        where,
+        f"{fix}; the last good version stays in use" if flaw.code == "syntax" else fix,
+    )
 
 
 def parse(source: ModuleSource, limit: int = MODULE_LIMIT) -> ast.Module | Problem:
-    """Return the syntax tree of a source, or a problem; a text beyond `limit` bytes is not parsed."""
-    where = Place(source.path)
-    if len(source.text) > limit or len(source.text.encode("utf-8", "surrogatepass")) > limit:
-        return too_large(where, limit)
-    if code := too_much(source.text):
-        message = f"`{source.path}` is not read: {MANY_TOKENS}"
-        return Problem(code, message, where, "split it, or keep data out of code")
-    if huge := HUGE_NUMBER.search(source.text):
-        message, (line, _) = "a number of thousands of digits cannot be shown", place_of(source.text, huge.start())
-        return Problem("huge-number", message, Place(source.path, line), "compute it: `2**20_000`, say")
-    if flaw := flaw_of(source.text):
-        return _problem(flaw, source.path)
-    tree = parse_accepted(source)
-    flaw = name_flaw_of(source.text, tree) if isinstance(tree, ast.Module) else None
-    return tree if flaw is None else _problem(flaw, source.path)
-
-
-@lru_cache(maxsize=64)
-def tree_of(text: str) -> ast.Module:
-    """Return the tree of a text. Trees are cached and must not be changed.
-
-    Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: the text is not valid Python, or too deep.
-    """
-    return syntax.parse(text)
+    """Return the syntax tree of a source, or why it is not read; a text beyond `limit` bytes is not parsed."""
+    tree = syntax.read(source.text, limit)
+    return _problem(tree, source.path) if isinstance(tree, Flaw) else tree
 
 
 def parse_accepted(source: ModuleSource) -> ast.Module | Problem:
     """Return the tree of a text that was accepted before, perhaps by an older release, without character checks."""
     try:
-        return tree_of(source.text)
+        return syntax.tree_of(source.text)
     except SyntaxError as error:
-        line = (error.text or "").strip()
-        message = f"{error.msg}, in `{line}`" if line else str(error.msg)
-        fix = "fix the syntax; the last good version stays in use"
-        return Problem("syntax", message, Place(source.path, error.lineno or 0, max(error.offset or 0, 0)), fix)
-    except ValueError as error:
-        return Problem("syntax", f"the code cannot be parsed: {error}", Place(source.path), "fix the syntax")
-    except (RecursionError, MemoryError):
-        message = "the code is nested too deeply to be parsed"
-        return Problem("too-deep", message, Place(source.path), "split long expressions and nested blocks")
+        return _problem(syntax.flaw_of_error(error), source.path)
 
 
 _HEADER = re.compile(r"^#!|^[ \t\f]*#.*?coding[:=]")
@@ -426,9 +371,10 @@ class ParsedText:
     def shares_a_line(self, node: ast.stmt) -> bool:
         """Check whether another statement shares a line with this one, after a semicolon."""
         start, end = node.lineno, last_line(node)
-        return any(
+        at = bisect_right(self.body, start, key=lambda statement: statement.lineno)
+        return any(  # statements are in order, so only a neighbor can share a line
             statement is not node and statement.lineno <= end and last_line(statement) >= start
-            for statement in self.body
+            for statement in self.body[max(at - 2, 0) : at + 1]
         )
 
     def segment(self, node: ast.stmt) -> str:
@@ -468,9 +414,19 @@ def last_line(node: ast.stmt) -> int:
     return node.end_lineno or node.lineno
 
 
+def written(node: ast.stmt, lines: Sequence[str]) -> str:
+    """Return a statement's text without what else is on its lines; `lines` have no line ends."""
+    start, end = first_line(node) - 1, last_line(node)
+    first = start == node.lineno - 1  # without decorators
+    texts = [*lines[start:end]]
+    texts[-1] = texts[-1][: column_of(texts[-1], node.end_col_offset or 0)]
+    texts[0] = texts[0][column_of(texts[0], node.col_offset) if first else 0 :]
+    return "\n".join(texts)
+
+
 def column_of(line: str, byte_offset: int) -> int:
     """Return the index of a character for the UTF-8 byte offset of a syntax tree."""
-    return len(line.encode("utf-8")[:byte_offset].decode("utf-8"))
+    return byte_offset if line.isascii() else len(line.encode("utf-8")[:byte_offset].decode("utf-8"))
 
 
 def is_blank(line: str) -> bool:

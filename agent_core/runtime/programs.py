@@ -26,7 +26,7 @@ from agent_core.base.untrusted import one_line, visible
 from agent_core.context import RUN_PROGRAM, beginning
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Unknown
-from agent_core.functions.program_text import ProgramText, SeenProgram, problems, source_of_program
+from agent_core.functions.program_text import MAX_PROBLEMS, ProgramText, SeenProgram, problems, source_of_program
 from agent_core.functions.worker_api import arguments_text
 from agent_core.storage import Entry, Plan, Store, TurnStore, Write
 from sandbox import (
@@ -247,7 +247,7 @@ class Programs:
         values = rows[-1].payload.get("values") if rows else {}
         # What programs of the conversation have kept, by name, as JSON.
         kept = {str(name): str(value) for name, value in values.items()} if isinstance(values, dict) else {}
-        program = ProgramText.of(plan.code)
+        program = await aside(len(plan.code), ProgramText.of, plan.code)
         if not isinstance(program, ProgramText):
             return await record.close(Refused("syntax"), _not_run([program]))
         functions = dict[str, "Function"]()
@@ -262,7 +262,8 @@ class Programs:
                 functions[name] = callee.function
         known = self.dispatcher.names(snapshot)
         packages = self._sandbox.settings.packages
-        if found := problems(program, functions, known, kept, packages, withheld):
+        size = len(plan.code)
+        if found := await aside(size, problems, program, functions, known, kept, packages, withheld):
             return await record.close(Refused("does not fit"), _not_run(found))
         run = await self._begin_run(record, snapshot, functions, program)
         inner = lambda name, rows: _whole(self.answers(run, name, rows), run.turn)  # noqa: E731 - it is given once
@@ -281,7 +282,8 @@ class Programs:
         self, record: CallRecord, snapshot: "Snapshot", functions: Mapping[str, "Function"], program: ProgramText
     ) -> ProgramRun:
         """Return a run whose start is on disk; an interrupted program keeps its key and journal."""
-        turn, text, form = record.turn, _digest(program.code), _digest(program.form())
+        turn, text = record.turn, _digest(program.code)
+        form = _digest(await aside(len(program.code), program.form))
         before = [row for row in await turn.store.history(turn.agent, kinds=(BEGAN,)) if not row.is_imported]
         key = self._again.pop(record.call.id, "")
         is_again = bool(turn.origin.continues and before and before[-1].turn != turn.id)
@@ -419,11 +421,12 @@ async def run_apart(
     It can call the workspace's functions through `call`, which returns `value` or `failed`. It needs no approval as a
     whole, keeps no names, and is not run again.
     """
-    program, snapshot = ProgramText.of(code), service.registry.snapshot()
+    program, snapshot = await aside(len(code), ProgramText.of, code), service.registry.snapshot()
     if not isinstance(program, ProgramText):
         return _not_run([program]), False
     functions = {name: snapshot.functions[name] for name in program.free if name in snapshot.functions}
-    if found := problems(program, functions, snapshot.functions, (), sandbox.settings.packages, ()):
+    packages = sandbox.settings.packages
+    if found := await aside(len(code), problems, program, functions, snapshot.functions, (), packages, ()):
         return _not_run(found), False
     told: list[str] = []
 
@@ -541,12 +544,14 @@ async def source_of_last_program(
     if not seen:
         raise UsageError("No program has come to its end here.", fix="Run one with run_program first.")
     runs = [run for _turn, run in seen[next(reversed(seen))]]  # the last one, after earlier ones of the same form
+    size = sum(len(run.code) for run in runs)
+    free = (await aside(size, runs[-1].parse)).free
     plain = {
         each.name: each
         for each in snapshot.functions.values()
-        if each.name in runs[-1].program.free and each.name not in guarded and not each.takes_self
+        if each.name in free and each.name not in guarded and not each.takes_self
     }
-    return source_of_program(name, words, runs, plain)
+    return await aside(size, source_of_program, name, words, runs, plain)
 
 
 async def repeated_programs(store: Store) -> list[list[SeenProgram]]:
@@ -569,9 +574,9 @@ async def _seen_runs(store: TurnStore, agent: str) -> dict[str, list[tuple[str, 
         if asked is None or not results or results[0]["outcome"] != "returned":
             continue
         arguments, detail = read_json(asked.arguments), results[0]["detail"]
-        program = ProgramText.of(str(arguments.get("code"))) if isinstance(arguments, dict) else None
-        if isinstance(program, ProgramText):
-            run = SeenProgram(program, _seen_calls(detail.get("seen")), decode(detail["value"]))
+        code = str(arguments.get("code")) if isinstance(arguments, dict) else ""
+        if code and isinstance(await aside(len(code), ProgramText.of, code), ProgramText):
+            run = SeenProgram(code, _seen_calls(detail.get("seen")), decode(detail["value"]))
             form = str(row.payload.get("form"))
             runs[form] = [*runs.pop(form, ()), (row.turn, run)]
     return runs
@@ -654,6 +659,7 @@ def _call_list(calls: Sequence[str]) -> list[str]:
 
 
 def _not_run(found: Sequence["Problem"]) -> str:
-    lines = [f"{row.where}: {row.message}" + (f" ({row.fix})" if row.fix else "") for row in found]
-    shown = [f"- {visible(line)}" for line in lines]
-    return "\n".join(["The program was not run:", *shown, "Nothing has run. Fix it, and run it again."])
+    lines = [f"{row.where}: {row.message}".removeprefix(": ") + (f" ({row.fix})" if row.fix else "") for row in found]
+    shown = [f"- {visible(line)}" for line in lines[:MAX_PROBLEMS]]
+    more = ["There may be more of them."] if len(lines) > MAX_PROBLEMS else []
+    return "\n".join(["The program was not run:", *shown, *more, "Nothing has run. Fix it, and run it again."])

@@ -152,3 +152,29 @@ def test_type_checkers_are_told_the_same_names_and_no_more_than_twenty() -> None
     assert imported == {*agent_core.__all__}
     assert len(imported) <= 20
     assert [*agent_core.__all__] == sorted(agent_core.__all__)
+
+
+PARSERS = {"ast.parse", "symtable.symtable", "compile", "eval", "exec"}
+
+
+def test_python_is_parsed_in_one_place() -> None:
+    found: dict[str, set[str]] = {}
+    for folder in (ROOT, TOP / "meta_functions", TOP / "knapper"):
+        for path in folder.rglob("*.py"):
+            calls = (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call))
+            if names := {ast.unparse(node.func) for node in calls} & PARSERS:
+                found[path.relative_to(folder).with_suffix("").as_posix()] = names
+    assert found == {"base/syntax": {"ast.parse", "symtable.symtable"}}
+
+
+def test_a_text_becomes_a_literal_only_as_a_tree_that_was_read() -> None:
+    """`ast.literal_eval` parses a text by itself, without limits, but takes a tree as it is."""
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            match node:
+                case ast.Call(func=ast.Attribute(attr="literal_eval"), args=[argument]):
+                    text = ast.unparse(argument)
+                    assert text in LITERAL_TREES or text.startswith("syntax.parse("), (path, text)
+
+
+LITERAL_TREES = {"node", "value", "node.value", "keyword.value"}

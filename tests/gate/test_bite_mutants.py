@@ -1,6 +1,7 @@
 """Mutants of a function: each is valid Python, differs, keeps the signature, and names what would detect it."""
 
 import ast
+import tracemalloc
 import warnings
 from random import Random
 
@@ -135,3 +136,15 @@ def test_what_has_no_such_function_or_no_body_has_no_mutants() -> None:
     for text in ("", "def f(:", "x = 1\n", "def g(): return 1 + 1\n", "def f(a):\n    'Do.'\n"):
         assert all_of(text, "f") == [], text
     assert mutants("def f(a):\n    return " + "-" * 900 + "a + 1\n", "f", 5) is not None
+
+
+def test_only_the_mutants_that_are_taken_are_made() -> None:
+    text = function("\n".join([*(f"x = {number}" for number in range(5_000)), "return x"]))
+    tracemalloc.start()
+    try:
+        few = mutants(text, "f", 40)
+        _size, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(few) == 40
+    assert peak < 60 << 20  # all of them would be 5,000 texts of 75 KB

@@ -357,15 +357,14 @@ async def test_a_lacking_example_is_confirmed_with_what_came_back(gate: Gate) ->
     assert ">>> f(0)\n        False\n" in confirmed.source
 
 
-SPLIT = "split what is nested too deeply into smaller parts"
 CHAIN = function("if a:\n    return 1\n" + "elif b:\n    return 2\n" * 1_000 + "return 3")
 
 
-async def test_a_chain_longer_than_the_stack_is_a_problem_of_the_candidate_or_the_file(gate: Gate) -> None:
+async def test_a_chain_beyond_the_limit_is_a_problem_of_the_candidate_or_the_file(gate: Gate) -> None:
     verdict = await gate.judge(Candidate("f", CHAIN, "lib"), Snapshot.empty())
     saved = await gate.judge_module(ModuleSource.of("lib", CHAIN), Snapshot.empty())
     for problems in (verdict.problems, saved.problems):
-        assert ("import-fails", SPLIT) in {(problem.code, problem.fix) for problem in problems}
+        assert [problem.code for problem in problems] == ["too-deep"]
     assert not verdict.admitted
 
 
@@ -380,3 +379,13 @@ async def test_thousands_of_public_helpers_are_not_renamed_one_by_one() -> None:
     helpers = "".join(f"def h{n}(a): return h{n + 1}(a)\n" for n in range(1_500))
     text = f"{helpers}def f(a): return h0(a)\n"
     assert make_private(text, "f") == text
+
+
+async def test_problems_that_are_many_are_told_with_a_sentence_about_the_rest(gate: Gate) -> None:
+    code = function("\n".join([*(f"g{number}(1)" for number in range(300)), "unknown = missing", "return a"]))
+    verdict = await judge(gate, code)
+    *told, rest = verdict.problems
+    assert len(told) < 60
+    assert (rest.code, rest.severity) == ("more-problems", "warns")
+    assert "more problems like these" in rest.message
+    assert {"undefined-name", "echo"} <= {problem.code for problem in told}  # one of each kind

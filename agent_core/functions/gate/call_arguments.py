@@ -297,6 +297,7 @@ def edge_calls(parameters: Schema, examples: Sequence[Arguments]) -> Iterator[Ar
 
 
 _NOTHING = object()
+_MOST_OF_ENUM = 40
 
 
 def edge_values(schema: Schema, root: Validator, depth: int = 0) -> Iterator[Value]:
@@ -310,7 +311,7 @@ def _edges(schema: Schema, root: Validator, depth: int) -> Iterator[Value]:
     yield from (schema[key] for key in ("default", "const") if key in schema)
     match schema:
         case {"enum": list(values)}:
-            yield from values
+            yield from values[:_MOST_OF_ENUM]
         case {"$ref": str(reference)}:
             definitions = root.schema["$defs"]  # type: ignore[index] # no schema is a boolean here
             yield from _edges(definitions.get(reference.removeprefix("#/$defs/"), {}), root, depth + 1)

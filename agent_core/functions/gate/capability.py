@@ -189,7 +189,9 @@ def reach_in(module_text: str, name: str, grants: Grants = NOTHING) -> tuple[str
         return (_UNCERTAIN,)
     lines = lines_of(module_text)
     try:
-        spans = [(first_line(statement) - 1, statement.end_lineno) for statement in running_with(module_text, name)]
+        statements = running_with(module_text, name)
+        # Statements that share a line count once.
+        spans = dict.fromkeys((first_line(statement) - 1, statement.end_lineno) for statement in statements)
         return reach("".join("".join(lines[start:end]).rstrip("\n") + "\n" for start, end in spans), grants)
     except RecursionError:  # nested too deeply to be parsed
         return (_UNCERTAIN,)

@@ -95,9 +95,12 @@ def check(node: FunctionNode) -> Iterator[Finding]:
 def undefined_names(draft: Draft, tree: ast.Module, known_names: frozenset[str] = frozenset()) -> Iterator[Finding]:
     """Yield names that are not defined; they fail when their line is reached."""
     missing = missing_names(draft.text, tree, known_names)
-    reads = [node for node in nodes_of(tree) if isinstance(node, ast.Name)] if missing else []
+    lines: dict[str, int] = {}
+    for node in nodes_of(tree) if missing else ():
+        if isinstance(node, ast.Name) and node.id in missing:
+            lines[node.id] = min(node.lineno, lines.get(node.id, node.lineno))
     for name in sorted(missing):
-        line = min((node.lineno for node in reads if node.id == name), default=0)
+        line = lines.get(name, 0)
         fix, existing = f"define `{name}`, import it, or fix the spelling", draft.snapshot.functions.get(name)
         if existing is not None and existing.takes_self:
             arguments = ", ".join(f"{parameter}=…" for parameter in existing.parameters["properties"])

@@ -51,6 +51,7 @@ _OTHERS, _LITERALS, _LONGEST = 40, 24, 200  # generated calls, literals of the c
 _BASES, _KEYS = 2, 8  # calls, and entries of an object, that the literals are put into
 _FEW_VARIED, _MANY_VARIED = 50, 1_000  # variants of a call, for a candidate that waits and for a strict comparison
 _STRICT_S, _AT_ONCE = 30.0, 32
+_MOST_CHANGED = 100  # literals of which each is changed
 
 Sameness: TypeAlias = Literal["same", "different", "other arguments", "unknown"]
 """The result of a comparison of two functions."""
@@ -283,8 +284,12 @@ async def _has_unnoticed(
     modules: "Modules",
     trial: "TrialTools",
 ) -> bool:
-    """Return whether a change of one of these literals makes no difference in any of the calls."""
-    unnoticed = literal_mutants(modules[function.module].text, function.name, literals)
+    """Return whether a change of one of these literals makes no difference in any of the calls, or may make none."""
+    text = modules[function.module].text
+    changed = islice(literal_mutants(text, function.name, literals), _MOST_CHANGED + 1)
+    unnoticed: list[str] = await aside(len(text), list, changed)
+    if len(unnoticed) > _MOST_CHANGED:
+        return True  # too many to try
     named, at, until = _by_name(function, calls), 0, clock.monotonic() + _STRICT_S
     while unnoticed and at < len(calls):
         few, own = named[at : at + _AT_ONCE], outcomes[at : at + _AT_ONCE]

@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeAlias
 
 from agent_core.access.grants.value import modules_of_workspace
 from agent_core.base.offload import aside
-from agent_core.base.problem import Evidence, Place, Problem
+from agent_core.base.problem import Evidence, Place, Problem, first_problems
 from agent_core.base.records import dataclass, replace
 from agent_core.registry.depends import code_hash, running_with, uses, using_modules
 from agent_core.registry.function import Function, ModuleReading, attempt_mark
@@ -409,7 +409,7 @@ class Gate:
         stages = [replace(stage, parallel=False) for stage in self._stages if stage.deferred] + [READER] * reading
         draft, results = await _run(stages, replace(draft, is_read=reading), self._trial.granted(granted))
         reports = tuple(report for _, report in results)
-        return Look(name, draft.problems[known:], reports, _survivors(draft), draft.answer)
+        return Look(name, first_problems(draft.problems[known:]), reports, _survivors(draft), draft.answer)
 
     async def try_import(self, source: ModuleSource, snapshot: Snapshot) -> Problem | None:
         """Return why a module cannot be imported next to the others, including missing packages; None if it can."""
@@ -538,7 +538,7 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         standing=standing,
         version=source.version if source else "",
         fixes=draft.fixes,
-        problems=draft.problems,
+        problems=first_problems(draft.problems),
         stages=reports,
         source=draft.text,
         module_text=source.text if source else None,

@@ -12,10 +12,10 @@ reported, and f-strings, whose inner positions Python does not give.
 import ast
 import re
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from itertools import product, zip_longest
+from itertools import chain, product, zip_longest
 from typing import Final, TypeAlias, TypeVar
 
+from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import fence
@@ -35,6 +35,7 @@ from .verdict import TOO_FEW
 
 _WORD: Final = re.compile(rb"\w")
 _MOST_IN_A_TABLE: Final = 4
+_QUOTED: Final = 300  # bytes of a node that are looked at to show it
 _UNSEEN = (ast.Raise, ast.Assert, ast.JoinedStr, ast.arguments, ast.expr_context, ast.operator, ast.pattern)
 Condition: TypeAlias = tuple[ast.expr, bool]
 
@@ -71,7 +72,8 @@ class SplicedText:
 
     def of(self, node: ast.expr | ast.stmt) -> str:
         """Return the source of a node, in one line."""
-        shown = " ".join(self.piece(self.start(node), self.end(node)).split())
+        start = self.start(node)
+        shown = " ".join(self._bytes[start : min(self.end(node), start + _QUOTED)].decode("utf-8", "ignore").split())
         return shown if len(shown) <= 60 else f"{shown[:59]}…"
 
     def line_start(self, place: int) -> int:
@@ -145,7 +147,7 @@ def sites(function: FunctionNode) -> Iterator[Site]:
         if (
             isinstance(site.node, _UNSEEN)
             or (isinstance(site.node, ast.Constant) and isinstance(site.parent, ast.Expr))
-            or (isinstance(site.node, ast.Expr) and ast.unparse(site.node).startswith("self.progress("))
+            or _is_progress(site.node)
         ):
             continue
         yield site
@@ -162,6 +164,14 @@ def sites(function: FunctionNode) -> Iterator[Site]:
                     statement = child if isinstance(child, ast.stmt) else site.statement
                     inner.append(Site(child, node, statement, condition, in_while, in_table, site.returns))
         waiting += reversed(inner)
+
+
+def _is_progress(node: ast.AST) -> bool:
+    match node:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr="progress"))):
+            return True
+        case _:
+            return False
 
 
 MOST_ARGUMENTS: Final = 3  # arguments that stubs return
@@ -191,34 +201,47 @@ def stubs(text: str, name: str, constants: Sequence[str]) -> dict[str, Mutant]:
 
 
 def mutants(text: str, name: str, most: int) -> tuple[Mutant, ...]:
-    """Return up to `most` mutants: one per operator in turn, the most revealing first, those in a `while` last."""
+    """Return up to `most` mutants: one per operator in turn, the most revealing first, those in a `while` last.
+
+    Each is a whole text, so only those that are returned are made.
+    """
     whole, node = _read(text, name)
     if node is None:
         return ()
     places = list(sites(node))
-    by_operator: list[list[tuple[bool, Mutant]]] = []
-    for operator, act in OPERATORS.items():
-        changes: list[tuple[Site, TextChange]] = []
-        with suppress(RecursionError):
-            changes += ((site, change) for site in places for change in act(site, whole))
-        by_operator.append([(site.in_while, whole.mutant(operator, change, node)) for site, change in changes])
-    in_turn = [entry for row in zip_longest(*by_operator) for entry in row if entry is not None]
+    early = _in_turn([site for site in places if not site.in_while], whole)
+    late = _in_turn([site for site in places if site.in_while], whole)
     unlike: dict[str, Mutant] = {}
-    for late in (False, True):
-        for in_while, mutant in in_turn:
-            if in_while is late:
-                unlike.setdefault(mutant.text, mutant)
-    return tuple(unlike.values())[:most]
+    for operator, change in chain(early, late):
+        if len(unlike) == most:
+            break
+        mutant = whole.mutant(operator, change, node)
+        unlike.setdefault(mutant.text, mutant)
+    return tuple(unlike.values())
 
 
-def literal_mutants(text: str, name: str, literals: Collection[str]) -> list[str]:
-    """Return the text with one literal of the function changed, once for each place of these (given as `repr`)."""
+def _in_turn(places: Sequence[Site], text: SplicedText) -> Iterator[tuple[str, TextChange]]:
+    """Yield the changes of these places, one per operator in turn."""
+    by_operator = [_changes(operator, places, text) for operator in OPERATORS]
+    for row in zip_longest(*by_operator):
+        yield from (entry for entry in row if entry is not None)
+
+
+def _changes(operator: str, places: Sequence[Site], text: SplicedText) -> Iterator[tuple[str, TextChange]]:
+    for site in places:
+        for change in OPERATORS[operator](site, text):
+            yield operator, change
+
+
+def literal_mutants(text: str, name: str, literals: Collection[str]) -> Iterator[str]:
+    """Yield the text with one literal of the function changed, once for each place of these (given as `repr`)."""
     whole, node = _read(text, name)
     if node is None:
-        return []
-    places = [site for site in sites(node) if isinstance(site.node, ast.Constant) and repr(site.node.value) in literals]
-    changes = [change for site in places for change in _constant(replace(site, in_table=False), whole)]
-    return [whole.mutant("constant", change, node).text for change in changes]
+        return
+    for site in sites(node):
+        if isinstance(site.node, ast.Constant) and repr(site.node.value) in literals:
+            for change in _constant(replace(site, in_table=False), whole):
+                yield whole.mutant("constant", change, node).text
 
 
 Operator: TypeAlias = Callable[[Site, SplicedText], Iterator[TextChange]]
@@ -443,7 +466,8 @@ _NO_PROOF: Final = {
 async def run_mutants(draft: Draft, subject: TrialSubject, trial: TrialTools) -> MutationResult:
     """Return what the examples detect, tried in one worker within a time limit."""
     function, text = subject.function, subject.modules[subject.function.module].text
-    steps, found, known = _try_bodies(draft, function, text), list[MutationResult](), 0
+    hollow, changed = await aside(len(text), _other_bodies, draft, function, text)
+    steps, found, known = _try_bodies(draft, function, hollow, changed), list[MutationResult](), 0
 
     def more(outcomes: Sequence[Outcome | None]) -> Sequence[Attempt]:
         """Return the next attempts, given the outcomes of all previous ones; empty at the end."""
@@ -462,7 +486,21 @@ async def run_mutants(draft: Draft, subject: TrialSubject, trial: TrialTools) ->
     return found[0]
 
 
-def _try_bodies(draft: Draft, function: Function, text: str) -> _Steps[MutationResult]:
+def _other_bodies(draft: Draft, function: Function, text: str) -> tuple[dict[str, Mutant], tuple[Mutant, ...]]:
+    """Return the stubs by what they return, and the mutants.
+
+    Stubs return None, the first expected result, and empty values of the expected types.
+    """
+    expected = map(literal_value, map(expectation, draft.examples[:MOST_EXAMPLES]))
+    values = [value for value in expected if type(value) in _NOTHINGS]
+    nothings = [nothing for value in values for nothing in _NOTHINGS[type(value)]]
+    hollow = stubs(text, function.name, ["None", *map(repr, values[:1]), *nothings])
+    return hollow, mutants(text, function.name, draft.rules.max_mutants)
+
+
+def _try_bodies(
+    draft: Draft, function: Function, hollow: Mapping[str, Mutant], all_mutants: Sequence[Mutant]
+) -> _Steps[MutationResult]:
     """Try stubs on every example, then mutants on the first example, then the survivors on the others.
 
     If an example takes longer than the limit, no mutants are tried: a mutant would survive examples that did not run.
@@ -487,16 +525,11 @@ def _try_bodies(draft: Draft, function: Function, text: str) -> _Steps[MutationR
         ]
         return [agreed[at * width : (at + 1) * width] for at in range(len(texts))]
 
-    # Stubs return None, the first expected result, and empty values of the expected types.
-    values = [value for value in map(literal_value, map(expectation, examples)) if type(value) in _NOTHINGS]
-    nothings = [nothing for value in values for nothing in _NOTHINGS[type(value)]]
-    hollow = stubs(text, function.name, ["None", *map(repr, values[:1]), *nothings])
     own, *others = yield from agreement([None, *hollow.values()], examples)
     usable = [at for at, agreed in enumerate(own) if agreed]
     if not usable:
         return MutationResult(late=None in own)
     passed = dict(zip(hollow, others, strict=True))
-    all_mutants = mutants(text, function.name, draft.rules.max_mutants)
     passing = tuple(value for value, row in passed.items() if all(row))
     weak_stubs = tuple(value for value, row in passed.items() if value not in passing and _spoils(value, row, examples))
     if len(usable) < len(examples):  # it is unknown which changes the slow examples would detect

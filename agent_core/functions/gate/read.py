@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from agent_core.base import syntax
 from agent_core.base.fences import fenced_texts
-from agent_core.base.syntax import Flaw, escaped, flaw_of, name_flaw_of, stray_characters
+from agent_core.base.syntax import Flaw, escaped, stray_characters
 from agent_core.registry.depends import is_program, running_with
 from agent_core.registry.source import caller_of, check_module_name
 from sandbox.wire.lines import bare_lines, lines_of, reader_of
@@ -159,8 +160,9 @@ def read(draft: Draft) -> Draft:
     if sized := list(_size(draft)):
         return draft.with_findings(STAGE, sized)
     draft = _repair(draft, _UNWRAPPINGS)
-    draft = draft.with_findings(STAGE, _flaws(flaw_of(draft.text)))
-    tree = parse(draft.text)
+    readable, tree = syntax.read(draft.text, draft.rules.module_bytes), parse(draft.text)
+    if isinstance(readable, Flaw) and readable.code in syntax.FLAWS:
+        draft = draft.with_findings(STAGE, [_of_flaw(readable)])
     if isinstance(tree, Unparsable):
         lines = lines_of(draft.text)
         quoted = lines[tree.line - 1].strip()[:120] if 0 < tree.line <= len(lines) else ""
@@ -170,9 +172,10 @@ def read(draft: Draft) -> Draft:
             code, fix = "cut-off", "send the whole function again, shorter if need be"
             last = len(lines_of(draft.text.rstrip()))
             message = f"the code is cut off: it stops in the middle, at line {last} ({tree.message})"
+        elif tree.beyond:
+            code, message, fix = tree.beyond, tree.message, tree.fix
         return draft.with_findings(STAGE, [Finding(code, message, fix, tree.line, tree.column)])
-    draft = replace(draft, tree=tree).with_findings(STAGE, _flaws(name_flaw_of(draft.text, tree)))
-    draft = _repair(draft, _REPAIRS[:1] if draft.candidate.helpers else _REPAIRS)
+    draft = _repair(replace(draft, tree=tree), _REPAIRS[:1] if draft.candidate.helpers else _REPAIRS)
     return draft.with_findings(STAGE, _shape(draft))
 
 
@@ -237,8 +240,8 @@ def _bad_name(name: str, reserved: frozenset[str]) -> str:
     return ""
 
 
-def _flaws(flaw: Flaw | None) -> list[Finding]:
-    return [Finding(flaw.code, flaw.description, flaw.fix, flaw.line, flaw.column)] if flaw else []
+def _of_flaw(flaw: Flaw) -> Finding:
+    return Finding(flaw.code, flaw.description, flaw.fix, flaw.line, flaw.column)
 
 
 def _shape(draft: Draft) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, groupby, islice, zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
+from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import fence
@@ -208,6 +209,7 @@ _PAIRS, _RESULTS, _KINDS = 10, 2, 2
 _BASES, _VALUES = 14, 6
 _REACHED = 0.9  # share of the calls
 _REFUSED = ""
+_MOST_DOUBTED = 30  # parameters of a function that is tried for those that change nothing
 
 
 def _rows_of(calls: Sequence[EndedCall], name: str) -> list[dict[str, str]]:
@@ -244,15 +246,10 @@ def _variations(calls: Sequence[EndedCall], name: str, values: Sequence[Value]) 
 
 async def robust(draft: Draft, trial: "TrialTools") -> Draft:
     """Return the draft with findings about calls that fail."""
-    own = draft.loaded
-    reason = _why_untried(draft, own)
-    if reason or own is None:
-        return draft.skip(reason)
-    tried = RobustTrial(draft, own, trial)
-    try:
-        calls = list(tried.calls())
-    except RecursionError:
-        return draft.skip("its arguments are nested too deeply")
+    prepared = await aside(draft.size, _prepare, draft, trial)
+    if isinstance(prepared, str):
+        return draft.skip(prepared)
+    tried, calls = prepared
     outcomes = await tried.first(calls)
     refused = next((outcome.reason for outcome in outcomes if isinstance(outcome, Refused)), "")
     if not any(isinstance(outcome, Returned | Raised | TimedOut | Killed) for outcome in outcomes):
@@ -265,6 +262,19 @@ async def robust(draft: Draft, trial: "TrialTools") -> Draft:
     note = note if reached == len(calls) else f"{reached} of {len(calls)} calls tried: time was up"
     draft = draft.with_findings(STAGE, [*idle, *map(tried.finding, failures)])
     return replace(draft, note=note, late=reached < len(calls))
+
+
+def _prepare(draft: Draft, trial: "TrialTools") -> "tuple[RobustTrial, list[Arguments]] | str":
+    """Return the trial and its first calls, or why the function is not tried."""
+    own = draft.loaded
+    reason = _why_untried(draft, own)
+    if reason or own is None:
+        return reason
+    tried = RobustTrial(draft, own, trial)
+    try:
+        return tried, list(tried.calls())
+    except RecursionError:
+        return "its arguments are nested too deeply"
 
 
 def _why_untried(draft: Draft, own: TrialSubject | None) -> str:
@@ -328,7 +338,7 @@ class RobustTrial:
         """Return the doubts about parameters that change nothing, with calls that should show a difference."""
         function = self._function
         names = [name for name in function.parameters["properties"] if name not in (function.rest, function.extra)]
-        asked = names if len(names) > 1 and not self._by_chance else []
+        asked = names if 1 < len(names) <= _MOST_DOUBTED and not self._by_chance else []
         doubtful = [name for name in asked if not (name.startswith("_") or _matters(_rows_of(calls, name)))]
         return [doubt for name in doubtful if (doubt := await self._doubt(calls, name))]
 

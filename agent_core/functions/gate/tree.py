@@ -6,7 +6,6 @@ Pure: text and trees in, values out; nothing runs. A text that cannot be parsed 
 import ast
 import builtins
 import symtable
-import warnings
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from typing import Any, TypeGuard
@@ -14,9 +13,8 @@ from typing import Any, TypeGuard
 from agent_core.base import syntax
 from agent_core.base.records import dataclass
 from agent_core.registry.literals import literal_value
-from agent_core.registry.source import HUGE_NUMBER, MANY_TOKENS, too_much, tree_of
 from agent_core.registry.tree import survey
-from sandbox.wire.lines import lines_of, place_of
+from sandbox.wire.lines import lines_of
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 BUILTINS = frozenset(dir(builtins))
@@ -30,17 +28,16 @@ class Unparsable:
     line: int = 0
     column: int = 0
     is_cut_off: bool = False
+    beyond: str = ""  # the code of the limit that it exceeds
+    fix: str = ""
 
 
-@lru_cache(maxsize=64)
 def parse(text: str) -> ast.Module | Unparsable:
     """Return the tree of a text, or why it cannot be parsed. Trees are cached and must not be changed."""
-    if too_much(text):
-        return Unparsable(MANY_TOKENS)
-    if huge := HUGE_NUMBER.search(text):
-        return Unparsable("a number of thousands of digits cannot be shown", place_of(text, huge.start())[0])
     try:
-        return tree_of(text)
+        return syntax.tree_of(text)
+    except syntax.BeyondLimits as error:
+        return Unparsable(error.msg, error.lineno or 0, beyond=error.code, fix=error.fix)
     except SyntaxError as error:
         message, line, written = error.msg or "invalid syntax", error.lineno or 0, lines_of(text.rstrip())
         last = len(written)
@@ -49,10 +46,6 @@ def parse(text: str) -> ast.Module | Unparsable:
         unended = "unterminated triple-quoted" in message or ("unterminated" in message and line >= last)
         open_at_end = "was never closed" in message and not text.rstrip().endswith((")", "]", "}"))
         return Unparsable(message, line, error.offset or 0, at_end or unended or open_at_end)
-    except ValueError as error:
-        return Unparsable(str(error))
-    except (RecursionError, MemoryError):
-        return Unparsable("it is nested too deeply to be read")
 
 
 def functions(tree: ast.Module) -> list[FunctionNode]:
@@ -204,7 +197,7 @@ def expression(text: str) -> ast.expr | None:
     """Return the tree of an expression, or None if the text is not one."""
     try:
         return syntax.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except SyntaxError:
         return None
 
 
@@ -231,12 +224,10 @@ def missing_names(text: str, tree: ast.Module, known_names: frozenset[str] = fro
 @lru_cache(maxsize=64)
 def _globals_read(text: str) -> frozenset[str]:
     used: set[str] = set()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            _collect_globals(symtable.symtable(text, "candidate", "exec"), used)
-        except (SyntaxError, RecursionError, ValueError):
-            return frozenset()
+    try:
+        _collect_globals(syntax.symbols(text), used)
+    except SyntaxError:
+        return frozenset()
     return frozenset(used)
 
 

@@ -12,6 +12,7 @@ from agent_core.access.grants import NOTHING, FileRequests, Grants
 from agent_core.access.grants.permit import raised
 from agent_core.access.grants.value import modules_of_workspace
 from agent_core.access.packages.projects import project_of
+from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.syntax import FLAWS
@@ -157,7 +158,7 @@ async def load(draft: Draft, trial: TrialTools) -> Draft:
         return draft.skip("there is no function to import")
     if draft.has("bad-name", "bad-module", "name-taken", "several-functions", "star-parameter", *FLAWS):
         return draft.skip("its name, its shape or a character of it has no place in a module")
-    around, text = draft.around, draft.placed
+    around, text = draft.around, await aside(draft.size, lambda: draft.placed)
     # A library's function may import a package when it is called.
     is_due = draft.policy != "import" or imported_at_the_top(draft.text, draft.rules.packages)
     lacking = "it needs the grant `packages`" if is_due and draft.shows("needs-packages") else ""
@@ -167,7 +168,8 @@ async def load(draft: Draft, trial: TrialTools) -> Draft:
     if len(text.encode("utf-8")) > draft.rules.module_bytes:
         message = f"with this function, the module `{draft.candidate.module}` would be larger than it may be"
         return draft.with_findings(STAGE, [Finding("module-too-long", message, "choose another module_name")])
-    reading = read_module(ModuleSource.of(draft.candidate.module, text, around.path if around else ""))
+    source = ModuleSource.of(draft.candidate.module, text, around.path if around else "")
+    reading = await aside(len(text), read_module, source)
     if not reading.parsed:
         return draft.with_problems(reading.problems)
     return replace(draft, reading=reading).skip(lacking) if lacking else await _import_draft(draft, reading, trial)

@@ -16,6 +16,7 @@ from agent_core.access.grants import Grants
 from agent_core.access.grants.value import LATER, UNSAID, joined, written
 from agent_core.access.packages.projects import project_of
 from agent_core.base.records import dataclass
+from agent_core.base.untrusted import one_line
 from agent_core.registry.depends import is_program
 from agent_core.registry.tree import Scope, survey
 
@@ -275,6 +276,8 @@ _WRITING = frozenset({"write_text", "write_bytes", "unlink", "mkdir", "rmdir", "
 _FILE_METHODS = _PATH_METHODS | _WRITING | {"open", "iterdir", "glob", "rglob", "exists", "is_file", "is_dir", "stat"}
 _BUILTINS = frozenset({"open", "eval", "exec", "compile", "__import__", "input"})
 _SUSPECTS = _BUILTINS | _FILE_METHODS | {"import_module"}
+_MAX_SHOWN = 160  # characters of an import that is shown
+_MOST_SHOWN = 10  # names of it in a fix
 _IN_MEMORY = ":memory:"  # a database without a file
 _ELSEWHERE = re.compile(r"version|PY_?\d|platform|TYPE_CHECKING|os\.name")  # tests that are false in the sandbox
 _ABSENCE = re.compile(r"ImportError|ModuleNotFoundError|Exception")  # what is caught where a package may be missing
@@ -296,11 +299,6 @@ class Use:
     def is_asked_later(self) -> bool:
         """True for a host or file that the text does not name: the call asks for it when it is known."""
         return self.kind in LATER and self.item == UNSAID
-
-    @property
-    def needs(self) -> Grants:
-        """The grants that the use needs."""
-        return Grants.from_json({self.kind: [self.item]}) if self.kind else Grants()
 
 
 @dataclass(frozen=True)
@@ -351,19 +349,34 @@ class _Text:
         bodies = [node.body for node in tries] + [node.body for node in tests]
         return frozenset(id(node) for body in bodies for statement in body for node in nodes_of(statement))
 
-    def reads(self, node: ast.Import | ast.ImportFrom) -> bool:
-        """Check whether the text reads one of the names that an import binds."""
-        bound = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
-        return "*" in bound or any(isinstance(other, ast.Name) and other.id in bound for other in self.nodes)
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """All names in the text that are no names of attributes."""
+        return frozenset(node.id for node in self.nodes if isinstance(node, ast.Name))
 
-    def uses_of_import(self, name: str, node: ast.Import | ast.ImportFrom) -> Iterator[Use]:
+    @cached_property
+    def hosts(self) -> list[str]:
+        """The hosts that the text names, or that nothing names one."""
+        texts = [other for other in self.nodes if isinstance(other, ast.Constant | ast.JoinedStr | ast.BinOp)]
+        hosts = {host_of(other, self.names) for other in texts}
+        hosts |= {_host_of_connection(other, self.names) for other in self.nodes}
+        return sorted(host for host in hosts if host not in (None, UNSAID)) or [UNSAID]
+
+    @cached_property
+    def opened(self) -> list[tuple[str, ast.Call]]:
+        """The calls with positional arguments, with the dotted names that they call."""
+        return [(self.scope.origin(call.func), call) for call in self.calls.values() if call.args]
+
+    def uses_of_import(
+        self, name: str, node: ast.Import | ast.ImportFrom, shown: str, *, is_read: bool
+    ) -> Iterator[Use]:
         """Yield the uses of one imported module or name."""
-        top, shown = name.partition(".")[0], ast.unparse(node)
+        top = name.partition(".")[0]
         grant = grant_of(name)
         is_package = top not in sys.stdlib_module_names and top not in (*self.packages, "functions", "__future__")
         is_package = is_package and id(node) not in self.optional
         if is_package and top in self.own:
-            inner = ", ".join(ast.unparse(alias) for alias in node.names)
+            inner = ", ".join(ast.unparse(alias) for alias in node.names[:_MOST_SHOWN])
             source = f"functions.{node.module}" if isinstance(node, ast.ImportFrom) else "functions"
             message = f"`{shown}` does not find the module of this workspace, which lies in `functions`"
             yield Use("", "", _finding("workspace-import", message, f"write `from {source} import {inner}`", node))
@@ -374,25 +387,23 @@ class _Text:
             message = f"`{shown}` reaches below Python, which the sandbox does not allow"
             yield Use("", "", _finding("native-code", message, "do the work in Python itself", node))
         elif grant and not (isinstance(node, ast.Import) and name in _PLAIN):
-            yield from self._uses_of_grant(grant, name, shown, node)
+            yield from self._uses_of_grant(grant, name, shown, node, is_read=is_read)
 
-    def _uses_of_grant(self, grant: str, name: str, shown: str, node: ast.Import | ast.ImportFrom) -> Iterator[Use]:
+    def _uses_of_grant(
+        self, grant: str, name: str, shown: str, node: ast.Import | ast.ImportFrom, *, is_read: bool
+    ) -> Iterator[Use]:
         """Yield the uses of a module or name that needs a grant."""
         is_brokered = grant == "network" and is_in(name, BROKERED)
         is_of_files = grant == "files" and not is_in(name, frozenset({"tempfile"}))
-        if (is_brokered or is_of_files) and not self.reads(node):
+        if (is_brokered or is_of_files) and not is_read:
             return  # the import alone reaches nothing
         if is_brokered:
-            texts = [other for other in self.nodes if isinstance(other, ast.Constant | ast.JoinedStr | ast.BinOp)]
-            hosts = {host_of(other, self.names) for other in texts}
-            hosts |= {_host_of_connection(other, self.names) for other in self.nodes}
-            for host in sorted(host for host in hosts if host not in (None, UNSAID)) or [UNSAID]:
+            for host in self.hosts:
                 yield _use("network", host, shown, node)
         elif is_of_files:
             kind, paths = "read" if is_in(name, READING) else "write", set[str | None]()
-            for call in self.calls.values():
-                dotted = self.scope.origin(call.func)
-                if call.args and (dotted == name or dotted.startswith(f"{name}.")):
+            for dotted, call in self.opened:
+                if dotted == name or dotted.startswith(f"{name}."):
                     is_memory = text_prefix(call.args[0], self.names) == (_IN_MEMORY, True)
                     paths.add(_IN_MEMORY if is_memory else path_of(call.args[0], self.names))
             if not is_in(name, frozenset({"sqlite3"})) or paths != {_IN_MEMORY}:
@@ -473,15 +484,21 @@ def uses(
             names = [alias.name for alias in node.names]
         else:
             names = [f"{node.module}.{alias.name}" for alias in node.names if node.level == 0 and node.module]
+        bound = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+        shown, is_read = one_line(ast.unparse(node), _MAX_SHOWN), "*" in bound or not bound.isdisjoint(text.words)
         for name in names:
-            all_uses += text.uses_of_import(name, node)
+            all_uses += text.uses_of_import(name, node, shown, is_read=is_read)
     all_uses += [*text.uses_of_attributes(), *text.uses_of_context(), *text.uses_of_calls()]
     return sorted(dict.fromkeys(all_uses), key=lambda use: (use.finding.line, use.finding.column))
 
 
 def needs_of(all_uses: Iterable[Use]) -> Grants:
     """Return the combined grants that these uses need."""
-    return joined(use.needs for use in all_uses)
+    items: dict[str, dict[str, None]] = {}
+    for use in all_uses:
+        if use.kind:
+            items.setdefault(use.kind, {})[use.item] = None
+    return joined(Grants.from_json({kind: [*named]}) for kind, named in items.items())
 
 
 def _use(kind: str, item: str | None, shown: str, node: ast.AST) -> Use:

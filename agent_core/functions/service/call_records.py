@@ -29,7 +29,6 @@ from agent_core.registry.depends import modules_of, uses
 from agent_core.registry.docstring import read
 from agent_core.registry.function import Function, are_keys
 from agent_core.registry.registry import Snapshot
-from agent_core.registry.source import tree_of
 from agent_core.storage import CallOwners, CallRow, CallStore, KindRow, RecordCall, SaveRecorded, SaveSeen, Stats, Write
 from sandbox import Failure, Killed, Raised, Returned
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
@@ -315,8 +314,8 @@ def _of_parts(form: str, between: str, parts: Collection[str]) -> str:
 def says_little(declared: str) -> bool:
     """Check whether a declared type says little about results: it is missing, `Any`, a bare container, or a class."""
     try:
-        tree = ast.parse(declared, mode="eval").body if declared else ast.Name("Any")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = syntax.parse(declared, mode="eval").body if declared else ast.Name("Any")
+    except SyntaxError:
         return True
     inside = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Subscript)}
     keys = {id(key) for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys}
@@ -399,8 +398,8 @@ def unrecorded_uses(function: "Function", snapshot: "Snapshot") -> list[str]:
 @lru_cache(maxsize=256)
 def _unrecorded_calls(text: str, names: frozenset[str]) -> tuple[tuple[str, str, int], ...]:
     try:
-        tree = tree_of(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = syntax.tree_of(text)
+    except SyntaxError:
         return ()
     calls: list[tuple[str, str, int]] = []
     bodies = [statement for statement in tree.body if getattr(statement, "name", None) in names]

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from agent_core.base.events import FunctionsChanged
+from agent_core.base.problem import MORE
 from agent_core.base.records import replace
 from agent_core.base.untrusted import block, fence, one_line, shorten
 from agent_core.model.request import REPLY
@@ -74,6 +75,8 @@ def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool) -> str:
         confirm = f"If it only computes, call confirm_function(function_name={verdict.name!r})."
         return "\n".join([*lines, f"{confirm} If it has to do more, fix the code and {send}."])
     count = "One thing is in the way" if len(problems) == 1 else f"{len(problems)} things are in the way"
+    if any(problem.code == MORE for problem in verdict.problems):
+        count = f"More than {len(problems)} things are in the way"
     lines.append(f"{not_done(verdict, replaces=replaces)} {count}:")
     lines += [_line(problem) for problem in problems[:MAX_PROBLEMS]]
     if len(problems) > MAX_PROBLEMS:

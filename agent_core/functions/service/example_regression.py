@@ -231,7 +231,7 @@ def written(example: "Example") -> str:
 def _normal(call: str) -> str:
     try:
         return ast.unparse(syntax.parse(call.strip(), mode="eval"))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except SyntaxError:
         return call.strip()
 
 
@@ -253,7 +253,7 @@ def _fits(example: "Example", old_function: "Function", function: "Function") ->
         return False
     try:
         tree = syntax.parse(example.call.strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except SyntaxError:
         return True
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return all(_takes(function, call) for call in calls if getattr(call.func, "id", "") == function.name)

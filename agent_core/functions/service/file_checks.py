@@ -25,7 +25,7 @@ from typing import Any
 from agent_core.base import machine, programs
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.plain_files import read_named_text
-from agent_core.base.problem import Place, Problem
+from agent_core.base.problem import Place, Problem, first_problems
 from agent_core.base.records import asdict, dataclass, field, replace, to_json
 from agent_core.base.settings import SandboxSettings
 from agent_core.registry.function import ModuleReading
@@ -336,7 +336,10 @@ async def _verdicts_of_file(source: ModuleSource, job: ReviewJob, gate: Gate, sn
     spans = {function.name: (function.line, function.end_line) for function in verdict.reading.functions}
     refusals = [problem for problem in verdict.problems if problem.severity == "refuses"]
     if not spans:
-        return [refusal(_at_given_path(problem, path, own.path), path, module=own.module) for problem in refusals]
+        return [
+            refusal(_at_given_path(problem, path, own.path), path, module=own.module)
+            for problem in first_problems(refusals)
+        ]
     standings = dict(verdict.standings)  # functions of a module that cannot be imported have none
     covered = {line for first, last in spans.values() for line in range(first, last + 1)}
     rows = []
@@ -355,7 +358,7 @@ async def _verdicts_of_file(source: ModuleSource, job: ReviewJob, gate: Gate, sn
             "standing": "" if refused_here else standings[name],
             "version": own.version,
             "fixes": [],
-            "problems": [_at_given_path(problem, path, own.path).to_json() for problem in problems],
+            "problems": [_at_given_path(problem, path, own.path).to_json() for problem in first_problems(problems)],
             "source": own.text,
             **({"reader": to_json(look.answer)} if look.answer else {}),
         }

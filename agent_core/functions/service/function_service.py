@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, StorageError, UsageError, WorkspaceError
 from agent_core.base.late import LateModule
-from agent_core.base.offload import in_background
+from agent_core.base.offload import aside, in_background
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
@@ -324,7 +324,7 @@ class FunctionService:
     async def plan_create(self, name: str, code: str, module: str, reason: str, author: Author) -> PlannedChange:
         """Plan a new function: it is judged, but not written yet."""
         module = module.removeprefix("functions.").removesuffix(".py") or DEFAULT_MODULE
-        packages = capability.imported_at_the_top(code, self._parts.gate().rules.packages)
+        packages = await aside(len(code), capability.imported_at_the_top, code, self._parts.gate().rules.packages)
         if module == DEFAULT_MODULE and packages - self.registry.snapshot().modules.keys():
             module = name  # in a shared module, the neighbors would also have to import its packages
         return await self.plans.create(draft.Candidate(name, code, module, reason), author)

@@ -40,6 +40,7 @@ from agent_core.access.packages.projects import project_of
 from agent_core.access.packages.resolution import NO_PIP
 from agent_core.base import syntax
 from agent_core.base.errors import StaleFile, UsageError, WorkspaceError
+from agent_core.base.offload import aside
 from agent_core.base.problem import Problem
 from agent_core.base.records import IF_SET, dataclass, field, replace
 from agent_core.registry.depends import ModuleParts, modules_of
@@ -217,7 +218,7 @@ class GrantService:
         if verdict.reading is None or function is None or function.module != verdict.module:
             return CandidateGrants(denied="It has no place in its module yet, so nobody was asked.")
         mates = [mate.name for mate in after.functions.values() if mate.module == verdict.module]
-        at_top = imported_at_the_top(verdict.source, self._packages)
+        at_top = await aside(len(verdict.source), imported_at_the_top, verdict.source, self._packages)
         if why := misleading(function, after) or await self.packages.crowded(verdict.name, at_top, mates):
             return CandidateGrants(denied=why)
         state = await self.book.held(function, after)

@@ -506,7 +506,7 @@ def _public_names(files: Mapping[str, str], targets: Mapping[str, str]) -> dict[
 def _imports(text: str) -> list[ast.Import | ast.ImportFrom]:
     try:
         tree = syntax.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except SyntaxError:
         return []
     return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
 

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from agent_core.base import syntax
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field
-from agent_core.registry.source import column_of, too_much
+from agent_core.registry.source import column_of
 from agent_core.registry.tree import Definition
 from sandbox.wire.lines import lines_of
 
@@ -100,8 +100,8 @@ def adapt(text: str, path: str, *, maps: bool = True) -> Adapted:
     Without `maps`, nothing is translated, and everything foreign is reported.
     """
     try:
-        tree = syntax.parse("" if too_much(text) else text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = syntax.parse(text)
+    except SyntaxError:
         return Adapted(text)
     lines, gone, edits, problems = lines_of(text), set[int](), list[_Edit](), list[Problem]()
     takers = [node for node in tree.body if isinstance(node, Definition) and _self_of(node) is not None]

@@ -166,7 +166,7 @@ def _expression_text(text: str, is_fit: Callable[[ast.expr], bool]) -> str:
     try:
         node = syntax.parse(text, "", "eval")
         return ast.unparse(node) if isinstance(node, ast.Expression) and is_fit(node.body) else ""
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except SyntaxError:
         return ""
 
 

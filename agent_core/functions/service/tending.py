@@ -145,7 +145,7 @@ class _Job:
     def key(self, snapshot: Snapshot) -> tuple[object, ...]:
         """Return the identity of the job, including the current versions of its functions."""
         versions = [snapshot.functions[name].body_hash for name in (self.function, *self.others) if name]
-        code = self.runs[-1].program.code if self.runs else ""
+        code = self.runs[-1].code if self.runs else ""
         return self.kind, self.function, self.others, *versions, code, len(self.runs)
 
 
@@ -270,7 +270,8 @@ class Tending:
         for runs in await self.repeated():
             # A program must use only functions and builtins, and no names that an earlier program kept.
             known = self.snapshot().functions
-            if all(name in known or hasattr(builtins, name) for name in runs[-1].program.free):
+            program = await aside(len(runs[-1].code), runs[-1].parse)
+            if all(name in known or hasattr(builtins, name) for name in program.free):
                 yield _Job("keep", "", f"programs like it ran {len(runs)} times", runs=runs)
         requests = await self.search.index.recorded()
         found = await self._matches(requests, self.snapshot())
@@ -570,7 +571,10 @@ class Tending:
         snapshot: Snapshot,
     ) -> str:
         """Return the call that a general function answers differently from a special one, or an empty text."""
-        more = {name: {key: ast.literal_eval(text) for key, text in row.items()} for name, row in given.items()}
+        more = {
+            name: {key: ast.literal_eval(syntax.parse(text, mode="eval")) for key, text in row.items()}
+            for name, row in given.items()
+        }
         for name, call in [(special, call) for special in given for call in calls[special]]:
             replayed = await self.replays.replay(call.call, NOW, on=snapshot, function=general, more=more[name])
             if not replayed.same:
@@ -586,14 +590,15 @@ class Tending:
 
     async def _keep(self, step: TendingStep, runs: Sequence[SeenProgram]) -> _Proven:
         """Have a model turn a repeated program into a function, and prove that it returns what the runs returned."""
-        rows = [run.program.literals() for run in runs]
+        size = sum(len(run.code) for run in runs)
+        rows = await aside(size, lambda: [run.parse().literals() for run in runs])
         columns = differing(rows)
         if not columns:
             return _Proven(replace(step, why_not="each run had the same values"))
         values = [*zip(*columns, strict=True)]
         results = {row: repr(run.value) for row, run in zip(values, runs, strict=True)}
         names = [f"the run {at}" for at in range(1, len(runs) + 1)]
-        facts = [("A program that ran again and again", runs[-1].program.code)]
+        facts = [("A program that ran again and again", runs[-1].code)]
         facts += [("What is to be done", "\n".join([_KEEP, *_column_lines(names, columns)]))]
         facts += [("What it returned", "\n".join(f"({', '.join(row)}): {result}" for row, result in results.items()))]
 

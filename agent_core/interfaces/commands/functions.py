@@ -464,7 +464,7 @@ def results_of(text: str) -> list[str]:
     """Return the results in a comma-separated text, each as Python source."""
     try:
         tree = syntax.parse(f"({text},)", mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except SyntaxError:
         return [text.strip()]
     return [ast.unparse(element) for element in tree.elts] if isinstance(tree, ast.Tuple) else [text.strip()]
 

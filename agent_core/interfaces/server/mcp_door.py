@@ -100,7 +100,7 @@ def result_schema(returns: str) -> Schema | None:
     """Return the schema of an object with a `result` of the annotated type, or None if the type is not fully known."""
     try:
         schema = _schema(syntax.parse(returns, mode="eval").body, 0)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except SyntaxError:
         return None
     return schema and {"type": "object", "properties": {"result": schema}, "required": ["result"]}
 
@@ -256,7 +256,7 @@ class Offer:
             return UsageError(error.message, fix=f"Look for it: {FIND}.")
         last = next((version.source for version in reversed(versions) if version.source), "")
         purpose = ""  # the first line of its docstring
-        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        with suppress(SyntaxError):
             nodes = [
                 node for node in syntax.parse(last).body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             ]

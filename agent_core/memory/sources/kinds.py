@@ -123,7 +123,7 @@ def python(text: str) -> SourceParts:
     """Return each function and class with its decorators and the comments above; a long class method by method."""
     try:
         tree = syntax.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except SyntaxError:
         return split_blocks(text)
     lines = bare_lines(text)
     starts = sorted({0: "", **dict(_starts_of_parts(tree.body, lines, 0, ""))}.items())
