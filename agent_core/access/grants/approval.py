@@ -93,15 +93,15 @@ class Question:
 
     @classmethod
     def of(
-        cls, function: "Function", snapshot: "Snapshot", missing: Grants = NOTHING, granted: Grants = NOTHING
+        cls, function: "Function", snapshot: "Snapshot", missing_grants: Grants = NOTHING, held_grants: Grants = NOTHING
     ) -> Self:
         """Return the question about a function and all that it uses, as they are in this snapshot."""
-        return cls(function.name, missing, granted, version=content_of(function, snapshot).digest)
+        return cls(function.name, missing_grants, held_grants, version=content_of(function, snapshot).digest)
 
     @classmethod
-    def of_text(cls, name: str, text: str, moment: Moment, missing: Grants = NOTHING) -> Self:
+    def of_text(cls, name: str, text: str, moment: Moment, missing_grants: Grants = NOTHING) -> Self:
         """Return the question about something that is a text."""
-        return cls(name, missing, version=hash_of(text), moment=moment)
+        return cls(name, missing_grants, version=hash_of(text), moment=moment)
 
     @property
     def digest(self) -> str:

@@ -231,7 +231,7 @@ class GrantService:
         question = await self.book.question(function, after, needs, self._around(function, after))
         if question is None and self._settings.ask != "always":
             return CandidateGrants(state.now)
-        question = question or Question.of(function, after, granted=state.now)
+        question = question or Question.of(function, after, held_grants=state.now)
         before = snapshot.functions.get(verdict.name)
         old = snapshot.text_of(before) if before else ""
         diff = question.diff or unified_diff(old, verdict.source, function.path)

@@ -244,10 +244,15 @@ async def approvals(asked: Asked) -> object:
     return {"approvals": [_question_json(row) for row in await _pending(asked)]}
 
 
-def _question_json(row: PendingQuestion) -> dict[str, Any]:  # Any: JSON
+def _question_json(pending_question: PendingQuestion) -> dict[str, Any]:  # Any: JSON
     """Return all that a question shows, and what it covers. Its `id` changes with any of it."""
-    question = row.question
-    kept = {"id": row.id, "agent": row.agent, "turn": row.turn, "asked_at": row.asked_at}
+    question = pending_question.question
+    kept = {
+        "id": pending_question.id,
+        "agent": pending_question.agent,
+        "turn": pending_question.turn,
+        "asked_at": pending_question.asked_at,
+    }
     says, may = list(question.missing.sentences()), list(question.granted.sentences())
     shown = {"title": title_of(question), "says": says, "may": may, "is_about_text": question.is_about_text}
     return {**question.to_json(), **kept, **shown, "command": question.command}
