@@ -6,6 +6,7 @@ from typing import Any  # whatever the function's own schema takes
 from agent_core import Agent, PlannedChange, presentation
 from agent_core.base.errors import UsageError
 from agent_core.functions.debug import Breakpoint
+from agent_core.functions.service.change_texts import read_edits
 from agent_core.functions.service.function_facts import matches
 from agent_core.runtime.programs import source_of_last_program
 
@@ -69,26 +70,22 @@ async def create_function(
 
 
 async def edit_function(
-    self: Agent, function_name: str, old_text: str, new_text: str, reason: str = ""
+    self: Agent, function_name: str, changes: list[dict[str, str]], reason: str = ""
 ) -> PlannedChange:
-    """Change one place in the source of a function or of a refused candidate.
+    """Change places in the source of a function or refused candidate; all are made before it is judged.
 
     Args:
-        old_text: Exactly as it stands there, once.
+        changes: Each {"old_text": exactly as it stands there, once, "new_text": …}.
         reason: Needed if an example goes; a person decides.
     """
-    return await self.functions.plans.edit(function_name, old_text, new_text, reason, self.author)
+    return await self.functions.plans.edit(function_name, read_edits(changes), reason, self.author)
 
 
-async def replace_function(self: Agent, function_name: str, code: str, reason: str = "") -> PlannedChange:
-    """Replace the whole source of a function or of a rejected candidate.
-
-    Args:
-        function_name: The function or refused candidate.
-        code: The whole new source, with type hints, docstring and examples.
-        reason: Why; needed if an example, a check or a granted use goes or changes; a person decides.
-    """
-    return await self.functions.plans.replace(function_name, code, reason, self.author)
+async def replace_function(
+    self: Agent, function_name: str, function_code_with_docstring: str, reason: str = ""
+) -> PlannedChange:
+    """Replace the whole source of a function or refused candidate."""
+    return await self.functions.plans.replace(function_name, function_code_with_docstring, reason, self.author)
 
 
 async def confirm_function(
@@ -167,7 +164,9 @@ async def debugger(  # noqa: PLR0913 - what a breakpoint has
     *,
     once: bool = False,
 ) -> str:
-    """Set a breakpoint. Each later call that passes it answers with the values of its locals there.
+    """Set a breakpoint. The answer of each later call or program that passes it has the values of its locals there.
+
+    A person at a prompt stops there, too, and can step.
 
     Args:
         function_name: The function.
@@ -182,7 +181,8 @@ async def debugger(  # noqa: PLR0913 - what a breakpoint has
     workshop = self.functions
     placed = workshop.calls.debugging.breakpoints.arm(request, line, workshop.registry.snapshot())
     sentences = [f"Breakpoint {placed.text} is set.", placed.moved]
-    return f"{' '.join(filter(None, sentences))} Call `{function_name}` now: the answer says what it saw."
+    now = f"Call `{function_name}` now, directly or in a program: that answer has the values."
+    return " ".join(filter(None, [*sentences, now, "A person at a prompt stops there, too."]))
 
 
 async def clear_debugger(self: Agent, function_name: str = "", line: int = 0) -> str:

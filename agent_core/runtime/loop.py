@@ -566,7 +566,8 @@ class AgentLoop:
             turn.warn(reply.note)
         if not reply.calls:
             return ()
-        done = await self._dispatcher.run(split.ours, snapshot, turn)
+        current = lambda: self.sees(self._functions.registry.snapshot(), turn.made)  # noqa: E731 - it is given once
+        done = await self._dispatcher.run(split.ours, snapshot, turn, current)
         # Functions that kept failing are now hidden from the model: notify the user at once, and tell the model why.
         failed = {call.call.name for call in done if call.outcome in FAILURES}
         for news in await self._functions.quarantine.entered(failed, (turn.agent,)) if failed else ():

@@ -111,29 +111,6 @@ async def test_the_same_failing_call_three_times_in_a_row_ends_the_turn_with_adv
     assert "3 times in a row" in of(Warned, events)[-1].message
 
 
-async def test_a_function_made_in_the_same_reply_is_said_to_be_callable_from_the_next_step(at_desk: OpenDesk) -> None:
-    calls = (create("count_vowels", VOWELS), Wanted("count_vowels", {"text": "aha"}))
-    desk = await at_desk([Ask(*calls), Ask(Wanted("count_vowels", {"text": "aha"})), Say("2")])
-    events = await desk.say("Count.")
-    by_name = {(each.step, each.name): each.text for each in of(CallAnswered, events)}
-    assert "next step" in by_name[1, "count_vowels"]
-    assert by_name[2, "count_vowels"] == "2"
-
-
-OUTER = '''\
-def outer(self, n: int) -> list[object]:
-    """Call a neighbour, and try to call what is none.
-
-    Args:
-        n: A number.
-    """
-    try:
-        return [self.call("probe", n=n), self.call("delete_function", function_name="probe")]
-    except PermissionError as refused:
-        return [self.call("probe", n=n), str(refused)]
-'''
-
-
 async def test_a_function_may_call_another_and_never_a_meta_function(at_desk: OpenDesk) -> None:
     desk = await at_desk([Ask(Wanted("outer", {"n": 4})), Expect(Say("Yes."), contains("may call"))])
     desk.put("probe.py", PROBE.format(body="return n"))

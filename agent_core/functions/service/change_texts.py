@@ -3,7 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from agent_core.base.errors import UsageError
 from agent_core.base.events import FunctionsChanged
+from agent_core.base.problem import Place, Problem
 from agent_core.base.records import replace
 from agent_core.base.untrusted import block, fence, one_line, shorten
 from agent_core.model.request import REPLY
@@ -15,7 +17,6 @@ from ..gate.verdict import GRANTABLE, REACHES_NOTHING
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Grants
-    from agent_core.base.problem import Problem
     from agent_core.registry.examples import Example
     from agent_core.registry.function import Function
     from agent_core.registry.registry import RegistryChange
@@ -53,7 +54,7 @@ def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool) -> str:
     """
     lines = ["You sent the same code again."] if is_repeat else []
     send = f"call {'replace_function' if replaces else 'create_function'} again"
-    edit = f"edit_function(function_name={verdict.name!r}, old_text=…, new_text=…)"
+    edit = f"edit_function(function_name={verdict.name!r}, changes=…)"
     if verdict.challenges:
         return "\n".join([*lines, ask_for_results(verdict.name, verdict.challenges, replaces=replaces)])
     if verdict.can_be_confirmed:
@@ -166,6 +167,46 @@ def excluded(verdict: "Verdict", *, is_repeat: bool) -> frozenset[str]:
     if verdict.can_be_confirmed or verdict.challenges or _is_beyond(verdict):
         return frozenset({"create_function"} if is_repeat else {REPLY})
     return frozenset({"confirm_function"} if is_repeat else {"confirm_function", REPLY})
+
+
+def read_edits(changes: Iterable[Mapping[str, str]]) -> list[tuple[str, str]]:
+    """Return the old and the new text of each change.
+
+    Raises:
+        UsageError: a change has other keys.
+    """
+    edits: list[tuple[str, str]] = []
+    for change in changes:
+        if change.keys() != {"old_text", "new_text"}:
+            has = one_line(", ".join(change) or "nothing", 200)
+            fix = 'Give {"old_text": …, "new_text": …} for each place.'
+            raise UsageError(f"A change has `old_text` and `new_text`, and one has {has}.", fix=fix)
+        edits.append((change["old_text"], change["new_text"]))
+    return edits
+
+
+def edited(code: str, edits: Sequence[tuple[str, str]]) -> "str | Problem":
+    """Return a text with each old passage replaced by its new one, or why one of them has no single place in it."""
+    places: list[tuple[int, int, str]] = []
+    for number, (old, new) in enumerate(edits, 1):
+        which = "`old_text`" if len(edits) == 1 else f"the `old_text` of change {number}"
+        count = code.count(old) if old else 0
+        if count != 1:
+            how = f"is in it {count} times: give more of the lines around it" if count else "is not in it"
+            return Problem("no-place", f"{which} {how}", Place(""))
+        start = code.index(old)
+        places.append((start, start + len(old), new))
+    places.sort()
+    parts: list[str] = []
+    end = 0
+    for start, stop, new in places:
+        if start < end:
+            return Problem("overlap", "two of the changes overlap: make one of them", Place(""))
+        parts += [code[end:start], new]
+        end = stop
+    if not places:
+        return Problem("no-change", "there are no `changes`", Place(""))
+    return "".join([*parts, code[end:]])
 
 
 def source_of_pending(verdict: "Verdict") -> str:

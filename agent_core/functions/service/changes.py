@@ -446,19 +446,20 @@ class ChangePlanner:
         late = partial(self._late, candidate, author)
         return self._files.repeatable(plan, replan, name, snapshot, late)
 
-    async def edit(self, name: str, old_text: str, new_text: str, reason: str, author: Author) -> PlannedChange:
-        """Plan the replacement of one passage in the pending candidate, or in the function if there is none."""
+    async def edit(self, name: str, edits: Sequence[tuple[str, str]], reason: str, author: Author) -> PlannedChange:
+        """Plan the replacement of passages in the pending candidate, or in the function if there is none.
+
+        Each edit is an old text, which occurs once, and a new one. All are made before the result is judged.
+        """
         pending = await pending_candidate(self._store, name)
         if pending and pending.conflict is not None and self._hash(name):
             pending = None  # after a conflict, both authors work on the text on disk
         code = pending.text if pending else self.source(name)
-        count = code.count(old_text) if old_text else 0
-        if count != 1:
-            which = "the rejected candidate" if pending else "the function"
-            how = "is not in it" if count == 0 else f"is in it {count} times: give more of the lines around it"
-            text = f"Nothing was changed: `old_text` {how}. {which.capitalize()} reads:\n{block(code, 6_000)}"
-            return refusal(name, text)
-        code = code.replace(old_text, new_text)
+        edited = change_texts.edited(code, edits)
+        if isinstance(edited, Problem):
+            which = "The rejected candidate" if pending else "The function"
+            return refusal(name, f"Nothing was changed: {edited.message}. {which} reads:\n{block(code, 6_000)}")
+        code = edited
         if pending and self._is_stale(name, pending):
             candidate = Candidate(name, code, pending.module, reason or pending.reason)
             return await self._keep_beside(candidate, author, file_sync.changed(name))
