@@ -2,10 +2,10 @@
 
 import pytest
 
-from agent_core.base.events import CallAnswered, Warned
+from agent_core.base.events import Warned
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Repeat, Say, Wanted, contains
-from tests.kit.desk import VOWELS, another, answers, ended, of
+from tests.kit.desk import another, answers, ended, of
 
 BAD = "def broken(x):\n    pass\n"
 PROBE = '''\
@@ -109,6 +109,20 @@ async def test_the_same_failing_call_three_times_in_a_row_ends_the_turn_with_adv
     events = await desk.say("Go.")
     assert ended(events).reason == "repeated"
     assert "3 times in a row" in of(Warned, events)[-1].message
+
+
+OUTER = '''\
+def outer(self, n: int) -> list[object]:
+    """Call a neighbour, and try to call what is none.
+
+    Args:
+        n: A number.
+    """
+    try:
+        return [self.call("probe", n=n), self.call("delete_function", function_name="probe")]
+    except PermissionError as refused:
+        return [self.call("probe", n=n), str(refused)]
+'''
 
 
 async def test_a_function_may_call_another_and_never_a_meta_function(at_desk: OpenDesk) -> None:
