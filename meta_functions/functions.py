@@ -15,7 +15,7 @@ async def list_functions(self: Agent, pattern: str = "", module: str = "", stand
     """List functions, or find them by what is to be done.
 
     Args:
-        pattern: Part of a name, `count_*`, or a few words of what is to be done.
+        pattern: Part of a name, `count_*`, or what is to be done.
         module: Also `meta` or `memory`.
     """
     own = [] if standing else matches(self.model_session.shown.pinned, pattern, module)
@@ -54,12 +54,12 @@ async def create_function(
     *,
     from_program: bool = False,
 ) -> PlannedChange:
-    """Make a new Python function, which can be called in your next step if it passes the gate.
+    """Make a new function, which can be called at once if it passes the gate.
 
     Args:
         function_code_with_docstring: Imports, then the one function.
         module_name: Such as `text` or `web.pages`.
-        from_program: Keep your last program; the code is its docstring.
+        from_program: Keep the last program; the code is its docstring.
     """
     code, author = function_code_with_docstring, self.author
     if from_program:  # it has run, so nobody else writes it
@@ -72,7 +72,7 @@ async def create_function(
 async def edit_function(
     self: Agent, function_name: str, changes: list[dict[str, str]], reason: str = ""
 ) -> PlannedChange:
-    """Change places in the source of a function or refused candidate; all are made before it is judged.
+    """Change a function or refused candidate in some places, then judge it.
 
     Args:
         changes: Each {"old_text": exactly as it stands there, once, "new_text": …}.

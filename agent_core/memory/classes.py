@@ -314,7 +314,7 @@ class Memory(BaseModel):
             super().__setattr__(name, value)
 
     def core_memory_append(self, name: str, content: str) -> str:
-        """Add a fact to a block of your memory; what is there already is not added twice.
+        """Add a fact to a block of your memory.
 
         Args:
             name: `human` for the user and everybody else, `persona` for yourself alone.
