@@ -7,8 +7,10 @@ from agent_core import Agent, PlannedChange, presentation
 from agent_core.base.errors import UsageError
 from agent_core.functions.debug import Breakpoint
 from agent_core.functions.service.change_texts import read_edits
-from agent_core.functions.service.function_facts import matches
+from agent_core.functions.service.function_facts import matches, unknown_function
 from agent_core.runtime.programs import source_of_last_program
+
+_MOST_SHOWN = 12
 
 
 async def list_functions(self: Agent, pattern: str = "", module: str = "", standing: str = "", page: int = 1) -> str:
@@ -34,7 +36,28 @@ async def call_function(self: Agent, name: str, arguments: dict[str, Any] | None
 
 
 async def introspect_function(self: Agent, function_name: str) -> str:
-    """Show the source, schema, examples, standing and callers of a function, also of a refused candidate."""
+    """Show what a function or refused candidate is for, its source, standing and callers.
+
+    Args:
+        function_name: Several, with commas.
+    """
+    names = [*dict.fromkeys(filter(None, map(str.strip, function_name.split(","))))]
+    if len(names) > _MOST_SHOWN:
+        raise UsageError(f"At most {_MOST_SHOWN} functions are shown at once, and these are {len(names)}.")
+    if len(names) <= 1:
+        return await _introspected(self, function_name.strip())
+    texts: list[str] = []
+    for name in names:
+        try:
+            texts.append(await _introspected(self, name))
+        except UsageError as error:
+            texts.append(str(error))
+    return "\n\n".join(texts)
+
+
+async def _introspected(self: Agent, function_name: str) -> str:
+    if function_name in self.hidden:
+        raise unknown_function(function_name, self.snapshot().functions)
     if own := next((function for function in self.model_session.shown.pinned if function.name == function_name), None):
         return presentation.own_function(own, self.model_session.functions.schema_of(own))
     pending = await self.functions.pending(function_name)
@@ -97,7 +120,8 @@ async def confirm_function(
 
     Args:
         function_name: The candidate that was refused.
-        expected: Only if you were asked what calls must return: these results as Python writes them, one a call.
+        expected: Only if you were asked what calls must return: a Python expression each, as text, such as
+            `Decimal('0.00')`; an error by its name, `ValueError`.
         reason: Why an example that the function had before may change, if one does; a person decides.
     """
     return await self.functions.plans.confirm(function_name, reason, self.author, expected or ())

@@ -112,6 +112,7 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
     granted = details.grants.sentences()
     late = details.verdict.late if details.verdict else ()  # the gate's stages that it has not passed
     lines = [f"`{function.name}` in {function.path}, standing {details.standing}; {reached}."]
+    lines.append(f"{signature(function)}: {visible(function.description)}".rstrip(": "))
     if (quarantined := details.quarantine) is not None:
         back = "rollback_function, " if len(quarantined.ways) > 1 else ""
         failed = "; ".join(fence(failure, 160) for failure in quarantined.failures)

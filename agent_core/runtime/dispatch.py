@@ -21,7 +21,7 @@ from agent_core.base.errors import KnapperError
 from agent_core.base.matching import nearest
 from agent_core.base.messages import Call
 from agent_core.base.offload import aside
-from agent_core.base.receipt import Receipt
+from agent_core.base.receipt import CHANGING, Receipt
 from agent_core.base.records import dataclass, replace, to_json
 from agent_core.base.untrusted import one_line
 from agent_core.context import beginning, first_page
@@ -73,7 +73,7 @@ class PlannedProgram:
 class Done:
     """The result of one call; `arguments` and `outcome` decide whether it is a repetition.
 
-    `heartbeat`: the call requested another step.
+    `heartbeat`: the call requested another step. `has_changed`: it changed functions, memory or files.
     """
 
     call: "Call"
@@ -81,6 +81,7 @@ class Done:
     outcome: str
     excluded: frozenset[str] = frozenset()
     heartbeat: bool = False
+    has_changed: bool = False
 
     @property
     def failed(self) -> bool:
@@ -99,6 +100,7 @@ class CallRecord:
         self.turn = turn
         self.memory: FunctionMemoryApi | None = None  # holds its edits until the answer is stored
         self.heartbeat = False
+        self.has_changed = False
         self.repairs: list[str] = []
         self.did = Receipt()  # effects of the call as observed by the host
         self._clock = clock
@@ -209,6 +211,7 @@ class CallRecord:
         did = Receipt()
         did.add(self.did)
         did.add(plan.did)
+        self.has_changed |= bool(did.names(*CHANGING))
         answer, texts = await self._answer_entry(plan.text, plan.outcome, _detail_of(plan))
         before = [facts_entry(did.to_json())] if did else []
         await self.turn.append([*before, answer, *plan.entries], writes=(*plan.writes, *texts))
@@ -245,7 +248,7 @@ class CallRecord:
         for write in plan.writes:
             if isinstance(write, SaveBlock):
                 self.turn.tell(events.MemoryChanged(block=write.block.label, what=write.action))
-        return Done(self.call, shown, plan.outcome, plan.excluded, self.heartbeat)
+        return Done(self.call, shown, plan.outcome, plan.excluded, self.heartbeat, self.has_changed)
 
     def tell(self, text: str, word: str, detail: dict[str, Any]) -> None:
         """Report the answer."""

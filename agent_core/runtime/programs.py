@@ -192,6 +192,7 @@ class InnerRecord(CallRecord):
         """Store the answer like any other, and add the call's effects to its program's receipt."""
         did = await super().record(plan)
         self._run.did.add(did)
+        self._run.record.has_changed |= self.has_changed
         return did
 
     async def _answer_entry(self, text: str, word: str, detail: dict[str, Any]) -> tuple[Entry, Sequence[Write]]:

@@ -24,14 +24,23 @@ if TYPE_CHECKING:
     from ..gate import Breakage, Disagreement, ExampleResult, Verdict
 
 MAX_PROBLEMS = 12
+MOST_NOTES = 2
 _MOST_SEEN = 3
 
 
-def admitted(verdict: "Verdict", function: "Function", done: str) -> str:
-    """Return the answer that the function was admitted: its signature, the fixes made, and its weak points."""
+def admitted(verdict: "Verdict", function: "Function", done: str, left_over: Sequence[str] = ()) -> str:
+    """Return the answer that the function was admitted: its signature, its examples, the fixes, and its weak points.
+
+    `left_over` are functions that the version before used, and that nothing uses now.
+    """
     lines = [f"`{verdict.name}` {done} in {function.path} and can be called now. It is: {signature(function)}"]
+    ran = [stage.note for stage in verdict.stages if stage.stage == "examples" and stage.note.endswith("agree")]
+    lines += [f"{note}." for note in ran]
     lines += [f"Fixed: {fix.message}" for fix in verdict.fixes]
-    lines += [f"Note: {problem}" for problem in verdict.problems if problem.severity == "warns"][:MAX_PROBLEMS]
+    lines += [f"Note: {problem}" for problem in verdict.problems if problem.severity == "warns"][:MOST_NOTES]
+    if left_over:
+        names = ", ".join(f"`{name}`" for name in left_over)
+        lines.append(f"Nothing uses {names} now: delete_function, unless the user calls it.")
     if verdict.confirmed:
         # Without the calls: a small model confuses the last values that it reads with the user's.
         lines.append(f"Taken as they came back, not as predicted: {len(verdict.confirmed)} of its examples.")

@@ -16,7 +16,7 @@ from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem, Severity
 from agent_core.base.records import to_json
 from agent_core.base.untrusted import block
-from agent_core.registry.depends import callers, private_users
+from agent_core.registry.depends import callees, callers, private_users
 from agent_core.registry.function import signature
 from agent_core.registry.module_edits import remove_function, withhold
 from agent_core.registry.schema import read_module
@@ -156,7 +156,10 @@ class CandidateReview:
         writes = (SaveVerdict(function.body_hash, verdict.name, saved_verdict), DropPending(verdict.name), *begun)
         source = existing or ModuleSource(verdict.module, path, "", "")
         judgment = replace(Judgment.of(verdict), diff=_diff(verdict, snapshot))
-        plan = planned(change_texts.admitted(verdict, function, summary.said), judgment, source, reading, summary)
+        left_over = _left_over(verdict.name, snapshot, snapshot.with_module(reading)) if before else []
+        plan = planned(
+            change_texts.admitted(verdict, function, summary.said, left_over), judgment, source, reading, summary
+        )
         plan = replace(plan, writes=(*plan.writes, *writes), one_call_grant=grants.one_call_grant)
         return replace(
             plan, new_grant=grants.new_grant, text="\n".join([plan.text, *change_texts.granted(grants.grants)])
@@ -257,6 +260,12 @@ class CandidateReview:
             refused=candidate.name,
             excluded=change_texts.excluded(verdict, is_repeat=is_repeat),
         )
+
+
+def _left_over(name: str, before: "Snapshot", after: "Snapshot") -> list[str]:
+    """Return the functions that a function used before a change, and that no function uses after it."""
+    dropped = sorted({*callees(name, before)} - {*callees(name, after)})
+    return [callee for callee in dropped if callee in after.functions and not callers(callee, after)]
 
 
 def _diff(verdict: Verdict, snapshot: "Snapshot") -> str:
