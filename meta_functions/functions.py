@@ -45,7 +45,7 @@ async def introspect_function(self: Agent, function_name: str) -> str:
     if len(names) > _MOST_SHOWN:
         raise UsageError(f"At most {_MOST_SHOWN} functions are shown at once, and these are {len(names)}.")
     if len(names) <= 1:
-        return await _introspected(self, function_name.strip())
+        return await _introspected(self, names[0] if names else function_name)
     texts: list[str] = []
     for name in names:
         try:

@@ -260,7 +260,7 @@ async def test_an_audit_blames_neither_a_starter_nor_an_unset_secret(at_desk: Op
     caught = function_text(
         "try_customers(self) -> str",
         "Try to fetch the customers of a shop, or say why not.",
-        'try:\n    return self.secret("SHOP_KEY")[:0]\nexcept PermissionError as error:\n    raise ValueError("no") from error',
+        'try:\n    return self.secret("SHOP_KEY")[:0]\nexcept PermissionError:\n    raise ValueError("no") from None',
     )
     calls = [Ask(Wanted(name, {})) for name in ("fetch_customers", "try_customers") for _ in range(3)]
     desk = await at_desk([step for call in calls for step in (call, Say("So."))])

@@ -17,7 +17,7 @@ async def ask(at_desk: OpenDesk, *calls: Wanted, files: dict[str, str] | None = 
 async def test_each_meta_function_answers_in_a_text_for_a_model(at_desk: OpenDesk) -> None:
     of_vowels: dict[str, object] = {"function_name": "count_vowels"}
     rows: list[tuple[str, dict[str, object], str]] = [
-        ("list_functions", {}, "- count_vowels (letters, trial, computes only): Count the"),
+        ("list_functions", {}, "- count_vowels (letters, trial, computes only; never called): Count the"),
         ("introspect_function", of_vowels, "def count_vowels"),
         ("test_function", of_vowels, "2 of 2 examples hold"),
         ("test_function", {**of_vowels, "arguments": {"text": "aha"}}, "returned in"),

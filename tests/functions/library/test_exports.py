@@ -63,10 +63,11 @@ async def a_workspace(here: Room) -> None:
     assert here.shop.names() == ["count_vowels", "ratio", "told"]
 
 
-def alone(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def alone(folder: Path, code: str, python: str | Path = sys.executable) -> subprocess.CompletedProcess[str]:
+    """Run code in an environment without variables and, with another `python`, without installed packages."""
     return subprocess.run(
-        [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(folder)!r})\n{arguments[0]}"],
-        cwd=folder, text=True, capture_output=True, timeout=50, check=False,
+        [python, "-I", "-c", f"import sys; sys.path.insert(0, {str(folder)!r})\n{code}"],
+        cwd=folder, text=True, capture_output=True, timeout=50, check=False, env={},
     )  # fmt: skip
 
 
@@ -139,7 +140,7 @@ SELVES = "\n\n".join(
         function_text(
             "noted(self, text: str, times: int = 2) -> str",
             "Note.",
-            'self.progress(1, 2)\n(self.scratch / "t").write_text(text)\nreturn (self.scratch / "t").read_text() * times',
+            'self.progress(1, 2)\nfile = self.scratch / "t"\nfile.write_text(text)\nreturn file.read_text() * times',
         ),
         function_text("async later(self, text: str) -> int", "Wait.", 'return self.call("asks", text=text)'),
         function_text(
@@ -192,8 +193,7 @@ async def test_what_needs_self_runs_as_the_readme_says_in_a_clean_environment(he
     venv.create(tmp_path / "clean", with_pip=False)
     with a_shop() as url:
         code = f"import sys; sys.path.insert(0, {str(tmp_path / 'out')!r})\nURL = {url!r}\n{USES}"
-        command = [tmp_path / "clean" / "bin" / "python", "-I", "-c", code]
-        ran = subprocess.run(command, text=True, capture_output=True, timeout=50, check=False, env={})
+        ran = alone(tmp_path, code, tmp_path / "clean" / "bin" / "python")
     assert ran.stdout.splitlines() == [
         "2 2 2 xx x",
         "2 1 2 32 1",
