@@ -173,7 +173,7 @@ async def growing(functions: int) -> float:
         code += f'    """\n    return text.count("{letter}")\n'
         made = {"function_name": name, "function_code_with_docstring": code}
         script += [Ask(Wanted("create_function", made)), Ask(Wanted(name, {"text": "queue"}))]
-        edit = {"function_name": name, "old_text": "Count", "new_text": "Tell"}
+        edit = {"function_name": name, "changes": [{"old_text": "Count", "new_text": "Tell"}]}
         script += [Ask(Wanted("list_functions", {"pattern": "letters"})), Ask(Wanted("edit_function", edit))]
     with _folder() as folder, scripted([*script, Repeat(Say("Done."))]) as model:
         (Path(folder) / "functions").mkdir()

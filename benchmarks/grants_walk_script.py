@@ -140,8 +140,9 @@ def _made(name: str, code: str, module: str, reason: str) -> Ask:
 
 POSITIVE = {
     "function_name": "sales_total",
-    "old_text": "csv.DictReader(rows))",
-    "new_text": 'csv.DictReader(rows) if float(row["amount"]) > 0)',
+    "changes": [
+        {"old_text": "csv.DictReader(rows))", "new_text": 'csv.DictReader(rows) if float(row["amount"]) > 0)'},
+    ],
     "reason": "leave out what was given back",
 }
 KEPT = "→ yes, kept"

@@ -6,15 +6,18 @@ from typing import Any  # whatever the function's own schema takes
 from agent_core import Agent, PlannedChange, presentation
 from agent_core.base.errors import UsageError
 from agent_core.functions.debug import Breakpoint
-from agent_core.functions.service.function_facts import matches
+from agent_core.functions.service.change_texts import read_edits
+from agent_core.functions.service.function_facts import matches, unknown_function
 from agent_core.runtime.programs import source_of_last_program
+
+_MOST_SHOWN = 12
 
 
 async def list_functions(self: Agent, pattern: str = "", module: str = "", standing: str = "", page: int = 1) -> str:
     """List functions, or find them by what is to be done.
 
     Args:
-        pattern: Part of a name, `count_*`, or a few words of what is to be done.
+        pattern: Part of a name, `count_*`, or what is to be done.
         module: Also `meta` or `memory`.
     """
     own = [] if standing else matches(self.model_session.shown.pinned, pattern, module)
@@ -33,7 +36,28 @@ async def call_function(self: Agent, name: str, arguments: dict[str, Any] | None
 
 
 async def introspect_function(self: Agent, function_name: str) -> str:
-    """Show the source, schema, examples, standing and callers of a function, also of a refused candidate."""
+    """Show what a function or refused candidate is for, its source, standing and callers.
+
+    Args:
+        function_name: Several, with commas.
+    """
+    names = [*dict.fromkeys(filter(None, map(str.strip, function_name.split(","))))]
+    if len(names) > _MOST_SHOWN:
+        raise UsageError(f"At most {_MOST_SHOWN} functions are shown at once, and these are {len(names)}.")
+    if len(names) <= 1:
+        return await _introspected(self, names[0] if names else function_name)
+    texts: list[str] = []
+    for name in names:
+        try:
+            texts.append(await _introspected(self, name))
+        except UsageError as error:
+            texts.append(str(error))
+    return "\n\n".join(texts)
+
+
+async def _introspected(self: Agent, function_name: str) -> str:
+    if function_name in self.hidden:
+        raise unknown_function(function_name, self.snapshot().functions)
     if own := next((function for function in self.model_session.shown.pinned if function.name == function_name), None):
         return presentation.own_function(own, self.model_session.functions.schema_of(own))
     pending = await self.functions.pending(function_name)
@@ -53,12 +77,12 @@ async def create_function(
     *,
     from_program: bool = False,
 ) -> PlannedChange:
-    """Make a new Python function, which can be called in your next step if it passes the gate.
+    """Make a new function, which can be called at once if it passes the gate.
 
     Args:
         function_code_with_docstring: Imports, then the one function.
         module_name: Such as `text` or `web.pages`.
-        from_program: Keep your last program; the code is its docstring.
+        from_program: Keep the last program; the code is its docstring.
     """
     code, author = function_code_with_docstring, self.author
     if from_program:  # it has run, so nobody else writes it
@@ -69,26 +93,22 @@ async def create_function(
 
 
 async def edit_function(
-    self: Agent, function_name: str, old_text: str, new_text: str, reason: str = ""
+    self: Agent, function_name: str, changes: list[dict[str, str]], reason: str = ""
 ) -> PlannedChange:
-    """Change one place in the source of a function or of a refused candidate.
+    """Change a function or refused candidate in some places, then judge it.
 
     Args:
-        old_text: Exactly as it stands there, once.
+        changes: Each {"old_text": exactly as it stands there, once, "new_text": …}.
         reason: Needed if an example goes; a person decides.
     """
-    return await self.functions.plans.edit(function_name, old_text, new_text, reason, self.author)
+    return await self.functions.plans.edit(function_name, read_edits(changes), reason, self.author)
 
 
-async def replace_function(self: Agent, function_name: str, code: str, reason: str = "") -> PlannedChange:
-    """Replace the whole source of a function or of a rejected candidate.
-
-    Args:
-        function_name: The function or refused candidate.
-        code: The whole new source, with type hints, docstring and examples.
-        reason: Why; needed if an example, a check or a granted use goes or changes; a person decides.
-    """
-    return await self.functions.plans.replace(function_name, code, reason, self.author)
+async def replace_function(
+    self: Agent, function_name: str, function_code_with_docstring: str, reason: str = ""
+) -> PlannedChange:
+    """Replace the whole source of a function or refused candidate."""
+    return await self.functions.plans.replace(function_name, function_code_with_docstring, reason, self.author)
 
 
 async def confirm_function(
@@ -100,7 +120,8 @@ async def confirm_function(
 
     Args:
         function_name: The candidate that was refused.
-        expected: Only if you were asked what calls must return: these results as Python writes them, one a call.
+        expected: Only if you were asked what calls must return: a Python expression each, as text, such as
+            `Decimal('0.00')`; an error by its name, `ValueError`.
         reason: Why an example that the function had before may change, if one does; a person decides.
     """
     return await self.functions.plans.confirm(function_name, reason, self.author, expected or ())
@@ -167,7 +188,9 @@ async def debugger(  # noqa: PLR0913 - what a breakpoint has
     *,
     once: bool = False,
 ) -> str:
-    """Set a breakpoint. Each later call that passes it answers with the values of its locals there.
+    """Set a breakpoint. The answer of each later call or program that passes it has the values of its locals there.
+
+    A person at a prompt stops there, too, and can step.
 
     Args:
         function_name: The function.
@@ -182,7 +205,8 @@ async def debugger(  # noqa: PLR0913 - what a breakpoint has
     workshop = self.functions
     placed = workshop.calls.debugging.breakpoints.arm(request, line, workshop.registry.snapshot())
     sentences = [f"Breakpoint {placed.text} is set.", placed.moved]
-    return f"{' '.join(filter(None, sentences))} Call `{function_name}` now: the answer says what it saw."
+    now = f"Call `{function_name}` now, directly or in a program: that answer has the values."
+    return " ".join(filter(None, [*sentences, now, "A person at a prompt stops there, too."]))
 
 
 async def clear_debugger(self: Agent, function_name: str = "", line: int = 0) -> str:

@@ -41,6 +41,8 @@ Made: TypeAlias = dict[str, list[str] | dict[str, int]]
 NOTHING_OUTSIDE: Final = "nothing outside this conversation"
 TOUCHED: Final[tuple[Fact, ...]] = get_args(Fact)[:6]
 """The kinds that concern created, changed or deleted functions and helpers."""
+CHANGING: Final[tuple[Fact, ...]] = (*TOUCHED, "remembered", "wrote", "removed")
+"""The kinds after which the same call may give another result."""
 _COUNTED: Final[frozenset[Fact]] = frozenset(
     {"lines", "reached", "refused", "unreached", "told", "called", "failed", "unknown"}
 )

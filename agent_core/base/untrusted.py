@@ -61,6 +61,15 @@ def fence(text: str, limit_chars: int = 400) -> str:
     return f"`{one_line(text, limit_chars).replace('`', chr(39))}`"
 
 
+def from_difference(text: str, other: str, limit_chars: int) -> str:
+    """Return a text, and of one that does not fit, the part that begins shortly before its difference to another."""
+    if len(text) <= limit_chars:
+        return text
+    same = next((at for at, (one, two) in enumerate(zip(text, other, strict=False)) if one != two), len(other))
+    begin = max(min(same - limit_chars // 3, len(text) - limit_chars + 1), 0)
+    return f"…{text[begin:]}" if begin else text
+
+
 def block(text: str, limit_chars: int) -> str:
     """Return several lines in a fence of three backquotes, which the text itself cannot close."""
     inside = shorten(visible(text.rstrip()), limit_chars).replace("```", "'''")

@@ -1,9 +1,9 @@
 """The model's view at one step: the system message, the functions, and the conversation or its summary."""
 
 from .build import (
+    ABOUT_PROGRAMS,
     BYTES_PER_TOKEN,
     INSTRUCTIONS,
-    PROGRAM_FIRST,
     Budget,
     Remembered,
     RequestPrompt,
@@ -16,12 +16,12 @@ from .history import PRESSURE, History, PageReader, Summary, beginning, claim, f
 from .shown import CALLER, EXPECTED, RUN_PROGRAM, FunctionNotes, Shown, size_of
 
 __all__ = [
+    "ABOUT_PROGRAMS",
     "BYTES_PER_TOKEN",
     "CALLER",
     "EXPECTED",
     "INSTRUCTIONS",
     "PRESSURE",
-    "PROGRAM_FIRST",
     "RUN_PROGRAM",
     "Budget",
     "Compaction",

@@ -20,17 +20,21 @@ if TYPE_CHECKING:
     from agent_core.storage import Counts, SectionRow
 
 
-PROGRAM_FIRST: Final = "do it with run_program and keep that by create_function(from_program=true), or "
+ABOUT_PROGRAMS: Final = """\
+- A program (run_program) has no files, hosts or secrets: functions that it calls do. Small values stay for the next.
+"""
 """A part of the instructions, for a model that is offered programs."""
 
 INSTRUCTIONS: Final = f"""\
 You are an assistant that makes its own functions. Answer in plain text; compute with functions instead of guessing.
 
-If no function does what the user needs, {PROGRAM_FIRST}make one in the same turn and call it. A function is \
-plain Python 3.11 with type hints and a docstring:
+If no function does what the user needs, make one and call it in the same reply. A function is plain Python 3.11:
 
 def count_vowels(text: str) -> int:
     \"\"\"Count the vowels in a text.
+
+    Args:
+        text: The text to look at.
 
     >>> count_vowels("queueing")
     5
@@ -40,14 +44,20 @@ def count_vowels(text: str) -> int:
     return sum(letter in "aeiou" for letter in text.lower())
 
 - General: the user's case comes in as arguments. Two or more examples, different results.
-- It runs in a sandbox with the standard library and pydantic. With `self` first it has \
-self.call("name", argument=value), self.progress(done, total, note), self.scratch (a folder), self.state (JSON it \
-keeps, {{}} at first).
-- Of the world it has what the user grants. Write it as if it had that, host or path spelled out, in a module of its \
-own; the user is asked before it joins: self.fetch(url) with .text() and .json(), open() (the user's path is an \
-argument; no examples then), self.secret("NAME"), other packages.
-- What you learn of the user goes into memory; its answer shows the nearest lines: replace what became untrue.
-- A refusal names problems and fixes: fix all and send it again, or edit_function; if only an expected value was \
+- It calls other functions by plain name, without import: small ones that compute, one that reads and calls them.
+- Files: take the path as an argument and open(path), also before a package gets it. Examples first write a file: \
+`>>> import tempfile; path = tempfile.mkdtemp() + "/a.csv"; _ = open(path, "w").write("a;b\\\\n")`; a second one has a \
+second name.
+- With `self` first: self.fetch(url, headers={{}}) with .status, .text() and .json(), self.secret("NAME"), no examples \
+then; self.call("name", argument=value) for a name known only at run time, self.progress(done, total), self.scratch, \
+self.state.
+- Write it as if it had its files, hosts (spelled out), secrets and packages: the user is asked.
+- A call takes and gives 1 MB of JSON at most: pass paths, not contents.
+{ABOUT_PROGRAMS}\
+- The user can type =name(…) and /break name:line; in a shell `knapper functions call NAME` (for cron), `functions \
+export DIR`, `secrets set NAME`.
+- What you learn of the user goes into memory; replace what became untrue.
+- A refusal names problems and fixes: fix all, by create_function or edit_function; if only an expected value was \
 wrong, confirm_function.
 - Never say a function exists or changed unless its answer said so.\
 """
@@ -176,13 +186,15 @@ class SystemMessage:
         halves = (first, [section for section in self.sections if not section.leads])
         return tuple(System("\n\n".join(section.text for section in half)) for half in halves if half)
 
-    async def render(self, instructions: str, notes: str, window_chars: int) -> None:
-        """Render the message again; `notes` is about the other agents.
+    async def render(self, instructions: str, notes: str, window_chars: int, day: str = "") -> None:
+        """Render the message again; `notes` is about the other agents, and `day` is the date.
 
         Sections that leave no room for the conversation are shortened.
         """
         parts = [Section("instructions", POSITIONS["instructions"], instructions, leads=True)]
         parts.append(Section("functions", POSITIONS["functions"], notes))
+        if day:
+            parts.append(Section("date", max(POSITIONS.values()) + 1, f"Today is {day}."))
         if self._remembered is not None:
             parts.append(Section("memory", POSITIONS["memory"], self._remembered.render_blocks()))
             parts += [Section(row.name, row.position, row.text) for row in await self._remembered.custom_sections()]

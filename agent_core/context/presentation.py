@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from agent_core.base.clock import shown_time
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
 from agent_core.functions.answers import CallReport
@@ -11,7 +12,9 @@ from agent_core.functions.service.call_records import FunctionStatistics
 from agent_core.functions.service.function_facts import (
     FunctionDetails,
     FunctionListing,
+    FunctionSummary,
     FunctionTestReport,
+    Usage,
     kind_of,
 )
 from agent_core.functions.service.history import FunctionHistory
@@ -25,13 +28,15 @@ if TYPE_CHECKING:
 
 PAGE = 40
 _MOST_VERSIONS = 20
+_MOST_CALLERS = 3
+_MOST_IDLE = 40
 _MAX_SOURCE = 8_000
 
 
 def listing(function_listing: FunctionListing, page: int, own: Sequence[Function] = ()) -> str:
     """Return a page of functions, one line each, and the number of the others; `own` are those of the program."""
     rows = [
-        f"- {row.name} ({row.module}, {row.standing}, {one_line(reach_words(row.reach), 200)}):"
+        f"- {row.name} ({row.module}, {row.standing}, {one_line(reach_words(row.reach), 200)}{_usage_of(row)}):"
         f" {shorten(row.description, 120)}"
         for row in function_listing.functions
     ]
@@ -47,9 +52,26 @@ def listing(function_listing: FunctionListing, page: int, own: Sequence[Function
         lines[0] += f" Of the program itself there are {len(own)}, marked meta or memory, which cannot be edited."
     lines += both[(page - 1) * PAGE : page * PAGE]
     lines += [f"Rejected: {_problem(problem)}" for problem in function_listing.rejected[:5]]
+    if idle := [row.name for row in function_listing.functions if row.is_idle]:
+        names = ", ".join(idle[:_MOST_IDLE]) + (f" and {len(idle) - _MOST_IDLE} more" if len(idle) > _MOST_IDLE else "")
+        lines.append(f"Never called, and used by nothing that was: {names}.")
     if page < pages:
         lines.append(f"Next: list_functions(page={page + 1}).")
     return "\n".join(lines)
+
+
+def _usage_of(row: FunctionSummary) -> str:
+    """Return how often a function was called, alone and within the functions that use it, and which ones do."""
+    if row.source == "foreign":
+        return ""
+    last = max(filter(None, (row.last_called, row.usage.last)), default=None)
+    within = f" and {row.usage.calls} × within what uses it" if row.usage.calls else ""
+    parts = [f"called {row.calls} ×{within}, last {shown_time(last, '%Y-%m-%d')}" if last else "never called"]
+    parts += ["a starter"] if row.source == "starter" else []
+    if row.callers:
+        more = f" and {len(row.callers) - _MOST_CALLERS} more" if len(row.callers) > _MOST_CALLERS else ""
+        parts.append(f"used by {', '.join(row.callers[:_MOST_CALLERS])}{more}")
+    return f"; {'; '.join(parts)}"
 
 
 def search(report: "SearchReport") -> str:
@@ -90,6 +112,7 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
     granted = details.grants.sentences()
     late = details.verdict.late if details.verdict else ()  # the gate's stages that it has not passed
     lines = [f"`{function.name}` in {function.path}, standing {details.standing}; {reached}."]
+    lines.append(f"{signature(function)}: {visible(function.description)}".rstrip(": "))
     if (quarantined := details.quarantine) is not None:
         back = "rollback_function, " if len(quarantined.ways) > 1 else ""
         failed = "; ".join(fence(failure, 160) for failure in quarantined.failures)
@@ -99,7 +122,7 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
     lines += [
         block(_numbered_lines(details.source, function.line), _MAX_SOURCE),
         _schema(schema),
-        *_statistics(details.statistics),
+        *_statistics(details.statistics, details.usage),
         *([f"A human lets it: {one_line('; '.join(granted), 1_000)}."] if granted else []),
         f"Used by: {', '.join(details.callers) or 'no other'}. Uses: {', '.join(details.callees) or 'none'}.",
         f"{_versions(kept)} of its module {'is' if kept == 1 else 'are'} kept.",
@@ -187,10 +210,13 @@ def tested(report: FunctionTestReport) -> str:
     return "\n".join(lines)
 
 
-def _statistics(statistics: FunctionStatistics) -> list[str]:
+def _statistics(statistics: FunctionStatistics, usage: Usage) -> list[str]:
     totals = statistics.totals
+    within = []
+    if usage.calls and usage.last:
+        within.append(f"What uses it was called {usage.calls} times, last on {shown_time(usage.last, '%Y-%m-%d')}.")
     if not totals.calls:
-        return ["No calls of it are on record; tests are not recorded."]
+        return within or ["No calls of it are on record; tests are not recorded."]
     now = next((version.totals.calls for version in statistics.versions if version.present), 0)
     counted = f"Called {totals.calls} times, {now} of them in this version: {totals.returned} returned"
     kinds = [f"{fence(kind.error or kind.outcome, 80)} {kind.calls} ×" for kind in statistics.kinds[:5]]
@@ -203,6 +229,7 @@ def _statistics(statistics: FunctionStatistics) -> list[str]:
     return [
         f"{counted}, {totals.failed} failed{ended}.",
         f"A call takes {usual:.0f} ms, at most {longest:.0f} ms.{cost}",
+        *within,
     ]
 
 

@@ -107,9 +107,8 @@ TOOLS: Final = (
         "list_functions",
         "introspect_function",
         "edit_function",
-        "delete_function",
     ),
-    *("reload_functions", "core_memory_append", "core_memory_replace", "conversation_search"),
+    *("core_memory_append", "core_memory_replace", "conversation_search"),
     *("send_message", "ask_agent", "message_agent"),
 )
 """The tools of an agent with an index, if it has them: the same ones for a whole conversation."""
@@ -243,10 +242,7 @@ class Shown:
         tools = []
         for function in [self._pinned[name].shown for name in TOOLS if name in self._pinned]:
             parameters = function.parameters
-            properties = {
-                name: {key: value for key, value in part.items() if key != "default"}
-                for name, part in parameters.get("properties", {}).items()
-            }
+            properties = {name: _lean(part) for name, part in parameters.get("properties", {}).items()}
             lean: dict[str, Any] = {"type": "object", "properties": properties}  # Any: JSON Schema
             if required := parameters.get("required"):
                 lean["required"] = required
@@ -385,6 +381,17 @@ class Shown:
         place, complaint = self._places.get(name), self._complaints.get((name, function.body_hash), "")
         is_same = place is not None and place.function is function and place.complaint == complaint
         return place if place is not None and is_same else _Place.of(function, complaint, self._notes.ending(function))
+
+
+def _lean(schema: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON Schema
+    """Return the schema of a parameter without its default, and without null, which leaving it out says as well."""
+    lean = {key: value for key, value in schema.items() if key != "default" and value != {}}
+    match lean:
+        case {"anyOf": [{} as option, {"type": "null"}]} if "default" in schema:
+            del lean["anyOf"]
+            return {**_lean(option), **lean}
+        case _:
+            return lean
 
 
 def _with_labels(function: FunctionShown, labels: Sequence[str]) -> FunctionShown:

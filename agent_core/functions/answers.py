@@ -164,10 +164,8 @@ def bad_arguments(name: str, problems: Sequence["Problem"]) -> str:
     )
 
 
-def unknown_name(name: str, suggestions: Sequence[str], *, made_now: bool) -> str:
+def unknown_name(name: str, suggestions: Sequence[str]) -> str:
     """Return the answer to a call of a function that does not exist at this step."""
-    if made_now:
-        return f"`{name}` was made in this same reply: it can be called from your next step on. Call it now."
     hint = (
         f" The nearest names are: {', '.join(f'`{suggestion}`' for suggestion in suggestions)}." if suggestions else ""
     )

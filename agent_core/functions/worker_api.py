@@ -226,6 +226,8 @@ class WorkerApi:
                 outcome = await self.sandbox.run(replace(job, keep=permit.keep, around=around), channel)
                 self.refusals.extend(exit.refusals)
                 self.tries.extend(exit.tries)
+                if secrets.lacks_value:
+                    self._note_denial(False)
                 if permit.note and isinstance(outcome, Raised) and outcome.failure.type == "ModuleNotFoundError":
                     self._note_denial(False)  # a package that it may not import is reported as missing
                 return outcome

@@ -314,7 +314,7 @@ class Memory(BaseModel):
             super().__setattr__(name, value)
 
     def core_memory_append(self, name: str, content: str) -> str:
-        """Add a fact to a block of your memory; what is there already is not added twice.
+        """Add a fact to a block of your memory.
 
         Args:
             name: `human` for the user and everybody else, `persona` for yourself alone.
@@ -323,7 +323,7 @@ class Memory(BaseModel):
         return self._edit(name, lambda block: edits.append(block.lines, content), content)
 
     def core_memory_replace(self, name: str, old_content: str, new_content: str) -> str:
-        """Change what a block of your memory says, when it is no longer true.
+        """Change what a block of your memory says.
 
         Args:
             old_content: A whole line, at best.

@@ -158,7 +158,7 @@ _MOST_VALUES: Final = 8
 """The maximum number of values that are listed of an enumeration."""
 _MOST_DEPTH: Final = 3
 _SIGNATURE_CHARS: Final = 400
-_LINE_CHARS: Final = 36
+_LINE_CHARS: Final = 30
 _KEY: Final = re.compile(r"[A-Za-z_]\w{0,29}", re.ASCII)
 _MOST_KEYS: Final = 8
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'])|\n\s*\n")

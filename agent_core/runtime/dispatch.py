@@ -21,7 +21,7 @@ from agent_core.base.errors import KnapperError
 from agent_core.base.matching import nearest
 from agent_core.base.messages import Call
 from agent_core.base.offload import aside
-from agent_core.base.receipt import Receipt
+from agent_core.base.receipt import CHANGING, Receipt
 from agent_core.base.records import dataclass, replace, to_json
 from agent_core.base.untrusted import one_line
 from agent_core.context import beginning, first_page
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from agent_core.base.clock import Clock
     from agent_core.base.problem import Problem
     from agent_core.base.settings import TurnSettings
+    from agent_core.functions.debug.debugging import DebugNotes
     from agent_core.functions.sandbox_client import SandboxClient
     from agent_core.memory.blocks import Blocks
     from agent_core.registry.function import Function
@@ -72,7 +73,7 @@ class PlannedProgram:
 class Done:
     """The result of one call; `arguments` and `outcome` decide whether it is a repetition.
 
-    `heartbeat`: the call requested another step.
+    `heartbeat`: the call requested another step. `has_changed`: it changed functions, memory or files.
     """
 
     call: "Call"
@@ -80,6 +81,7 @@ class Done:
     outcome: str
     excluded: frozenset[str] = frozenset()
     heartbeat: bool = False
+    has_changed: bool = False
 
     @property
     def failed(self) -> bool:
@@ -98,6 +100,7 @@ class CallRecord:
         self.turn = turn
         self.memory: FunctionMemoryApi | None = None  # holds its edits until the answer is stored
         self.heartbeat = False
+        self.has_changed = False
         self.repairs: list[str] = []
         self.did = Receipt()  # effects of the call as observed by the host
         self._clock = clock
@@ -208,6 +211,7 @@ class CallRecord:
         did = Receipt()
         did.add(self.did)
         did.add(plan.did)
+        self.has_changed |= bool(did.names(*CHANGING))
         answer, texts = await self._answer_entry(plan.text, plan.outcome, _detail_of(plan))
         before = [facts_entry(did.to_json())] if did else []
         await self.turn.append([*before, answer, *plan.entries], writes=(*plan.writes, *texts))
@@ -222,6 +226,10 @@ class CallRecord:
     async def note_reach(self, place: str) -> None:
         """Record that the call is about to reach an address, in case its end is never seen."""
         await self.turn.append([Entry(REACH, {"call": self.call.id, "place": place})])
+
+    def take_debug_notes(self, notes: "DebugNotes", snapshot: "Snapshot") -> str:
+        """Return what the answer says about breakpoints that were passed."""
+        return notes.text(snapshot)
 
     def tell_progress(self, done: float, total: float | None, note: str) -> None:
         """Report progress."""
@@ -240,7 +248,7 @@ class CallRecord:
         for write in plan.writes:
             if isinstance(write, SaveBlock):
                 self.turn.tell(events.MemoryChanged(block=write.block.label, what=write.action))
-        return Done(self.call, shown, plan.outcome, plan.excluded, self.heartbeat)
+        return Done(self.call, shown, plan.outcome, plan.excluded, self.heartbeat, self.has_changed)
 
     def tell(self, text: str, word: str, detail: dict[str, Any]) -> None:
         """Report the answer."""
@@ -297,49 +305,68 @@ class Dispatcher:
     def __init__(
         self,
         sources: Sequence[FunctionSource],
-        current: Callable[[], "Snapshot"],
         settings: "TurnSettings",
         clock: "Clock",
         *,
         aliases: Mapping[str, Alias] | None = None,
     ) -> None:
-        """Create the dispatcher; earlier sources take precedence. `current` returns the newest snapshot."""
+        """Create the dispatcher; earlier sources take precedence."""
         self._sources = sources
-        self._current = current
         self._settings = settings
         self._clock = clock
         self._aliases = aliases or {}
 
-    async def run(self, calls: Sequence[Call], snapshot: "Snapshot", turn: Turn) -> list[Done]:
-        """Answer every call; a call that cannot run is answered with the reason."""
-        calls = [self._with_current_names(call, snapshot) for call in calls]
+    async def run(
+        self, calls: Sequence[Call], snapshot: "Snapshot", turn: Turn, current: Callable[[], "Snapshot"]
+    ) -> list[Done]:
+        """Answer every call; a call that cannot run is answered with the reason.
+
+        Calls start in order, with the snapshot of the step. After a function of the host, which may have changed it,
+        the calls that follow see the `current` one. A call of a name that does not exist yet waits for them.
+        """
         accepted = calls[: self._settings.max_calls]
-        callees = [(call, callee) for call in accepted if (callee := self.find(call.name, snapshot)) is not None]
+        done: dict[str, Done] = {}
+        tasks: list[asyncio.Task[Done]] = []
+        late: list[Call] = []
         async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(self._call(self._record(call, turn), callee))
-                for call, callee in callees
-                if callee.is_parallel
-            ]
-            in_order = await self._in_order([pair for pair in callees if not pair[1].is_parallel], turn)
-        done = {result.call.id: result for result in [*in_order, *(task.result() for task in tasks)]}
-        for call in calls:
-            if call.id not in done:
-                done[call.id] = await self._not_run(self._record(call, turn), snapshot, is_beyond=call not in accepted)
+            for given in accepted:
+                call = self._with_current_names(given, snapshot)
+                if (callee := self.find(call.name, snapshot)) is None:
+                    late.append(call)
+                elif callee.is_parallel:
+                    tasks.append(group.create_task(self._call(self._record(call, turn), callee)))
+                else:
+                    done[call.id] = await self._in_turn(call, callee, turn)
+                    snapshot = current()
+        done |= {result.call.id: result for result in (task.result() for task in tasks)}
+        for call in late:
+            done[call.id] = await self.answer(self._record(call, turn), snapshot)
+        for call in (self._with_current_names(given, snapshot) for given in calls[len(accepted) :]):
+            limit = f"one reply may ask for {self._settings.max_calls} calls; ask for this one again in the next step."
+            done[call.id] = await self._record(call, turn).close(Skipped(limit))
         return [done[call.id] for call in calls]
 
     def started_at_once(self, calls: Sequence[Call], snapshot: "Snapshot") -> list[Entry]:
         """Return the entries of the calls that start right after the reply; they are stored with the reply."""
-        meant = [self._with_current_names(call, snapshot) for call in calls[: self._settings.max_calls]]
-        callees = [(call, self.find(call.name, snapshot)) for call in meant]
-        starting = [call_started(call, callee.version) for call, callee in callees if callee and callee.is_parallel]
+        starting: list[Entry] = []
+        for call in (self._with_current_names(call, snapshot) for call in calls[: self._settings.max_calls]):
+            callee = self.find(call.name, snapshot)
+            if callee is not None and not callee.is_parallel:
+                break
+            if callee is not None:
+                starting.append(call_started(call, callee.version))
         return starting[: self._settings.parallel]
 
     async def answer(self, record: CallRecord, snapshot: "Snapshot") -> Done:
-        """Answer the call of a record that is not part of a reply."""
-        if (callee := self.find(record.call.name, snapshot)) is None:
-            return await self._not_run(record, snapshot, is_beyond=False)
-        return await self._call(record, callee)
+        """Answer one call, also of a name that cannot be called."""
+        if (callee := self.find(record.call.name, snapshot)) is not None:
+            return await self._call(record, callee)
+        call = record.call
+        for source in self._sources:
+            if why := await source.refusal(call.name, snapshot):
+                return await record.close(Refused(""), why)
+        suggestions = nearest(call.name, self.names(snapshot), 3)
+        return await record.close(Refused(""), answers.unknown_name(call.name, suggestions))
 
     def names(self, snapshot: "Snapshot") -> list[str]:
         """Return the names of all functions that can be called."""
@@ -363,15 +390,12 @@ class Dispatcher:
         names = {old: new for old, new in alias.arguments.items() if old not in own}
         return Call(call.id, alias.name, renamed(call.arguments, names))
 
-    async def _in_order(self, callees: Sequence[tuple[Call, ModelFunction]], turn: Turn) -> list[Done]:
-        results = []
-        for call, callee in callees:
-            record = self._record(call, turn)
-            if turn.ending.interruption.requested:
-                results.append(await record.close(Skipped("the user ended the turn.")))
-            else:
-                results.append(await self._call(record, callee))
-        return results
+    async def _in_turn(self, call: Call, callee: ModelFunction, turn: Turn) -> Done:
+        """Answer a call that runs alone, unless the user has ended the turn."""
+        record = self._record(call, turn)
+        if turn.ending.interruption.requested:
+            return await record.close(Skipped("the user ended the turn."))
+        return await self._call(record, callee)
 
     async def _call(self, record: CallRecord, function: ModelFunction) -> Done:
         call = record.call
@@ -382,20 +406,6 @@ class Dispatcher:
 
     def _record(self, call: Call, turn: Turn) -> CallRecord:
         return CallRecord(call, turn, self._clock, self._settings.answer_chars)
-
-    async def _not_run(self, record: CallRecord, snapshot: "Snapshot", *, is_beyond: bool) -> Done:
-        """Answer a call beyond the limit or of an unknown name; runs last, as other calls may have created it."""
-        call = record.call
-        if is_beyond:
-            limit = f"one reply may ask for {self._settings.max_calls} calls; ask for this one again in the next step."
-            return await record.close(Skipped(limit))
-        for source in self._sources:
-            if why := await source.refusal(call.name, snapshot):
-                return await record.close(Refused(""), why)
-        is_new = call.name not in snapshot.hidden
-        made_now = is_new and any(call.name in source.names(self._current()) for source in self._sources)
-        suggestions = nearest(call.name, self.names(snapshot), 3)
-        return await record.close(Refused(""), answers.unknown_name(call.name, suggestions, made_now=made_now))
 
 
 class WorkspaceFunctions(FunctionSource):
@@ -495,13 +505,13 @@ class WorkspaceFunctions(FunctionSource):
             outcome = InterruptedCall()
         finally:
             watch.close()
-            record.stood += watch.stood
+            record.stood += watch.notes.stood
         size, seconds = max(answers.size_of(outcome), len(record.call.arguments)), record.seconds()
         writes = await aside(
             size, noted, watch, function, snapshot, outcome, seconds=seconds, arguments=arguments, turn=turn.id
         )
         unproven = await service.ratings.unproven(function, snapshot) if isinstance(outcome, Returned) else ""
-        note = "\n".join(filter(None, (missing, watch.note(snapshot))))
+        note = "\n".join(filter(None, (missing, record.take_debug_notes(watch.notes, snapshot))))
         text = await aside(size, answers.answer, outcome, MOST_CHARS, was_refused=was_refused)
         text = record.noted(text, note) if note else text
         kept = states.writes if isinstance(outcome, Returned) else ()

@@ -112,6 +112,7 @@ class DirectReplyPolicy:
     _reminders: int = 0
     _runs: dict[_Same, int] = field(default_factory=dict)
     _times: Counter[_Same] = field(default_factory=Counter)
+    _changing: set[tuple[str, str]] = field(default_factory=set)  # calls that changed something, by name and arguments
 
     def speaking(self, *, by_function: bool) -> "DirectReplyPolicy":
         """Return the policy for how the agent now reaches the user: this one, unless that has changed."""
@@ -221,6 +222,7 @@ class DirectReplyPolicy:
         step. Further repetition ends the turn.
         """
         done, cut = step.done, step.reply.cut
+        self._count_anew(done)
         self.excluded = frozenset().union(*(result.excluded for result in done))
         self._runs = {key: self._runs.get(key, 0) + 1 for key in map(_sameness, done)}
         self._times.update(set(map(_identity, done)))
@@ -243,6 +245,14 @@ class DirectReplyPolicy:
         if self._times[often] > MAX_SAME_ANSWERS:
             return _end_of_repetition(f"`{name}` came out the same {self._times[often]} times with the same arguments")
         return GoOn(_cut_advice(cut) if cut else "")
+
+    def _count_anew(self, done: Sequence["Done"]) -> None:
+        """After a change, forget how often calls were made, except those that make changes themselves."""
+        changes = {(result.call.name, result.call.arguments) for result in done if result.has_changed}
+        if changes:
+            self._changing |= changes
+            self._times = Counter({key: count for key, count in self._times.items() if key[:2] in self._changing})
+            self._runs = {key: count for key, count in self._runs.items() if key[:2] in self._changing}
 
     def _show_held_back(self) -> None:
         """Show the user text that was held back, before the turn is ended from outside; here there is none."""
@@ -566,7 +576,8 @@ class AgentLoop:
             turn.warn(reply.note)
         if not reply.calls:
             return ()
-        done = await self._dispatcher.run(split.ours, snapshot, turn)
+        current = lambda: self.sees(self._functions.registry.snapshot(), turn.made)  # noqa: E731 - it is given once
+        done = await self._dispatcher.run(split.ours, snapshot, turn, current)
         # Functions that kept failing are now hidden from the model: notify the user at once, and tell the model why.
         failed = {call.call.name for call in done if call.outcome in FAILURES}
         for news in await self._functions.quarantine.entered(failed, (turn.agent,)) if failed else ():

@@ -13,12 +13,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.base import events
+from agent_core.base.clock import shown_time
 from agent_core.base.errors import ContextOverflow, ModelError, StorageError
 from agent_core.base.messages import System, User
 from agent_core.context import (
+    ABOUT_PROGRAMS,
     BYTES_PER_TOKEN,
     INSTRUCTIONS,
-    PROGRAM_FIRST,
     RUN_PROGRAM,
     Budget,
     Compaction,
@@ -100,6 +101,7 @@ class ModelSession:
         self.meter = TokenMeter(settings.models)
         self.colleagues = colleagues
         self._style = session.style
+        self._clock = session.clock
         self._facts = FactKeeper(keep)
         self._vectors = vectors
         self.settings = settings
@@ -310,7 +312,8 @@ class ModelSession:
         index = self.functions.index(model.mode, is_kept=bool(turn))
         instructions = f"{self.functions.instructions(model.mode)}\n\n{index}".rstrip()
         window = int(model.context_limit * BYTES_PER_TOKEN * (_TIGHT if self._is_tight else 1))
-        await self._system.render(instructions, self.colleagues.section(), window)
+        day = shown_time(self._clock.now(), "%A, %Y-%m-%d")
+        await self._system.render(instructions, self.colleagues.section(), window, day)
         self._rendered_for = (turn, model.mode)
 
     async def _ask_in_mode(self, turn: Turn, model: Model, excluded: frozenset[str]) -> Reply:
@@ -646,7 +649,7 @@ class StepFunctions:
         if mode == "constrained":
             return self._protocol.brief or FOR_SMALL_MODELS
         text = self._protocol.instructions or INSTRUCTIONS
-        return text.replace(PROGRAM_FIRST, "") if RUN_PROGRAM in self.withheld() else text
+        return text.replace(ABOUT_PROGRAMS, "") if RUN_PROGRAM in self.withheld() else text
 
     def index(self, mode: Mode, *, is_kept: bool) -> str:
         """Return the index of the callable functions that are not shown as tools; empty if all are tools."""

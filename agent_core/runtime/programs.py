@@ -26,6 +26,7 @@ from agent_core.base.untrusted import one_line, visible
 from agent_core.context import RUN_PROGRAM, beginning
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Unknown
+from agent_core.functions.debug.debugging import DebugNotes
 from agent_core.functions.program_text import MAX_PROBLEMS, ProgramText, SeenProgram, problems, source_of_program
 from agent_core.functions.worker_api import arguments_text
 from agent_core.storage import Entry, Plan, Store, TurnStore, Write
@@ -111,6 +112,7 @@ class ProgramRun:
     calls: int = 0
     did: Receipt = field(default_factory=Receipt)
     told: list[str] = field(default_factory=list)
+    debugged: DebugNotes = field(default_factory=DebugNotes)
     deviation: str = ""
     sealed: Sequence[str] = ("", "")  # what the user approved, and the seal
     form: str = ""  # the digest of its normal form
@@ -189,6 +191,7 @@ class InnerRecord(CallRecord):
         """Store the answer like any other, and add the call's effects to its program's receipt."""
         did = await super().record(plan)
         self._run.did.add(did)
+        self._run.record.has_changed |= self.has_changed
         return did
 
     async def _answer_entry(self, text: str, word: str, detail: dict[str, Any]) -> tuple[Entry, Sequence[Write]]:
@@ -210,6 +213,11 @@ class InnerRecord(CallRecord):
 
     def tell_progress(self, done: float, total: float | None, note: str) -> None:
         """Report nothing; only the program's own progress is shown."""
+
+    def take_debug_notes(self, notes: DebugNotes, snapshot: "Snapshot") -> str:
+        """Hand the notes to the program, whose answer the model reads."""
+        self._run.debugged.add(notes)
+        return ""
 
     def tell_printed(self, text: str) -> None:
         """Report nothing; the output of a called function is in its record."""
@@ -238,7 +246,7 @@ class Programs:
         if began:
             self._again[call.id] = str(began[0]["program"])
         await turn.append([assistant(Assistant("", (call,)))])
-        await self.dispatcher.run([call], snapshot, turn)
+        await self.dispatcher.run([call], snapshot, turn, lambda: snapshot)
 
     async def run(self, plan: PlannedProgram, record: CallRecord, snapshot: "Snapshot") -> Done:
         """Run a program, and close the record of its call with its value and output or its error."""
@@ -378,18 +386,21 @@ class Programs:
     async def _close(self, run: ProgramRun, outcome: CallOutcome, kept: Mapping[str, str]) -> Done:
         record, entries = run.record, list[Entry]()
         again = _AGAIN if run.earlier else ""
+        debugged = run.debugged.text(run.snapshot.whole or run.snapshot)
         if run.deviation:
             said = f"The program took another way than before it was cut off: {run.deviation}. It was ended there."
-            return await record.close(outcome, "\n".join([said, *self._facts(run)]))
+            return await record.close(outcome, "\n".join(filter(None, [said, *self._facts(run), debugged])))
         if not isinstance(outcome, Returned):
             text = await aside(1, lambda: answers.answer(outcome, 1 << 20, subject="program"))
-            return await record.close(outcome, "\n".join(filter(None, [again, text, *self._facts(run)])))
+            return await record.close(outcome, "\n".join(filter(None, [again, text, *self._facts(run), debugged])))
         value, left = outcome.value["value"], dict[str, str](outcome.value["kept"])
         text, seen = await aside(1, _value_text, outcome), _seen_calls(outcome.value["seen"])
         if left != kept:
             entries.append(Entry(KEPT, {"values": left}))
         names = []
         for name, kept_text in left.items():
+            if kept.get(name) == kept_text:
+                continue
             count = len(read_json(kept_text)) if kept_text[0] in "[{" else None
             names.append(name if count is None else f"{name} ({count} item{'' if count == 1 else 's'})")
         lines = [f"Kept for your next program: {', '.join(names)}."] if names else []
@@ -397,7 +408,7 @@ class Programs:
             lines.append(_LIKE)
         if dropped := outcome.value["dropped"]:
             lines.append(f"Not kept, as it is too large: {', '.join(dropped)}.")
-        note = visible("\n".join(filter(None, [again, *lines])))
+        note = visible("\n".join(filter(None, [again, *lines, debugged])))
         text = record.noted(text, note) if note else text
         return await record.close(
             replace(outcome, value=value), text, about={"calls": run.calls, "seen": seen}, entries=entries

@@ -156,8 +156,7 @@ class _AgentParts:
             WorkspaceFunctions(deps.sandbox, deps.functions, turn.parallel, self.memory.blocks, self.name),
             self.foreign,
         )
-        current = deps.functions.registry.snapshot
-        programs.dispatcher = Dispatcher(sources, current, turn, deps.clock, aliases=_ALIASES)
+        programs.dispatcher = Dispatcher(sources, turn, deps.clock, aliases=_ALIASES)
         return programs.dispatcher
 
     async def loop(self) -> "TurnLoop":
@@ -387,7 +386,7 @@ class HelperRunner:
         )
         loop = AgentLoop(
             model_session,
-            Dispatcher(sources, ground.functions.registry.snapshot, settings.turn, ground.clock),
+            Dispatcher(sources, settings.turn, ground.clock),
             ground.functions,
             int(limits.steps or 0) + 1,
             sees=FunctionSight(lambda: helper.functions, grows=helper.grows).of,

@@ -34,7 +34,7 @@ _ALTERED: Final = (
     .replace('in "aeiou"', "in letters")
 )
 _MADE: Final = {"function_code_with_docstring": VOWELS, "module_name": "letters"}
-_EDITED: Final = {"old_text": VOWELS, "new_text": _ALTERED, "reason": "other letters, too"}
+_EDITED: Final = {"changes": [{"old_text": VOWELS, "new_text": _ALTERED}], "reason": "other letters, too"}
 _NAMED: Final = {"function_name": "count_vowels"}
 _SCRIPT: Final[Script] = [
     *(Ask(Wanted("create_function", _NAMED | _MADE)), Say("It is made.")),

@@ -14,7 +14,7 @@ STEPS = [
     Wanted("first", {"text": "queue"}),
     Wanted("list_functions", {"pattern": "letters of a word"}),
     Wanted("search_functions", {"need": "letters of a word"}),
-    Wanted("edit_function", {"function_name": "first", "old_text": "Count", "new_text": "Tell"}),
+    Wanted("edit_function", {"function_name": "first", "changes": [{"old_text": "Count", "new_text": "Tell"}]}),
     Wanted("rollback_function", {"function_name": "first"}),
     Wanted("call_function", {"name": "no_such_function", "arguments": {}}),
     Wanted("call_function", {"name": "no_such_function", "arguments": {}}),

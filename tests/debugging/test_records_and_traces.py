@@ -92,3 +92,43 @@ async def test_a_breakpoint_that_cannot_be_is_refused(workspace: Workspace) -> N
         with pytest.raises(UsageError) as error:
             arm(workspace, line, condition, name)
         assert says in f"{error.value} {error.value.fix}"
+
+
+PROGRAMS = {
+    "sum_up([1, 2, 3])": ("6\n", "hit 1:"),
+    "[sum_up([4]), sum_up([5])]": ("[4, 5]\n", "number = 5"),
+    "each(sum_up, [([4],), ([7],)])": ("[4, 7]\n", "number = 7"),
+    "outer([8])": ("16\n", "number = 8"),
+    "sum_up([9])\n1 / 0": ("The program raised", "number = 9"),
+    "try:\n    divide(sum_up([3]), 0)\nexcept CallFailed:\n    x = 'no'\nx": ('"no"\n', "number = 3"),
+    "x = sum_up([6])": ("6\n", "number = 6"),
+    "print(sum_up([2]))": ("null\n", "number = 2"),
+}
+
+
+async def test_a_programs_answer_has_what_breakpoints_saw_in_its_calls(at_desk: OpenDesk) -> None:
+    armed = Wanted("debugger", {"function_name": "sum_up", "line": LOOP})
+    programs = [Ask(Wanted("run_program", {"code": code})) for code in PROGRAMS]
+    desk = await at_desk([Ask(armed), *programs, Ask(Wanted("clear_debugger", {})), programs[0], Say("Seen.")])
+    desk.put("sums.py", SUMMING)
+    await desk.workspace.functions.reload()
+    _, *told, _, after = answers(await desk.say("Look into it."))
+    for (begins, has), (code, text) in zip(PROGRAMS.values(), zip(PROGRAMS, told, strict=True), strict=True):
+        assert text.startswith(begins), code
+        assert "Breakpoints were passed" in text, code
+        assert has in text, code
+    assert after == "6"
+
+
+async def test_the_model_reads_the_values_where_a_person_stopped_at_its_breakpoint(at_desk: OpenDesk) -> None:
+    armed = Wanted("debugger", {"function_name": "sum_up", "line": LOOP})
+    desk = await at_desk([Ask(armed), Ask(Wanted("run_program", {"code": "sum_up([5])"})), Say("Seen.")])
+    desk.put("sums.py", SUMMING)
+    await desk.workspace.functions.reload()
+    person = Typist("p number", "c")
+    room_of(desk.workspace).slot.debugger = person
+    armed_told, told = answers(await desk.say("Look into it."))
+    assert "A person at a prompt stops there" in armed_told
+    assert len(person.stops) == 2
+    assert "hit 1:" in told
+    assert "number = 5" in told

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from agent_core.access.grants import Grants
 from agent_core.functions.service.audit import AuditFinding, AuditReport
 from agent_core.interfaces.render.verdicts import SLASH, audit_lines
 from agent_core.interfaces.styled_lines import plain
@@ -251,3 +252,52 @@ async def test_a_save_that_makes_two_confusable_is_told_to_human_and_model_later
             event = await desk.told()
         assert "finds `count_vowels` before `vowel_kinds`" in event.noted["vowel_kinds"]
         assert "say in its first sentence" in desk.shop.tell_changes([event])
+
+
+async def test_an_audit_blames_neither_a_starter_nor_an_unset_secret(at_desk: OpenDesk) -> None:
+    text = "Fetch the customers.\n\nReads the shop's list."
+    fetching = function_text("fetch_customers(self) -> str", text, 'return self.secret("SHOP_KEY")[:0]')
+    caught = function_text(
+        "try_customers(self) -> str",
+        "Try to fetch the customers of a shop, or say why not.",
+        'try:\n    return self.secret("SHOP_KEY")[:0]\nexcept PermissionError:\n    raise ValueError("no") from None',
+    )
+    calls = [Ask(Wanted(name, {})) for name in ("fetch_customers", "try_customers") for _ in range(3)]
+    desk = await at_desk([step for call in calls for step in (call, Say("So."))])
+    functions = desk.workspace.functions
+    await desk.save("customers.py", f"{fetching}\n\n{caught}")
+    await desk.save("clock.py", "def days_between(start: str, end: str) -> int:\n    return 0\n")
+    for name in ("fetch_customers", "try_customers"):
+        await functions.grants.grant(name, Grants(secrets=("SHOP_KEY",)))
+    for _ in calls:
+        (told,) = answers(await desk.say("Fetch."))
+        assert "Fix the arguments" not in told
+    report = await functions.auditing.report()
+    found = {(finding.function, finding.problem.code) for finding in report.findings}
+    assert found == {("fetch_customers", "missing-examples"), ("try_customers", "missing-examples")}
+    assert report.functions == 2
+    assert "unused 10 of 10 points" in " ".join(plain(audit_lines(report, SLASH)).split())
+
+
+async def test_a_proposed_example_has_its_result_as_python_writes_it(at_desk: OpenDesk) -> None:
+    bodies = {
+        "total": ("from decimal import Decimal\n", "Decimal", 'Decimal("1.50")', "Decimal('1.50')"),
+        "pair": ("", "tuple[int, int]", "(1, 2)", "(1, 2)"),
+        "day": ("import datetime\n", "datetime.date", "datetime.date(2026, 1, 2)", "datetime.date(2026, 1, 2)"),
+        "by_number": ("", "dict[int, str]", '{7: "a"}', "{7: 'a'}"),
+        "sums": ("from decimal import Decimal\n", "dict[str, Decimal]", '{"A": Decimal("1")}', "{'A': Decimal('1')}"),
+        "raw": ("", "bytes", 'b"x"', "b'x'"),
+        "letters": ("", "set[str]", '{"a"}', "{'a'}"),
+        "word": ("", "str", '"it\'s"', '"it\'s"'),
+    }
+    script = [step for name in bodies for step in (Ask(Wanted(name, {})), Say("So."))]
+    desk = await at_desk(script)
+    for name, (head, returns, body, _) in bodies.items():
+        await desk.save(
+            f"of_{name}.py", head + function_text(f"{name}() -> {returns}", f"Give {name}.", f"return {body}")
+        )
+    for _ in bodies:
+        await desk.say("Go.")
+    findings = (await desk.workspace.functions.auditing.report()).findings
+    proposed = {row.function: row.steps[-1] for row in findings if row.problem.code == "missing-examples"}
+    assert proposed == {name: expected for name, (*_, expected) in bodies.items()}

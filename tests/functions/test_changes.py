@@ -234,7 +234,7 @@ async def replace(here: Room) -> PlannedChange:
 
 
 async def edit(here: Room) -> PlannedChange:
-    return await here.shop.plans.edit("count_vowels", "Count the", "Number the", "", AGENT)
+    return await here.shop.plans.edit("count_vowels", [("Count the", "Number the")], "", AGENT)
 
 
 async def delete(here: Room) -> PlannedChange:

@@ -78,7 +78,7 @@ async def test_both_versions_are_kept_and_shown_with_their_difference(
     assert isinstance(done.detail, Judgment)
     for shown in (done.text, done.detail.conflict, (await kept(here)).conflict):
         assert APART in (shown or "")
-    assert re.search("edit_function.*old_text", done.text)
+    assert re.search("edit_function.*changes", done.text)
     assert "confirm_function(function_name='count_vowels'" in done.text
     assert not done.detail.admitted
 

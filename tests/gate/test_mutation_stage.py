@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from agent_core.base.records import to_json
+from agent_core.base.untrusted import from_difference
 from agent_core.functions.gate import Candidate, Gate, GivenExample, Policy, Rules, Verdict
 from agent_core.functions.gate.gate import STAGES
 from agent_core.registry.registry import Snapshot
@@ -181,3 +182,25 @@ async def test_whatever_a_function_is_the_stage_ends_without_an_error(gate: Gate
         given = tuple(GivenExample(f"[type(g({a}, {b})).__name__, {a}]", f"['int', {a}]") for a, b in ((1, 2), (3, 0)))
         verdict = await short.judge(Candidate("g", text, "lib", examples=given), Snapshot.empty(), "human")
         assert verdict.stages[-1].stage == "mutation", seed
+
+
+LONG = "buyers = {" + ", ".join(f"{number}: 'customer {number}'" for number in range(12)) + "}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        pytest.param("if a > 10:", "if a > 11:", "if a > 10:", id="short"),
+        pytest.param(LONG, LONG.replace("11:", "12:"), "11: 'customer 11'}", id="at the end"),
+        pytest.param(LONG, LONG.replace("0:", "1:", 1), "buyers = {0: 'customer 0'", id="at the beginning"),
+        pytest.param(LONG, LONG.replace("6:", "7:", 1), "6: 'customer 6'", id="in the middle"),
+        pytest.param(LONG, LONG[:-1], "'customer 11'}", id="one is longer"),
+        pytest.param(LONG, "", "buyers = {0:", id="there is no other"),
+        pytest.param(LONG * 9, LONG * 8 + LONG.upper(), "}buyers = {0: 'customer 0'", id="far behind"),
+        pytest.param(LONG, LONG, "customer 11'}", id="the same"),
+    ],
+)
+async def test_a_long_change_is_shown_where_it_differs(before: str, after: str, shown: str) -> None:
+    text = from_difference(before, after, 120)
+    assert shown in text[:120]
+    assert len(text) <= len(before)

@@ -15,7 +15,9 @@ from tests.kit.terminal import CTRL_C, UP
 SENTENCE = "and please count the letter y as a vowel too, ünless it begins a wörd 🙂"
 MINE = COUNT_VOWELS.replace("Count the", "Tally the")
 AGENTS = COUNT_VOWELS.replace("Count the", "Number the")
-REPLACE = Wanted("replace_function", {"function_name": "count_vowels", "code": AGENTS, "reason": "asked"})
+REPLACE = Wanted(
+    "replace_function", {"function_name": "count_vowels", "function_code_with_docstring": AGENTS, "reason": "asked"}
+)
 SLOWLY = "One word after another. " * 20
 EDITOR = """
 import pathlib, sys, time

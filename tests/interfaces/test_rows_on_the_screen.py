@@ -14,7 +14,7 @@ from tests.kit.terminal import ENTER, ESCAPE, Terminal
 
 CALL = Ask(Wanted("count_vowels", {"text": "queueing"}))
 FIVE = Say("Five.")
-EDITED = {"function_name": "count_vowels", "old_text": "        7\n", "new_text": "        0\n"}
+EDITED = {"function_name": "count_vowels", "changes": [{"old_text": "        7\n", "new_text": "        0\n"}]}
 MENDED: Script = [Ask(create(FLAWED)), Ask(Wanted("edit_function", EDITED)), CALL, FIVE]
 LONG = "".join(f"    total += {n}\n" for n in range(40))
 SUMS = f'''def sums(total: int) -> int:
@@ -119,7 +119,10 @@ def test_source_streams_in_ten_rows_an_edit_shows_its_first_lines_and_show_opens
     code = 'def chat() -> str:\n    """Print."""\n    print("a\\n" * 30)\n    return "done\\n" * 9\n'
     (folder / "functions" / "chat.py").write_text(code)
     told = "".join(f"    {n} is added.\n" for n in range(40))
-    edited = {"function_name": "sums", "old_text": "Add numbers.\n", "new_text": f"Add numbers.\n\n{told}"}
+    edited = {
+        "function_name": "sums",
+        "changes": [{"old_text": "Add numbers.\n", "new_text": f"Add numbers.\n\n{told}"}],
+    }
     script: Script = [Ask(create(SUMS, "sums"), pause_s=0.02), FIVE, Ask(Wanted("edit_function", edited)), FIVE]
     with prompt([*script, Ask(Wanted("chat")), FIVE], folder, columns=120, rows=40) as (screen, _):
         most = 0

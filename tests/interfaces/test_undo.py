@@ -8,7 +8,12 @@ from tests.kit.desk import another
 from tests.kit.terminal import ALT_ENTER, DOWN, ESCAPE, Terminal
 
 OLD, NEW = '"aeiou"', '"aeioué"'
-EDIT = Ask(Wanted("edit_function", {"function_name": "count_vowels", "old_text": OLD, "new_text": NEW, "reason": "é"}))
+EDIT = Ask(
+    Wanted(
+        "edit_function",
+        {"function_name": "count_vowels", "changes": [{"old_text": OLD, "new_text": NEW}], "reason": "é"},
+    )
+)
 MADE: Script = [Ask(create(COUNT_VOWELS)), EDIT, Say("Done.")]
 NOTHING = "Nothing was changed or said in this session."
 

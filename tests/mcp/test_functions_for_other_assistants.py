@@ -250,7 +250,7 @@ async def test_only_where_it_is_allowed_clients_make_functions_through_the_gate(
                 "create_function", {**made, "function_name": "x", "function_code_with_docstring": "def x(): pass"}
             )
             assert bad.is_error
-            edit = {"function_name": "count_vowels", "old_text": "a, e, i", "new_text": "a, e and i"}
+            edit = {"function_name": "count_vowels", "changes": [{"old_text": "a, e, i", "new_text": "a, e and i"}]}
             assert not (await client.call_tool("edit_function", edit)).is_error
             tested = text_of(await client.call_tool("test_function", {"function_name": "count_vowels"}))
             assert tested.startswith("2 of 2 examples hold.")

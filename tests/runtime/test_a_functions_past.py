@@ -7,7 +7,7 @@ from tests.kit.desk import VOWELS, Desk, answers
 NAME = {"function_name": "count_vowels"}
 CREATE = Ask(Wanted("create_function", {**NAME, "function_code_with_docstring": VOWELS, "reason": "asked"}))
 FLAWED = VOWELS.replace("    5\n", "    4\n")
-BROKEN = {**NAME, "old_text": "return sum(", "new_text": "return 1 + sum("}
+BROKEN = {**NAME, "changes": [{"old_text": "return sum(", "new_text": "return 1 + sum("}]}
 
 
 async def ask(at_desk: OpenDesk, *calls: Step) -> tuple[list[str], Desk]:
@@ -17,7 +17,10 @@ async def ask(at_desk: OpenDesk, *calls: Step) -> tuple[list[str], Desk]:
 
 async def test_a_history_tells_who_did_what_why_and_how_to_go_back(at_desk: OpenDesk) -> None:
     edit = Ask(
-        Wanted("edit_function", {**NAME, "old_text": "Count the", "new_text": "Number the", "reason": "clearer"})
+        Wanted(
+            "edit_function",
+            {**NAME, "changes": [{"old_text": "Count the", "new_text": "Number the"}], "reason": "clearer"},
+        )
     )
     (_, _, told), _ = await ask(at_desk, CREATE, edit, Ask(Wanted("function_history", NAME)))
     newest, oldest = [line for line in told.splitlines() if line.startswith("- ")]

@@ -79,8 +79,7 @@ async def test_the_maker_mends_what_is_to_change(at_desk: OpenDesk, scripted: Ca
     )
     change = {
         "function_name": "count_vowels",
-        "old_text": '"aeiou"',
-        "new_text": '"aeiouy"',
+        "changes": [{"old_text": '"aeiou"', "new_text": '"aeiouy"'}],
         "reason": "y counts as a vowel, too",
     }
     maker = scripted([Say(f"```\n{fixed}```")], models=["strong"])

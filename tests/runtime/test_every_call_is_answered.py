@@ -2,10 +2,10 @@
 
 import pytest
 
-from agent_core.base.events import CallAnswered, Warned
+from agent_core.base.events import Warned
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Repeat, Say, Wanted, contains
-from tests.kit.desk import VOWELS, another, answers, ended, of
+from tests.kit.desk import another, answers, ended, of
 
 BAD = "def broken(x):\n    pass\n"
 PROBE = '''\
@@ -109,15 +109,6 @@ async def test_the_same_failing_call_three_times_in_a_row_ends_the_turn_with_adv
     events = await desk.say("Go.")
     assert ended(events).reason == "repeated"
     assert "3 times in a row" in of(Warned, events)[-1].message
-
-
-async def test_a_function_made_in_the_same_reply_is_said_to_be_callable_from_the_next_step(at_desk: OpenDesk) -> None:
-    calls = (create("count_vowels", VOWELS), Wanted("count_vowels", {"text": "aha"}))
-    desk = await at_desk([Ask(*calls), Ask(Wanted("count_vowels", {"text": "aha"})), Say("2")])
-    events = await desk.say("Count.")
-    by_name = {(each.step, each.name): each.text for each in of(CallAnswered, events)}
-    assert "next step" in by_name[1, "count_vowels"]
-    assert by_name[2, "count_vowels"] == "2"
 
 
 OUTER = '''\

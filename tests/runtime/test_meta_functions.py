@@ -2,7 +2,7 @@
 
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted
-from tests.kit.desk import VOWELS, Desk, another, answers
+from tests.kit.desk import SHIPPING, VOWELS, Desk, another, answers
 
 
 async def ask(at_desk: OpenDesk, *calls: Wanted, files: dict[str, str] | None = None) -> tuple[list[str], Desk]:
@@ -17,7 +17,7 @@ async def ask(at_desk: OpenDesk, *calls: Wanted, files: dict[str, str] | None = 
 async def test_each_meta_function_answers_in_a_text_for_a_model(at_desk: OpenDesk) -> None:
     of_vowels: dict[str, object] = {"function_name": "count_vowels"}
     rows: list[tuple[str, dict[str, object], str]] = [
-        ("list_functions", {}, "- count_vowels (letters, trial, computes only): Count the"),
+        ("list_functions", {}, "- count_vowels (letters, trial, computes only; never called): Count the"),
         ("introspect_function", of_vowels, "def count_vowels"),
         ("test_function", of_vowels, "2 of 2 examples hold"),
         ("test_function", {**of_vowels, "arguments": {"text": "aha"}}, "returned in"),
@@ -71,3 +71,22 @@ async def test_a_function_that_others_use_is_not_deleted_and_they_are_named(at_d
     (answer,), desk = await ask(at_desk, Wanted("delete_function", {"function_name": "count_vowels"}), files=files)
     assert "has_vowels" in answer
     assert "count_vowels" in desk.workspace.functions.names()
+
+
+async def test_several_functions_are_introspected_at_once(at_desk: OpenDesk) -> None:
+    asked = ["count_vowels, shipping", "count_vowels,shipping,", "count_vowels, nothing", "read_on, count_vowels"]
+    asked += ["count_vowels, count_vowels", " shipping ", ",".join(f"f{number}" for number in range(13)), "nothing"]
+    looks = [Ask(Wanted("introspect_function", {"function_name": names})) for names in asked]
+    desk = await at_desk([*looks, Repeat(Say("So."))])
+    await desk.save("letters.py", VOWELS)
+    await desk.save("parcels.py", SHIPPING)
+    two, also_two, one_unknown, with_own, once, one, many, unknown = answers(await desk.say("Look."))
+    assert two == also_two
+    assert two.index("count_vowels(text) -> int: Count the vowels in a text.") < two.index("return sum(letter")
+    assert two.index("return sum(letter") < two.index("Charge a customer") < two.index("if weight <= 10")
+    assert "There is no function `nothing`" in one_unknown
+    assert "return sum(letter" in one_unknown
+    assert "is part of the program" in with_own
+    assert once.count("Schema:") == one.count("Schema:") == 1
+    assert "At most 12 functions" in many
+    assert "There is no function `nothing`" in unknown

@@ -51,7 +51,7 @@ async def made(desk: Desk) -> tuple[list[str], str]:
 
 @pytest.mark.parametrize("mode", ["native", pytest.param("constrained", marks=pytest.mark.slow)])
 async def test_right_predictions_let_it_join_unwritten_and_are_asked_once(at_desk: OpenDesk, mode: str) -> None:
-    edit = {"function_name": "shipping", "old_text": "else 20;", "new_text": "else 20 (heavy);"}
+    edit = {"function_name": "shipping", "changes": [{"old_text": "else 20;", "new_text": "else 20 (heavy);"}]}
     script: Script = [create(SHIPPING, mode), predict(right, mode), step(mode, "edit_function", **edit)]
     desk = await at_desk([*script, reply("Made.", mode)], model__mode=mode)
     (question, joined, changed), text = await made(desk)

@@ -59,10 +59,10 @@ async def test_a_function_that_would_be_called_where_it_serves_joins_without_a_w
     ],
 )
 async def test_what_fails_advises_other_words_and_it_joins(at_desk: OpenDesk, choice: Step, says: str) -> None:
-    edit = Wanted("edit_function", {"function_name": NAME, "old_text": FIRST, "new_text": BETTER})
+    edit = Wanted("edit_function", {"function_name": NAME, "changes": [{"old_text": FIRST, "new_text": BETTER}]})
     desk, (told, edited), _ = await made(at_desk, choice, Ask(edit), Say("Made."))
     assert f"By its description, you would call {says}. Say better what it is for, if it is true: " in told
-    assert f"edit_function(function_name='{NAME}', old_text='{FIRST}', new_text='{BETTER}')" in told
+    assert f"edit_function(function_name='{NAME}', changes=[{{'old_text': '{FIRST}', 'new_text': '{BETTER}'}}])" in told
     assert "was changed" in edited
     assert len(desk.model.requests) == 4, "only a new function is tested"
     text = (desk.functions / "grown.py").read_text("utf-8")

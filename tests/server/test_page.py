@@ -225,8 +225,16 @@ async def test_a_function_is_searched_called_compared_and_rolled_back(served: Se
 
 @in_browser
 async def test_an_edit_shows_what_it_changed(served: Serve) -> None:
-    change = {"function_name": "double", "old_text": "return n * 2", "new_text": "return n + n", "reason": "plainer"}
-    replaced = {"function_name": "double", "code": DOUBLE.replace("n * 2", "2 * n"), "reason": "shorter"}
+    change = {
+        "function_name": "double",
+        "changes": [{"old_text": "return n * 2", "new_text": "return n + n"}],
+        "reason": "plainer",
+    }
+    replaced = {
+        "function_name": "double",
+        "function_code_with_docstring": DOUBLE.replace("n * 2", "2 * n"),
+        "reason": "shorter",
+    }
     edits = [Ask(Wanted("edit_function", change)), Ask(Wanted("replace_function", replaced))]
     server = await served([create(DOUBLE), *edits, Say("Done.")])
     async with page(server) as (view, seen):
@@ -247,7 +255,7 @@ async def test_an_edit_shows_what_it_changed(served: Serve) -> None:
 async def test_an_edit_of_a_refused_candidate_shows_its_lines_as_they_are_indented(served: Serve) -> None:
     mended = DOUBLE.replace("n * 2", "2 * n")
     old, new = (next(row for row in text.splitlines() if "return" in row) for text in (WRONG, mended))
-    change = {"function_name": "double", "old_text": f"\n{old}", "new_text": f"\n{new}"}
+    change = {"function_name": "double", "changes": [{"old_text": f"\n{old}", "new_text": f"\n{new}"}]}
     server = await served([create(WRONG), Ask(Wanted("edit_function", change)), Say("**Done**, `double` is mended.")])
     async with page(server) as (view, seen):
         await send(view, "Make it.")

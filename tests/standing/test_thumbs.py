@@ -39,7 +39,7 @@ async def test_what_nobody_predicted_is_said_with_each_result_until_a_human_call
 
 async def test_a_function_called_bad_is_a_draft_of_which_the_model_is_told_until_it_changes(at_desk: OpenDesk) -> None:
     fixed = VOWELS.replace("    0\n", "    1\n").replace('"aeiou"', '"aeiouy"')
-    replaced = {"function_name": "count_vowels", "code": fixed, "reason": WRONG}
+    replaced = {"function_name": "count_vowels", "function_code_with_docstring": fixed, "reason": WRONG}
     desk = await at_desk(
         [
             COUNT,

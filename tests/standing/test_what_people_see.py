@@ -99,7 +99,7 @@ async def test_a_model_reads_of_calls_failures_and_quarantine_in_words(at_desk: 
     assert "`ZeroDivisionError` 3 ×" in after
     assert re.search(r"It computes for \d+ ms a call and has taken \d+ MiB at most\.", after)
     assert "you cannot call it: `ZeroDivisionError: division by zero (3 ×)`" in after
-    assert "- part (parts, quarantined, computes only): Share something." in quarantined
+    assert "- part (parts, quarantined, computes only; called 4 ×, last " in quarantined
 
 
 async def test_totals_outlast_the_single_calls_that_the_settings_cap(at_desk: OpenDesk) -> None:

@@ -53,6 +53,7 @@ class CallSecrets:
         self._around = around
         self._asked: set[str] = set()
         self._known: frozenset[Pair] = frozenset()
+        self.lacks_value = False  # whether a secret was asked for that is granted, but not set
         if pairs := (secrets.pairs(granted) | REVEALED.of(granted) if granted else frozenset()) | REVEALED.to(function):
             self._know(pairs)
 
@@ -70,6 +71,7 @@ class CallSecrets:
         try:
             value = self._secrets.value(name)
         except KnapperError as error:
+            self.lacks_value = True
             raise RequestRefused(str(error)) from error
         self._know({(name, value)})
         REVEALED.hand(self._function, (name, value))

@@ -351,6 +351,37 @@ class Run:
     call_arguments: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
 
 
+@dataclass(slots=True)
+class DebugNotes:
+    """What breakpoints recorded in calls, and what a human changed there."""
+
+    records: list[BreakpointRecord] = field(default_factory=list)
+    passed: int = 0  # number of records beyond the limit
+    changes: list[str] = field(default_factory=list)  # by the human, each with its place
+    stood: float = 0.0  # seconds spent waiting for a human
+
+    def note(self, record: BreakpointRecord) -> None:
+        """Keep a record, if there is room."""
+        if len(self.records) < MOST_RECORDS:
+            self.records.append(record)
+        else:
+            self.passed += 1
+
+    def add(self, other: "DebugNotes") -> None:
+        """Add the notes of another call."""
+        for record in other.records:
+            self.note(record)
+        self.passed += other.passed
+        self.changes += other.changes
+        self.stood += other.stood
+
+    def text(self, snapshot: "Snapshot") -> str:
+        """Return the notes for a model; empty if there are none."""
+        parts = [stop.changes(self.changes, self.stood)] if self.changes else []
+        parts += [stop.records(self.records, self.passed, snapshot)] if self.records else []
+        return "\n".join(parts)
+
+
 class Watch:
     """One call from the debugger's view: what is sent with it, its stops, its records, and reports."""
 
@@ -376,11 +407,8 @@ class Watch:
         self._stops = 0
         self.was_quit = False  # whether the human ended it
         self.was_denied = False  # whether a grant was missing, so that a failure does not count against the function
-        self.stood = 0.0  # seconds spent waiting for a human
         self.running: list[Run] = []  # each called by the previous one
-        self.changes: list[str] = []  # changes by the human, each with its place
-        self.records: list[BreakpointRecord] = []
-        self.passed = 0  # number of records beyond the limit
+        self.notes = DebugNotes()
         self.lines: tuple[TraceLine, ...] = ()
         self.can_run: tuple[int, ...] = ()  # executable lines of the function to cover
         self.is_cut = False
@@ -433,10 +461,7 @@ class Watch:
                 if self.running[-1].has_human:
                     raise RequestRefused("a human is at the debugger: nothing is recorded")
                 id = self._require_known(reader.number(claim.get("id")))
-                if len(self.records) < MOST_RECORDS:
-                    self.records.append(reader.record(claim))
-                else:
-                    self.passed += 1
+                self.notes.note(reader.record(claim))
                 self._debugging.breakpoints.hit(id)
             case "traced":
                 if not self._trace:
@@ -448,11 +473,12 @@ class Watch:
                 id = self._require_known(reader.number(claim.get("id", 0)))
                 stop = self._read_stop(claim, reader, id, snapshot)
                 self._stops += 1
+                self._note_stop(stop, id)
                 return Patient(self._standing(self._begin(stop, id, snapshot)))
             case "answered" if self._halts:
                 if self._halts[-1].heard(claim, reader):
                     self.recording.omit(CHANGED)
-                    self.changes.append(self._halts[-1].change)
+                    self.notes.changes.append(self._halts[-1].change)
                 return Patient(self._standing(self._go_on()))
             case _:
                 return {"do": "continue"}
@@ -498,7 +524,14 @@ class Watch:
         try:
             return await order
         finally:
-            self.stood += asyncio.get_running_loop().time() - began
+            self.notes.stood += asyncio.get_running_loop().time() - began
+
+    def _note_stop(self, stop: DebugStop, id: int) -> None:
+        """Record the values of a human's stop if an agent set the breakpoint: it reads them in the answer."""
+        point = self._debugging.breakpoints.held.get(id)
+        if point is not None and point.by == "agent":
+            hits = 1 + sum(record.id == id for record in self.notes.records)
+            self.notes.note(BreakpointRecord(id, hits, stop.at, stop.locals, stop.shown))
 
     def _require_known(self, id: int) -> int:
         """Return the ID of a breakpoint that the worker was sent, or 0 for none."""
@@ -547,12 +580,6 @@ class Watch:
     def is_halted(self) -> bool:
         """True if the call is stopped at the debugger: what it does now was typed by the user."""
         return bool(self._halts)
-
-    def note(self, snapshot: "Snapshot") -> str:
-        """Return what breakpoints recorded and a human changed, for a model; empty if nothing."""
-        notes = [stop.changes(self.changes, self.stood)] if self.changes else []
-        notes += [stop.records(self.records, self.passed, snapshot)] if self.records else []
-        return "\n".join(notes)
 
     @property
     def was_stopped(self) -> bool:

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias, TypeVar
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence
 from agent_core.base.records import dataclass, replace
-from agent_core.base.untrusted import fence
+from agent_core.base.untrusted import fence, from_difference
 from agent_core.registry.examples import Example
 from agent_core.registry.function import Function
 from agent_core.registry.source import first_line
@@ -567,7 +567,9 @@ def findings(result: MutationResult, name: str, line: int) -> Iterator[Finding]:
         stub = Evidence(f"return {value}")
         yield Finding("weak-examples", f"{message} {fence(f'return {value}', 120)}", fix, line, evidence=(stub,))
     for survivor in result.survivors[:MOST_SHOWN]:
-        was = f" in place of {fence(survivor.before.strip(), 120)}" if survivor.before else " added"
-        message = f"with {fence(survivor.after.strip(), 120)}{was}, every example of `{name}` still agrees"
+        before, after = survivor.before.strip(), survivor.after.strip()
+        was = f" in place of {fence(from_difference(before, after, 120), 120)}" if before else " added"
+        shown = fence(from_difference(after, before, 120), 120)
+        message = f"with {shown}{was}, every example of `{name}` still agrees"
         fix, change = f"add {survivor.notices}", Evidence(survivor.diff)
         yield Finding("weak-examples", message, fix, line + survivor.line, evidence=(change,))

@@ -9,6 +9,7 @@ from agent_core.base.records import dataclass
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
 from agent_core.storage import KindRow, Stats
+from sandbox.wire.values import read
 
 from ..gate import Gate
 from ..gate.call_arguments import write_call
@@ -76,6 +77,7 @@ class ScorePart:
 class AuditReport:
     """The state of a library: a score from 0 to 100 with its parts, and the findings, the most serious first.
 
+    Starters are left out: they came with the workspace, and nobody here is to blame for them.
     `trouble` says why the search for confusable functions was skipped, if it was.
     """
 
@@ -102,11 +104,13 @@ class Audit:
         view = self._view()
         rows = by_function(await view.store.call_stats())
         findings = [finding async for finding in self._confusable(view.snapshot, rows)]
+        starters = await function_facts.starters_in(view)
         for name in sorted(await function_facts.unused(view, rows)):
             function, fix = view.snapshot.functions[name], "delete it if nobody needs it"
             findings.append(_finding(function, "unused", "nobody has called it for a long time", fix, "retire"))
         examples = await _calls_that_returned(view)
-        for name, function in sorted(view.snapshot.functions.items()):
+        own = {name: function for name, function in view.snapshot.functions.items() if name not in starters}
+        for name, function in sorted(own.items()):
             present = next((row for row in rows.get(name, ()) if row.version == function.body_hash), None)
             kinds = await view.store.call_kinds(name) if present and present.returned < present.calls else ()
             why = await self._failing(function, present, view)
@@ -126,11 +130,12 @@ class Audit:
             function, fix = view.snapshot.functions[name], "say in a sentence what it does"
             message = "its description is a list of words, which search does not read"
             findings.append(_finding(function, "stuffed-description", message, fix, "reword"))
+        findings = [finding for finding in findings if finding.function in own]
         findings.sort(key=lambda finding: [*WEIGHTS].index(finding.problem.code))
-        count, parts = len(view.snapshot.functions), list[ScorePart]()
+        count, parts = len(own), list[ScorePart]()
         for code, most in WEIGHTS.items():
             those = [finding for finding in findings if finding.problem.code == code]
-            affected = {name for finding in those for name in (finding.function, *finding.others)}
+            affected = {name for finding in those for name in {finding.function, *finding.others} & own.keys()}
             points = round(most * (1 - len(affected) / count), 1) if count else most
             parts.append(ScorePart(code, points, most, len(affected)))
         score = round(sum(part.points for part in parts))
@@ -220,6 +225,7 @@ async def _calls_that_returned(view: ViewContext) -> dict[str, tuple[str, str]]:
         arguments, value = row.data["arguments"], row.data["outcome"]["value"]
         if value is None or not isinstance(arguments, dict):
             continue
+        value = read(value)  # an example has it as Python writes it
         if arguments.keys() <= {*function.parameters["properties"]}:
             call = write_call(function, arguments)
             calls |= {row.function: (call, repr(value))} if max(len(call), len(repr(value))) <= _LONGEST_CALL else {}

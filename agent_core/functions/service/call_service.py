@@ -111,7 +111,7 @@ class CallService:
         missing = api.lacking(outcome, permit)
         kept = states.writes if isinstance(outcome, Returned) else ()
         seen = self._seen_results.note(function, outcome, author.agent)
-        return replace(report, lacks=missing, debugged=watch.note(snapshot)), (*writes, *kept, *seen)
+        return replace(report, lacks=missing, debugged=watch.notes.text(snapshot)), (*writes, *kept, *seen)
 
     async def call_foreign(
         self, foreign: "ForeignFunction", arguments: str | Mapping[str, Any], on_progress: OnProgress | None = None

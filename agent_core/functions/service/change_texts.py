@@ -3,8 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from agent_core.base.errors import UsageError
 from agent_core.base.events import FunctionsChanged
-from agent_core.base.problem import MORE
+from agent_core.base.problem import MORE, Place, Problem
 from agent_core.base.records import replace
 from agent_core.base.untrusted import block, fence, one_line, shorten
 from agent_core.model.request import REPLY
@@ -16,7 +17,6 @@ from ..gate.verdict import GRANTABLE, REACHES_NOTHING
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Grants
-    from agent_core.base.problem import Problem
     from agent_core.registry.examples import Example
     from agent_core.registry.function import Function
     from agent_core.registry.registry import RegistryChange
@@ -24,14 +24,23 @@ if TYPE_CHECKING:
     from ..gate import Breakage, Disagreement, ExampleResult, Verdict
 
 MAX_PROBLEMS = 12
+MOST_NOTES = 2
 _MOST_SEEN = 3
 
 
-def admitted(verdict: "Verdict", function: "Function", done: str) -> str:
-    """Return the answer that the function was admitted: its signature, the fixes made, and its weak points."""
+def admitted(verdict: "Verdict", function: "Function", done: str, left_over: Sequence[str] = ()) -> str:
+    """Return the answer that the function was admitted: its signature, its examples, the fixes, and its weak points.
+
+    `left_over` are functions that the version before used, and that nothing uses now.
+    """
     lines = [f"`{verdict.name}` {done} in {function.path} and can be called now. It is: {signature(function)}"]
+    ran = [stage.note for stage in verdict.stages if stage.stage == "examples" and stage.note.endswith("agree")]
+    lines += [f"{note}." for note in ran]
     lines += [f"Fixed: {fix.message}" for fix in verdict.fixes]
-    lines += [f"Note: {problem}" for problem in verdict.problems if problem.severity == "warns"][:MAX_PROBLEMS]
+    lines += [f"Note: {problem}" for problem in verdict.problems if problem.severity == "warns"][:MOST_NOTES]
+    if left_over:
+        names = ", ".join(f"`{name}`" for name in left_over)
+        lines.append(f"Nothing uses {names} now: delete_function, unless the user calls it.")
     if verdict.confirmed:
         # Without the calls: a small model confuses the last values that it reads with the user's.
         lines.append(f"Taken as they came back, not as predicted: {len(verdict.confirmed)} of its examples.")
@@ -54,7 +63,7 @@ def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool) -> str:
     """
     lines = ["You sent the same code again."] if is_repeat else []
     send = f"call {'replace_function' if replaces else 'create_function'} again"
-    edit = f"edit_function(function_name={verdict.name!r}, old_text=…, new_text=…)"
+    edit = f"edit_function(function_name={verdict.name!r}, changes=…)"
     if verdict.challenges:
         return "\n".join([*lines, ask_for_results(verdict.name, verdict.challenges, replaces=replaces)])
     if verdict.can_be_confirmed:
@@ -169,6 +178,46 @@ def excluded(verdict: "Verdict", *, is_repeat: bool) -> frozenset[str]:
     if verdict.can_be_confirmed or verdict.challenges or _is_beyond(verdict):
         return frozenset({"create_function"} if is_repeat else {REPLY})
     return frozenset({"confirm_function"} if is_repeat else {"confirm_function", REPLY})
+
+
+def read_edits(changes: Iterable[Mapping[str, str]]) -> list[tuple[str, str]]:
+    """Return the old and the new text of each change.
+
+    Raises:
+        UsageError: a change has other keys.
+    """
+    edits: list[tuple[str, str]] = []
+    for change in changes:
+        if change.keys() != {"old_text", "new_text"}:
+            has = one_line(", ".join(change) or "nothing", 200)
+            fix = 'Give {"old_text": …, "new_text": …} for each place.'
+            raise UsageError(f"A change has `old_text` and `new_text`, and one has {has}.", fix=fix)
+        edits.append((change["old_text"], change["new_text"]))
+    return edits
+
+
+def edited(code: str, edits: Sequence[tuple[str, str]]) -> "str | Problem":
+    """Return a text with each old passage replaced by its new one, or why one of them has no single place in it."""
+    places: list[tuple[int, int, str]] = []
+    for number, (old, new) in enumerate(edits, 1):
+        which = "`old_text`" if len(edits) == 1 else f"the `old_text` of change {number}"
+        count = code.count(old) if old else 0
+        if count != 1:
+            how = f"is in it {count} times: give more of the lines around it" if count else "is not in it"
+            return Problem("no-place", f"{which} {how}", Place(""))
+        start = code.index(old)
+        places.append((start, start + len(old), new))
+    places.sort()
+    parts: list[str] = []
+    end = 0
+    for start, stop, new in places:
+        if start < end:
+            return Problem("overlap", "two of the changes overlap: make one of them", Place(""))
+        parts += [code[end:start], new]
+        end = stop
+    if not places:
+        return Problem("no-change", "there are no `changes`", Place(""))
+    return "".join([*parts, code[end:]])
 
 
 def source_of_pending(verdict: "Verdict") -> str:

@@ -16,7 +16,7 @@ from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem, Severity
 from agent_core.base.records import to_json
 from agent_core.base.untrusted import block
-from agent_core.registry.depends import callers, private_users
+from agent_core.registry.depends import callees, callers, private_users
 from agent_core.registry.function import signature
 from agent_core.registry.module_edits import remove_function, withhold
 from agent_core.registry.schema import read_module
@@ -156,7 +156,10 @@ class CandidateReview:
         writes = (SaveVerdict(function.body_hash, verdict.name, saved_verdict), DropPending(verdict.name), *begun)
         source = existing or ModuleSource(verdict.module, path, "", "")
         judgment = replace(Judgment.of(verdict), diff=_diff(verdict, snapshot))
-        plan = planned(change_texts.admitted(verdict, function, summary.said), judgment, source, reading, summary)
+        left_over = _left_over(verdict.name, snapshot, snapshot.with_module(reading)) if before else []
+        plan = planned(
+            change_texts.admitted(verdict, function, summary.said, left_over), judgment, source, reading, summary
+        )
         plan = replace(plan, writes=(*plan.writes, *writes), one_call_grant=grants.one_call_grant)
         return replace(
             plan, new_grant=grants.new_grant, text="\n".join([plan.text, *change_texts.granted(grants.grants)])
@@ -257,6 +260,12 @@ class CandidateReview:
             refused=candidate.name,
             excluded=change_texts.excluded(verdict, is_repeat=is_repeat),
         )
+
+
+def _left_over(name: str, before: "Snapshot", after: "Snapshot") -> list[str]:
+    """Return the functions that a function used before a change, and that no function uses after it."""
+    dropped = sorted({*callees(name, before)} - {*callees(name, after)})
+    return [callee for callee in dropped if callee in after.functions and not callers(callee, after)]
 
 
 def _diff(verdict: Verdict, snapshot: "Snapshot") -> str:
@@ -446,19 +455,20 @@ class ChangePlanner:
         late = partial(self._late, candidate, author)
         return self._files.repeatable(plan, replan, name, snapshot, late)
 
-    async def edit(self, name: str, old_text: str, new_text: str, reason: str, author: Author) -> PlannedChange:
-        """Plan the replacement of one passage in the pending candidate, or in the function if there is none."""
+    async def edit(self, name: str, edits: Sequence[tuple[str, str]], reason: str, author: Author) -> PlannedChange:
+        """Plan the replacement of passages in the pending candidate, or in the function if there is none.
+
+        Each edit is an old text, which occurs once, and a new one. All are made before the result is judged.
+        """
         pending = await pending_candidate(self._store, name)
         if pending and pending.conflict is not None and self._hash(name):
             pending = None  # after a conflict, both authors work on the text on disk
         code = pending.text if pending else self.source(name)
-        count = code.count(old_text) if old_text else 0
-        if count != 1:
-            which = "the rejected candidate" if pending else "the function"
-            how = "is not in it" if count == 0 else f"is in it {count} times: give more of the lines around it"
-            text = f"Nothing was changed: `old_text` {how}. {which.capitalize()} reads:\n{block(code, 6_000)}"
-            return refusal(name, text)
-        code = code.replace(old_text, new_text)
+        edited = change_texts.edited(code, edits)
+        if isinstance(edited, Problem):
+            which = "The rejected candidate" if pending else "The function"
+            return refusal(name, f"Nothing was changed: {edited.message}. {which} reads:\n{block(code, 6_000)}")
+        code = edited
         if pending and self._is_stale(name, pending):
             candidate = Candidate(name, code, pending.module, reason or pending.reason)
             return await self._keep_beside(candidate, author, file_sync.changed(name))

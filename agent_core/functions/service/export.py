@@ -5,6 +5,7 @@ is never written to.
 """
 
 import ast
+import inspect
 import json
 import os
 import shutil
@@ -23,6 +24,7 @@ from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.source import FOLDER
 from agent_core.registry.tree import imported_module
+from sandbox.inside.context import BodyText, Headers, Response, _decode, _inflate
 
 from .function_facts import known_function
 from .library_files import ImportMover, fitting
@@ -177,14 +179,16 @@ def _frame(package: str, functions: list[Function], texts: Mapping[str, str]) ->
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
             packages.add(node.module.partition(".")[0])
     imports = [f"from .{function.module} import {function.name}" for function in functions]
+    supplied = [f"{one.name} = with_context({one.name})" for one in functions if one.takes_self]
     offered = [*(["Context"] if takes_self else []), *(function.name for function in functions)]
     head = [f'"""{len(functions)} functions, exported from a Knapper workspace."""\n']
     files = {
         f"{package}/__init__.py": "\n".join(
             [
                 *head,
-                *(["from ._context import Context"] if takes_self else []),
+                *(["from ._context import Context, with_context"] if takes_self else []),
                 *imports,
+                *supplied,
                 "",
                 f"__all__ = {offered!r}",
                 "",
@@ -202,31 +206,72 @@ def _frame(package: str, functions: list[Function], texts: Mapping[str, str]) ->
             package=package,
             count=len(functions),
             first=functions[0].name,
-            context=WITH_CONTEXT.format(package=package) if takes_self else "",
+            context=_said_of_context(functions, texts, package),
             functions="\n".join(entries),
         ),
     }
     return files | ({f"{package}/_context.py": CONTEXT} if takes_self else {})
 
 
+def _said_of_context(functions: Iterable[Function], texts: Mapping[str, str], package: str) -> str:
+    """Return what the README says of functions with `self`; empty if there are none."""
+    if not any(function.takes_self for function in functions):
+        return ""
+    names: set[str] = set()
+    for node in (node for text in texts.values() for node in ast.walk(syntax.parse(text))):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="secret"), args=[ast.Constant(value=str(name))]):
+                names.add(name)
+            case _:
+                pass
+    secrets = ""
+    if names:
+        variables = ", ".join(f"`{name}`" for name in sorted(names))
+        secrets = f"\nSecrets are read from the environment. Set {variables} before you call what needs it."
+    return WITH_CONTEXT.format(package=package, secrets=secrets)
+
+
 # The constant files of an exported package.
 
-CONTEXT = '''"""What functions with `self` are given: progress on standard error, a scratch folder, calls."""
+CONTEXT = '''"""What functions with `self` are given, from the standard library alone.
+
+A function of this package supplies it by itself; give your own as the first argument to replace it.
+"""
+
+from __future__ import annotations
 
 import asyncio
+import functools
 import importlib
 import inspect
+import os
 import sys
 import tempfile
+import time
+import uuid
+import zlib
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+_STATES = {}
+_MOST_DECODED = 128 << 20
+_READ = 64 << 10
+_ENCODINGS = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
+_FIRST_LINE = 200
 
 
 class Context:
-    """Pass one to a function with `self` as its first parameter: `f(Context(), …)`."""
+    """Progress on standard error, a scratch folder, calls, requests, secrets of the environment, a state."""
 
-    def __init__(self):
+    def __init__(self, function=""):
         self._folder = None
+        self._function = function
+        self.call_key = uuid.uuid4().hex
 
     @property
     def scratch(self):
@@ -235,20 +280,73 @@ class Context:
             self._folder = tempfile.TemporaryDirectory()
         return Path(self._folder.name)
 
+    @property
+    def state(self):
+        """What the function keeps between its calls, as long as the process runs."""
+        return _STATES.setdefault(self._function, {})
+
+    @state.setter
+    def state(self, value):
+        _STATES[self._function] = value
+
     def progress(self, done, total=None, note=""):
         """Tell how far it is."""
         print(f"{done}/{total} {note}" if total else f"{done} {note}", file=sys.stderr)
 
+    def now(self):
+        """Return the time with its zone."""
+        return datetime.now().astimezone()
+
+    def secret(self, name):
+        """Return a secret: the environment variable of this name."""
+        if name not in os.environ:
+            raise PermissionError(f"the secret {name} is not set: put it into the environment variable {name}")
+        return os.environ[name]
+
+    def fetch(self, url, *, method="GET", headers=None, body=None, timeout=None):
+        """Make a request and return the response, whatever its status."""
+        if urlsplit(url).scheme.lower() not in ("http", "https"):
+            raise ValueError(f"a request needs an http or https URL, not {url!r}")
+        given = dict(headers or {})
+        if "accept-encoding" not in {name.lower() for name in given}:
+            given["Accept-Encoding"] = "gzip"
+        data = body.encode() if isinstance(body, str) else body
+        request = Request(url, data=data, headers=given, method=method.upper())
+        try:
+            answer = urlopen(request, timeout=timeout or 30)
+        except HTTPError as error:
+            answer = error
+        head = {"status": answer.status, "headers": answer.headers.items(), "url": answer.url, "decoded": _MOST_DECODED}
+        return Response(head, answer)
+
     def call(self, function, /, **arguments):
         """What another function of this package gives for these arguments."""
-        found = getattr(importlib.import_module(__package__), function)
-        takes_self = next(iter(inspect.signature(found).parameters), "") == "self"
-        value = found(self, **arguments) if takes_self else found(**arguments)
+        value = getattr(importlib.import_module(__package__), function)(**arguments)
         if not inspect.isawaitable(value):
             return value
         with ThreadPoolExecutor(1) as apart:  # the caller may itself be in a loop
             return apart.submit(asyncio.run, value).result()
+
+
+def with_context(function):
+    """Return a function that is called without its `self`, which is a new context each time."""
+
+    @functools.wraps(function)
+    def called(*arguments, **named):
+        if arguments and isinstance(arguments[0], Context):
+            return function(*arguments, **named)
+        return function(Context(function.__name__), *arguments, **named)
+
+    signature = inspect.signature(function)
+    called.__signature__ = signature.replace(parameters=[*signature.parameters.values()][1:])
+    del called.__wrapped__
+    return called
+
+
 '''
+# A response is the one that functions get here, with its text.
+_RESPONSE = (Headers, BodyText, Response, _decode, _inflate)
+CONTEXT += "\n\n".join(inspect.getsource(part) for part in _RESPONSE)
 
 TESTS = '''"""Every example in the docstrings, run and compared: `python -m unittest` or `python -m pytest`."""
 
@@ -375,6 +473,6 @@ The examples in the docstrings are the tests: `python -m unittest` (or `python -
 """
 
 WITH_CONTEXT = """
-Functions with `self` as first parameter get a context, `{package}.Context()`: it shows progress, has a scratch
-folder, and calls other functions of the package.
+Functions that show progress, call others, fetch pages or keep a state do so with the standard library, as described in
+`{package}/_context.py`. A state lasts as long as the process.{secrets}
 """

@@ -156,7 +156,7 @@ def kept(candidate: "Candidate", verdict: "Verdict", error: WorkspaceError, thei
     apart = diff(theirs, yours, (f"{name} on disk", f"{name} kept as pending"))
     pending = PendingCandidate.of(candidate, base, Judgment.of(rejected), apart).to_json()
     detail = Judgment.from_json({**rejected.to_json(), "conflict": apart})
-    edit = f"edit_function(function_name={name!r}, old_text=…, new_text=…)"
+    edit = f"edit_function(function_name={name!r}, changes=…)"
     text = (
         f"{error.message} What is on disk stays, and yours is kept as pending. The difference:\n"
         f"{block(apart, _LONGEST) if apart else 'none: both say the same.'}\n"

@@ -29,7 +29,7 @@ from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, replace, to_json
 from agent_core.base.settings import StandingSettings
 from agent_core.base.untrusted import fence, one_line
-from agent_core.registry.depends import callees, callers, code_hash
+from agent_core.registry.depends import callees, callers, code_hash, dependents
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.source import UNREADABLE_FOLDER
@@ -105,6 +105,47 @@ class FunctionEffect:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """The calls of all functions that use a function, directly or not, and when the last one was.
+
+    A function that is called by its plain name runs within the call of its caller, which is what the store counts.
+    """
+
+    calls: int = 0
+    last: float | None = None
+
+    @classmethod
+    def through(cls, callers_of: Iterable[str], stats: Mapping[str, Sequence[Stats]]) -> "Usage":
+        """Return the usage of a function through these others."""
+        rows = [row for name in callers_of for row in stats.get(name, ())]
+        return cls(sum(row.calls for row in rows), max((row.last_called for row in rows), default=None))
+
+
+class CallGraph:
+    """Which function uses which, in one snapshot."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._callers: dict[str, list[str]] = {}
+        for name in sorted(snapshot.functions):
+            for callee in callees(name, snapshot):
+                self._callers.setdefault(callee, []).append(name)
+
+    def callers(self, name: str) -> tuple[str, ...]:
+        """Return the functions that mention a function."""
+        return tuple(self._callers.get(name, ()))
+
+    def users(self, name: str) -> set[str]:
+        """Return the functions that use a function, directly or through others."""
+        users: set[str] = set()
+        waiting = [name]
+        while waiting:
+            new = [caller for caller in self._callers.get(waiting.pop(), ()) if caller not in users]
+            users.update(new)
+            waiting += new
+        return users - {name}
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionSummary:
     """A function in a list. `source` is the author of its version, or `starter` if it came with the workspace.
 
@@ -121,6 +162,13 @@ class FunctionSummary:
     unused_since: float | None
     reach: tuple[str, ...] = ()
     worth: Worth | None = None
+    callers: tuple[str, ...] = ()
+    usage: "Usage" = field(default_factory=lambda: Usage())
+
+    @property
+    def is_idle(self) -> bool:
+        """True if neither it nor a function that uses it was ever called; a starter is not, it came with the rest."""
+        return self.source not in ("starter", "foreign") and not (self.calls or self.usage.calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +212,7 @@ class FunctionDetails:
     reach: tuple[str, ...] = ()
     state: "StateRow | None" = None
     effect: FunctionEffect | None = None
+    usage: Usage = field(default_factory=Usage)
 
     @property
     def maker(self) -> str:
@@ -205,6 +254,7 @@ class FunctionDetails:
             "reach": [*self.reach],
             "maker": self.maker,
             "effect": to_json(self.effect),
+            "usage": to_json(self.usage),
             "state": self.state and {"value": self.state.value, "turn": self.state.turn, "at": self.state.at},
         }
 
@@ -239,31 +289,48 @@ async def listing(view: ViewContext, view_filter: ViewFilter) -> FunctionListing
     stats = by_function(await view.store.call_stats())
     retirable = await unused(view, stats)
     proposed, effects_by_version = await view.proposed(), await measured(view.store)
-    rows, starters = list[FunctionSummary](), view.starters()
+    rows, graph = list[FunctionSummary](), CallGraph(view.snapshot)
     for function in _matching(view.snapshot.functions.values(), view_filter):
         effect = effects_by_version.get((function.name, function.body_hash))
         grants, calls = proposed.get(function.name, NOTHING), stats.get(function.name, [])
         verdict = await judgment_on(view.store, function.body_hash, function.name)
         is_unchanged = verdict is not None and verdict.version == function.version  # with the text of its module
         reached = verdict.reach if verdict is not None and is_unchanged and not grants else None
-        by = (verdict and verdict.by) or "human"
         row = FunctionSummary(
             function.name,
             function.module,
             function.description.split("\n", 1)[0],
             standing_now(view.snapshot, function, verdict, calls, view.rules),
-            "starter" if by == "human" and function.name in starters else by,
+            source_of(function, verdict, view),
             sum(row.calls for row in calls),
             max((row.last_called for row in calls), default=None),
             retirable.get(function.name),
             capability.reach_of_function(function, view.snapshot, grants) if reached is None else reached,
             effect.worth if effect else None,
+            graph.callers(function.name),
+            Usage.through(graph.users(function.name), stats),
         )
         rows.append(row)
     rows.sort(key=lambda row: row.source == "starter")
     selected = [row for row in rows if view_filter.standing in ("", row.standing)]
     selected = [row for row in selected if not view_filter.unused or row.unused_since is not None]
     return FunctionListing(tuple(selected), () if view_filter.unused else view.snapshot.rejected, len(retirable))
+
+
+def source_of(function: Function, judgment: Judgment | None, view: ViewContext) -> str:
+    """Return the author of a function's version, or `starter` if it came with the workspace."""
+    by = (judgment and judgment.by) or "human"
+    return "starter" if by == "human" and function.name in view.starters() else by
+
+
+async def starters_in(view: ViewContext) -> frozenset[str]:
+    """Return the starters of a workspace that nobody has changed."""
+    names = view.starters() & view.snapshot.functions.keys()
+    functions = [view.snapshot.functions[name] for name in names]
+    sources = {
+        one.name: source_of(one, await judgment_on(view.store, one.body_hash, one.name), view) for one in functions
+    }
+    return frozenset(name for name, source in sources.items() if source == "starter")
 
 
 async def measured(store: Store) -> dict[Version, FunctionEffect]:
@@ -357,6 +424,7 @@ async def introspection(view: ViewContext, name: str, owners: CallOwners = None)
         reach=capability.reach_of_function(function, view.snapshot, (await view.proposed()).get(name, NOTHING)),
         state=states[-1] if states else None,
         effect=effect,
+        usage=Usage.through(dependents([name], view.snapshot), by_function(await view.store.call_stats())),
     )
 
 

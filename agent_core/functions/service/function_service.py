@@ -340,7 +340,7 @@ class FunctionService:
         self, name: str, old_text: str, new_text: str, *, reason: str = "", author: Author = USER
     ) -> Judgment:
         """Replace one passage of a function, or of the rejected candidate with that name. Return its verdict."""
-        return await self._make_judgment(await self.plans.edit(name, old_text, new_text, reason, author), author)
+        return await self._make_judgment(await self.plans.edit(name, [(old_text, new_text)], reason, author), author)
 
     async def replace(self, name: str, code: str, *, reason: str = "", author: Author = USER) -> Judgment:
         """Replace the source of a function. Return its verdict."""

@@ -97,7 +97,9 @@ class TriggerTest:
         line = function.description.partition("\n")[0]
         fix = "Make the first line of its docstring say what it is for, and what not."
         if line and source.count(line) == 1 and self.description and not {*'"\\'} & {*self.description}:
-            edit = f"function_name={function.name!r}, old_text={line!r}, new_text={self.description!r}"
+            edit = (
+                f"function_name={function.name!r}, changes=[{{'old_text': {line!r}, 'new_text': {self.description!r}}}]"
+            )
             fix = f"Say better what it is for, if it is true: edit_function({edit})."
         return f"By its description, you would call {'; '.join(told)}. {fix}"
 

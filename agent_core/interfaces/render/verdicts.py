@@ -337,7 +337,11 @@ def audit_lines(report: "AuditReport", typed: str) -> list[Line]:
     mark: Span = ("ok", "✓ ") if not report.findings else ("warn", "~ ")
     lines = [line(mark, ("strong", f"{report.score} of 100"), f": {counted(report.functions, 'function')}")]
     rows = [
-        (part.code, f"{part.points:g} of {part.most}", counted(part.functions, "function") if part.functions else "")
+        (
+            part.code,
+            f"{part.points:g} of {part.most} points",
+            counted(part.functions, "function") if part.functions else "",
+        )
         for part in report.parts
     ]
     lines += indented(columns(rows, ("name", "", "dim")))

@@ -46,6 +46,7 @@ from agent_core.context import presentation
 from agent_core.functions.answers import CallReport, bad_arguments, show_value
 from agent_core.functions.mcp.wire import MOST_LINE, connect_pipes
 from agent_core.functions.service import USER, Author, FunctionService, PlannedChange
+from agent_core.functions.service.change_texts import read_edits
 from agent_core.functions.service.grant_service import GrantService
 from agent_core.functions.worker_api import OnProgress
 from agent_core.registry.arguments import read as read_arguments
@@ -340,17 +341,17 @@ class FixedTools:
         plan = await self._offer.functions.plan_create(function_name, code, module_name, reason, author)
         return await self._grown(plan, author)
 
-    async def edit_function(self, function_name: str, old_text: str, new_text: str, reason: str = "") -> ToolAnswer:
-        """Change one place in the source of a function, or of a candidate that was rejected.
+    async def edit_function(self, function_name: str, changes: list[dict[str, str]], reason: str = "") -> ToolAnswer:
+        """Change places in the source of a function, or of a candidate that was rejected. All of `changes` are made
+        before it is judged.
 
         Args:
             function_name: The name of the function.
-            old_text: The exact text to replace; it must occur exactly once.
-            new_text: The text in its place.
+            changes: For each place {"old_text": …, "new_text": …}; the old text exactly as it is there, once.
             reason: Why, in a few words.
         """
         author = Author("agent")
-        plan = await self._offer.functions.plans.edit(function_name, old_text, new_text, reason, author)
+        plan = await self._offer.functions.plans.edit(function_name, read_edits(changes), reason, author)
         return await self._grown(plan, author)
 
     async def run_program(self, code: str) -> ToolAnswer:

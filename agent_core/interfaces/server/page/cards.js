@@ -46,7 +46,8 @@ function Made({ entry, before }) {
   const verdict = entry.detail, given = read(entry.args) || {}, source = verdict.source || given.function_code_with_docstring || given.code || "";
   const { signature, does } = headOf(source, verdict.name), problems = verdict.problems || [];
   const refusals = problems.filter((problem) => problem.severity !== "warns"), hints = problems.filter((problem) => problem.severity === "warns");
-  const old = before && before !== source ? before : given.old_text || "", now = before && before !== source ? source : given.new_text || "";
+  const edits = Array.isArray(given.changes) ? given.changes : [], parts = (key) => edits.map((edit) => (edit && edit[key]) || "").join("\n");
+  const old = before && before !== source ? before : parts("old_text"), now = before && before !== source ? source : parts("new_text");
   const { note = "" } = (verdict.stages || []).find(({ stage, note }) => stage === "examples" && !note.startsWith("not run")) || {}; // such as 2 of 2 examples agree
   const isNew = entry.name === "create_function" || before === null;
   const deed = !verdict.admitted ? "rejected" : isNew ? "made" : "changed";
