@@ -42,7 +42,7 @@ from sandbox import (
     Returned,
 )
 from sandbox.code import Code
-from sandbox.inside.programs import MOST_KEPT_ALL
+from sandbox.inside.programs import MOST_KEPT_ALL, MOST_KEPT_NAMES
 from sandbox.processes.debugging import CallHooks
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.requests import without_handler
@@ -67,6 +67,7 @@ MOST_CALLS: Final = 1_000
 _TOLD: Final = 12  # inner calls that an error lists
 _SHORT: Final = 100  # characters of a value in such a list
 _TEXT: Final = 2_000  # characters of an inner answer that is stored next to its value
+_MOST_TOLD: Final = 40  # names that an answer lists
 _ROOM: Final = 512 << 10  # bytes that a reply may have for the kept names
 _BEYOND: Final = {"failed": f"a program may make {MOST_CALLS:,} calls, and this is one more: do the rest in the next"}
 _CHANGES: Final = ("Plan", "PlannedChange", "PlannedProgram")
@@ -403,11 +404,12 @@ class Programs:
                 continue
             count = len(read_json(kept_text)) if kept_text[0] in "[{" else None
             names.append(name if count is None else f"{name} ({count} item{'' if count == 1 else 's'})")
-        lines = [f"Kept for your next program: {', '.join(names)}."] if names else []
+        more = f" and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
+        lines = [f"Kept for your next program: {', '.join(names[:_MOST_TOLD])}{more}."] if names else []
         if run.is_like and run.calls > 1 and _KEEPS in self.dispatcher.names(run.snapshot):
             lines.append(_LIKE)
         if dropped := outcome.value["dropped"]:
-            lines.append(f"Not kept, as it is too large: {', '.join(dropped)}.")
+            lines.append(f"Not kept (too large, or more than {MOST_KEPT_NAMES} names): {', '.join(dropped)}.")
         note = visible("\n".join(filter(None, [again, *lines, debugged])))
         text = record.noted(text, note) if note else text
         return await record.close(
@@ -496,7 +498,8 @@ def _sound(outcome: Outcome) -> Outcome:
         case {"value": _, "is_shown": bool(), "kept": dict(kept), "dropped": list(dropped), "seen": dict()}:
             texts = [*kept.values()]
             are_texts = all(isinstance(text, str) for text in (*kept, *texts, *dropped))
-            if are_texts and sum(map(len, texts)) <= MOST_KEPT_ALL and all(map(_is_json, texts)):
+            is_bounded = len(kept) <= MOST_KEPT_NAMES and sum(map(len, texts)) <= MOST_KEPT_ALL
+            if are_texts and is_bounded and all(map(_is_json, texts)):
                 return outcome
     reason = "its reply is none that a program gives"
     return Killed(reason, outcome.output, outcome.seconds, outcome.memory, outcome.cpu_s)

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pydantic import ValidationError
+
 from agent_core.base import events
 from agent_core.base.errors import SettingsError, UsageError
 from agent_core.base.limits import Allowance, SpendingLimits
@@ -15,7 +17,7 @@ from agent_core.base.records import dataclass, replace
 from agent_core.context import BYTES_PER_TOKEN, FunctionNotes, Shown
 from agent_core.memory.agent_memory import AgentMemory
 from agent_core.memory.blocks import ALIASES, Alias
-from agent_core.memory.classes import KNOWN, Memory, named
+from agent_core.memory.classes import KNOWN, Memory, named, reasons
 from agent_core.memory.vectors import TextVectors
 from agent_core.runtime import host_functions
 from agent_core.runtime.agent import Agent, SaveAgentFile
@@ -255,7 +257,11 @@ def _first_memory(deps: WorkspaceDeps, name: str, agent_preset: Preset, memory_c
         "human": memory_settings.human or agent_preset.human,
     }
     texts = {label: text_of(deps.root, label, values[label]) for label in ("persona", "human") if label in labels}
-    return kind(**texts)
+    try:
+        return kind(**texts)
+    except ValidationError as error:
+        where = "`memory.persona` and `memory.human`, the agent's file, or the preset"
+        raise SettingsError(f"The agent's first memory does not fit: {reasons(error)}", fix=f"See {where}.") from error
 
 
 def _memory(deps: WorkspaceDeps, name: str, first_memory: Memory | None = None) -> AgentMemory:

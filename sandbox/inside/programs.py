@@ -23,6 +23,7 @@ from .channel import Channel, listed, simplify
 
 PATH = "program.py"
 MOST_KEPT, MOST_KEPT_ALL = 64 << 10, 256 << 10  # bytes of JSON: of one variable, of all
+MOST_KEPT_NAMES = 200
 MOST_SEEN = 4  # recorded calls of one function that a program defines
 _TICK_NS = 1_000_000
 _SEEN, _VALUE = "__seen__", "__value__"
@@ -177,7 +178,7 @@ def _noting(seen: dict[str, list[list[str]]], function: Callable[..., Any]) -> C
 
 
 def _kept_values(values: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
-    """Return a program's variables with JSON values, as JSON texts, and the names of those that are too large.
+    """Return a program's variables with JSON values, as JSON texts, and the names of those that are too many or large.
 
     What the program was given (`theirs`) and has not replaced is left out.
     """
@@ -189,7 +190,7 @@ def _kept_values(values: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[
         if is_given or name.startswith("_") or not _is_json(value):
             continue
         text = json.dumps(value, ensure_ascii=True)
-        if len(text) > min(MOST_KEPT, room):
+        if len(text) > min(MOST_KEPT, room) or len(left) >= MOST_KEPT_NAMES:
             dropped.append(name)
             continue
         left[name], room = text, room - len(text)

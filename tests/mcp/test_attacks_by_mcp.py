@@ -138,6 +138,7 @@ async def _redirected(workspace: Workspace, port: int) -> None:
     book.approve("strange", entry, {"echo": {"description": "Repeat.", "parameters": TEXT}})
     outcome, text = await called(workspace, "echo", text="a")
     assert (outcome, "cannot be used" in text) == ("refused", True), text
+    assert "it redirects to http://127.0.0.1:" in text
 
 
 async def test_a_server_of_ours_is_used_over_http_by_its_token_alone(

@@ -7,7 +7,7 @@ import pytest
 
 from agent_core.access.packages import Environment, PackagesError
 from agent_core.access.packages.environment import Pip, names_in
-from agent_core.access.packages.resolution import Lock, Pin
+from agent_core.access.packages.resolution import Lock, Pin, meaning
 from agent_core.base.programs import pip_environment as scrubbed
 from tests.kit.pace import least_s, time_of
 from tests.kit.program import children
@@ -142,3 +142,14 @@ def test_pip_is_given_no_key_and_no_other_place_to_install_in(tmp_path: Path) ->
     around = {"OPENAI_API_KEY": "k", "KNAPPER_SECRET_X": "s", "PIP_TARGET": "/", "PIP_INDEX_URL": "u", "HOME": "/h"}
     given = scrubbed(around, tmp_path)
     assert given.keys() & around.keys() == {"PIP_INDEX_URL", "HOME"}
+
+
+def test_a_traceback_of_pip_is_told_by_its_last_line() -> None:
+    output = [
+        "Collecting a",
+        "ERROR: Exception:",
+        "Traceback (most recent call last):",
+        "  File x",
+        "OSError: no space left",
+    ]
+    assert "OSError: no space left" in meaning(output).message

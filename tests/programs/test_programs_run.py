@@ -184,8 +184,15 @@ async def test_what_only_computes_runs_side_by_side_and_what_writes_in_its_order
 async def test_names_that_are_too_large_are_not_kept_and_it_says_which(at_desk: OpenDesk) -> None:
     code = "big = 'x' * 70_000\n" + "\n".join(f"part{n} = 'y' * 60_000" for n in range(5)) + "\nfew = 1"
     told, _ = await ran(at_desk, code, "len(part3) + few")
-    assert "Not kept, as it is too large: big, part4." in told[0]
+    assert "Not kept (too large, or more than 200 names): big, part4." in told[0]
     assert told[1].startswith("60001")
+
+
+async def test_a_program_keeps_so_many_names_and_lists_few(at_desk: OpenDesk) -> None:
+    told, _ = await ran(at_desk, "for n in range(60_000):\n    globals()[f'n{n}'] = n", "n198")
+    assert "n38 and 160 more." in told[0]
+    assert len(told[0]) < 2_000
+    assert told[1].startswith("198")
 
 
 async def test_a_call_of_an_unknown_number_of_rows_is_refused_whole(at_desk: OpenDesk) -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_core import Workspace
 from agent_core.base.errors import SettingsError
 from agent_core.base.settings import FILE_NAME, PREFIX, Settings, Value, known_keys, load, with_values
 from agent_core.base.workspace_folder import is_workspace
@@ -189,3 +190,13 @@ def test_any_text_comes_back_as_it_was_given(name: str, steps: int) -> None:
     changed = with_values(KEPT, {"model.name": name, "turn.max_steps": steps, "sandbox.wall_s": 2.5})
     read = tomllib.loads(changed)
     assert (read["model"]["name"], read["turn"]["max_steps"], read["sandbox"]["wall_s"]) == (name, steps, 2.5)
+
+
+@pytest.mark.parametrize("label", ["persona", "human"])
+async def test_a_first_memory_that_is_longer_than_its_block_is_told(
+    tmp_path: Path, label: str
+) -> None:
+    write(tmp_path, f'[memory]\n{label} = "{"word " * 2_000}"\n')
+    async with Workspace.open(tmp_path) as workspace:
+        with pytest.raises(SettingsError, match=f"`{label}` may hold 2,000 characters"):
+            await workspace.agent("main")

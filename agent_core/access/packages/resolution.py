@@ -73,6 +73,8 @@ def meaning(output: Iterable[str]) -> PackagesError:
     lines = [line for line in output if line]
     text = "\n".join(lines)
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")] or lines[-1:]
+    if errors and errors[0].endswith(":"):  # a traceback follows: its last line says what happened
+        errors = lines[-1:]
     shown = fence(_CREDENTIALS.sub("", errors[0]), 300) if errors else "nothing"
     for pattern, template, fix in _MEANINGS:
         if match := re.search(pattern, text):

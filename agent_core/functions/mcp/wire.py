@@ -30,6 +30,7 @@ from mcp_types import (
 )
 
 from agent_core.base.records import dataclass
+from agent_core.base.untrusted import one_line
 from sandbox.wire.strict_json import LOOSE, MESSAGE, Malformed, read_json
 
 from .servers import RESULT
@@ -254,6 +255,9 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         if coding not in ("", "identity"):
             raise self._intake.cut("it packed its answer, which was not asked for and is not unpacked")
         is_asked = request.method == "POST"
+        if is_asked and response.has_redirect_location:
+            where = one_line(response.headers["location"], 200)
+            raise self._intake.cut(f"it redirects to {where}, which is not followed: give that address in mcp.toml")
         if response.is_success and kind.startswith("text/event-stream"):
             limit = None if asked.is_endless else until
             events = _Events(response, self._intake, self._waiting, limit, is_asked=is_asked)

@@ -10,7 +10,7 @@ const ENTITIES = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;
 
 // Characters that turn the reading direction, or steer, would let a text look like another one. What joins letters stays.
 const STEERING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
-const words = (text) => String(text ?? "").replace(STEERING, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
+export const words = (text) => String(text ?? "").replace(STEERING, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
 const decoded = (text) => words(text).replace(/&(?:amp|lt|gt|quot|#39|nbsp);/g, (entity) => ENTITIES[entity]);
 
 const asWritten = (text) => ({ type: "text", raw: text, text });
