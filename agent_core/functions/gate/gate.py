@@ -127,7 +127,7 @@ async def try_import(file: SavedFile, trial_tools: TrialTools) -> SavedFile:
     if not file.is_parsed:
         return file.skip("the file is not Python")
     reading, problems = await try_module(file.module, file.snapshot, trial_tools)
-    if missing_package(file.module, problems, file.snapshot, file.rules.packages):
+    if await aside(file.size, missing_package, file.module, problems, file.snapshot, file.rules.packages):
         if any(function.unresolved for function in reading.functions):  # the package may bring types, too
             mark = attempt_mark(reading.source.module, trial_tools.access.folders)
             reading = replace(reading, leans=(mark, *reading.leans))
