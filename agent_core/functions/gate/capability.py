@@ -40,7 +40,8 @@ def capability(draft: D) -> D:
     own = modules_of_workspace(draft.snapshot.modules, draft.granted)
     all_uses = [*uses(draft.tree, draft.rules.packages, draft.guarded, own), *_through_modules(draft, own)]
     missing = _missing(all_uses, draft.granted)
-    lines = [use.finding.line for use in missing if all(other.kind for other in missing)]  # otherwise no human is asked
+    is_asked = all(use.kind for use in missing)  # otherwise no human can allow it
+    lines = [use.finding.line for use in missing] if is_asked else []
     draft = replace(draft, needs=needs_of(all_uses), asking=tuple(dict.fromkeys(lines)))
     is_imported = draft.policy == "import" and draft.approval_mode == "absent"
     way = "importing" if is_imported else draft.approval_mode

@@ -127,7 +127,7 @@ async def try_import(file: SavedFile, trial_tools: TrialTools) -> SavedFile:
     if not file.is_parsed:
         return file.skip("the file is not Python")
     reading, problems = await try_module(file.module, file.snapshot, trial_tools)
-    if missing_package(file.module, problems, file.snapshot, file.rules.packages):
+    if await aside(file.size, missing_package, file.module, problems, file.snapshot, file.rules.packages):
         if any(function.unresolved for function in reading.functions):  # the package may bring types, too
             mark = attempt_mark(reading.source.module, trial_tools.access.folders)
             reading = replace(reading, leans=(mark, *reading.leans))
@@ -145,7 +145,7 @@ async def prove_changed(file: SavedFile, trial: TrialTools) -> SavedFile:
     if file.lacks_package:
         return replace(file, standings=(*file.standings, *((name, _DRAFT) for name in names)))
     verdict = file.verdict(())
-    drafts = [draft for name in names if (draft := draft_of(name, verdict, file.trial, file.rules))]
+    drafts = await aside(file.size, _drafts_of, names, verdict, file.trial, file.rules)
     async with asyncio.TaskGroup() as group:
         runs = [group.create_task(prove(replace(draft, problems=()), trial)) for draft in drafts]
     for draft in (run.result() for run in runs):
@@ -205,6 +205,11 @@ async def try_users(file: SavedFile, trial: TrialTools) -> SavedFile:
         breakage = Breakage(name, broken.caller, code_hash(broken.caller, now), differs(broken))
         file = replace(file, breakages=(*file.breakages, breakage))
     return file
+
+
+def _drafts_of(names: Sequence[str], verdict: ModuleVerdict, snapshot: Snapshot, rules: Rules) -> list[Draft]:
+    drafts = (draft_of(name, verdict, snapshot, rules) for name in names)
+    return [draft for draft in drafts if draft is not None]
 
 
 def draft_of(name: str, verdict: ModuleVerdict, snapshot: Snapshot, rules: Rules) -> Draft | None:
@@ -402,7 +407,8 @@ class Gate:
 
         With `reading`, the reader is asked as well.
         """
-        draft = draft_of(name, verdict, snapshot, self.rules)
+        size = len(verdict.reading.source.text)
+        draft = await aside(size, draft_of, name, verdict, snapshot, self.rules)
         if draft is None:
             return Look(name)
         known = len(draft.problems)

@@ -233,7 +233,10 @@ def _globals_read(text: str) -> frozenset[str]:
 
 def _collect_globals(table: symtable.SymbolTable, used: set[str]) -> None:
     at_top = table.get_type() == "module"
-    read = [symbol for symbol in table.get_symbols() if symbol.is_referenced() and not symbol.is_parameter()]
+    # `get_symbols` would look through all inner scopes for each name.
+    flags: dict[str, int] = vars(table)["_table"].symbols
+    symbols = [symtable.Symbol(name, bits) for name, bits in flags.items()]
+    read = [symbol for symbol in symbols if symbol.is_referenced() and not symbol.is_parameter()]
     used.update(symbol.get_name() for symbol in read if symbol.is_global() or at_top)
     for child in table.get_children():
         _collect_globals(child, used)

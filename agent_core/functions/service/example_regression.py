@@ -188,8 +188,8 @@ def of_save(before: "ModuleReading | None", reading: "ModuleReading") -> list[Pr
 
 def still_there(calls: Collection[str], old_function: "Function", function: "Function") -> list[str]:
     """Return the calls that have an example with the same promise in both versions."""
-    old = {example.call: _key(example) for example in old_function.examples}
-    now = {_key(example): example.call for example in function.examples}
+    old = {example.call: _key(example) for example in old_function.examples if example.call in calls}
+    now = {_key(example): example.call for example in function.examples} if old else {}
     return [now[old[call]] for call in calls if call in old and old[call] in now]
 
 

@@ -23,7 +23,7 @@ from agent_core.base.errors import KnapperError
 from agent_core.base.events import FunctionsChanged
 from agent_core.base.late import LateModule
 from agent_core.base.offload import aside
-from agent_core.base.problem import Place, Problem
+from agent_core.base.problem import Place, Problem, first_problems
 from agent_core.base.records import dataclass, field, replace
 from agent_core.registry.folder_access import is_below, is_there, scan
 from agent_core.registry.function import Function, ModuleReading, attempt_mark
@@ -218,8 +218,9 @@ def admission(
 def verdict_on(function: Function, verdict: "ModuleVerdict") -> dict[str, Any]:  # Any: JSON
     """Return the part of a file's verdict for one of its functions. `line` is its line at that time."""
     lines = (0, *range(function.line, function.end_line + 1))
-    problems = [problem.to_json() for problem in verdict.problems if problem.where.line in lines]
-    return {**verdict.to_json(), "by": "human", "name": function.name, "problems": problems, "line": function.line}
+    own = first_problems([problem for problem in verdict.problems if problem.where.line in lines])
+    whole, problems = replace(verdict, problems=()).to_json(), [problem.to_json() for problem in own]
+    return {**whole, "by": "human", "name": function.name, "problems": problems, "line": function.line}
 
 
 def by_agent(write: Write) -> Write:
