@@ -37,6 +37,7 @@ from sandbox import (
     Outcome,
     Patient,
     ProgramJob,
+    Raised,
     Refused,
     RequestRefused,
     Returned,
@@ -393,19 +394,17 @@ class Programs:
             return await record.close(outcome, "\n".join(filter(None, [said, *self._facts(run), debugged])))
         if not isinstance(outcome, Returned):
             text = await aside(1, lambda: answers.answer(outcome, 1 << 20, subject="program"))
-            return await record.close(outcome, "\n".join(filter(None, [again, text, *self._facts(run), debugged])))
+            lines = list[str]()
+            if isinstance(outcome, Raised) and (left := dict(outcome.kept)) and _are_values(left) and left != kept:
+                entries.append(Entry(KEPT, {"values": left}))
+                lines = [visible(line) for line in _new_names(left, kept)]
+            whole = "\n".join(filter(None, [again, text, *lines, *self._facts(run), debugged]))
+            return await record.close(outcome, whole, entries=entries)
         value, left = outcome.value["value"], dict[str, str](outcome.value["kept"])
         text, seen = await aside(1, _value_text, outcome), _seen_calls(outcome.value["seen"])
         if left != kept:
             entries.append(Entry(KEPT, {"values": left}))
-        names = []
-        for name, kept_text in left.items():
-            if kept.get(name) == kept_text:
-                continue
-            count = len(read_json(kept_text)) if kept_text[0] in "[{" else None
-            names.append(name if count is None else f"{name} ({count} item{'' if count == 1 else 's'})")
-        more = f" and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
-        lines = [f"Kept for your next program: {', '.join(names[:_MOST_TOLD])}{more}."] if names else []
+        lines = _new_names(left, kept)
         if run.is_like and run.calls > 1 and _KEEPS in self.dispatcher.names(run.snapshot):
             lines.append(_LIKE)
         if dropped := outcome.value["dropped"]:
@@ -496,13 +495,34 @@ def _sound(outcome: Outcome) -> Outcome:
         return outcome
     match outcome.value:
         case {"value": _, "is_shown": bool(), "kept": dict(kept), "dropped": list(dropped), "seen": dict()}:
-            texts = [*kept.values()]
-            are_texts = all(isinstance(text, str) for text in (*kept, *texts, *dropped))
-            is_bounded = len(kept) <= MOST_KEPT_NAMES and sum(map(len, texts)) <= MOST_KEPT_ALL
-            if are_texts and is_bounded and all(map(_is_json, texts)):
+            if _are_values(kept) and all(isinstance(name, str) for name in dropped):
                 return outcome
     reason = "its reply is none that a program gives"
     return Killed(reason, outcome.output, outcome.seconds, outcome.memory, outcome.cpu_s)
+
+
+def _are_values(kept: Mapping[Any, Any]) -> bool:  # Any: what a worker claims
+    """Check whether a worker's claim of a program's variables is names with JSON, within the limits."""
+    if len(kept) > MOST_KEPT_NAMES:
+        return False
+    size = 0
+    for name, text in kept.items():
+        if not isinstance(name, str) or not isinstance(text, str) or not _is_json(text):
+            return False
+        size += len(text)
+    return size <= MOST_KEPT_ALL
+
+
+def _new_names(left: Mapping[str, str], kept: Mapping[str, str]) -> list[str]:
+    """Return a line with the variables that a program has set or changed; none if there are none."""
+    names: list[str] = []
+    for name, text in left.items():
+        if kept.get(name) == text:
+            continue
+        count = len(read_json(text)) if text[0] in "[{" else None
+        names.append(name if count is None else f"{name} ({count} item{'' if count == 1 else 's'})")
+    more = f" and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
+    return [f"Kept for your next program: {', '.join(names[:_MOST_TOLD])}{more}."] if names else []
 
 
 def _is_json(text: str) -> bool:

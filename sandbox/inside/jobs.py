@@ -211,6 +211,8 @@ def reply_of(act: Callable[[], Frame], jobs: "WorkerJobs") -> Frame:
         return {"kind": "refused", "reason": failure.clean(str(outcome))[:MOST_MESSAGE]}
     if isinstance(outcome, BaseException):
         description = attempt(lambda: failure.describe(outcome, jobs.own_paths))
+        if isinstance(description, dict) and jobs.left_by_failure:
+            description["kept"] = jobs.left_by_failure
         return (
             description
             if isinstance(description, dict)
@@ -239,6 +241,8 @@ class WorkerJobs:
         self.own_paths = self.finder.served
         self.debugger = WorkerDebugger(channel, self.own_paths)
         self.finder.imported = self.debugger.imported
+        self.left_by_failure: dict[str, str] = {}
+        """The variables of a program that failed, as JSON."""
         self.is_trial = False
         """True for attempts, in which `breakpoint()` is ignored."""
 
@@ -264,7 +268,8 @@ class WorkerJobs:
     def perform(self, frame: Frame) -> Frame:
         """Run a program, whose module is empty."""
         self.load(frame)
-        return programs.perform(frame, self._channel, lambda tree, mode: self.compile(tree, programs.PATH, mode))
+        compile_ = lambda tree, mode: self.compile(tree, programs.PATH, mode)  # noqa: E731 - it is given once
+        return programs.perform(frame, self._channel, compile_, self.left_by_failure)
 
 
 def _return_frame(value: Any, most: int = MOST_SHOWN) -> Frame:  # any value from function code

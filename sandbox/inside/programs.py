@@ -109,8 +109,13 @@ def _try_row(function: Callable[..., Any], row: Any, names: Collection[str] | No
         return error
 
 
-def perform(frame: Frame, channel: Channel, compile_: Callable[[ast.AST, str], Any]) -> Frame:
-    """Run a program and return the reply: its value, its variables, and recorded calls of functions it defines."""
+def perform(
+    frame: Frame, channel: Channel, compile_: Callable[[ast.AST, str], Any], left_by_failure: dict[str, str]
+) -> Frame:
+    """Run a program and return the reply: its value, its variables, and recorded calls of functions it defines.
+
+    If it fails, its variables are added to `left_by_failure`.
+    """
     tree = ast.parse(frame["code"], PATH)
     target = _with_value(tree)
     code = compile_(tree, "exec")
@@ -120,9 +125,13 @@ def perform(frame: Frame, channel: Channel, compile_: Callable[[ast.AST, str], A
     seen: dict[str, list[list[str]]] = {}
     namespace = {"each": each, "CallFailed": CallFailed} | offered | kept | {_SEEN: functools.partial(_noting, seen)}
     own = {**namespace, "__name__": "__main__", "__builtins__": builtins}
-    exec(code, own)
-    value = own.get(target)
     theirs = {name: item for name, item in namespace.items() if name not in kept}
+    try:
+        exec(code, own)
+    except BaseException:
+        left_by_failure |= _kept_values(own, theirs)[0]
+        raise
+    value = own.get(target)
     left, dropped = _kept_values(own, theirs)
     whole = listed(value)
     try:

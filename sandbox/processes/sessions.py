@@ -200,7 +200,10 @@ def judge(message: Message, output: str, seconds: float, most_shown: int = caps.
             within("characters of a representation", len(shown), most_shown)
             return Returned(read(value), shown, output, seconds)
         case {"kind": "raised"}:
-            return Raised(_failure(message), output, seconds)
+            kept = message.get("kept", {})
+            if not isinstance(kept, dict) or not all(isinstance(text, str) for text in kept.values()):
+                raise ProtocolError("the variables of its program have no known shape")
+            return Raised(_failure(message), output, seconds, kept=tuple(kept.items()))
         case {"kind": "refused", "reason": str(reason)}:
             within("characters of a reason", len(reason), caps.MOST_MESSAGE)
             return Refused(reason)

@@ -101,6 +101,29 @@ async def test_names_are_kept_for_the_next_program_and_taken_back_by_undo_or_a_n
     assert "there is no `rows`" in anew
 
 
+FAILING = {
+    "a = 1\nb = [1, 2]\n1 / 0": ("Kept for your next program: a, b (2 items).", "[a, b]", "[1, [1, 2]]"),
+    "x = count_vowels('aha')\n[x][3]": ("Kept for your next program: x.", "x", "2"),
+    "rows = []\nfor n in (1, 2, 0):\n    rows.append(4 // n)": ("rows (2 items), n.", "rows", "[4, 2]"),
+    "d = {'k': None}\nraise SystemExit": ("d (1 item).", "d", '{"k": null}'),
+    "def f(n):\n    return n / 0\nm = 3\nf(m)": ("program: m.", "m", "3"),
+    "import math\np = math.floor(2.5)\nassert p == 3": ("program: p.", "p", "2"),
+    "o = object()\ns = 'ok'\no.no": ("program: s.", "s", '"ok"'),
+    "1 / 0": ("", "7", "7"),
+}
+
+
+@pytest.mark.parametrize("code", FAILING)
+async def test_values_of_a_program_that_failed_are_kept(at_desk: OpenDesk, code: str) -> None:
+    named, then, value = FAILING[code]
+    desk = await ready(at_desk, code, then, then)
+    failed, after, again = [answers(await desk.say("Go."))[0] for _ in range(3)]
+    assert failed.startswith("The program raised")
+    assert named in failed
+    assert ("Kept for" in failed) == bool(named)
+    assert after == again == value  # what is kept already is not named again
+
+
 async def test_inner_calls_are_recorded_with_their_number_and_count_for_standing(at_desk: OpenDesk) -> None:
     _, desk = await ran(at_desk, "count_vowels('aha')\ncount_vowels('b')")
     calls = await desk.workspace.functions.replays.of(None).calls("count_vowels")

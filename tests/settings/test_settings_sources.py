@@ -193,9 +193,7 @@ def test_any_text_comes_back_as_it_was_given(name: str, steps: int) -> None:
 
 
 @pytest.mark.parametrize("label", ["persona", "human"])
-async def test_a_first_memory_that_is_longer_than_its_block_is_told(
-    tmp_path: Path, label: str
-) -> None:
+async def test_a_first_memory_that_is_longer_than_its_block_is_told(tmp_path: Path, label: str) -> None:
     write(tmp_path, f'[memory]\n{label} = "{"word " * 2_000}"\n')
     async with Workspace.open(tmp_path) as workspace:
         with pytest.raises(SettingsError, match=f"`{label}` may hold 2,000 characters"):
