@@ -37,7 +37,7 @@ class TourStep:
 
     text: Stripped
     call: str = ""
-    arguments: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
     expect: str = ""
     otherwise: str = ""
 
@@ -153,7 +153,7 @@ def play(messages: Sequence[Wire], functions: frozenset[str]) -> TourReply:
         return TourReply(_with_heading(_fill(tour.astray, {"answer": answer}), situation.screen, tour))
     text = _fill(step.text, {**words, "answer": value})
     if step.call:
-        return TourReply(text, step.call, {name: _fill(value, words) for name, value in step.arguments.items()})
+        return TourReply(text, step.call, _fill_each(step.arguments, words))
     return TourReply(_with_heading(text, scene.screen, tour))
 
 
@@ -188,6 +188,18 @@ def _fill(text: str, values: Mapping[str, str]) -> str:
     for name, value in values.items():
         text = text.replace(f"{{{name}}}", value)
     return text
+
+
+def _fill_each(value: Any, words: Mapping[str, str]) -> Any:  # Any: JSON
+    match value:
+        case str():
+            return _fill(value, words)
+        case dict():
+            return {name: _fill_each(item, words) for name, item in value.items()}
+        case list():
+            return [_fill_each(item, words) for item in value]
+        case _:
+            return value
 
 
 _PIECE: Final = 24

@@ -709,9 +709,13 @@ class WorkerDebugger:
         stand_in.__dict__.update(set_trace=self.hook, __getattr__=_of_pdb)
         sys.modules["pdb"] = stand_in
 
-    def begin(self, spec: Frame | None, *, is_trial: bool = False) -> None:
-        """Arm the debugging options of a job. In a trial, such as an example, `breakpoint()` is ignored."""
+    def begin(self, spec: Frame | None, *, is_trial: bool = False, may_have_secret: bool = True) -> None:
+        """Arm the debugging options of a job. In a trial, such as an example, `breakpoint()` is ignored.
+
+        If it `may_have_secret`, a model is shown no values.
+        """
         WorkerDebugger.present = self
+        self._may_have_secret, self._reading_s = may_have_secret, 0.0
         self._is_quiet, self._hits = is_trial, {}
         if self.is_active:
             self._disarm()
@@ -719,7 +723,6 @@ class WorkerDebugger:
             return
         self.is_active = True
         self._has_human, self._looks_back = bool(spec.get("human")), bool(spec.get("looks_back"))
-        self._may_have_secret, self._reading_s = spec.get("may_have_secret") is not False, 0.0
         if mode := spec.get("trace"):
             is_for_model = spec.get("trace_for") != "human"
             hides = lambda: is_for_model and self._hides  # noqa: E731 - a sentence

@@ -280,7 +280,8 @@ def _return_frame(value: Any, most: int = MOST_SHOWN) -> Frame:  # any value fro
 
 def call_in(module: ModuleType, jobs: WorkerJobs, frame: Frame, most: int = MOST_SHOWN) -> Frame:
     """Call one of a module's functions and return the reply."""
-    jobs.debugger.begin(frame.get("debug"), is_trial=jobs.is_trial)
+    may_have_secret = frame.get("may_have_secret") is not False
+    jobs.debugger.begin(frame.get("debug"), is_trial=jobs.is_trial, may_have_secret=may_have_secret)
     function = getattr(module, frame["function"], None)
     if not callable(function):
         raise Unfit(f"{frame['module']} has no function {frame['function']!r}")

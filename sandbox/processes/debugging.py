@@ -58,8 +58,7 @@ class Debug:
 
     `human`: stops are questions to a human. `trace`: record the lines that ran, with changed locals (`lines`) or
     without (`cover`), for whoever `trace_for` names; `covers` names the function to count lines of, with its module.
-    `looks_back`: a call that raised stops at the place of the exception. `may_have_secret`: the worker may be given a
-    secret other than by asking for it, so that a model is shown no values.
+    `looks_back`: a call that raised stops at the place of the exception.
     """
 
     points: Sequence[Point] = ()
@@ -68,7 +67,6 @@ class Debug:
     covers: tuple[str, str] | None = None
     looks_back: bool = False
     trace_for: Literal["human", "agent"] = "agent"
-    may_have_secret: bool = True
     reins: DebugControl = field(default_factory=DebugControl)
 
     def to_json(self) -> dict[str, Any]:  # JSON
@@ -80,21 +78,25 @@ class Debug:
             "covers": self.covers and list(self.covers),
             "looks_back": self.looks_back,
             "trace_for": self.trace_for,
-            "may_have_secret": self.may_have_secret,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class CallHooks:
-    """The environment of a call: the seed of `random`, the time zone of a replay, and the debugger."""
+    """The environment of a call: the seed of `random`, the time zone of a replay, and the debugger.
+
+    `may_have_secret`: the worker may be given a secret other than by asking for it, so that a model is shown no values.
+    """
 
     seed: int | None = None
     zone: str | None = None
     debug: Debug | None = None
+    may_have_secret: bool = True
 
     def to_json(self) -> dict[str, Any]:  # JSON
         """Return the fields that are added to the job's message."""
         data = {"seed": self.seed, "zone": self.zone, "debug": self.debug and self.debug.to_json()}
+        data["may_have_secret"] = self.may_have_secret
         return {key: value for key, value in data.items() if value is not None}
 
 

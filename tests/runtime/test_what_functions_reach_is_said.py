@@ -38,8 +38,8 @@ async def test_a_model_reads_it_at_the_end_of_a_line_and_where_it_looks_function
     assert f"\nrate_of(code) -> float: Return the rate of a currency [{SAYS}]\n" in request.text
     assert "\ncount_vowels(text) -> int: Count the vowels in a text\n" in request.text
     assert "in []: what it reaches" in request.text
-    assert f"- rate_of (rates, draft, {SAYS}): Return" in listed
-    assert "- count_vowels (letters, trial, computes only): Count" in listed
+    assert f"- rate_of (rates, draft, {SAYS}; never called): Return" in listed
+    assert "- count_vowels (letters, trial, computes only; never called): Count" in listed
     assert f"standing draft; {SAYS}." in fetching
     assert "standing trial; computes only." in computing
 

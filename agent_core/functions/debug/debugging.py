@@ -429,9 +429,10 @@ class Watch:
         human = self.slot.debugger is not None
         needs_debug = points or human or self._trace
         looks_back = self._looks_back and is_first
-        options = self._trace, self._covers, looks_back, self._trace_for, may_have_secret
+        options = self._trace, self._covers, looks_back, self._trace_for
         debug = Debug(points, human, *options) if needs_debug else None
-        around = CallHooks(self.recording.seed_of(len(self.running)), self.recording.zone_then, debug)
+        seed, zone = self.recording.seed_of(len(self.running)), self.recording.zone_then
+        around = CallHooks(seed, zone, debug, may_have_secret)
         reins = debug.reins if debug else DebugControl()
         self.running.append(Run(function, human, {point.id for point in points}, reins, arguments or {}))
         if is_first:
