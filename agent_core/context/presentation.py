@@ -60,17 +60,17 @@ def listing(function_listing: FunctionListing, page: int, own: Sequence[Function
     return "\n".join(lines)
 
 
-def _usage_of(row: FunctionSummary) -> str:
+def _usage_of(summary: FunctionSummary) -> str:
     """Return how often a function was called, alone and within the functions that use it, and which ones do."""
-    if row.source == "foreign":
+    if summary.source == "foreign":
         return ""
-    last = max(filter(None, (row.last_called, row.usage.last)), default=None)
-    within = f" and {row.usage.calls} × within what uses it" if row.usage.calls else ""
-    parts = [f"called {row.calls} ×{within}, last {shown_time(last, '%Y-%m-%d')}" if last else "never called"]
-    parts += ["a starter"] if row.source == "starter" else []
-    if row.callers:
-        more = f" and {len(row.callers) - _MOST_CALLERS} more" if len(row.callers) > _MOST_CALLERS else ""
-        parts.append(f"used by {', '.join(row.callers[:_MOST_CALLERS])}{more}")
+    last = max(filter(None, (summary.last_called, summary.usage.last)), default=None)
+    within = f" and {summary.usage.calls} × within what uses it" if summary.usage.calls else ""
+    parts = [f"called {summary.calls} ×{within}, last {shown_time(last, '%Y-%m-%d')}" if last else "never called"]
+    parts += ["a starter"] if summary.source == "starter" else []
+    if summary.callers:
+        more = f" and {len(summary.callers) - _MOST_CALLERS} more" if len(summary.callers) > _MOST_CALLERS else ""
+        parts.append(f"used by {', '.join(summary.callers[:_MOST_CALLERS])}{more}")
     return f"; {'; '.join(parts)}"
 
 

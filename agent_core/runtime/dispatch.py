@@ -390,12 +390,12 @@ class Dispatcher:
         names = {old: new for old, new in alias.arguments.items() if old not in own}
         return Call(call.id, alias.name, renamed(call.arguments, names))
 
-    async def _in_turn(self, call: Call, callee: ModelFunction, turn: Turn) -> Done:
+    async def _in_turn(self, call: Call, function: ModelFunction, turn: Turn) -> Done:
         """Answer a call that runs alone, unless the user has ended the turn."""
         record = self._record(call, turn)
         if turn.ending.interruption.requested:
             return await record.close(Skipped("the user ended the turn."))
-        return await self._call(record, callee)
+        return await self._call(record, function)
 
     async def _call(self, record: CallRecord, function: ModelFunction) -> Done:
         call = record.call

@@ -128,7 +128,7 @@ def test_questions_keep_their_form_on_every_screen_and_a_yes_counts_once_all_was
         screen.wait_for("not all of it has been")
         assert not (tmp_path / "functions" / "grants.toml").exists()
         shown_whole(screen)
-        screen.wait_count("│ +    return\n  ↪ ", 1)
+        screen.wait_count("│ +    return self.fetch(", 1)
         press(screen, "y")
         screen.wait(lambda: "∙ " in screen.scrolled().partition("→ yes")[2], "the end of the turn")
         assert not re.search(rb"\x1b\[([0-9;]*;)?(3[0-7]|9[0-7])m", screen.sent)  # by NO_COLOR

@@ -119,7 +119,7 @@ async def test_an_endpoint_that_takes_no_functions_is_asked_in_constrained_mode_
 
 
 async def test_a_window_that_the_functions_fill_is_used_in_constrained_mode(at_desk: OpenDesk) -> None:
-    desk = await at_desk([HELLO], model__context_tokens=2_048)
+    desk = await at_desk([HELLO], model__context_tokens=1_700)
     desk.put("many.py", MANY)
     await desk.workspace.functions.reload()
     events = await desk.say("Hi.")

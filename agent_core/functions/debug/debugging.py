@@ -367,13 +367,13 @@ class DebugNotes:
         else:
             self.passed += 1
 
-    def add(self, other: "DebugNotes") -> None:
+    def add(self, notes: "DebugNotes") -> None:
         """Add the notes of another call."""
-        for record in other.records:
+        for record in notes.records:
             self.note(record)
-        self.passed += other.passed
-        self.changes += other.changes
-        self.stood += other.stood
+        self.passed += notes.passed
+        self.changes += notes.changes
+        self.stood += notes.stood
 
     def text(self, snapshot: "Snapshot") -> str:
         """Return the notes for a model; empty if there are none."""

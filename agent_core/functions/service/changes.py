@@ -262,10 +262,10 @@ class CandidateReview:
         )
 
 
-def _left_over(name: str, before: "Snapshot", after: "Snapshot") -> list[str]:
+def _left_over(name: str, snapshot: "Snapshot", new_snapshot: "Snapshot") -> list[str]:
     """Return the functions that a function used before a change, and that no function uses after it."""
-    dropped = sorted({*callees(name, before)} - {*callees(name, after)})
-    return [callee for callee in dropped if callee in after.functions and not callers(callee, after)]
+    dropped = sorted({*callees(name, snapshot)} - {*callees(name, new_snapshot)})
+    return [callee for callee in dropped if callee in new_snapshot.functions and not callers(callee, new_snapshot)]
 
 
 def _diff(verdict: Verdict, snapshot: "Snapshot") -> str:

@@ -154,14 +154,19 @@ def _fact_rows(question: Question, columns: int) -> tuple[Iterator[Line], Iterat
 def _code_rows(question: Question, columns: int) -> Iterator[Line]:
     is_new = _is_new(question)
     rows = bare_lines(question.diff)[_HEAD if is_new else 0 :]
-    differing = (line((SIGNS.get(text[:1], ""), text[:1] + _as_written(text[1:]))) for text in rows if text)
+    differing = (
+        line((SIGNS.get(text[:1], ""), _as_written(text[:1].strip() or " ") + _as_written(text[1:])))
+        for text in rows
+        if text
+    )
     yield from _quote("The full source:" if is_new else "What is different:", differing, columns)
 
 
 def _as_written(text: str) -> str:
     """Return a line of code with its indentation as Python counts it; other tabs are shown as escapes."""
     code = text.lstrip(" \t")
-    return text[: len(text) - len(code)].expandtabs() + visible(code.rstrip(" \t")).replace("\t", "\\t")
+    escaped = visible(code.rstrip(" \t")).replace("\t", "\\t").replace("\n", "\\n")
+    return text[: len(text) - len(code)].expandtabs() + escaped
 
 
 def _fold_line(spans: Line, columns: int) -> Iterator[Line]:
