@@ -37,6 +37,8 @@ MAX_DEPTH: Final = 100
 """The levels of a tree: of 3,000 files of the standard library and of packages, none has more than 86."""
 MAX_PARAMETERS: Final = 255
 """The parameters of one function."""
+MAX_MODULE_NAME: Final = 1_000
+"""The characters of the name of a module that is imported; each name that is imported from it is shown with it."""
 # Strings and comments, which the parser skips quickly, then the tokens that take time.
 # Before Python 3.11.5, `*+` around a lookahead ends too early.
 _TOKEN: Final = re.compile(
@@ -155,6 +157,8 @@ def _check_shape(tree: ast.AST) -> None:
             kind = node.__class__
             if kind is ast.arguments:
                 _check_parameters(node)  # type: ignore[arg-type] # its class was compared
+            elif kind is ast.Import or kind is ast.ImportFrom:
+                _check_import(node)  # type: ignore[arg-type] # its class was compared
             for name in _parts(kind):  # type: ignore[arg-type] # a class has a hash
                 value = getattr(node, name)
                 if value.__class__ is list:
@@ -173,6 +177,13 @@ def _check_parameters(node: ast.arguments) -> None:
     if len(named) > MAX_PARAMETERS:
         message = f"a function has {len(named):,} parameters, and at most {MAX_PARAMETERS} are read"
         raise BeyondLimits("too-large", message, "give it one list or dictionary", named[0].lineno)
+
+
+def _check_import(node: ast.Import | ast.ImportFrom) -> None:
+    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+    if any(len(name) > MAX_MODULE_NAME or name.count(".") >= MAX_DEPTH for name in names):
+        message = f"a module that is imported has a name of more than {MAX_DEPTH} parts or {MAX_MODULE_NAME:,} letters"
+        raise BeyondLimits("too-large", message, "give it a shorter name", node.lineno)
 
 
 def _too_deep(line: int = 0) -> BeyondLimits:

@@ -174,6 +174,10 @@ SHAPES: Final[Mapping[str, Shape]] = {
     ),
     "classes": _top(lambda n: f"class G{n}: pass"),
     "imports": _top(lambda n: f"import m{n}"),
+    "a dotted import": _chain(lambda n: "a", ".", head="import "),
+    "a long import": lambda entry, size: _inside(
+        f"from functions.{'a' * (size // 2)} import {', '.join(f'b{n}' for n in range(size // 16))}", entry
+    ),
     "one import": _chain(lambda n: f"m{n}", ", ", head="from os import "),
     "imports on one line": _chain(lambda n: f"import m{n}", "; ", head=""),
     "globals": _chain(lambda n: f"x{n}", ", ", head="global "),

@@ -280,6 +280,8 @@ async def test_a_program_is_held_to_the_limits_of_a_file(at_desk: OpenDesk) -> N
         "a = [" + "1," * 25_000 + "]": "more than 40,000 names",
         "x = 1\n" * 11_000: "larger than 64 KiB",
         "def g(" + ", ".join(f"a{n}" for n in range(300)) + "): pass": "at most 255",
+        f"import {'a.' * 150}b": "more than 100 parts",
+        f"from {'a' * 2_000} import b": "1,000 letters",
         "a = 0x" + "f" * 5_000: "thousands of digits",
         "a = 'x\u202ey'": "direction",
         "\u2115 = 1": "write `N`",

@@ -180,7 +180,7 @@ async def _import_draft(draft: Draft, reading: "ModuleReading", trial_tools: Tri
     function = reading.function(draft.candidate.name)
     own = function.line if function else 0
     reading, problems = await try_module(reading, draft.snapshot, trial_tools)
-    package = missing_package(reading, problems, draft.snapshot, draft.rules.packages)
+    package = await aside(draft.size, missing_package, reading, problems, draft.snapshot, draft.rules.packages)
     if package and draft.policy == "import":
         message = f"importing `{draft.candidate.module}` needs the grant `packages` ({package})"
         needed = Finding("needs-packages", message, ADVICE["packages"], draft.line)

@@ -126,6 +126,10 @@ class LoadedFile:
         return bool(packages & {other.module for other in others.values()})
 
 
+def _unfit(results: Mapping[str, LoadedFile]) -> set[str]:
+    return {path for path, result in results.items() if result.lacks_import or result.mistook_neighbor(results)}
+
+
 def _lacks_import(problems: Iterable[Problem]) -> bool:
     return any(problem.code == "import-fails" for problem in problems)
 
@@ -553,9 +557,7 @@ class Loader:
                 results.update({result.path: result for result in batch})
                 snapshot = all_placed(ground, results.values(), good)
             # A missing import may have been saved at the same time.
-            unfit = {
-                path for path, result in results.items() if result.lacks_import or result.mistook_neighbor(results)
-            }
+            unfit = await asyncio.to_thread(_unfit, results)
             retried = unfit if unfit < retried else set()
             results = {path: result for path, result in results.items() if path not in retried}
             snapshot = all_placed(ground, results.values(), good) if retried else snapshot
