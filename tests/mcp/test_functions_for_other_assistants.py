@@ -14,6 +14,7 @@ from mcp.shared.exceptions import MCPError
 
 from agent_core import Workspace
 from agent_core.access.grants import Decision
+from agent_core.access.grants.approval import QuestionChanged
 from agent_core.functions.mcp.wire import MOST_LINE
 from agent_core.functions.service import Author
 from agent_core.interfaces.server.mcp_door import serve_streams
@@ -163,6 +164,30 @@ async def test_a_call_without_its_grant_says_what_to_do_and_its_question_waits(w
         await workspace.answer(pending.id, Decision("yes"))
         await arrives(lambda: _may_read(workspace))
         assert text_of(await client.call_tool("call_function", asked)) == "hello"
+
+
+async def test_a_question_that_waits_is_replaced_when_what_it_covers_changes(workspace: Workspace) -> None:
+    (workspace.root / "notes.txt").write_text("hello\nworld\n")
+    await saved(workspace, "files", READS)
+    asked = {"function_name": "first_line", "arguments": {"path": "notes.txt"}}
+    async with piped(workspace) as client:
+        assert (await client.call_tool("call_function", asked)).is_error
+        await arrives(lambda: _waiting(workspace, 1))
+        (before,) = await workspace.questions()
+        await saved(workspace, "files", READS.replace("readline()", "read()"))
+        await arrives(lambda: _is_replaced(workspace, before.id))
+        (now,) = await workspace.questions()
+        with pytest.raises(QuestionChanged, match=now.id):
+            await workspace.answer(before.id, Decision("yes"))
+        assert now.question.version != before.question.version
+        assert not await _may_read(workspace)
+        await workspace.answer(now.id, Decision("yes"))
+        await arrives(lambda: _may_read(workspace))
+
+
+async def _is_replaced(workspace: Workspace, question: str) -> bool:
+    """Check whether another question took the place of this one."""
+    return [row.id == question for row in await workspace.questions()] == [False]
 
 
 async def _kinds(workspace: Workspace, name: str) -> set[str]:
