@@ -114,7 +114,7 @@ def test_what_the_user_does_here_is_told_to_the_model_as_the_users_and_not_shown
     with prompt(script, grown, columns=120) as (screen, model):
         screen.do("Make it.", "∙ created count_more")
         undo(screen, "1", "delete count_more", "✓ deleted count_more")
-        screen.do("/delete count_vowels", "Delete count_vowels?")
+        screen.do("/delete count_vowels", "Delete count_vowels, version 1?")
         screen.answer("y")
         screen.wait_for("✓ deleted count_vowels")
         screen.do("/undo", "Undo: bring count_vowels back, which you deleted (")

@@ -14,7 +14,6 @@ from mcp.shared.exceptions import MCPError
 
 from agent_core import Workspace
 from agent_core.access.grants import Decision
-from agent_core.access.grants.approval import QuestionChanged
 from agent_core.functions.mcp.wire import MOST_LINE
 from agent_core.functions.service import Author
 from agent_core.interfaces.server.mcp_door import serve_streams
@@ -166,19 +165,23 @@ async def test_a_call_without_its_grant_says_what_to_do_and_its_question_waits(w
         assert text_of(await client.call_tool("call_function", asked)) == "hello"
 
 
-async def test_a_question_that_waits_is_replaced_when_what_it_covers_changes(workspace: Workspace) -> None:
+async def test_a_question_that_waits_is_replaced_when_what_it_covers_changes(served: Served) -> None:
+    workspace, approver = served.workspace, await served.as_("approver", "approve")
     (workspace.root / "notes.txt").write_text("hello\nworld\n")
     await saved(workspace, "files", READS)
     asked = {"function_name": "first_line", "arguments": {"path": "notes.txt"}}
-    async with piped(workspace) as client:
+    async with over_http(served, await served.token("peer", "read", "chat")) as client:
         assert (await client.call_tool("call_function", asked)).is_error
         await arrives(lambda: _waiting(workspace, 1))
         (before,) = await workspace.questions()
         await saved(workspace, "files", READS.replace("readline()", "read()"))
         await arrives(lambda: _is_replaced(workspace, before.id))
         (now,) = await workspace.questions()
-        with pytest.raises(QuestionChanged, match=now.id):
-            await workspace.answer(before.id, Decision("yes"))
+        refused = await approver.post(f"/api/v1/approvals/{before.id}", json={"answer": "yes"})
+        error = refused.json()["error"]
+        said = refused.json()
+        assert (refused.status_code, said["error"]["code"]) == (409, "question-changed")
+        assert said["question"]["id"] == now.id
         assert now.question.version != before.question.version
         assert not await _may_read(workspace)
         await workspace.answer(now.id, Decision("yes"))

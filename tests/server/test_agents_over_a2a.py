@@ -125,7 +125,7 @@ async def test_a_turn_that_waits_for_a_human_is_a_task_that_needs_input(served: 
     for text in ("perhaps", "yes", "yes please", f"yes {question[:-1]}", f"yes {'0' * len(question)}"):
         error = (await rpc(server.client, "SendMessage", sent(text, taskId=id)))["error"]
         assert (error["code"], f"`yes {question}`" in error["message"]) == (-32602, True), text
-        assert "read 'notes.txt'" in error["message"].replace("`", "'"), "with all that it shows"
+        assert "read notes.txt" in error["message"], "with all that it shows"
     _, state, done = await task(server.client, "SendMessage", yes)
     assert (state, done["artifacts"][0]["parts"][0]["text"]) == ("completed", "It says hello.")
     assert (await rpc(server.client, "SendMessage", sent("more", taskId=id)))["error"]["code"] == -32004
