@@ -89,8 +89,8 @@ async def carried_out(client: Client, words: Sequence[str], voice: Voice | None 
                 texts[name] = read_here(None if name == "-" else name)
             elif refused.code == NEEDS_YES and voice is not None:
                 is_final = any(problem.get("is_final") for problem in refused.problems)
-                shown, _, question = refused.message.rpartition("\n")
-                voice.aloud([line(row) for row in bare_lines(shown)])
+                above, _, question = refused.message.rpartition("\n")
+                voice.aloud([line(row) for row in bare_lines(above)])
                 if not await voice.confirm(question, is_final=is_final):
                     return Result(None, hint="Nothing was changed.")
                 yes = next((str(problem.get("digest", "")) for problem in refused.problems), "")

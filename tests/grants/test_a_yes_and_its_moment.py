@@ -75,7 +75,8 @@ async def test_what_a_grant_will_cover_is_shown_before_it_is_asked_for_and_not_a
     await here.shop.create("weather", WEATHER, "sky", author=AGENT)
     candidate = await here.shop.grants.question("weather")
     assert "+    return self.fetch(" in candidate.diff
-    (here.root / "functions" / "signs.py").write_text("def _sign() -> str:\n    return '!'\n")
+    await here.shop.drop("weather")
+    await here.save("def _sign() -> str:\n    return '!'\n", here.root / "functions" / "signs.py")
     signed = WEATHER.replace(".text()", ".text() + _sign()")
     await here.save(f"from functions.signs import _sign\n\n\n{signed}", here.root / "functions" / "sky.py")
     function = await here.shop.grants.question("weather")

@@ -178,7 +178,6 @@ async def test_a_question_that_waits_is_replaced_when_what_it_covers_changes(ser
         await arrives(lambda: _is_replaced(workspace, before.id))
         (now,) = await workspace.questions()
         refused = await approver.post(f"/api/v1/approvals/{before.id}", json={"answer": "yes"})
-        error = refused.json()["error"]
         said = refused.json()
         assert (refused.status_code, said["error"]["code"]) == (409, "question-changed")
         assert said["question"]["id"] == now.id

@@ -22,8 +22,8 @@ from ..dialog import YES, TerminalAnswers, ask_in_lines, say
 from ..styled_lines import Line, Span, line, plain
 from .checking import audit, check, export, import_, tend
 from .verb import (
-    CHANGED,
     ALWAYS,
+    CHANGED,
     CallNumber,
     CandidateName,
     Door,
