@@ -36,6 +36,7 @@ from ..styled_lines import (
     Line,
     Table,
     coloured,
+    counted,
     cut,
     fitting,
     folded,
@@ -348,7 +349,7 @@ class Asking:
 
 
 def _counted(hidden_rows: int) -> str:
-    return f"+{hidden_rows} rows{' or more' if hidden_rows == MOST_COUNTED else ''}"
+    return f"+{counted(hidden_rows, 'row')}{' or more' if hidden_rows == MOST_COUNTED else ''}"
 
 
 _AROUND = 5  # rows: the title, the head, the rule, the input line, the bar
