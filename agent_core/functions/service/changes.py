@@ -21,7 +21,7 @@ from agent_core.registry.function import signature
 from agent_core.registry.module_edits import remove_function, withhold
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource, hash_of, path_of
-from agent_core.storage import BeginState, DropPending, FunctionStore, SavePending, SaveVerdict
+from agent_core.storage import BeginState, DropPending, FunctionStore, SaveMadeCode, SavePending, SaveVerdict
 
 from ..gate import CONTEXT, Candidate, Fix, Gate, GivenExample, Policy, Verdict
 from ..gate.draft import unified_diff
@@ -29,6 +29,7 @@ from ..gate.examples import error_of, is_blank, predictions, with_example, with_
 from ..gate.trial import UNGRANTED, Granted
 from ..gate.verdict import REACHES_NOTHING
 from . import change_texts, example_regression, file_sync
+from .agent_folders import written_code
 from .file_sync import FileSync, own_text
 from .function_facts import known_function, unknown_function
 from .grant_service import CandidateGrants, GrantService
@@ -90,7 +91,8 @@ class CandidateReview:
         is_settled_later = bool(candidate.reason) and granting.can_ask
         proved = verdict if is_settled_later else held_to_what_was_proved(candidate, verdict, snapshot, summary)
         if granting.asks(proved, summary):
-            allowance = await granting.for_candidate(verdict, ground, summary)
+            written = await written_code(self._store, granting.book, verdict, snapshot, summary)
+            allowance = await granting.for_candidate(verdict, ground, summary, written)
             if allowance.grants:
                 owner = f"{candidate.module}.{candidate.name}"
                 granted = await granting.granted(allowance.grants, ground, owner)
@@ -130,7 +132,7 @@ class CandidateReview:
         if grants.denied:
             verdict = _without_grant(verdict, grants.denied, candidate.path)
         if not verdict.admitted or verdict.module_text is None:
-            return await self._refusal_plan(candidate, _at_home(verdict, candidate), snapshot, grants)
+            return await self._refusal_plan(candidate, _at_home(verdict, candidate), snapshot, summary, grants)
         existing = snapshot.modules.get(verdict.module)
         path = existing.path if existing else path_of(verdict.module)
         reading = verdict.reading or read_module(ModuleSource.of(verdict.module, verdict.module_text, path))
@@ -153,7 +155,10 @@ class CandidateReview:
             **({"apart": apart} if apart else {}),
         }
         begun = () if before or summary.goes_back else (BeginState(verdict.name),)
-        writes = (SaveVerdict(function.body_hash, verdict.name, saved_verdict), DropPending(verdict.name), *begun)
+        written = await written_code(self._store, self._grants.book, verdict, snapshot, summary)
+        made = (SaveMadeCode(written.agent, written.codes),) if written.codes else ()
+        saved = SaveVerdict(function.body_hash, verdict.name, saved_verdict)
+        writes = (saved, *made, DropPending(verdict.name), *begun)
         source = existing or ModuleSource(verdict.module, path, "", "")
         judgment = replace(Judgment.of(verdict), diff=_diff(verdict, snapshot))
         left_over = _left_over(verdict.name, snapshot, snapshot.with_module(reading)) if before else []
@@ -241,11 +246,18 @@ class CandidateReview:
         return (extended, after) if after.admitted else (candidate, verdict)
 
     async def _refusal_plan(
-        self, candidate: Candidate, verdict: Verdict, snapshot: "Snapshot", grants: CandidateGrants
+        self,
+        candidate: Candidate,
+        verdict: Verdict,
+        snapshot: "Snapshot",
+        summary: ChangeSummary,
+        grants: CandidateGrants,
     ) -> PlannedChange:
-        before = snapshot.functions.get(verdict.name)
+        before, author = snapshot.functions.get(verdict.name), summary.author
         previous, judgment = await pending_candidate(self._store, candidate.name), Judgment.of(verdict)
         pending = PendingCandidate.of(candidate, before.body_hash if before else "", judgment)
+        if author.by == "agent" and author.turn and (previous is None or previous.agent == author.agent):
+            pending = replace(pending, agent=author.agent)
         is_repeat = previous is not None and _sent_parts(previous) == _sent_parts(pending)
         message, denied = change_texts.not_done(verdict, replaces=candidate.replaces), grants.denied
         if not grants.is_human:  # otherwise only the user's answer matters
