@@ -77,6 +77,11 @@ def covered_code(function: "Function", snapshot: "Snapshot") -> CoveredCode:
     return CoveredCode(frozenset(covered), frozenset(code_hash(each.code) for each in statements))
 
 
+def called_names(function: "Function", snapshot: "Snapshot") -> frozenset[str]:
+    """Return the texts that may be names of functions that a function calls by `self.call`."""
+    return _parts_in(function, snapshot).strings
+
+
 @lru_cache(maxsize=8192)
 def code_hash(code: str) -> str:
     """Return the hash of a statement's meaning."""

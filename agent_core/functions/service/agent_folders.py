@@ -144,25 +144,28 @@ async def written_code(
 
 
 def _compare(
-    text: str, after: "ModuleSource", snapshot: "Snapshot", name: str, versions: Sequence[str]
+    text: str, new_source: "ModuleSource", snapshot: "Snapshot", name: str, versions: Sequence[str]
 ) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """Return the hashes of what a candidate writes, of what it replaces, and of what it is a copy of.
 
     What the module gets to import for it is written, too.
     """
-    candidate = ApprovedModule.of(text, after.module).statements
-    before = snapshot.modules[after.module].text if after.module in snapshot.modules else ""
-    old = ApprovedModule.of(before, after.module)
+    candidate = ApprovedModule.of(text, new_source.module).statements
+    before = snapshot.modules[new_source.module].text if new_source.module in snapshot.modules else ""
+    old = ApprovedModule.of(before, new_source.module)
     known = {each.code for each in old.statements}
     imports = [
         each
-        for each in ApprovedModule.of(after.text, after.module).statements
+        for each in ApprovedModule.of(new_source.text, new_source.module).statements
         if each.code.startswith(_IMPORTS) and each.code not in known
     ]
     bound = {each for statement in candidate if not statement.code.startswith(_IMPORTS) for each in statement.binds}
     replaced = [each for each in old.statements if each.binds & bound]
     replaced += [
-        each for source in versions if source for each in ApprovedModule.of(source, after.module).binding.get(name, ())
+        each
+        for source in versions
+        if source
+        for each in ApprovedModule.of(source, new_source.module).binding.get(name, ())
     ]
     own = {_form(each) for each in candidate} - {""}
     others = (ApprovedModule.of(source.text, source.module).statements for source in snapshot.modules.values())

@@ -94,6 +94,7 @@ class CandidateGrants:
     one_call_grant: NewGrant | None = None
     denied: str = ""
     is_human: bool = False  # whether a human said no
+    agreed: tuple[str, ...] = ()  # what else the human let go
 
 
 class GrantService:
@@ -217,9 +218,17 @@ class GrantService:
         )
 
     async def for_candidate(
-        self, verdict: "Verdict", snapshot: "Snapshot", summary: ChangeSummary, written_code: WrittenCode
+        self,
+        verdict: "Verdict",
+        snapshot: "Snapshot",
+        summary: ChangeSummary,
+        written_code: WrittenCode = NOTHING_WRITTEN,
+        doubts: tuple[str, ...] = (),
     ) -> CandidateGrants:
-        """Ask for a judged candidate's missing grants, unless they were given already. It would join `snapshot`."""
+        """Ask for a judged candidate's missing grants, unless they were given already. It would join `snapshot`.
+
+        `written_code` is what its author writes with it, `doubts` what else a yes lets go.
+        """
         after = snapshot.with_module(verdict.reading) if verdict.reading else snapshot
         function = after.functions.get(verdict.name)
         if verdict.reading is None or function is None or function.module != verdict.module:
@@ -240,10 +249,8 @@ class GrantService:
         if question is None and self._settings.ask != "always":
             return CandidateGrants(state.now | shared)
         question = question or Question.of(function, after, held_grants=state.now)
-        before = snapshot.functions.get(verdict.name)
-        old = snapshot.text_of(before) if before else ""
-        diff = question.diff or unified_diff(old, verdict.source, function.path)
-        question = replace(question, why=summary.reason, lines=verdict.asking, diff=diff, moment="join")
+        diff = question.diff or change_of(verdict, snapshot) or unified_diff("", verdict.source, function.path)
+        question = replace(question, why=summary.reason, lines=verdict.asking, diff=diff, moment="join", doubts=doubts)
         question = await self._with_folder(question, function, after, written_code)
         decision = await self._ask(question, state.now | question.missing)
         if decision.answer == "no":
@@ -255,7 +262,7 @@ class GrantService:
         if decision.is_wide and question.maker:
             new_grant = await self.book.folder_grant(question.maker, question.folder, who())
         stored_or_once = (None, new_grant) if decision.answer == "once" else (new_grant, None)
-        return CandidateGrants(state.now | shared | question.missing, *stored_or_once)
+        return replace(CandidateGrants(state.now | shared | question.missing, *stored_or_once), agreed=doubts)
 
     async def permit(self, function: "Function", snapshot: "Snapshot", caller: str = "") -> Permit | Denied:
         """Return a permit for a call, after asking for missing grants, or the reason for denial."""
@@ -437,6 +444,16 @@ class GrantService:
             finally:
                 self.stood += time.monotonic() - began
         return decision
+
+
+def change_of(verdict: "Verdict", snapshot: "Snapshot") -> str:
+    """Return the diff of a candidate to the function that it would replace, and to its module; empty if it is new."""
+    before = snapshot.functions.get(verdict.name)
+    if before is None or not verdict.source:
+        return ""
+    if verdict.reading is None or verdict.module != before.module:
+        return unified_diff(own_text(verdict.name, snapshot) or "", verdict.source, before.path)
+    return unified_diff(snapshot.modules[before.module].text, verdict.reading.source.text, before.path)
 
 
 def given_by(question: Question, decision: Decision) -> Grants:
