@@ -502,9 +502,10 @@ class A2aDoor:
 
 def _asked(pending_question: PendingQuestion) -> str:
     """Return a question with all that it shows, and how a message answers it."""
-    how = f"Answer with `yes {pending_question.id}`, `once {pending_question.id}` or `no {pending_question.id}`; a line below it is for the agent."
-    by_command = f" Or a human types: {pending_question.question.command}" if pending_question.question.missing else ""
-    return f"A human must say yes first. {how}{by_command}\n{plain(question_rows(pending_question.question, _COLUMNS))}".rstrip()
+    id, question = pending_question.id, pending_question.question
+    how = f"Answer with `yes {id}`, `once {id}` or `no {id}`; a line below it is for the agent."
+    by_command = f" Or a human types: {question.command}" if question.missing else ""
+    return f"A human must say yes first. {how}{by_command}\n{plain(question_rows(question, _COLUMNS))}".rstrip()
 
 
 def _response(request: RpcRequest, result: Json) -> Json:
