@@ -35,7 +35,7 @@ from agent_core.access.grants.approval import QuestionChanged, denial
 from agent_core.access.grants.book import OF_AGENT, checked, who
 from agent_core.access.grants.content import content_of, covered_source, misleading, served, unshowable
 from agent_core.access.grants.permit import raised
-from agent_core.access.grants.value import joined, modules_of_workspace
+from agent_core.access.grants.value import UNSAID, joined, modules_of_workspace
 from agent_core.access.packages import PackagesError
 from agent_core.access.packages.projects import project_of
 from agent_core.access.packages.resolution import NO_PIP
@@ -421,9 +421,14 @@ class GrantService:
         return denial(question, decision) if decision.answer == "no" else ""
 
     async def explained(self, question: Question, grants: Grants) -> Question:
-        """Return the question with what an approval installs, and with open doubts."""
-        doubts = (*question.doubts, *self.reach.doubts(question.missing))
-        return await self.packages.explained(replace(question, doubts=doubts), grants)
+        """Return the question with what an approval installs, what is not set, and with open doubts."""
+        unset = tuple(
+            name for name in question.missing.secrets if name != UNSAID and not self.reach.secrets.is_set(name)
+        )
+        how = "At a terminal of this machine, a yes asks for its value. Otherwise type: knapper secrets set"
+        doubts = (*(f"{name} is not set. {how} {name}" for name in unset), *self.reach.doubts(question.missing))
+        whole = replace(question, doubts=(*question.doubts, *doubts), unset=unset)
+        return await self.packages.explained(whole, grants)
 
     async def _ask(self, question: Question, grants: Grants = NOTHING) -> Decision:
         """Ask the question and return the decision. An approval installs the packages in `grants`."""
