@@ -305,6 +305,16 @@ async def wait_for_input(terminal: int) -> None:
 
 
 @contextmanager
+def without_interrupt() -> Iterator[None]:
+    """Ignore Ctrl-C meanwhile, where a terminal makes a signal of it."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def without_echo(terminal: int) -> Iterator[None]:
     """Show nothing of what is typed meanwhile. What was typed before is discarded.
 

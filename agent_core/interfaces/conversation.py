@@ -14,6 +14,7 @@ from typing import Final
 
 from agent_core.access.grants import Approver, Decision, Grants, Question
 from agent_core.access.grants.book import checked
+from agent_core.access.secrets import Secrets
 from agent_core.base.errors import KnapperError, LostLease, ModelError, UsageError, WorkspaceError
 from agent_core.base.events import CallAnswered, Event, FunctionsChanged, TurnEnded, TurnStarted, Usage
 from agent_core.base.messages import SEND, Answer, Message, Notice, User
@@ -114,6 +115,7 @@ class Conversation:
         self.agent = agent
         self.voice = voice
         voice.agent = agent.name
+        voice.secrets = Secrets(workspace.root)
         self.log = CallLog(is_full=workspace.settings.repl.show == "full")
         self.undo_log = UndoLog()
         self.spending = Spending(workspace.root, workspace.settings.models)

@@ -9,17 +9,19 @@ import asyncio
 import getpass
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final, Protocol
 
 from agent_core.base import machine
+from agent_core.base.errors import KnapperError
 from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line, visible
 
 from .styled_lines import Line, folded, line, painted, screen_columns, screen_rows, write
 
 _QUIET_S, _MOST_PIECES = 0.15, 100
+_MOST_TRIES: Final = 3  # to type a value
 UNSEEN: Final = "That cannot be an answer yet: not all of it has been shown."
 _PAGED: Final = "This is not all of it. Enter shows more; n: no; then Enter:"
 _FINAL, _AHEAD = "This cannot be undone: type", "Something was typed before it: type"
@@ -208,6 +210,45 @@ def ask_hidden(question: str) -> str | None:
         typed = sys.stdin.readline()
     say([line()])
     return typed.strip() if typed else None
+
+
+async def hidden_answer(question: str, answers: Answers) -> str | None:
+    """Return what is typed from now on without being shown, or None at the end of input."""
+    if sys.platform == "win32":
+        return await asyncio.to_thread(ask_hidden, question)
+    with machine.without_echo(sys.stdin.fileno()):
+        typed = await answers.answer(question)
+    say([line()])
+    return None if typed is None else typed.strip()
+
+
+class SecretStore(Protocol):
+    """The file of the user's secrets."""
+
+    def put(self, name: str, value: str) -> None:
+        """Store a secret."""
+
+
+async def set_secrets(
+    names: Iterable[str],
+    secret_store: SecretStore,
+    ask: Callable[[str], Awaitable[str | None]],
+    show: Callable[[Iterable[Line]], None],
+) -> None:
+    """Ask for the values of secrets that a function may use now, and store them. Nothing else sees what is typed."""
+    for name in names:
+        for _ in range(_MOST_TRIES):
+            typed = await ask(f"The value of {name} (not shown as you type; Enter alone leaves it unset):")
+            if not typed:
+                show([line(("warn", f"{name} is not set. Later: knapper secrets set {name}"))])
+                break
+            try:
+                secret_store.put(name, typed)
+            except KnapperError as error:
+                show([line(("warn", f"{error.message} {error.fix}".strip()))])
+            else:
+                show([line(("ok", "✓ "), ("name", name), " is set.")])
+                break
 
 
 async def ask_in_lines(dialog: Dialog, show: Callable[[Iterable[Line]], None], answers: Answers) -> DialogReply:

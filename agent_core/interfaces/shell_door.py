@@ -4,10 +4,12 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeVar
 
+from agent_core.access.secrets import Secrets
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.late import LateModule
 from agent_core.workspace.scaffold import existing
@@ -15,7 +17,16 @@ from agent_core.workspace.state_store import WorkspaceState, is_read_only, opene
 
 from .cli_context import loading, tell
 from .commands.verb import Door, Opens, Result, SourceProgress
-from .dialog import TerminalAnswers, agrees, ask_in_lines, say, typed_line
+from .dialog import (
+    SecretStore,
+    TerminalAnswers,
+    agrees,
+    ask_in_lines,
+    hidden_answer,
+    say,
+    set_secrets,
+    typed_line,
+)
 from .progress import CELLS, StatusLine
 from .render.function_view import source_lines
 from .render.grant_question import GrantDialog
@@ -44,12 +55,23 @@ def is_attended() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-async def decide(question: "Question") -> "Decision":
-    """Ask the user about grants, one line each. Ctrl-C ends the command; the end of input means no."""
-    dialog = GrantDialog(question)
-    reply = await ask_in_lines(dialog, say, TerminalAnswers())
+async def decide(question: "Question", secret_store: SecretStore | None = None) -> "Decision":
+    """Ask the user about grants, one line each. Ctrl-C ends the command; the end of input means no.
+
+    After a yes, the values of secrets that are not set are asked for, if there is a store for them.
+    """
+    dialog, answers = GrantDialog(question), TerminalAnswers()
+    reply = await ask_in_lines(dialog, say, answers)
     say([dialog.ending(reply)])
-    return dialog.decision(reply)
+    decision = dialog.decision(reply)
+    if decision.answer != "no" and secret_store is not None:
+        await set_secrets(question.unset, secret_store, lambda asked: hidden_answer(asked, answers), say)
+    return decision
+
+
+def decide_in(root: Path) -> "Approver":
+    """Return the approver that asks the user about grants in a workspace."""
+    return partial(decide, secret_store=Secrets(root))
 
 
 class ShellDoor(Door):
@@ -146,7 +168,8 @@ def carry_out(context: "CliContext", opens: Opens, use: Callable[[Door], Corouti
         case _:
             can_ask = opens in (Opens.ASKING, Opens.CALLING) and is_attended() and not context.as_json
             follows = opens in (Opens.WORKSPACE, Opens.ASKING)
-            shown = _use(context, existing(context.root), run, decide if can_ask else None, follows=follows)
+            root = existing(context.root)
+            shown = _use(context, root, run, decide_in(root) if can_ask else None, follows=follows)
     return print_result(context, shown)
 
 

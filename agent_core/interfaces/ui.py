@@ -16,7 +16,17 @@ from agent_core.functions.debug import Command, Debugger, DebugStop
 from agent_core.runtime.groups.floor import USER
 
 from .cli_context import fault_lines, print_json, with_options
-from .dialog import YES, Answers, Dialog, DialogReply, ask_in_lines
+from .dialog import (
+    YES,
+    Answers,
+    Dialog,
+    DialogReply,
+    SecretStore,
+    TerminalAnswers,
+    ask_in_lines,
+    hidden_answer,
+    set_secrets,
+)
 from .progress import StatusLine, status_text
 from .render import call_log
 from .render.function_view import quarantine_lines, row_lines, source_lines
@@ -150,6 +160,8 @@ class Voice:
         self._agrees = agrees
         self._approver = approver
         self._answers = answers
+        self.secrets: SecretStore | None = None
+        """Where a secret goes that the user types after a yes, if it is one of this machine."""
         self.debugger: Debugger | None = None if answers is None else LineDebugger(self.aloud, answers)
         """The debugger front end, if there is a user."""
 
@@ -226,9 +238,16 @@ class Voice:
         if question.asker == self.agent and not question.whom:
             question = replace(question, asker="")
         if not self.asks and self._approver is not None:
-            return await self._approver(question)
-        dialog = GrantDialog(question)
-        return dialog.decision(await self._ask(dialog))
+            decision = await self._approver(question)
+        else:
+            dialog = GrantDialog(question)
+            decision = dialog.decision(await self._ask(dialog))
+        if decision.answer != "no" and decision.by == "human" and self.secrets is not None:
+            await set_secrets(question.unset, self.secrets, self._ask_hidden, self.aloud)
+        return decision
+
+    async def _ask_hidden(self, question: str) -> str | None:
+        return await hidden_answer(question, self._answers or TerminalAnswers())
 
     async def _ask(self, dialog: Dialog) -> DialogReply:
         assert self._answers is not None

@@ -11,11 +11,11 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.access.grants import NOTHING, Approvals, Decision, Grants, Question
-from agent_core.access.grants.content import content_of
+from agent_core.access.grants.content import covered_code
 from agent_core.access.grants.value import joined
 from agent_core.base.errors import UsageError
 from agent_core.base.messages import Assistant, Call
@@ -110,6 +110,7 @@ class ProgramRun:
     began: float
     earlier: Mapping[int, InnerCall]
     approved: Mapping[tuple[str, str], Grants] = field(default_factory=dict)  # by function and version
+    approved_within: Mapping[tuple[str, str], Grants] = field(default_factory=dict)  # of what these functions call
     left: int = 0  # calls that the approval still covers
     calls: int = 0
     did: Receipt = field(default_factory=Receipt)
@@ -124,6 +125,14 @@ class ProgramRun:
     def turn(self) -> Turn:
         """The turn that the program is part of."""
         return self.record.turn
+
+
+def _functions_within(
+    function: "Function", snapshot: "Snapshot", functions: Mapping[str, "Function"]
+) -> Iterator["Function"]:
+    """Yield what a function calls by name, directly or not, without the program's own `functions`."""
+    others = covered_code(function, snapshot).names - functions.keys() - {function.name}
+    yield from ((snapshot.whole or snapshot).functions[name] for name in sorted(others))
 
 
 @dataclass(slots=True)
@@ -147,7 +156,10 @@ class ProgramApprovals(Approvals):
         """Return a yes if the program's approval covers this call; otherwise ask the user."""
         run, decision = self.run, Decision("once", by="earlier")
         given = run.approved.get((question.function, question.version), NOTHING)
-        if self.number and run.left > 0 and given.covers(question.missing):
+        within = run.approved_within.get((question.function, question.version), NOTHING)
+        if self.number and within and within.covers(question.missing):
+            pass  # in as many calls as those of its callers
+        elif self.number and run.left > 0 and given.covers(question.missing):
             run.left -= 1
         else:
             decision = await Approvals.ask(self, question)
@@ -314,6 +326,7 @@ class Programs:
         """Ask once for every grant that the program's functions need; return why it may not run, or an empty text."""
         granting = self._functions.granting.during(ProgramApprovals.of(run))
         lacking: dict[tuple[str, str], Grants] = {}
+        within: dict[tuple[str, str], Grants] = {}
         says: list[str] = []
         calls = 0
         for name in run.functions if granting.can_ask else ():
@@ -324,13 +337,22 @@ class Programs:
                 lacking[name, question.version] = missing
                 calls += (most := program.most_calls(name, _APPROVED))
                 says.append(f"{name}, in up to {most} call{'' if most == 1 else 's'}: {'; '.join(missing.sentences())}")
-        if not lacking:
+            if callee is None or callee.snapshot is None:
+                continue
+            for function in _functions_within(callee.function, callee.snapshot, run.functions):
+                question = await granting.question(function, callee.snapshot)
+                missing = replace(question.missing, packages=()) if question else NOTHING
+                if question is not None and missing and (function.name, question.version) not in within:
+                    within[function.name, question.version] = missing
+                    says.append(f"{function.name}, called by {name}: {'; '.join(missing.sentences())}")
+        if not lacking and not within:
             return ""
-        digests = {name: content_of(run.functions[name], run.snapshot).digest for name, _ in lacking}
-        grants = {name: missing.to_json() for (name, _), missing in lacking.items()}
+        everything = {**lacking, **within}
+        digests = sorted(everything)
+        grants = {name: missing.to_json() for (name, _), missing in everything.items()}
         text = json.dumps([run.key, run.text, digests, grants, calls], sort_keys=True)
         if run.sealed[0] != text or not granting.book.sealer.holds(run.sealed[1], "program", text):
-            whole = joined(lacking.values())
+            whole = joined(everything.values())
             rows = tuple(enumerate(bare_lines(program.code), 1))
             question = replace(Question.of_text(RUN_PROGRAM, text, "program", whole), lines=rows, doubts=tuple(says))
             try:
@@ -341,7 +363,8 @@ class Programs:
             run.sealed = text, granting.book.sealer.seal("program", text)
             await run.turn.append([_beginning(run)])
         names = {name for name, _ in lacking}
-        run.approved, run.left = lacking, calls - sum(call.name in names for call in run.earlier.values())
+        run.approved, run.approved_within = lacking, within
+        run.left = calls - sum(call.name in names for call in run.earlier.values())
         return ""
 
     async def answers(self, run: ProgramRun, name: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from .agent_store import (
     WholeTurn,
     text_names,
 )
-from .approval_store import ApprovalRow, ApprovalStore, DropApproval, QuestionRow, SaveApproval
+from .approval_store import ApprovalRow, ApprovalStore, DropApproval, QuestionRow, SaveApproval, SaveMadeCode
 from .block_store import (
     AttachBlock,
     BlockChange,
@@ -249,6 +249,7 @@ __all__ = [
     "SaveBlock",
     "SaveDocument",
     "SaveExposures",
+    "SaveMadeCode",
     "SavePassages",
     "SavePending",
     "SaveReading",

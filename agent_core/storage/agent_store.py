@@ -200,6 +200,8 @@ _ALL_OF_AN_AGENT = (
     "delete from pin where agent = ?",
     "delete from seen where agent = ?",
     "delete from question where agent = ?",
+    "delete from made where agent = ?",
+    "delete from approval where function = 'agent:' || ?",  # of the folders that its functions may read
     "delete from agent where name = ?",
     f"delete from entry where seq in ({_OF_TURNS})",  # noqa: S608  (our own text)
     "update event set turn = null where agent = ?",

@@ -3,6 +3,7 @@
 Questions and answers are trusted only if this user's program wrote them; readers check the seals of approvals.
 """
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from agent_core.base.records import dataclass
@@ -56,6 +57,14 @@ class DropApproval(Write):
 
     function: str
     digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SaveMadeCode(Write):
+    """The code that an agent wrote: hashes of statements."""
+
+    agent: str
+    codes: frozenset[str]
 
 
 _DECISION: Final = {"answer": str, "word": str, "by": str}
@@ -113,6 +122,18 @@ class ApprovalStore(Tables):
             _answer(session, id, _ENDED)
 
     @query
+    def makers(self, session: SqlSession, codes: Iterable[str]) -> dict[str, frozenset[str]]:
+        """Return the agents that wrote each of these statements here, by the hash of the statement."""
+        agents: dict[str, frozenset[str]] = {}
+        rows = session.all(
+            "select agent, code, seal from made where code in (select value from json_each(?))", dump([*codes])
+        )
+        for agent, code, seal in rows:
+            if is_signed(session.sealer, seal, "made", agent, code):
+                agents[code] = agents.get(code, frozenset()) | {agent}
+        return agents
+
+    @query
     def approvals(self, session: SqlSession) -> list[ApprovalRow]:
         """Return every approval of what a function may reach, the newest last. The reader checks the seals."""
         return [
@@ -145,6 +166,14 @@ def _save_approval(save: SaveApproval, session: SqlSession) -> None:
         "insert into approval (function, digest, content, grants, by, seal, at) values (?, ?, ?, ?, ?, ?, ?)",
         *(save.function, save.digest, save.content, save.grants, save.by, save.seal, session.clock.now()),
     )
+
+
+@perform.register
+def _save_made_code(save: SaveMadeCode, session: SqlSession) -> None:
+    for code in sorted(save.codes):
+        session.all("delete from made where agent = ? and code = ?", save.agent, code)
+        seal = sign(session.sealer, "made", save.agent, code)
+        session.all("insert into made (agent, code, seal) values (?, ?, ?)", save.agent, code, seal)
 
 
 @perform.register

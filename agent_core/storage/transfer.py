@@ -57,6 +57,7 @@ _TABLES: Final = (
     ),
     _table("release", "seq", "function version at", numbered=True),
     _table("pin", "agent function", ""),
+    _table("made", "agent code", "seal"),
     _table("approval", "seq", "function digest content grants by seal at", numbered=True),
     _table("recorded", "n", "function outcome turn at data seal", numbered=True),
     _table("tended", "n", "run function kind before after note at undone", numbered=True),

@@ -139,7 +139,7 @@ def test_a_yes_is_kept_serves_every_later_call_and_is_taken_back(tmp_path: Path,
         file = tmp_path / "functions" / "words.py"
         file.write_text(file.read_text().replace(".text()", ".text().upper()"))
         screen.wait_for("weather was changed outside")
-        with turn(screen, "As it was.", asks="? weather is a different version now and asks again to:"):
+        with turn(screen, "As it was.", asks="? weather is a new version now and asks again to:"):
             screen.wait_for('│ +    return self.fetch(f"http://')
             press(screen, "y")
         screen.do("/grants", f"  fetch from {place}")

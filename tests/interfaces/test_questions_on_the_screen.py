@@ -174,8 +174,8 @@ def test_a_screen_of_a_giant_question_is_drawn_at_once() -> None:
 
 HEADS: list[tuple[Moment, bool, str, str]] = [
     ("join", False, "", "? f asks to join, and to:"),
-    ("call", True, "g", "? f, called by g, is a different version now and asks again to:"),
-    ("grant", True, "", "? You grant f again, now a different version:"),
+    ("call", True, "g", "? f, called by g, is a new version now and asks again to:"),
+    ("grant", True, "", "? You grant f again, now a new version:"),
 ]
 
 

@@ -66,8 +66,9 @@ class Question:
     code of the function with all that it uses, or a text.
 
     `installs` lists what an approval installs, `doubts` what is unknown about its effect, one line each. `folder` is
-    the folder around a single requested file, to which an approval may be widened. `changed` is the reason why an
-    earlier approval is not in force. `asker` is the agent that has the turn; it may work for another one, `whom`. Texts
+    the requested folder, or the one around a single requested file, to which an approval may be widened: for this
+    function, or for all functions of its `maker`, the agent that made it. `changed` is the reason why an
+    earlier approval is not in force. `unset` are names of requested secrets without a value. `asker` is the agent that has the turn; it may work for another one, `whom`. Texts
     are a model's, so they are shown as untrusted. `occasion` tells apart two questions about the same.
 
     Make one with `of` or `of_text`, which bind it to what it is about.
@@ -86,7 +87,9 @@ class Question:
     doubts: tuple[str, ...] = ()
     caller: str = ""
     folder: str = ""
+    maker: str = ""
     changed: str = ""
+    unset: tuple[str, ...] = ()
     asker: str = ""
     whom: str = ""
     occasion: str = field(default_factory=lambda: uuid4().hex, compare=False)
@@ -145,7 +148,7 @@ class Question:
         """Build the question from JSON."""
         lines = tuple((int(number), str(text)) for number, text in data["lines"])
         grants = {name: Grants.from_json(data[name]) for name in ("missing", "granted")}
-        texts = {name: tuple(data[name]) for name in ("installs", "doubts")}
+        texts = {name: tuple(data[name]) for name in ("installs", "doubts", "unset")}
         return cls(**{**data, **grants, **texts, "lines": lines})
 
 
@@ -155,7 +158,7 @@ class Decision:
 
     `by` is the origin: human (now), policy (nobody could be asked), earlier (the human's no in the same turn), often
     (several refusals in the turn), never (no human can grant it), unavailable (what it needs is not available), or
-    ended (the turn ended before an answer). `is_wide` means that the approval includes the folder around the file.
+    ended (the turn ended before an answer). `is_wide` means that the approval is for the question's folder.
     """
 
     answer: Answer

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.base import machine, old_name
 from agent_core.base.errors import StorageError, WorkspaceError
@@ -27,7 +27,7 @@ from agent_core.base.seal import Sealer
 from agent_core.base.syntax import name_shown
 from agent_core.base.untrusted import fence, visible
 from agent_core.registry.source import ModuleSource
-from agent_core.storage import ApprovalRow, ApprovalStore, DropApproval, SaveApproval, Write
+from agent_core.storage import AGENT, ApprovalRow, ApprovalStore, DropApproval, SaveApproval, Write
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import Malformed, lines_of_keys, read_json, read_toml
 
@@ -50,7 +50,9 @@ _HEAD = """\
 # `knapper functions grant` and `revoke` change it. An entry grants nothing by itself: each user is asked
 # once, for exactly the code that is there. Comments above an entry are kept, all else is written anew.
 """
-_HEADER = re.compile(r"\s*\[\s*\"?([A-Za-z_][A-Za-z0-9_]*)\"?\s*\]")
+OF_AGENT: Final = "agent:"
+"""Before the name of an agent: the owner of what the user granted to all functions that it makes here."""
+_HEADER = re.compile(r"\s*\[\s*\"?((?:agent:)?[A-Za-z0-9_-]+)\"?\s*\]")
 _MOST_SECONDS = 86_400
 _MEMORY_MIB = range(64, (1 << 20) + 1)
 _FIX = "fix it manually, or remove the entry and grant it again"
@@ -152,7 +154,7 @@ def text_of(entries: Mapping[str, GrantEntry], before: str = "") -> str:
 
 
 def _lines(function: str, entry: GrantEntry) -> Iterator[str]:
-    yield f"[{function}]"
+    yield f'["{function}"]' if function.startswith(OF_AGENT) else f"[{function}]"
     for key, value in entry.grants.to_json().items():
         yield f"{key} = {json.dumps(value, ensure_ascii=False)}"
     yield f"by = {json.dumps(visible(entry.by), ensure_ascii=False)}"
@@ -195,7 +197,10 @@ def _listing(data: Mapping[str, Any], text: str, stamp: Stamp) -> Listing:  # An
 
 def _entry(function: str, table: object) -> GrantEntry | str:
     """Return an entry, or a description of its fault."""
-    if KINDS["functions"](function) != function:
+    agent = function.removeprefix(OF_AGENT) if function.startswith(OF_AGENT) else ""
+    if agent and isinstance(table, dict) and not table.keys() <= {"read", "by", "at"}:
+        return "has more than folders to read"
+    if not AGENT.fullmatch(agent) and KINDS["functions"](function) != function:
         return f"has an invalid function name{_holding('functions', [function])}"
     if not isinstance(table, dict):
         return "has a value instead of a table"
@@ -263,6 +268,7 @@ def _problem(message: str, line: int = 0) -> Problem:
     return Problem("grants-file", f"`{PATH}` {message}", Place(PATH, line), _FIX)
 
 
+_ANY_CONTENT: Final = FunctionContent("", ())
 ExclusiveLock = Callable[[], AbstractAsyncContextManager[None]]
 """The right to change the workspace's files, which one process has at a time."""
 
@@ -339,14 +345,20 @@ class GrantStore:
         return Held(entry.grants, now & entry.grants, last.grants & entry.grants, last.versions)
 
     async def question(
-        self, function: "Function", snapshot: "Snapshot", grants: Grants, other_grants: Grants = NOTHING
+        self,
+        function: "Function",
+        snapshot: "Snapshot",
+        grants: Grants,
+        other_grants: Grants = NOTHING,
+        shared_grants: Grants = NOTHING,
     ) -> Question | None:
         """Return the question to ask before a function has all it needs, or None if it has.
 
-        It also includes the entry's grants for the modules' needs, `other_grants`.
+        It also includes the entry's grants for the modules' needs, `other_grants`, and nothing that the function has
+        as one of its maker's, `shared_grants`.
         """
         state = await self.held(function, snapshot)
-        missing = state.wanted(grants, other_grants).without(state.now).ahead()
+        missing = state.wanted(grants, other_grants).without(state.now | shared_grants).ahead()
         if not missing:
             return None
         changed, diff = await self._since(function, snapshot, state)
@@ -393,6 +405,31 @@ class GrantStore:
         """Remove the grants allowed for the next call of a function only, and return them."""
         mine = [key for key in self._once if key[0] == name]
         return joined(self._once.pop(key) for key in mine)
+
+    async def folders_of_agents(self) -> Mapping[str, Grants]:
+        """Return the folders that all functions of an agent may read, by agent."""
+        agreed = (await self.agreed()).items()
+        return {name.removeprefix(OF_AGENT): each for name, each in agreed if name.startswith(OF_AGENT) and each.read}
+
+    async def give_folder(self, agent: str, folder: str, by: str) -> None:
+        """Let all functions that an agent makes here read a folder, as the user approved.
+
+        Raises:
+            WorkspaceError: the file cannot be written, or the key of the seals cannot be used.
+        """
+        new_grant = await self.folder_grant(agent, folder, by)
+        async with self._exclusive_lock():
+            await self._store.apply(await self.put(new_grant))
+        self.forget()
+
+    async def folder_grant(self, agent: str, folder: str, by: str) -> NewGrant:
+        """Return the grant of a folder to all functions that an agent makes here. It is for no content."""
+        now = (await self.folders_of_agents()).get(agent, NOTHING)
+        return NewGrant(f"{OF_AGENT}{agent}", Grants(read=(folder,)), _ANY_CONTENT, by, now)
+
+    async def makers(self, codes: Iterable[str]) -> Mapping[str, frozenset[str]]:
+        """Return the agents that wrote each of these statements here, by the hash of the statement."""
+        return await self._store.makers(codes)
 
     async def needed_to_call(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the functions that need a call grant: all that have an entry or grants for one call."""

@@ -59,6 +59,35 @@ def content_of(function: "Function", snapshot: "Snapshot") -> FunctionContent:
     return FunctionContent(hashlib.sha256(text.encode()).hexdigest(), versions)
 
 
+@dataclass(frozen=True, slots=True)
+class CoveredCode:
+    """The functions that an approval covers: the one itself, and those that it calls by name; and all of their code.
+
+    `codes` are the hashes of the statements, without docstrings, comments and layout.
+    """
+
+    names: frozenset[str]
+    codes: frozenset[str]
+
+
+def covered_code(function: "Function", snapshot: "Snapshot") -> CoveredCode:
+    """Return what an approval of this function, in the version in this snapshot, covers."""
+    covered = _covered_in(function, snapshot)
+    statements = (each for parts in covered.values() for found in parts.parts.values() for each in found)
+    return CoveredCode(frozenset(covered), frozenset(code_hash(each.code) for each in statements))
+
+
+def called_names(function: "Function", snapshot: "Snapshot") -> frozenset[str]:
+    """Return the texts that may be names of functions that a function calls by `self.call`."""
+    return _parts_in(function, snapshot).strings
+
+
+@lru_cache(maxsize=8192)
+def code_hash(code: str) -> str:
+    """Return the hash of a statement's meaning."""
+    return hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def served(function: "Function", snapshot: "Snapshot") -> Mapping[str, ApprovedCode]:
     """Return the modules of a function's worker: only the statements that an approval of it covers."""
     statements = _parts_in(function, snapshot).statements

@@ -184,6 +184,12 @@ class Secrets:
             raise NoSecret(f"The secret `{name}` is not given: {why}.", fix=f"A human sets another with: {how}")
         return value
 
+    def is_set(self, name: str) -> bool:
+        """Check whether a secret is set anywhere. One that may be in a file that cannot be trusted counts as set."""
+        with suppress(Unsafe):
+            return name in self._variables() or name in self.stored()
+        return True
+
     def pairs(self, names: Iterable[str]) -> frozenset["Pair"]:
         """Return the secrets with these names that are set anywhere, with their values, for masking."""
         variables, stored = self._variables(), dict[str, str]()

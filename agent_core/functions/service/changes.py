@@ -4,13 +4,15 @@ Nothing is written here. An admitted candidate becomes a plan with the new text 
 it: the gate's verdict and what the regression check found.
 """
 
+import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_core.access.grants import Question
+from agent_core.access.grants.content import called_names
 from agent_core.base.errors import UnknownName, UsageError, WorkspaceError
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem, Severity
@@ -21,7 +23,7 @@ from agent_core.registry.function import signature
 from agent_core.registry.module_edits import remove_function, withhold
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource, hash_of, path_of
-from agent_core.storage import BeginState, DropPending, FunctionStore, SavePending, SaveVerdict
+from agent_core.storage import BeginState, DropPending, FunctionStore, SaveMadeCode, SavePending, SaveVerdict
 
 from ..gate import CONTEXT, Candidate, Fix, Gate, GivenExample, Policy, Verdict
 from ..gate.draft import unified_diff
@@ -29,9 +31,10 @@ from ..gate.examples import error_of, is_blank, predictions, with_example, with_
 from ..gate.trial import UNGRANTED, Granted
 from ..gate.verdict import REACHES_NOTHING
 from . import change_texts, example_regression, file_sync
+from .agent_folders import written_code
 from .file_sync import FileSync, own_text
 from .function_facts import known_function, unknown_function
-from .grant_service import CandidateGrants, GrantService
+from .grant_service import CandidateGrants, GrantService, change_of
 from .judgment import FAILED_EXAMPLES, UNSETTLED, Judgment, PendingCandidate, answer_of, judgment_on, pending_candidate
 from .maker import MOST_ATTEMPTS, MOST_CALLABLE, FunctionMaker, callable_functions, shown_refusal
 from .memgpt_functions import adapt
@@ -86,11 +89,18 @@ class CandidateReview:
         if answer is not None and answer is not candidate.answer and summary.author.spend is not None:
             summary.author.spend(answer.prompt_tokens, answer.completion_tokens, answer.model)
         allowance = CandidateGrants()
-        # What goes for a reason is asked about once the candidate has its grants.
+        # What goes for a reason is asked about with the grants, or once the candidate has them.
         is_settled_later = bool(candidate.reason) and granting.can_ask
         proved = verdict if is_settled_later else held_to_what_was_proved(candidate, verdict, snapshot, summary)
-        if granting.asks(proved, summary):
-            allowance = await granting.for_candidate(verdict, ground, summary)
+        cannot_run = await self._calls_refused(verdict, ground)
+        if granting.asks(proved, summary) and cannot_run:
+            allowance = CandidateGrants(denied=cannot_run)
+        elif granting.asks(proved, summary):
+            is_agents = is_settled_later and summary.author.by != "human"
+            losses = _losses(candidate, verdict, snapshot, summary, "warns") if is_agents else []
+            written = await written_code(self._store, granting.book, verdict, snapshot, summary)
+            doubts = tuple(problem.message for problem in losses)
+            allowance = await granting.for_candidate(verdict, ground, summary, written, doubts)
             if allowance.grants:
                 owner = f"{candidate.module}.{candidate.name}"
                 granted = await granting.granted(allowance.grants, ground, owner)
@@ -98,9 +108,24 @@ class CandidateReview:
         verdict = replace(verdict, fixes=(*fixes, *verdict.fixes))
         if candidate.examples and verdict.admitted:
             candidate, verdict = await self._with_given(candidate, verdict, ground, policy, granted)
-        if not allowance.denied:  # a no is not asked about again
-            verdict = await self.settled(candidate, verdict, snapshot, summary)
+        if not allowance.denied:  # neither a yes nor a no is asked for again
+            verdict = await self.settled(candidate, verdict, snapshot, summary, allowance.agreed, cannot_run)
         return await self.plan(candidate, verdict, snapshot, summary, allowance)
+
+    async def _calls_refused(self, verdict: Verdict, snapshot: "Snapshot") -> str:
+        """Return why nobody is asked about a candidate: it calls what was rejected, so it could not run; or ""."""
+        if verdict.reading is None or verdict.reading.function(verdict.name) is None:
+            return ""
+        after = snapshot.with_module(verdict.reading)
+        function = after.functions.get(verdict.name)
+        if function is None:
+            return ""
+        called = await asyncio.to_thread(called_names, function, after)
+        refused = sorted((called & (await self._store.all_pending()).keys()) - after.functions.keys())
+        if not refused:
+            return ""
+        names = ", ".join(f"`{name}`" for name in refused)
+        return f"It calls {names}, which was rejected and is not there. Nobody was asked: make that first."
 
     def _translate(self, candidate: Candidate) -> tuple[Candidate, tuple[Fix, ...]]:
         """Return the candidate with its uses of another agent's `self` translated, as an import does."""
@@ -130,7 +155,7 @@ class CandidateReview:
         if grants.denied:
             verdict = _without_grant(verdict, grants.denied, candidate.path)
         if not verdict.admitted or verdict.module_text is None:
-            return await self._refusal_plan(candidate, _at_home(verdict, candidate), snapshot, grants)
+            return await self._refusal_plan(candidate, _at_home(verdict, candidate), snapshot, summary, grants)
         existing = snapshot.modules.get(verdict.module)
         path = existing.path if existing else path_of(verdict.module)
         reading = verdict.reading or read_module(ModuleSource.of(verdict.module, verdict.module_text, path))
@@ -153,7 +178,10 @@ class CandidateReview:
             **({"apart": apart} if apart else {}),
         }
         begun = () if before or summary.goes_back else (BeginState(verdict.name),)
-        writes = (SaveVerdict(function.body_hash, verdict.name, saved_verdict), DropPending(verdict.name), *begun)
+        written = await written_code(self._store, self._grants.book, verdict, snapshot, summary)
+        made = (SaveMadeCode(written.agent, written.codes),) if written.codes else ()
+        saved = SaveVerdict(function.body_hash, verdict.name, saved_verdict)
+        writes = (saved, *made, DropPending(verdict.name), *begun)
         source = existing or ModuleSource(verdict.module, path, "", "")
         judgment = replace(Judgment.of(verdict), diff=_diff(verdict, snapshot))
         left_over = _left_over(verdict.name, snapshot, snapshot.with_module(reading)) if before else []
@@ -180,11 +208,18 @@ class CandidateReview:
         return await self._with_given(with_returned_values(candidate, verdict), after, snapshot)
 
     async def settled(
-        self, candidate: Candidate, verdict: Verdict, snapshot: "Snapshot", summary: ChangeSummary
+        self,
+        candidate: Candidate,
+        verdict: Verdict,
+        snapshot: "Snapshot",
+        summary: ChangeSummary,
+        agreed: Collection[str] = (),
+        cannot_run: str = "",
     ) -> Verdict:
         """Return the verdict after the user decided what reader and author dispute, and what an agent drops.
 
         An agent is heard only with a reason. Without a user, what is disputed makes a draft, and nothing is dropped.
+        What the user has `agreed` to is not asked again, and nothing is asked about what `cannot_run`.
         """
         disputed = [problem for problem in verdict.problems if problem.code in UNSETTLED]
         is_asked = bool(candidate.reason) and summary.author.by != "human"
@@ -192,13 +227,17 @@ class CandidateReview:
         granting = self._grants.during(summary.author.approvals)
         if not verdict.admitted or not (disputed or losses) or not granting.can_ask:
             return verdict
-        doubts = tuple(problem.message for problem in (*disputed, *losses))
-        # With the whole difference: the sentence about what goes names the first few.
-        diff = _diff(verdict, snapshot)
-        question = Question.of_text(verdict.name, verdict.source, "join")
-        denied = await granting.agreed(replace(question, why=summary.reason, diff=diff, doubts=doubts))
-        if denied:
-            return _without_grant(verdict, denied, candidate.path)
+        doubts = tuple(problem.message for problem in (*disputed, *losses) if problem.message not in agreed)
+        if doubts and cannot_run:
+            return _without_grant(verdict, cannot_run, candidate.path)
+        if doubts:
+            # With the whole difference: the sentence about what goes names the first few.
+            diff = change_of(verdict, snapshot)
+            question = Question.of_text(verdict.name, verdict.source, "join")
+            denied = await granting.agreed(replace(question, why=summary.reason, diff=diff, doubts=doubts))
+            if denied:
+                return _without_grant(verdict, denied, candidate.path)
+        losses = [replace(problem, message=f"{problem.message}; a person agreed", fix=None) for problem in losses]
         problems = tuple(problem for problem in verdict.problems if problem not in disputed)
         return replace(verdict, standing="trial" if disputed else verdict.standing, problems=(*problems, *losses))
 
@@ -241,11 +280,18 @@ class CandidateReview:
         return (extended, after) if after.admitted else (candidate, verdict)
 
     async def _refusal_plan(
-        self, candidate: Candidate, verdict: Verdict, snapshot: "Snapshot", grants: CandidateGrants
+        self,
+        candidate: Candidate,
+        verdict: Verdict,
+        snapshot: "Snapshot",
+        summary: ChangeSummary,
+        grants: CandidateGrants,
     ) -> PlannedChange:
-        before = snapshot.functions.get(verdict.name)
+        before, author = snapshot.functions.get(verdict.name), summary.author
         previous, judgment = await pending_candidate(self._store, candidate.name), Judgment.of(verdict)
         pending = PendingCandidate.of(candidate, before.body_hash if before else "", judgment)
+        if author.by == "agent" and author.turn and (previous is None or previous.agent == author.agent):
+            pending = replace(pending, agent=author.agent)
         is_repeat = previous is not None and _sent_parts(previous) == _sent_parts(pending)
         message, denied = change_texts.not_done(verdict, replaces=candidate.replaces), grants.denied
         if not grants.is_human:  # otherwise only the user's answer matters

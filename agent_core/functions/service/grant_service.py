@@ -32,10 +32,10 @@ from agent_core.access.grants import (
     Question,
 )
 from agent_core.access.grants.approval import QuestionChanged, denial
-from agent_core.access.grants.book import checked, who
+from agent_core.access.grants.book import OF_AGENT, checked, who
 from agent_core.access.grants.content import content_of, covered_source, misleading, served, unshowable
 from agent_core.access.grants.permit import raised
-from agent_core.access.grants.value import joined, modules_of_workspace
+from agent_core.access.grants.value import UNSAID, joined, modules_of_workspace
 from agent_core.access.packages import PackagesError
 from agent_core.access.packages.projects import project_of
 from agent_core.access.packages.resolution import NO_PIP
@@ -63,6 +63,7 @@ from ..gate.draft import unified_diff
 from ..gate.trial import Granted, Workers
 from ..gate.uses import needs_of, uses
 from ..gate.verdict import GRANTABLE
+from .agent_folders import NOTHING_WRITTEN, AgentFolders, WrittenCode
 from .file_sync import own_text, require_same
 from .function_facts import FunctionDetails, known_function
 from .judgment import Judgment, PendingCandidate, pending_candidate
@@ -93,6 +94,7 @@ class CandidateGrants:
     one_call_grant: NewGrant | None = None
     denied: str = ""
     is_human: bool = False  # whether a human said no
+    agreed: tuple[str, ...] = ()  # what else the human let go
 
 
 class GrantService:
@@ -117,6 +119,7 @@ class GrantService:
         self.prove: Callable[[Function, Snapshot], Awaitable[None]] | None = None
         """Runs the examples of a function that waited for a package."""
         self._approvals = Approvals(queue)
+        self._folders = AgentFolders(self.book, self.needs)
         self._settings = settings
         self._limits = limits
         self._packages = packages
@@ -181,7 +184,8 @@ class GrantService:
 
     async def in_force(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return what a function may reach now: by the user's approval, or by the file if the settings allow it."""
-        return await self.book.allowed(function, snapshot) | await self._by_file(function, snapshot)
+        shared = await self._folders.held(function, snapshot)
+        return await self.book.allowed(function, snapshot) | shared | await self._by_file(function, snapshot)
 
     def _is_by_file(self) -> bool:
         """Return whether the file alone puts grants in force: no one can be asked, and the settings allow it."""
@@ -207,13 +211,24 @@ class GrantService:
     async def question(self, function: "Function", snapshot: "Snapshot") -> Question | None:
         """Return a question about the missing grants of a workspace function, or None if it has all that it needs."""
         needs, around = await self.needs(function, snapshot), self._around(function, snapshot)
-        question = await self.book.question(function, snapshot, needs, around)
+        shared = await self._folders.held(function, snapshot)
+        question = await self.book.question(function, snapshot, needs, around, shared)
         return question and replace(
             question, lines=_granting_lines(function, snapshot, self._known_packages(snapshot, None))
         )
 
-    async def for_candidate(self, verdict: "Verdict", snapshot: "Snapshot", summary: ChangeSummary) -> CandidateGrants:
-        """Ask for a judged candidate's missing grants, unless they were given already. It would join `snapshot`."""
+    async def for_candidate(
+        self,
+        verdict: "Verdict",
+        snapshot: "Snapshot",
+        summary: ChangeSummary,
+        written_code: WrittenCode = NOTHING_WRITTEN,
+        doubts: tuple[str, ...] = (),
+    ) -> CandidateGrants:
+        """Ask for a judged candidate's missing grants, unless they were given already. It would join `snapshot`.
+
+        `written_code` is what its author writes with it, `doubts` what else a yes lets go.
+        """
         after = snapshot.with_module(verdict.reading) if verdict.reading else snapshot
         function = after.functions.get(verdict.name)
         if verdict.reading is None or function is None or function.module != verdict.module:
@@ -229,14 +244,14 @@ class GrantService:
             await self.packages.install(having)
             return CandidateGrants(having, NewGrant(function.name, summary.preset_grants, content, who(), state.now))
         needs = self.packages.named(self.reach.inside(verdict.needs), state.entry)
-        question = await self.book.question(function, after, needs, self._around(function, after))
+        shared = await self._folders.held(function, after, written_code)
+        question = await self.book.question(function, after, needs, self._around(function, after), shared)
         if question is None and self._settings.ask != "always":
-            return CandidateGrants(state.now)
+            return CandidateGrants(state.now | shared)
         question = question or Question.of(function, after, held_grants=state.now)
-        before = snapshot.functions.get(verdict.name)
-        old = snapshot.text_of(before) if before else ""
-        diff = question.diff or unified_diff(old, verdict.source, function.path)
-        question = replace(question, why=summary.reason, lines=verdict.asking, diff=diff, moment="join")
+        diff = question.diff or change_of(verdict, snapshot) or unified_diff("", verdict.source, function.path)
+        question = replace(question, why=summary.reason, lines=verdict.asking, diff=diff, moment="join", doubts=doubts)
+        question = await self._with_folder(question, function, after, written_code)
         decision = await self._ask(question, state.now | question.missing)
         if decision.answer == "no":
             return CandidateGrants(
@@ -244,8 +259,10 @@ class GrantService:
                 is_human=decision.by in ("human", "earlier", "often"),
             )
         new_grant = NewGrant(function.name, question.missing, content, who(), state.now) if question.missing else None
+        if decision.is_wide and question.maker:
+            new_grant = await self.book.folder_grant(question.maker, question.folder, who())
         stored_or_once = (None, new_grant) if decision.answer == "once" else (new_grant, None)
-        return CandidateGrants(state.now | question.missing, *stored_or_once)
+        return replace(CandidateGrants(state.now | shared | question.missing, *stored_or_once), agreed=doubts)
 
     async def permit(self, function: "Function", snapshot: "Snapshot", caller: str = "") -> Permit | Denied:
         """Return a permit for a call, after asking for missing grants, or the reason for denial."""
@@ -257,23 +274,26 @@ class GrantService:
         if why := misleading(function, snapshot):
             return Denied(why)
         by_file = await self._by_file(function, snapshot)
-        now, note = state.now | once | by_file, _BY_FILE if by_file.without(state.now | once) else ""
-        question = await self.book.question(function, snapshot, needs, self._around(function, snapshot))
+        shared = await self._folders.held(function, snapshot)
+        now, note = state.now | shared | once | by_file, _BY_FILE if by_file.without(state.now | once) else ""
+        question = await self.book.question(function, snapshot, needs, self._around(function, snapshot), shared)
         if question is None and self.packages.needs_install(now):
             question = replace(Question.of(function, snapshot, Grants(packages=now.packages), now), is_again=True)
         if question is not None and (not now.covers(question.missing) or self.packages.needs_install(now)):
             question = replace(
                 question, lines=_granting_lines(function, snapshot, self._known_packages(snapshot, None)), caller=caller
             )
+            question = await self._with_folder(question, function, snapshot)
             decision = await self._ask(question, now | question.missing)
             note = self._denial(question, decision)
             if decision.answer == "no" and (decision.by != "policy" or state.entry):
                 return Denied(note)
             if decision.answer == "yes":
-                await self.book.give(function, snapshot, question.missing, who())
+                await self._give(question, decision, function, snapshot)
                 await self.prove_after(function, snapshot, question.missing)
             if decision.answer != "no":  # its earlier grants may have been revoked while the user was asked
-                now, note = await self.book.allowed(function, snapshot) | once | question.missing, ""
+                shared = await self._folders.held(function, snapshot)
+                now, note = await self.book.allowed(function, snapshot) | shared | once | question.missing, ""
         return self._permit(function, snapshot, now, note)
 
     async def prove_after(self, function: "Function", snapshot: "Snapshot", grants: Grants) -> None:
@@ -292,10 +312,35 @@ class GrantService:
             return frozenset()
         return frozenset(finding.message for finding in findings)
 
+    async def _with_folder(
+        self,
+        question: Question,
+        function: "Function",
+        snapshot: "Snapshot",
+        written_code: WrittenCode = NOTHING_WRITTEN,
+    ) -> Question:
+        """Return a question about one folder to read with the agent to whose functions all it may be granted."""
+        folders = {_folder_of(item) for item in question.missing.read}
+        if question.missing != Grants(read=question.missing.read) or len(folders) != 1 or "" in folders:
+            return question
+        (folder,) = folders
+        if self.reach.refusal(Grants(read=(folder,)), question.function):
+            return question
+        maker = await self._folders.maker(function, snapshot, written_code)
+        return replace(question, folder=folder, maker=maker) if maker else question
+
+    async def _give(self, question: Question, decision: Decision, function: "Function", snapshot: "Snapshot") -> Grants:
+        """Store a permanent yes, and return the grants that it gives."""
+        if decision.is_wide and question.maker:
+            await self.book.give_folder(question.maker, question.folder, who())
+        else:
+            await self.book.give(function, snapshot, given_by(question, decision), who())
+        return given_by(question, decision)
+
     async def guarded(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the functions that can only be called with a grant."""
         foreign = self._foreign.functions().keys() if self._foreign else ()
-        return (await self.book.needed_to_call(snapshot)).union(foreign)
+        return (await self.book.needed_to_call(snapshot)).union(foreign, await self._folders.guarded(snapshot))
 
     async def needs(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return what a workspace function needs: its text, its helpers, and what runs when its module is imported.
@@ -333,13 +378,14 @@ class GrantService:
         if why := misleading(target, snapshot):
             self._approvals.close(question, Decision("no", why, "unavailable"))
             return NOTHING, why
-        decision = await self._ask(replace(question, granted=await self.book.allowed(target, snapshot)))
+        question = await self._with_folder(question, target, snapshot)
+        shared = await self._folders.held(target, snapshot)
+        decision = await self._ask(replace(question, granted=await self.book.allowed(target, snapshot) | shared))
         if decision.answer == "no":
             return NOTHING, self._denial(question, decision)
-        given = question.wider if decision.is_wide else grants
         if decision.answer == "yes":
-            await self.book.give(target, snapshot, given, who())
-        return given, ""
+            return await self._give(question, decision, target, snapshot), ""
+        return grants, ""
 
     def _denial(self, question: Question, decision: Decision) -> str:
         """Return the refusal of a call; outside of a turn, it is phrased for the user, who made the call."""
@@ -375,9 +421,14 @@ class GrantService:
         return denial(question, decision) if decision.answer == "no" else ""
 
     async def explained(self, question: Question, grants: Grants) -> Question:
-        """Return the question with what an approval installs, and with open doubts."""
-        doubts = (*question.doubts, *self.reach.doubts(question.missing))
-        return await self.packages.explained(replace(question, doubts=doubts), grants)
+        """Return the question with what an approval installs, what is not set, and with open doubts."""
+        unset = tuple(
+            name for name in question.missing.secrets if name != UNSAID and not self.reach.secrets.is_set(name)
+        )
+        how = "At a terminal of this machine, a yes asks for its value. Otherwise type: knapper secrets set"
+        doubts = (*(f"{name} is not set. {how} {name}" for name in unset), *self.reach.doubts(question.missing))
+        whole = replace(question, doubts=(*question.doubts, *doubts), unset=unset)
+        return await self.packages.explained(whole, grants)
 
     async def _ask(self, question: Question, grants: Grants = NOTHING) -> Decision:
         """Ask the question and return the decision. An approval installs the packages in `grants`."""
@@ -398,6 +449,26 @@ class GrantService:
             finally:
                 self.stood += time.monotonic() - began
         return decision
+
+
+def change_of(verdict: "Verdict", snapshot: "Snapshot") -> str:
+    """Return the diff of a candidate to the function that it would replace, and to its module; empty if it is new."""
+    before = snapshot.functions.get(verdict.name)
+    if before is None or not verdict.source:
+        return ""
+    if verdict.reading is None or verdict.module != before.module:
+        return unified_diff(own_text(verdict.name, snapshot) or "", verdict.source, before.path)
+    return unified_diff(snapshot.modules[before.module].text, verdict.reading.source.text, before.path)
+
+
+def given_by(question: Question, decision: Decision) -> Grants:
+    """Return the grants that a yes gives to the function."""
+    return question.wider if decision.is_wide else question.missing
+
+
+def _folder_of(item: str) -> str:
+    """Return the folder that a path names, or the one around a file; "" if that cannot be granted by a name."""
+    return item if item.endswith("/") else f"{folder}/" if (folder := item.rpartition("/")[0]) else ""
 
 
 def _granting_lines(function: "Function", snapshot: "Snapshot", listed: tuple[str, ...]) -> tuple[tuple[int, str], ...]:
@@ -509,7 +580,7 @@ class PackageGrants:
         """
         entries = await self.book.entries()
         agreed = {name: entry.grants for name, entry in entries.items()} if self.by_file() else await self.book.agreed()
-        named = {name: agreed.get(name, NOTHING) for name in entries if name in text}
+        named = {name: agreed.get(name, NOTHING) for name in entries if name in text and not name.startswith(OF_AGENT)}
         return self.together(
             replace(entries[name].grants, seconds=had.seconds, memory_mib=had.memory_mib) for name, had in named.items()
         )
@@ -776,13 +847,16 @@ class GrantCommands:
     async def listing(self, name: str = "") -> GrantListing:
         """Return the grants that the file proposes, those in force, and the parts of the file that are invalid."""
         snapshot, rows = self._registry.snapshot(), list[ProposedGrants]()
+        folders = await self._grants.book.folders_of_agents()
         for owner, entry in sorted((await self._grants.book.entries()).items()):
             if name in ("", owner):
                 function = snapshot.functions.get(owner)
                 now = await self._grants.in_force(function, snapshot) if function else NOTHING
+                now = folders.get(owner.removeprefix(OF_AGENT), NOTHING) if owner.startswith(OF_AGENT) else now
                 is_lapsed = function is not None and not now.covers(entry.grants)
                 changed = await self._grants.book.lapsed(function, snapshot) if function and is_lapsed else ""
-                row = ProposedGrants(owner, function is not None, entry.grants, now, entry.by, entry.at, changed)
+                exists = function is not None or owner.startswith(OF_AGENT)
+                row = ProposedGrants(owner, exists, entry.grants, now, entry.by, entry.at, changed)
                 rows.append(row)
         return GrantListing(tuple(rows), tuple(await self._grants.book.problems()))
 

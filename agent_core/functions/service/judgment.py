@@ -161,7 +161,8 @@ _PLAIN = tuple(field.name for field in fields(Judgment) if field.type in (str, i
 class PendingCandidate:
     """A rejected candidate that is kept as pending.
 
-    `over` is the version that it would replace, `conflict` a diff to the saved one.
+    `over` is the version that it would replace, `conflict` a diff to the saved one. `agent` is the agent that wrote all
+    of it, through all attempts.
     """
 
     code: str
@@ -172,6 +173,7 @@ class PendingCandidate:
     verdict: Judgment
     conflict: str | None = None
     asked: tuple[str, ...] | None = None  # calls with results that its author was asked to predict
+    agent: str | None = None
 
     @classmethod
     def of(cls, candidate: Candidate, over: str, judgment: Judgment, conflict: str | None = None) -> "PendingCandidate":
@@ -185,7 +187,7 @@ class PendingCandidate:
         examples, verdict = tuple(GivenExample(*example) for example in data["examples"]), data["verdict"]
         plain = data["code"], data["module"], data["reason"], data.get("over")
         asked = tuple(data.get("asked") or ()) or None
-        return cls(*plain, examples, Judgment.from_json(verdict), data.get("conflict"), asked)
+        return cls(*plain, examples, Judgment.from_json(verdict), data.get("conflict"), asked, data.get("agent"))
 
     @property
     def text(self) -> str:

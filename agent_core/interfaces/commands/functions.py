@@ -18,7 +18,7 @@ from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
-from ..dialog import YES, TerminalAnswers, ask_in_lines, say
+from ..dialog import YES, SecretStore, TerminalAnswers, ask_in_lines, hidden_answer, say, set_secrets
 from ..styled_lines import Line, Span, line, plain
 from .checking import audit, check, export, import_, tend
 from .verb import (
@@ -512,6 +512,7 @@ def _kinds(command: Callable[..., Any]) -> Callable[..., Any]:
 async def grant(door: Door, name: FunctionName, *, is_sure: bool, **options: Any) -> Result:
     """Grant a function more access. Without options: all that it, or its rejected candidate, still needs."""
     from agent_core.access.grants.approval import QuestionChanged
+    from agent_core.access.secrets import Secrets
     from agent_core.functions.service.plan import Given
 
     grants, result = door.functions.grants, None
@@ -520,7 +521,7 @@ async def grant(door: Door, name: FunctionName, *, is_sure: bool, **options: Any
         question = await grants.question(name, typed)
         if not question.missing:
             raise UsageError(f"`{name}` has all of it already.", fix="See: knapper functions grants")
-        if not is_sure and not await agrees(question):
+        if not is_sure and not await agrees(question, Secrets(door.workspace.root)):
             return Result(None, aside=[line(("dim", "Nothing was granted."))], code=1)
         try:
             result = await grants.agree(question, typed)
@@ -573,7 +574,7 @@ async def revoked(functions: "FunctionService", name: str, selection: "Grants | 
     return Result(result, grant_question.revoked_lines(result))
 
 
-async def agrees(question: "Question") -> bool:
+async def agrees(question: "Question", secret_store: SecretStore | None = None) -> bool:
     """Show what would be granted and installed, page by page, and ask the user to confirm.
 
     Raises:
@@ -583,7 +584,11 @@ async def agrees(question: "Question") -> bool:
 
     if not is_attended():
         raise UsageError("There is no terminal for the question.", fix="Look at what it would get, then give -y.")
-    return (await ask_in_lines(grant_question.GrantDialog(question), say, TerminalAnswers())).letter == YES.letter
+    answers = TerminalAnswers()
+    is_yes = (await ask_in_lines(grant_question.GrantDialog(question), say, answers)).letter == YES.letter
+    if is_yes and secret_store is not None:
+        await set_secrets(question.unset, secret_store, lambda asked: hidden_answer(asked, answers), say)
+    return is_yes
 
 
 @verb(functions)

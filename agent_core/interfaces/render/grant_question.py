@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from agent_core.access.grants import Answer, Decision, Grants, Question
 from agent_core.access.grants.approval import BOUND
+from agent_core.access.grants.book import OF_AGENT
 from agent_core.base.untrusted import one_line, visible, whole_line
 from sandbox.wire.lines import bare_lines, first_lines
 
 from ..dialog import MOST_COUNTED, NO, REASON, YES, AnswerKey, Dialog, DialogReply, cut_to
-from ..styled_lines import Line, Role, Span, certain, folded, indented, line, split
+from ..styled_lines import Line, Role, certain, folded, indented, line, split
 from .verdicts import SIGNS, problem_lines
 
 if TYPE_CHECKING:
@@ -34,12 +35,8 @@ _TITLES = {
     "helper": ("", ": an agent asks to change the helpers"),
     "program": (" asks, for the functions that it calls, to", " asks to run"),
 }
-_AGAIN = {"grant": " again, now a different version"}
-_SAID: dict[Answer, Span] = {
-    "once": ("ok", "once"),
-    "yes": ("ok", "yes, kept in functions/grants.toml"),
-    "no": ("warn", "no"),
-}
+_AGAIN = {"grant": " again, now a new version"}
+_ROLES: dict[Answer, Role] = {"once": "ok", "yes": "ok", "no": "warn"}
 _BECAUSE = {
     "policy": "nobody can be asked here",
     "earlier": "you already said no in this turn",
@@ -61,7 +58,8 @@ class GrantDialog(Dialog):
         super().__init__()
         self._question = question
         # What is done at once has no grant to keep and no next call. Nobody reads why the user grants nothing.
-        yes = (YES,) if question.moment in BOUND else (_ONCE, _ALWAYS, *([_FOLDER] if question.folder else []))
+        self._is_kept = bool(question.missing) and question.moment not in BOUND
+        yes = (_ONCE, _ALWAYS, *_folder_keys(question)) if self._is_kept else (YES,)
         self.takes_enter = question.moment == "grant"
         self.keys = (YES, NO) if self.takes_enter else (*yes, NO, REASON)
 
@@ -84,11 +82,24 @@ class GrantDialog(Dialog):
     def ending(self, reply: DialogReply) -> Line:
         """Return the answer as a line, with where it is kept."""
         decision = self.decision(reply)
-        is_kept = decision.answer != "yes" or self._question.moment not in BOUND
-        role, answer = _SAID[decision.answer] if is_kept else ("ok", "yes")
-        answer += " (the folder)" if decision.is_wide else ""
+        answer: str = decision.answer
+        if decision.is_wide:
+            answer += ", the folder" + (
+                f" for all functions that {self._question.maker} makes" * bool(self._question.maker)
+            )
+        if decision.answer == "yes" and self._is_kept:
+            answer += ", kept in functions/grants.toml"
         word = f": “{one_line(decision.word)}”" if decision.word else ""
-        return line("  ", ("dim", "→ "), (role, answer + word))
+        return line("  ", ("dim", "→ "), (_ROLES[decision.answer], answer + word))
+
+
+def _folder_keys(question: Question) -> Iterator[AnswerKey]:
+    """Yield the key for the folder of a question, if it has one."""
+    if question.maker:
+        functions = f"for all functions that {one_line(question.maker, 80)} makes here"
+        yield replace(_FOLDER, says=f"always, read {whole_line(question.folder)} {functions}")
+    elif question.folder:
+        yield _FOLDER
 
 
 def title_of(question: Question) -> str:
@@ -100,7 +111,9 @@ def grant_lines(question: Question) -> list[Line]:
     """Return lines about who asks and everything that a yes gives."""
     name, (title, without) = one_line(question.function, 80), _TITLES[question.moment]
     if question.is_again:
-        title = _AGAIN.get(question.moment, " is a different version now and asks again to")
+        title = _AGAIN.get(question.moment, " is a new version now and asks again to")
+    elif question.moment == "join" and question.diff and not _is_new(question):
+        title, without = f", a new version,{title}", f", a new version,{without}"
     caller = line(", called by ", ("name", one_line(question.caller, 80)), ",") if question.caller else ()
     sentences, prefix = question.missing.sentences(), "You grant " if question.moment == "grant" else ""
     doubts = [line("    ", ("warn", whole_line(doubt))) for doubt in question.doubts]
@@ -257,7 +270,9 @@ def grants_lines(listing: "GrantListing") -> list[Line]:
         state = "" if row.in_force.covers(row.grants) else " (not in force: you are asked when it is called)"
         state = f"{state[:-1]}: since your yes, {one_line(row.changed)})" if row.changed else state
         state = state if row.exists else " (there is no such function)"
-        lines.append(line(("name", row.name), ("dim", f"  {one_line(row.by)}, {one_line(row.at)}"), ("bad", state)))
+        whose = " (all functions that it makes here)" if row.name.startswith(OF_AGENT) else ""
+        written = f"{whose}  {one_line(row.by)}, {one_line(row.at)}"
+        lines.append(line(("name", row.name), ("dim", written), ("bad", state)))
         in_force = row.in_force.sentences()
         for sentence in row.grants.sentences():
             lines += indented([line(sentence if sentence in in_force else ("dim", f"{sentence} (proposed)"))])

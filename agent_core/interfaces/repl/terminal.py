@@ -16,6 +16,7 @@ from typing import Literal
 from prompt_toolkit.application import in_terminal
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 
+from agent_core.base import machine
 from agent_core.base.errors import UsageError
 from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line
@@ -27,7 +28,7 @@ from agent_core.workspace.state_store import opened_state
 from ..cli_context import fault_lines
 from ..commands.run import RunOptions
 from ..conversation import Conversation, opened
-from ..dialog import MOST_COUNTED, REASON, UNSEEN, Dialog, DialogReply
+from ..dialog import MOST_COUNTED, REASON, UNSEEN, Dialog, DialogReply, TerminalAnswers, hidden_answer
 from ..render.call_log import ENDING, CallLog, command_words, stop_parts, typed_command
 from ..slash import command, during, take
 from ..spending import describe_price, short
@@ -668,6 +669,11 @@ class TerminalVoice(Voice):
             finally:
                 self._prompt.asking = None
                 asking.end()
+
+    async def _ask_hidden(self, question: str) -> str | None:
+        async with self._one_at_a_time, self.aside():
+            with machine.without_interrupt():
+                return await hidden_answer(question, TerminalAnswers())
 
     @property
     def is_asking(self) -> bool:

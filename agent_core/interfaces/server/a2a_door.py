@@ -500,11 +500,12 @@ class A2aDoor:
                     yield f"data: {json.dumps(_response(request, result))}\n\n".encode()
 
 
-def _asked(row: PendingQuestion) -> str:
+def _asked(pending_question: PendingQuestion) -> str:
     """Return a question with all that it shows, and how a message answers it."""
-    how = f"Answer with `yes {row.id}`, `once {row.id}` or `no {row.id}`; a line below it is for the agent."
-    by_command = f" Or a human types: {row.question.command}" if row.question.missing else ""
-    return f"A human must say yes first. {how}{by_command}\n{plain(question_rows(row.question, _COLUMNS))}".rstrip()
+    id, question = pending_question.id, pending_question.question
+    how = f"Answer with `yes {id}`, `once {id}` or `no {id}`; a line below it is for the agent."
+    by_command = f" Or a human types: {question.command}" if question.missing else ""
+    return f"A human must say yes first. {how}{by_command}\n{plain(question_rows(question, _COLUMNS))}".rstrip()
 
 
 def _response(request: RpcRequest, result: Json) -> Json:

@@ -223,7 +223,7 @@ def explain_os(error: OSError, path: Path) -> StorageError:
 MIGRATIONS = Path(__file__).with_name("migrations")
 APPLICATION_ID = 0x546F6F6C  # "Tool": distinguishes our file from any other database
 # The digest of the newest schema: saves creating one for comparison at each start.
-NEWEST = "10712604be790c0d22d89dd2581a26a3e4330f5f32b4b46de7f72b5425ae0c84"
+NEWEST = "38bdcd0636a7f868e1dbb4471e13e3dd25f723c056a42145ea866afe1a49116f"
 # Tables of sqlite-vec are created and dropped at run time; `search_index.py` checks them before use.
 _ALWAYS = "not (tbl_name glob 'bits_[0-9]*' and type in ('table', 'index'))"
 

@@ -41,8 +41,8 @@ export function Approval({ row, reload, notNow, answered }) {
     ${row.lines.length > 0 && html`<p class="dim">The lines that need it:</p><pre class="source" tabindex="0" aria-label="The lines that need it"><code>${row.lines.map(([number, text]) => html`<span class="line" data-line=${number}>${plain(text)}${"\n"}</span>`)}</code></pre>`}
     ${row.diff && html`<details open=${Boolean(notNow)}><summary class="dim">${isNew(row.diff) ? "The full source" : "What is different"}</summary><${Diff} text=${isNew(row.diff) ? rows.slice(3).join("\n") : row.diff} /></details>`}
     <div class="row"><button disabled=${!isReady} onClick=${() => answer({ answer: "once" })}>Once</button>
-      <button disabled=${!isReady} onClick=${() => answer({ answer: "yes" })}>${row.folder ? "Always, this file" : "Always"}</button>
-      ${row.folder && html`<button disabled=${!isReady} onClick=${() => answer({ answer: "yes", wide: true })}>Always, its folder</button>`}
+      <button disabled=${!isReady} onClick=${() => answer({ answer: "yes" })}>${row.folder && !row.maker ? "Always, this file" : "Always"}</button>
+      ${row.folder && html`<button disabled=${!isReady} onClick=${() => answer({ answer: "yes", wide: true })}>${row.maker ? `Always, ${plain(row.folder)} for all functions that ${row.maker} makes here` : "Always, its folder"}</button>`}
       <button disabled=${!isReady} onClick=${() => answer({ answer: "no" })}>No</button>
       <button ref=${opener} aria-expanded=${withWord > 0} onClick=${() => setWithWord(withWord ? 0 : 2)}>No, with a word</button>${notNow && html`<button onClick=${notNow}>Not now</button>`}</div>
     ${withWord > 0 && html`<form class="row" onSubmit=${refuse}><label class="wide">A word for the model <input ref=${field} maxlength="400" value=${word} onInput=${(event) => setWord(event.target.value)} onKeyDown=${close} /></label><button disabled=${!isReady || !word.trim()}>No, and say this</button></form>`}

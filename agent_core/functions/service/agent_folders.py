@@ -1,0 +1,185 @@
+"""Folders that the user gave, for reading, to all functions that an agent makes here.
+
+A function has them if every statement that runs with it is code that the agent wrote here, from its first version on,
+and if nothing that it may do sends anything out: no host, no secret, and no call of a function that does. Code that was
+pulled, imported or saved by a person is not the agent's, nor is a change of such code or a copy of it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from agent_core.access.grants import NOTHING, Grants, GrantStore
+from agent_core.access.grants.content import code_hash, covered_code
+from agent_core.access.grants.value import UNSAID
+from agent_core.base.records import dataclass
+from agent_core.registry.approved import ApprovedModule, ApprovedStatement
+from agent_core.storage import FunctionStore
+
+from ..gate.capability import only_computes
+from . import history
+from .judgment import pending_candidate
+
+if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+    from agent_core.registry.registry import Snapshot
+    from agent_core.registry.source import ModuleSource
+
+    from ..gate import Verdict
+    from .plan import ChangeSummary
+
+NeedsOf: TypeAlias = "Callable[[Function, Snapshot], Awaitable[Grants]]"
+_MOST_VERSIONS: Final = 500
+_DEFINITIONS: Final = ("FunctionDef ", "AsyncFunctionDef ", "ClassDef ")
+_IMPORTS: Final = ("Import ", "ImportFrom ")
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenCode:
+    """The code that an agent writes with a candidate that has not joined yet."""
+
+    agent: str = ""
+    codes: frozenset[str] = frozenset()
+
+
+NOTHING_WRITTEN: Final = WrittenCode()
+
+
+class AgentFolders:
+    """The folders that the functions of agents may read."""
+
+    def __init__(self, grant_store: GrantStore, needs: NeedsOf) -> None:
+        self._book = grant_store
+        self._needs = needs
+        self._guarded: tuple[Snapshot | None, Mapping[str, Grants], frozenset[str]] = None, {}, frozenset()
+
+    async def held(
+        self, function: "Function", snapshot: "Snapshot", written_code: WrittenCode = NOTHING_WRITTEN
+    ) -> Grants:
+        """Return what a function has as one that an agent made: folders, and the calls of functions that have them."""
+        folders = await self._book.folders_of_agents()
+        if not folders:
+            return NOTHING
+        agent = await self.maker(function, snapshot, written_code)
+        if agent not in folders:
+            return NOTHING
+        callees = covered_code(function, snapshot).names & await self.guarded(snapshot) - {function.name}
+        return Grants(read=folders[agent].read, functions=tuple(sorted(callees)))
+
+    async def maker(
+        self, function: "Function", snapshot: "Snapshot", written_code: WrittenCode = NOTHING_WRITTEN
+    ) -> str:
+        """Return the agent that made a function with all its code, if nothing in it sends anything out; else ""."""
+        whole = snapshot.whole or snapshot
+        covered = covered_code(function, snapshot)
+        makers = await self._book.makers(covered.codes)
+        agents = [
+            makers.get(code, frozenset()) | ({written_code.agent} if code in written_code.codes else frozenset())
+            for code in covered.codes
+        ]
+        made_by = frozenset[str].intersection(*agents) if agents else frozenset()
+        if not made_by:
+            return ""
+        entries = await self._book.entries()
+        for name in covered.names:
+            callee = function if name == function.name else whole.functions[name]
+            entry = entries[name].grants if name in entries else NOTHING
+            uses = await self._needs(callee, snapshot) | entry
+            if uses.network or uses.secrets or {*uses.functions} - covered.names - {UNSAID}:
+                return ""
+        return min(made_by)
+
+    async def guarded(self, snapshot: "Snapshot") -> frozenset[str]:
+        """Return the functions that may read what others may not, so that calling them needs a grant."""
+        folders = await self._book.folders_of_agents()
+        if not folders:
+            return frozenset()
+        if self._guarded[:2] != (snapshot, folders):
+            functions = snapshot.functions.values()
+            codes = await asyncio.to_thread(lambda: {_own_code(function, snapshot): function for function in functions})
+            makers = await self._book.makers(codes)
+            made = [codes[code] for code, agents in makers.items() if agents & folders.keys()]
+            names = frozenset(function.name for function in made if not only_computes(function, snapshot))
+            self._guarded = snapshot, folders, names
+        return self._guarded[2]
+
+
+def _own_code(function: "Function", snapshot: "Snapshot") -> str:
+    """Return the hash of a function's own statement, or of nothing if it is defined otherwise."""
+    codes = _codes_by_name(snapshot.modules[function.module].text, function.module).get(function.name, ())
+    return codes[-1] if codes else ""
+
+
+@lru_cache(maxsize=2048)
+def _codes_by_name(text: str, module: str) -> Mapping[str, tuple[str, ...]]:
+    """Return the hashes of the statements of a module that bind each name."""
+    binding = ApprovedModule.of(text, module).binding
+    return {name: tuple(code_hash(each.code) for each in statements) for name, statements in binding.items()}
+
+
+async def written_code(
+    store: FunctionStore, grant_store: GrantStore, verdict: "Verdict", snapshot: "Snapshot", summary: "ChangeSummary"
+) -> WrittenCode:
+    """Return the code that an agent writes with a judged candidate, or none if any of it goes back to someone else.
+
+    It does if it replaces, or once replaced, or continues what the agent did not write, or is a copy of that.
+    """
+    author, reading = summary.author, verdict.reading
+    if author.by != "agent" or not (author.agent and author.turn) or summary.goes_back or reading is None:
+        return NOTHING_WRITTEN
+    pending = await pending_candidate(store, verdict.name)
+    if pending is not None and pending.agent != author.agent:
+        return NOTHING_WRITTEN
+    rows = await store.function_history(verdict.name)
+    versions = await asyncio.to_thread(history.versions, rows, verdict.name)
+    if len(versions) > _MOST_VERSIONS:
+        return NOTHING_WRITTEN
+    work = partial(_compare, verdict.source, reading.source, snapshot, verdict.name, [each.source for each in versions])
+    written, earlier, alike = await asyncio.to_thread(work)
+    makers = await grant_store.makers(earlier | alike)
+    if any(author.agent not in makers.get(code, ()) for code in earlier | alike):
+        return NOTHING_WRITTEN
+    return WrittenCode(author.agent, written)
+
+
+def _compare(
+    text: str, new_source: "ModuleSource", snapshot: "Snapshot", name: str, versions: Sequence[str]
+) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """Return the hashes of what a candidate writes, of what it replaces, and of what it is a copy of.
+
+    What the module gets to import for it is written, too.
+    """
+    candidate = ApprovedModule.of(text, new_source.module).statements
+    before = snapshot.modules[new_source.module].text if new_source.module in snapshot.modules else ""
+    old = ApprovedModule.of(before, new_source.module)
+    known = {each.code for each in old.statements}
+    imports = [
+        each
+        for each in ApprovedModule.of(new_source.text, new_source.module).statements
+        if each.code.startswith(_IMPORTS) and each.code not in known
+    ]
+    bound = {each for statement in candidate if not statement.code.startswith(_IMPORTS) for each in statement.binds}
+    replaced = [each for each in old.statements if each.binds & bound]
+    replaced += [
+        each
+        for source in versions
+        if source
+        for each in ApprovedModule.of(source, new_source.module).binding.get(name, ())
+    ]
+    own = {_form(each) for each in candidate} - {""}
+    others = (ApprovedModule.of(source.text, source.module).statements for source in snapshot.modules.values())
+    alike = [each for statements in others for each in statements if _form(each) in own]
+    written, earlier, copied = (
+        frozenset(code_hash(each.code) for each in statements)
+        for statements in ((*candidate, *imports), replaced, alike)
+    )
+    return written, earlier, copied
+
+
+def _form(statement: ApprovedStatement) -> str:
+    """Return a definition without its name, or "" if the statement is none."""
+    if not statement.code.startswith(_DEFINITIONS):
+        return ""
+    kind, _, rest = statement.code.split(" ", 2)
+    return f"{kind} {rest}"

@@ -1,0 +1,9 @@
+-- Code that an agent wrote here: the hash of a top-level statement, without its docstrings. `seal` tells it from a
+-- stranger's row.
+create table made (
+    agent text not null,
+    code text not null,
+    seal text not null,
+    primary key (agent, code)
+) strict, without rowid;
+create index made_code on made (code);
