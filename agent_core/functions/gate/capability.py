@@ -19,9 +19,9 @@ from agent_core.registry.source import FOLDER, first_line
 from agent_core.registry.tree import survey
 from sandbox.wire.lines import lines_of
 
-from .draft import D, Finding
+from .draft import D, Draft, Finding
 from .tree import context_nodes, missing_names, nodes_of, parse
-from .uses import ADVICE, CONTEXT, FIXES, Use, is_in, needs_of, uses
+from .uses import ADVICE, CONTEXT, FIXES, Use, gives_text_to_packages, is_in, needs_of, uses
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -185,17 +185,45 @@ def reach_in(module_text: str, name: str, grants: Grants = NOTHING) -> tuple[str
 
     The result is cached, so that listing functions reads each text once.
     """
-    tree = parse(module_text)
-    if not isinstance(tree, ast.Module):
-        return (_UNCERTAIN,)
+    text = _text_running(module_text, name)
+    return (_UNCERTAIN,) if text is None else reach(text, grants)
+
+
+def _text_running(module_text: str, name: str) -> str | None:
+    """Return the text of a function and of what it uses of its module; None if it cannot be parsed."""
+    if not isinstance(parse(module_text), ast.Module):
+        return None
     lines = lines_of(module_text)
     try:
         statements = running_with(module_text, name)
-        # Statements that share a line count once.
-        spans = dict.fromkeys((first_line(statement) - 1, statement.end_lineno) for statement in statements)
-        return reach("".join("".join(lines[start:end]).rstrip("\n") + "\n" for start, end in spans), grants)
     except RecursionError:  # nested too deeply to be parsed
-        return (_UNCERTAIN,)
+        return None
+    # Statements that share a line count once.
+    spans = dict.fromkeys((first_line(statement) - 1, statement.end_lineno) for statement in statements)
+    return "".join("".join(lines[start:end]).rstrip("\n") + "\n" for start, end in spans)
+
+
+def needs_of_callees(name: str, snapshot: "Snapshot") -> Grants:
+    """Return the grants that the texts of the functions need that a function calls, directly or indirectly."""
+    needs, waiting, seen = NOTHING, [name], {name}
+    while waiting:
+        for callee in callees(waiting.pop(), snapshot):
+            if callee not in seen:
+                seen.add(callee)
+                waiting.append(callee)
+                text = _text_running(snapshot.modules[snapshot.functions[callee].module].text, callee)
+                needs |= needs_of_text(text) if text else NOTHING
+    return needs
+
+
+def may_open(draft: Draft) -> bool:
+    """Check whether a candidate may open a file or reach a host: itself, by a function, or by a package."""
+    needs = draft.needs
+    if draft.trial is not None and draft.candidate.name in draft.trial.functions:
+        needs |= needs_of_callees(draft.candidate.name, draft.trial)
+    if needs.read or needs.write or needs.network:
+        return True
+    return draft.tree is not None and bool(needs.packages) and gives_text_to_packages(draft.tree, draft.rules.packages)
 
 
 def reach_of(grants: Grants, missing: Iterable[str] = (), called: Iterable[str] = ()) -> tuple[str, ...]:

@@ -41,6 +41,9 @@ TRACEBACK: Final = "Traceback (most recent call last):"
 _ERROR: Final = re.compile(
     r"(?:raises? )?(?P<error>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration|Warning)(?::.*)?)"
 )
+_TRUTHS: Final = frozenset({("1\n", "True\n"), ("0\n", "False\n")})  # which doctest takes for the same
+_BLANK_MARK: Final = re.compile(r"^[^\S\n]*<BLANKLINE>[^\S\n]*$", re.MULTILINE)
+_BLANK_LINE: Final = re.compile(r"^[^\S\n]+$", re.MULTILINE)
 _LAST_DIGITS: Final = 1e-9  # difference between two ways to compute the same float
 
 
@@ -154,10 +157,14 @@ def _is_close(expected: float, got: float, relative: float, absolute: float) -> 
 
 
 def same_text(expected: str, got: str, options: set[str]) -> bool:
-    """Check whether texts are equal under doctest's options ELLIPSIS and NORMALIZE_WHITESPACE."""
-    expected, got = expected.rstrip("\n"), got.rstrip("\n")
-    expected = "\n".join("" if line.strip() == "<BLANKLINE>" else line for line in expected.split("\n"))
-    got = "\n".join("" if not line.strip() else line for line in got.split("\n"))
+    """Check whether texts are equal as in doctest, under its options ELLIPSIS and NORMALIZE_WHITESPACE."""
+    expected, got = (text if text.endswith("\n") or not text else f"{text}\n" for text in (expected, got))
+    if expected == got or (expected, got) in _TRUTHS:
+        return True
+    expected = _BLANK_MARK.sub("", expected)
+    got = _BLANK_LINE.sub("", got)
+    if not expected.endswith("\n\n"):  # an example that does not show blank lines at the end leaves them open
+        got = f"{got.rstrip(chr(10))}\n" if got.strip() else got
     if "NORMALIZE_WHITESPACE" in options:
         expected, got = " ".join(expected.split()), " ".join(got.split())
     return expected == got or ("ELLIPSIS" in options and _fits(expected, got))
@@ -268,7 +275,7 @@ def too_few(
             yield Finding("unproven", message, line=line)
         return
     results = {promise(example) for example in examples}
-    calls = {example.call.strip() for example in examples}
+    calls = {(*example.setup, example.call.strip()) for example in examples}
     call = f">>> {name}({', '.join(function.parameters['properties'])})"
     if twice := contradictions(examples):
         message = f"the example `{sorted(twice)[0]}` is there twice, with different results"
@@ -280,7 +287,7 @@ def too_few(
         fix = f"add under `Examples:` a line `{call}` with real values, and its result on the line below"
         yield Finding("too-few-examples", message, fix, line)
     # Comparisons always show `True`, so equal results say little about them.
-    elif len(results) < 2 and not all(isinstance(expression(example), ast.Compare) for example in calls):
+    elif len(results) < 2 and not all(isinstance(expression(example.call), ast.Compare) for example in examples):
         result = next(iter(results))
         if opposite := {"True": "False", "False": "True"}.get(result):
             code, message = "one-sided-examples", f"gives {result}; one that gives {opposite} is needed too"
@@ -292,12 +299,11 @@ def too_few(
 
 
 def contradictions(examples: Sequence["Example | GivenExample"]) -> set[str]:
-    """Return the calls that have several examples with different results."""
-    promised: dict[str, set[str]] = {}
+    """Return the calls that have several examples with different results after the same setup."""
+    promised: dict[tuple[str, ...], set[str]] = {}
     for example in examples:
-        if not example.setup:
-            promised.setdefault(example.call.strip(), set()).add(promise(example))
-    return {call for call, results in promised.items() if len(results) > 1}
+        promised.setdefault((*example.setup, example.call.strip()), set()).add(promise(example))
+    return {call for (*_, call), results in promised.items() if len(results) > 1}
 
 
 def promise(example: "Example | GivenExample") -> str:
@@ -331,10 +337,9 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
     call = ast.unparse(call_node) if "\n" in call else call
     if expected.strip() == "None":  # doctest shows nothing for None, and an example needs a result
         call, expected = f"{call} is None", "True"
-    text = expected.strip("\n").rstrip()
-    value, error = literal_value(text), error_of(text)
-    result = [TRACEBACK, "    ...", error] if error else lines_of(text) if type(value) is object else [repr(value)]
-    shown = [f">>> {call}", *(line.rstrip("\r\n") or "<BLANKLINE>" for line in result)]
+    value, error = literal_value(expected), error_of(expected)
+    result = shown_lines(expected) if type(value) is object else [repr(value)]
+    shown = [f">>> {call}", *([TRACEBACK, "    ...", error] if error else result)]
     if ast.get_docstring(node, clean=False) is None:
         code = with_empty_docstring(code, node)
     docstring = DocstringText.of(code, function_in(code, name) or node)
@@ -342,6 +347,12 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
         message = "its docstring is not one plain text between quotes"
         return Problem("no-docstring", message, Place(name, node.body[0].lineno), "write it between three quotes")
     return docstring.with_example(code, shown)
+
+
+def shown_lines(output: str) -> list[str]:
+    """Return the lines of a result as doctest shows them."""
+    lines = output.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    return [line if line.strip() else "<BLANKLINE>" for line in lines]
 
 
 def with_words(code: str, name: str, other: str) -> str | None:
@@ -454,8 +465,8 @@ def with_returned_values(candidate: Candidate, verdict: Verdict) -> Candidate:
         start = next((n for n in range(at + 1, len(lines)) if not lines[n].strip().startswith("...")), len(lines))
         is_end = (n for n in range(start, len(lines)) if not lines[n].strip() or lines[n].lstrip().startswith(">>>"))
         end = next(is_end, len(lines))
-        shown = [] if mismatch.returned == "None" else bare_lines(mismatch.returned)
-        new = [f"{indent}{line}" for line in docstring.escaped(line or "<BLANKLINE>" for line in shown)]
+        shown = [] if mismatch.returned == "None" else shown_lines(mismatch.returned)
+        new = [f"{indent}{line}" for line in docstring.escaped(shown)]
         text = docstring.replaced(text, "\n".join([*lines[:start], *new, *(lines[end:] or [indent])]))
     for missing in verdict.to_confirm[len(verdict.disagreements) :]:
         added = with_example(text, candidate.name, missing.call, missing.returned)

@@ -31,7 +31,7 @@ from sandbox.wire.lines import lines_of
 from sandbox.wire.requests import RequestRefused, without_handler
 
 from .call_arguments import edge_calls, read_calls, recombine, write_call
-from .capability import EFFECTS, called_by_self, uses_context
+from .capability import EFFECTS, called_by_self, may_open, uses_context
 from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, ExampleTrials, Finding, GivenExample, TrialSubject
 from .examples import (
     ALIKE,
@@ -285,7 +285,7 @@ class ExampleResult:
         """The result as an example writes it; untrusted."""
         match self.outcome:
             case Returned():
-                return doctest_form(self.outcome).rstrip("\n") or "None"
+                return doctest_form(self.outcome).removesuffix("\n") or "None"
             case Raised(failure=failure):
                 return f"{failure.type}: {failure.message}".rstrip(": ")
             case TimedOut(limit_s=limit_s):
@@ -351,8 +351,8 @@ def _unproven(draft: Draft, subject: TrialSubject) -> Unproven:
     unproven = unprovable(subject)
     if unproven == "effects" and draft.trial and can_be_called(subject.tree, draft.trial, draft.guarded):
         return "calls"
-    if not unproven and (draft.needs.read or draft.needs.write):
-        return "calls"  # depends on files, which an example must create itself
+    if not unproven and may_open(draft):
+        return "calls"  # depends on files, which an example must create itself, or on a server
     if not unproven and len(draft.examples) < _ENOUGH and {"scratch", "state"} & uses_context(subject.tree):
         return "calls"  # depends on files and state of earlier calls, which an example does not have
     return unproven
@@ -436,7 +436,9 @@ def lacks_grant(outcome: Outcome, grants: Grants) -> bool:
     if not isinstance(outcome, Raised):
         return False
     kind = outcome.failure.type.rpartition(".")[2]
-    return (grants.is_outward and kind in _SHUT) or (bool(grants.packages) and kind in _ABSENT)
+    if grants.packages and kind in _ABSENT:
+        return True
+    return kind in _SHUT and (grants.is_outward or bool(grants.packages))
 
 
 async def run(
