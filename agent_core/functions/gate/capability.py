@@ -109,10 +109,11 @@ def _running(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 def lacking(uses: Iterable[Use], grants: Grants, approval_mode: "Way" = "absent") -> list[Finding]:
     """Return the findings for uses that are not granted, with how the user is asked in the fix."""
-    findings: dict[tuple[int, str], Finding] = {}
+    findings: dict[tuple[str, str | int], Finding] = {}
     for use in _missing(uses, grants):
         fix = FIXES[approval_mode].format(use.finding.fix) if use.kind else use.finding.fix
-        findings.setdefault((use.finding.line, use.finding.code), replace(use.finding, fix=fix))
+        key = (use.kind, use.item) if use.kind else (use.finding.code, use.finding.line)
+        findings.setdefault(key, replace(use.finding, fix=fix))
     return list(findings.values())
 
 

@@ -68,7 +68,7 @@ def agrees(example: "Example | GivenExample", outcome: Outcome, *, is_float: boo
         kind, _, message = example.raises.partition(":")
         is_kind = bool(example.raises) and kind.strip().rpartition(".")[2] == outcome.failure.type.rpartition(".")[2]
         is_any = "IGNORE_EXCEPTION_DETAIL" in options
-        return is_kind and (is_any or same_text(message.strip(), outcome.failure.message.strip(), options))
+        return is_kind and (is_any or same_text(message.strip(), f"{outcome.failure.message.lstrip()}\n", options))
     if not isinstance(outcome, Returned) or example.raises:
         return False
     expected, is_alone = literal_value(expectation(example)), not outcome.output
@@ -350,8 +350,8 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
 
 
 def shown_lines(output: str) -> list[str]:
-    """Return the lines of a result as doctest shows them."""
-    lines = output.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    """Return the lines of a result, given without its last line break, as doctest shows them."""
+    lines = output.replace("\r\n", "\n").split("\n")
     return [line if line.strip() else "<BLANKLINE>" for line in lines]
 
 

@@ -342,7 +342,7 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
         offers.append(replace(finding, fix=fix))
     ran, left = len(results), len(examples) - len(results)
     note = f"{trials.agreed} of {ran} examples agree" + (f"; {left} more were not run" if left > 0 else "")
-    draft = replace(draft, trials=trials, note=note if examples else "it has no example")
+    draft = replace(draft, trials=trials, note=note if examples else "")
     return draft.with_findings(STAGE, [*(example_finding(result) for result in told_of), *offers])
 
 
@@ -485,25 +485,25 @@ def _disagreements(results: Sequence[ExampleResult]) -> Iterator[Disagreement]:
 
 def example_finding(result: ExampleResult) -> Finding:
     """Return the finding about a failing example."""
-    wrote = f"for `{result.call}` you wrote {fence(result.expected or '(no result)', 120)}"
     back = fence(result.returned)
     match result.outcome:
         case Returned():
-            code, came = "example-disagrees", f"it printed {back}" if result.printed else f"it returned {back}"
+            code, came = "example-disagrees", f"printed {back}" if result.printed else f"returned {back}"
             fix = f"if {back} is right, write it there; if not, fix the body"
             if result.printed and result.value != "None":
-                came = f"it printed {fence(result.printed, 120)} and returned {fence(result.value, 120)}"
+                came = f"printed {fence(result.printed, 120)} and returned {fence(result.value, 120)}"
                 fix = f"an example shows both: write {back} there if that is right; if not, fix the body"
         case Raised(failure=failure):
             frame = failure.frames[-1] if failure.frames else None
             at = f" at {fence(frame.source.strip(), 120)}" if frame and frame.source else ""
-            code, came = "example-raises", f"it raised {back}{at}"
+            code, came = "example-raises", f"raised {back}{at}"
             fix = "fix that line; an error that is meant is written as a `Traceback (most recent call last):`"
         case TimedOut():
-            code, came = "example-hangs", f"there was {result.returned}"
+            code, came = "example-hangs", f"gave {result.returned}"
             fix = "look for a loop that never ends, or give the example less to do"
         case Killed() | Refused():
-            code, came = "example-stopped", f"it was stopped: {back}"
+            code, came = "example-stopped", f"was stopped: {back}"
             fix = "fix the call, or the body where it asks for too much"
     evidence = (Evidence(call=result.call, returned=result.returned, expected=result.expected),)
-    return Finding(code, f"{wrote}, {came}", fix, result.line, 0, evidence)
+    says = f"says {fence(result.expected, 120)}" if result.expected else "shows no result"
+    return Finding(code, f"`{result.call}` {came}; its example {says}", fix, result.line, 0, evidence)

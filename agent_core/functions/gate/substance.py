@@ -117,8 +117,8 @@ def _hollow(node: FunctionNode, examples: Sequence[tuple[str, str]], *, may_have
 
 def _is_shown(name: str, call: str, result: str, answer: str) -> bool:
     """Check whether an example shows that a function without parameters returns this literal."""
-    is_literal, value = literal(expression(result))
-    return is_literal and repr(value) == answer and is_bare_call(call, name)
+    (is_literal, value), (_, answered) = literal(expression(result)), literal(expression(answer))
+    return is_literal and type(value) is type(answered) and value == answered and is_bare_call(call, name)
 
 
 def _live(statements: list[ast.stmt]) -> list[ast.stmt]:
