@@ -203,7 +203,7 @@ def _shape(source: str) -> _Shape:
     changes = {node.id for call in calls for node in ast.walk(call) if isinstance(node, ast.Name)}
     uses = {node.id for node in names}
     acts = any(isinstance(call.func, ast.Attribute) and not isinstance(call.func.value, ast.Constant) for call in calls)
-    return _Shape(is_expression, *map(frozenset, (uses, binds, fixes, changes)), acts)
+    return _Shape(is_expression, frozenset(uses), frozenset(binds), frozenset(fixes), frozenset(changes), acts)
 
 
 def _check_indent(lines: list[str], prefix: str, line: int) -> None:

@@ -129,7 +129,7 @@ async def test_an_author_who_agrees_with_its_code_alone_has_a_draft(at_desk: Ope
     (doubt,) = verdict.doubts
     assert "`count_vowels('yes')` returns `1`" in doubt
     assert "expects `2`" in doubt
-    assert "yes" not in (desk.functions / "grown.py").read_text()
+    assert ">>> count_vowels('yes')\n    1\n" in (desk.functions / "grown.py").read_text()
 
 
 async def test_a_reader_that_fails_or_cannot_tell_decides_nothing_and_is_on_record(at_desk: OpenDesk) -> None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.value import KINDS, UNSAID, modules_of_workspace, spelled
@@ -215,6 +215,24 @@ def needs_of_callees(name: str, snapshot: "Snapshot") -> Grants:
                 text = _text_running(snapshot.modules[snapshot.functions[callee].module].text, callee)
                 needs |= needs_of_text(text) if text else NOTHING
     return needs
+
+
+Reached: TypeAlias = Literal["nothing", "this", "unknown"]
+"""What a text reaches besides its arguments: nothing, what its grants say, or what only a call can tell."""
+
+
+def reached_by(draft: Draft) -> Reached:
+    """Return what a candidate reaches: by a grant that it has or needs, itself or by a function that it calls."""
+    name, snapshot = draft.candidate.name, draft.trial
+    text: str | None = draft.text
+    needs = draft.granted | draft.needs
+    if snapshot is not None and name in snapshot.functions:
+        text = _text_running(snapshot.modules[snapshot.functions[name].module].text, name)
+        needs |= needs_of_callees(name, snapshot) | (needs_of_text(text) if text else NOTHING)
+    if needs.is_outward:
+        return "this"
+    tree = parse(text) if text else None
+    return "nothing" if isinstance(tree, ast.Module) and _is_plain(tree) and not needs.packages else "unknown"
 
 
 def may_open(draft: Draft) -> bool:

@@ -13,8 +13,11 @@ distinguish the two.
 import ast
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
+from itertools import chain
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -44,6 +47,7 @@ _ERROR: Final = re.compile(
 _TRUTHS: Final = frozenset({("1\n", "True\n"), ("0\n", "False\n")})  # which doctest takes for the same
 _BLANK_MARK: Final = re.compile(r"^[^\S\n]*<BLANKLINE>[^\S\n]*$", re.MULTILINE)
 _BLANK_LINE: Final = re.compile(r"^[^\S\n]+$", re.MULTILINE)
+_NUMBERS: Final = frozenset({int, float, Decimal, Fraction})
 _LAST_DIGITS: Final = 1e-9  # difference between two ways to compute the same float
 
 
@@ -101,6 +105,31 @@ def given_agrees(example: GivenExample, outcome: Outcome) -> bool:
     return same(expected, outcome.value, is_float=True, approx=example.approx)
 
 
+def may_be_value(example: GivenExample) -> bool:
+    """Check whether the expected result of an example is made of values such as `Decimal("1.5")`, and of nothing else.
+
+    It must not contain code of the candidate, which would return whatever its function does.
+    """
+    node = expression(example.expected)
+    if node is None or error_of(example.expected) or literal_value(example.expected) is not _MISSING:
+        return False
+    return all(inner.id in _VALUES for inner in ast.walk(node) if isinstance(inner, ast.Name))
+
+
+def value_imports(expressions: Sequence[str], known_names: Collection[str]) -> tuple[str, ...]:
+    """Return the imports of values that expressions name and a module does not know, such as `Decimal`."""
+    names, modules = set[str](), set[str]()
+    for node in chain.from_iterable(ast.walk(expression(text) or ast.Pass()) for text in expressions):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name)):
+                modules.add(name)
+            case ast.Name(id=name):
+                names.add(name)
+    unknown = (names | modules) - {*known_names}
+    lines = [f"from {module} import {name}" for name, module in _VALUES.items() if name in unknown - modules]
+    return (*lines, *(["import datetime"] if "datetime" in modules & unknown else []))
+
+
 def error_of(text: str) -> str:
     """Return the error that a text names as an expected outcome, with its message if any; otherwise an empty text."""
     last = text.strip().rpartition("\n")[2].strip()
@@ -123,12 +152,14 @@ def promises_floats(returns: str) -> bool:
 def same(expected: Any, got: Any, *, is_float: bool = False, approx: float | None = None) -> bool:
     """Check whether two values are equal in value and type at all levels.
 
-    Floats may differ in their last digits, and NaN equals NaN. With `is_float`, an integer may be a float; `approx` is
-    the tolerance for both.
+    Floats may differ in their last digits, and NaN equals NaN. With `is_float`, a number may be of another type;
+    `approx` is the tolerance for integers and floats.
     """
     are_numbers = {type(expected), type(got)} <= {int, float} and (is_float or type(expected) is type(got))
     if are_numbers and (float in (type(expected), type(got)) or approx):
         return _is_close(expected, got, approx or _LAST_DIGITS, approx or 0.0)
+    if is_float and {type(expected), type(got)} <= _NUMBERS:
+        return bool(expected == got)
     if _kind(expected) != _kind(got):
         return False
     inner = partial(same, is_float=is_float, approx=approx)
@@ -187,6 +218,16 @@ def _fits(expected: str, got: str) -> bool:
     return True
 
 
+_VALUES: Final = {
+    "Decimal": "decimal",
+    "Fraction": "fractions",
+    "UUID": "uuid",
+    "Path": "pathlib",
+    "date": "datetime",
+    "datetime": "datetime",
+    "time": "datetime",
+    "timedelta": "datetime",
+}
 _WORD: Final = re.compile(r"\w+")
 _DECIMALS: Final = re.compile(r"\d\.(\d+)(?!\d)")
 _FEWEST: Final = 2  # decimals that indicate a rounded number

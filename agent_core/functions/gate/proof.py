@@ -40,12 +40,15 @@ from .examples import (
     contradictions,
     doctest_form,
     is_by_chance,
+    may_be_value,
     promises_floats,
+    same,
     too_few,
     unprovable,
+    value_imports,
 )
 from .substance import HOLLOW
-from .tree import expression, function_in, parse
+from .tree import bound_names, expression, function_in, parse
 from .trial import Granted, TrialTools
 from .verdict import TOO_FEW, Disagreement
 
@@ -456,10 +459,19 @@ async def run(
     modules = granted.served if granted and granted.served is not None else snapshot.modules
 
     async def tried(example: Example | GivenExample) -> ExampleResult:
-        work = Evaluation(example.setup, example.call, asks=trial.files is not None)
+        if isinstance(example, GivenExample):
+            known = bound_names(tree) if isinstance(tree := parse(modules[function.module].text), ast.Module) else ()
+            setup = value_imports([example.call], known)
+        else:
+            setup = example.setup
+        work = Evaluation(setup, example.call, asks=trial.files is not None)
         with closing(trial.files()) if trial.files else nullcontext() as files:
             callees = Callees(snapshot, trial, files)
             result = _result(example, await trial.run(modules, function.module, work, callees), is_float)
+        if isinstance(example, GivenExample) and not result.agreed and may_be_value(example):
+            values = value_imports([example.expected], ())
+            promised = await trial.run(modules, function.module, Evaluation(values, example.expected))
+            return _result_by_value(result, example, promised)
         if result.agreed or granted is None:
             return result
         path, unrun = _shut_path(result.outcome), callees.refused[0] if callees.refused else ""
@@ -475,6 +487,16 @@ async def run(
 
 def _result(example: Example | GivenExample, outcome: Outcome, is_float: bool) -> ExampleResult:  # noqa: FBT001 - a fact
     return ExampleResult(example, outcome, agrees(example, outcome, is_float=is_float))
+
+
+def _result_by_value(result: ExampleResult, example: GivenExample, promised: Outcome) -> ExampleResult:
+    """Return the result of an example whose expected result was evaluated: equal values agree, however written."""
+    if not isinstance(promised, Returned):
+        return replace(result, unrun="its expected result is no value")
+    is_same = isinstance(result.outcome, Returned) and same(
+        promised.value, result.outcome.value, is_float=True, approx=example.approx
+    )
+    return replace(result, agreed=is_same)
 
 
 def _disagreements(results: Sequence[ExampleResult]) -> Iterator[Disagreement]:

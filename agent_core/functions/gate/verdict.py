@@ -50,12 +50,16 @@ Reach: TypeAlias = Literal["nothing", "network", "files", "device", "understandi
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
-    """One call with the result that the reader expects and the returned one; `agreed` if these are the same."""
+    """One call with the result that the reader expects and the returned one; `agreed` if these are the same.
+
+    What it `is_inferred` from is more than the docstring says, so a difference accuses nobody.
+    """
 
     call: str
     expected: str
     returned: str = ""
     agreed: bool = False
+    is_inferred: bool = field(default=False, metadata=IF_SET)
 
 
 @dataclass(frozen=True, slots=True)
