@@ -58,7 +58,7 @@ OPENING = [
         id="a-file-that-is-written",
     ),
     pytest.param(
-        described("count_names(path: str) -> int", "with zipfile.ZipFile(path) as file:\n    return len(file.namelist())",
+        described("count_names(path: str) -> int", "with zipfile.ZipFile(path) as file:\n    return len(file.filelist)",
                   top="import zipfile"),
         id="an-archive",
     ),
@@ -127,10 +127,10 @@ async def test_what_opens_fetches_draws_or_greets_is_refused_for_nothing_but_a_g
 HOLLOW = [
     pytest.param(described("send_report() -> str", "return 'sent'"), "constant", id="no-example"),
     pytest.param(
-        described("send_report() -> str", "return 'sent'", ">>> send_report()\n'posted'"), "constant", id="another-result"
+        described("send_report() -> str", "return 'sent'", ">>> send_report()\n'mailed'"), "constant", id="another"
     ),
     pytest.param(
-        described("send_to(name: str) -> str", "return 'sent'", ">>> send_to('a')\n'sent'"), "constant", id="a-parameter"
+        described("send_to(name: str) -> str", "return 'sent'", ">>> send_to('a')\n'sent'"), "constant", id="of-a-name"
     ),
     pytest.param(
         described("mean_of(values: list[float]) -> float", "return float(np.mean(values))", top="import numpy as np"),

@@ -31,7 +31,7 @@ from .proof import run
 from .reader import description_id
 from .robust import is_right, known_errors
 from .tree import constants, expression, is_bare_call, is_call_of, literal
-from .verdict import CHALLENGED, DISPUTED, REACHES_NOTHING, ReaderAnswer
+from .verdict import CHALLENGED, DISPUTED, NOT_READ, REACHES_NOTHING, ReaderAnswer
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from .trial import TrialTools
 
 STAGE: Final = "reader"
-NOT_READ: Final = "not read"
-"""The beginning of the note of a verdict for which no model could be asked."""
 CHALLENGE: Final = "challenged"
 WRONG_BODY: Final = "wrong-body"
 _MEANS: Final = {

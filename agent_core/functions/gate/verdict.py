@@ -266,6 +266,8 @@ class ModuleVerdict:
 KIB = 1024
 DISPUTED = "disputed"
 REACHES_NOTHING = "reaches-nothing"
+NOT_READ: Final = "not read"
+"""The beginning of the reader's note where no model could be asked."""
 CONTEXT = "context"
 """The code of the fix that translates another agent's `self`."""
 

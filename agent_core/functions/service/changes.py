@@ -81,9 +81,7 @@ class CandidateReview:
         verdict = await self.gate.judge(
             candidate, ground, policy, granted=granted, challenging=challenging, reading=is_read
         )
-        answer = verdict.answer
-        if answer is not None and answer is not candidate.answer and summary.author.spend is not None:
-            summary.author.spend(answer.prompt_tokens, answer.completion_tokens, answer.model)
+        candidate = _count_reading(candidate, verdict, summary.author)
         allowance = CandidateGrants()
         # What goes for a reason is asked about once the candidate has its grants.
         is_settled_later = bool(candidate.reason) and granting.can_ask
@@ -93,7 +91,8 @@ class CandidateReview:
             if allowance.grants:
                 owner = f"{candidate.module}.{candidate.name}"
                 granted = await granting.granted(allowance.grants, ground, owner)
-                verdict = await self.gate.judge(candidate, ground, policy, granted=granted)
+                verdict = await self.gate.judge(candidate, ground, policy, granted=granted, reading=is_read)
+                candidate = _count_reading(candidate, verdict, summary.author)
         verdict = replace(verdict, fixes=(*fixes, *verdict.fixes))
         if candidate.examples and verdict.admitted:
             candidate, verdict = await self._with_given(candidate, verdict, ground, policy, granted)
@@ -257,6 +256,16 @@ class CandidateReview:
             refused=candidate.name,
             excluded=change_texts.excluded(verdict, is_repeat=is_repeat),
         )
+
+
+def _count_reading(candidate: Candidate, verdict: Verdict, author: Author) -> Candidate:
+    """Return the candidate with the reader's answer in the verdict; a new one counts as spent by the author."""
+    answer, earlier = verdict.answer, candidate.answer
+    if answer is None or (earlier is not None and answer.described == earlier.described and not earlier.error):
+        return candidate
+    if author.spend is not None:
+        author.spend(answer.prompt_tokens, answer.completion_tokens, answer.model)
+    return replace(candidate, answer=answer)
 
 
 def _left_over(name: str, snapshot: "Snapshot", new_snapshot: "Snapshot") -> list[str]:
