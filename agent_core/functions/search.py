@@ -606,6 +606,9 @@ class ServedRequests:
 
 
 _LISTED_WORDS, _FEWEST_WORDS, _DISTINCT, _MISPLACED = 20, 7, 0.5, 2
+_UNDIVIDED: Final = 12
+"""The most content words without a sign between them that any sentence may have."""
+_SIGN: Final = re.compile(r"[^\w\s'’-]|\n")
 _LIKENESS, _LIKENESS_OF_FEW, _LIKENESS_OF_NO_SENTENCE = 0.022, -0.015, 0.04
 """The minimum similarity between the words of a description.
 
@@ -812,10 +815,16 @@ class FunctionIndex:
         return replace(function, description="") if name in self._word_lists else function
 
     async def _is_word_list(self, description: str) -> bool:
-        """Return whether a description's words are repetitive, in no sentence order, or about no common subject."""
-        said, slips = words.content(description), count_misplaced(description)
+        """Return whether a description only lists words: the same ones, or many without a sign between them.
+
+        Of many words without a sign, which a long sentence may have too, the order and the meaning decide.
+        """
+        said = words.content(description)
         if len(said) > _LISTED_WORDS and len({*said}) < _DISTINCT * len(said):
             return True
+        if all(len(words.content(part)) <= _UNDIVIDED for part in _SIGN.split(description)):
+            return False
+        slips = count_misplaced(description)
         if len(said) <= _LISTED_WORDS and language_of(description) not in ("en", ""):
             return False  # the model's distances between words of other languages are too large
         likeness = await self._likeness(said[: 2 * _LISTED_WORDS])

@@ -40,6 +40,7 @@ _TRACEBACK = re.compile(
 )
 _OPTION = re.compile(r"#\s*doctest:\s*([^\n\'\"]*)$", re.MULTILINE)
 _BLANK = re.compile(r"^[ ]*(#.*)?$")
+_SAID = re.compile(r"\w")
 _MOST = 1_000  # prompts that are read, because each example holds all of the setup before it
 _FAR = 1_000  # lines after the last prompt that are searched for the next one
 _NO_OPTIONS: Mapping[str, bool] = MappingProxyType({})
@@ -109,7 +110,8 @@ def read(docstring: str, lines: list[str], start: int, path: str) -> tuple[Examp
 
     An example is an expression or statement with its expected output. Code before it without output is its setup, and
     stays the setup of later examples, as names do in doctest; so do examples that may consume or change the value of
-    such a name. Entries with the directive SKIP are left out.
+    such a name, or a file. Entries with the directive SKIP are left out; one that leaves its whole output open is only
+    setup.
     """
     if ">>>" not in docstring:
         return ()
@@ -131,16 +133,22 @@ def read(docstring: str, lines: list[str], start: int, path: str) -> tuple[Examp
             continue
         shape = _shape(prompt.source)
         is_last = index == len(prompts) - 1
-        if prompt.want if not shape.is_expression else prompt.want or is_last:
+        is_shown = bool(prompt.want) or (shape.is_expression and is_last)
+        if is_shown and not _is_open(prompt):
             expected = "" if prompt.raises else prompt.want
             options = tuple(sorted(prompt.options.items()))
             before = _before(setup, shape, bound)
             found.append(Example(before, prompt.source.strip(), expected, line, prompt.raises, options))
-            if prompt.raises or not (shape.binds or shape.changes & bound):
+            if prompt.raises or not (shape.binds or shape.changes & bound or shape.acts):
                 continue
         setup.append((prompt.source, replace(shape, changes=shape.changes & bound)))
         bound = (bound | shape.binds) - shape.fixes
     return tuple(found)
+
+
+def _is_open(entry: DoctestEntry) -> bool:
+    """Check whether an entry agrees with any output of its form: what its ellipses leave says nothing."""
+    return bool(entry.options.get("ELLIPSIS")) and not _SAID.search(entry.want.replace("...", ""))
 
 
 def _before(setup: list[tuple[str, "_Shape"]], shape: "_Shape", bound: frozenset[str]) -> tuple[str, ...]:
@@ -155,7 +163,7 @@ def _before(setup: list[tuple[str, "_Shape"]], shape: "_Shape", bound: frozenset
     return tuple(
         source
         for source, earlier in setup
-        if not earlier.is_expression or earlier.binds or not earlier.changes.isdisjoint(used)
+        if not earlier.is_expression or earlier.binds or earlier.acts or not earlier.changes.isdisjoint(used)
     )
 
 
@@ -164,6 +172,7 @@ class _Shape:
     """What a source is and does: whether it is an expression, and the names that it uses and binds.
 
     `fixes` are bound names with immutable values (text, numbers); `changes` are names of values that it may change.
+    It `acts` if it may also change what has no name, as `Path("a.txt").write_text("x")` does.
     """
 
     is_expression: bool = False
@@ -171,6 +180,7 @@ class _Shape:
     binds: frozenset[str] = frozenset()
     fixes: frozenset[str] = frozenset()
     changes: frozenset[str] = frozenset()
+    acts: bool = False
 
 
 @lru_cache(maxsize=4096)
@@ -192,7 +202,8 @@ def _shape(source: str) -> _Shape:
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     changes = {node.id for call in calls for node in ast.walk(call) if isinstance(node, ast.Name)}
     uses = {node.id for node in names}
-    return _Shape(is_expression, *map(frozenset, (uses, binds, fixes, changes)))
+    acts = any(isinstance(call.func, ast.Attribute) and not isinstance(call.func.value, ast.Constant) for call in calls)
+    return _Shape(is_expression, frozenset(uses), frozenset(binds), frozenset(fixes), frozenset(changes), acts)
 
 
 def _check_indent(lines: list[str], prefix: str, line: int) -> None:

@@ -194,7 +194,7 @@ async def test_an_example_is_written_into_the_docstring_and_nothing_else_is_touc
 async def test_an_example_that_cannot_be_kept_is_refused_and_leaves_the_function(here: Room) -> None:
     await here.save(TALLY)
     for call, expected, *says in (
-        ('tally("banana")', "4", "you wrote `4`, it returned `3`"),
+        ('tally("banana")', "4", "returned `3`; the example says `4`"),
         ("tally( 'queueing')", "5", "has that example already"),
         ('tally("rhythm")', "1", "has that example already", "gives `0`"),
         ("len('a')", "1", "does not call `tally`"),

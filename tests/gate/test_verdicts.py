@@ -69,7 +69,7 @@ async def test_an_example_that_disagrees_shows_both_sides_and_blames_neither(gat
     verdict = await judge(gate, ADD.replace("        4\n", "        5\n"), "add")
     (problem,) = verdict.problems
     assert (problem.code, problem.where.line) == ("example-disagrees", 14)
-    assert problem.message == "for `add(2, 2)` you wrote `5`, it returned `4`"
+    assert problem.message == "`add(2, 2)` returned `4`; its example says `5`"
     assert problem.fix == "if `4` is right, write it there; if not, fix the body"
     assert (verdict.admitted, verdict.standing, verdict.can_be_confirmed) == (False, "", True)
 

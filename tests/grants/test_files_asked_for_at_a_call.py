@@ -227,13 +227,28 @@ async def test_a_new_folder_is_asked_for_and_made_and_filled_without_another_que
     assert (len(who.asked), (here.root / "data/made/a").read_text()) == (1, "new")
 
 
+async def test_removing_and_renaming_ask_for_the_folder_and_are_done_once_by_the_host(here: Room, sales: Path) -> None:
+    deep, old = here.root / "data/deep/er", here.root / "data/sales.csv.old"
+    for how in ("remove", "unlink", "rename", "Path.rename", "replace", "move", "rmdir"):
+        deep.mkdir(parents=True, exist_ok=True)
+        path, folder = ("data/deep/er", "data/deep/") if how == "rmdir" else ("data/sales.csv", "data/")
+        assert (await tried(here, human("no"), path, how)).startswith("PermissionError: `tries` may not"), how
+        assert (here.root / path).exists(), how
+        who = human("once")
+        assert "Error" not in await tried(here, who, path, how), how
+        assert who.asked[-1].missing.sentences() == [f"read and write {folder}"], how
+        assert not (here.root / path).exists(), how
+        assert old.exists() == (how in {"rename", "Path.rename", "replace", "move"}), how
+        old.unlink(missing_ok=True)
+        await asyncio.to_thread(sales.write_text, SALES)
+
+
 async def test_what_changes_a_folder_otherwise_names_the_grant_that_it_takes(here: Room, sales: Path) -> None:
     deep, file = here.root / "data/deep/er", "data/sales.csv"
     deep.mkdir(parents=True)
     for how, path, folder in (
-        *((how, file, "data/") for how in ("remove", "unlink", "rename", "Path.rename", "replace", "link", "move")),
+        ("link", file, "data/"),
         *((how, file, file) for how in ("chmod", "touch", "truncate")),
-        ("rmdir", "data/deep/er", "data/deep/"),
         ("rmtree", "data/deep", "data/"),
     ):
         told = await tried(here, human("once"), path, how)

@@ -62,7 +62,7 @@ def turn(screen: Terminal, message: str = "go") -> list[str]:
             12,
             [
                 r"✗ count_vowels refused: 1 problem · 1 of 2 examples agree · goes back to the model · /show 1",
-                r"  for `count_vowels\(\"xyz\"\)` you wrote `7`, it returned `0`",
+                r"  `count_vowels\(\"xyz\"\)` returned `0`; its example says `7`",
                 r"✓ made count_vowels\(text\) -> int · 2 of 2 examples · computes only · 1 hint: /show 2",
                 r"  -        7",
                 r"  \+        0",

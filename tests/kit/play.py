@@ -20,10 +20,17 @@ READING = "You are shown the name, the signature"
 NO_RETRY = {"x-should-retry": "false"}
 
 
-def reading(reach: str = "nothing", calls: Mapping[str, str] | None = None, results: Sequence[str] = ()) -> Choose:
+def reading(
+    reach: str = "nothing",
+    calls: Mapping[str, str] | None = None,
+    results: Sequence[str] = (),
+    *,
+    basis: str = "docstring",
+) -> Choose:
     """Return the answer of a description reader in the mode in which it is asked."""
-    rows = [{"call": call, "result": result} for call, result in (calls or {}).items()]
-    answer = {"thought": "So it says.", "reach": reach, "calls": rows, "results": [*results]}
+    rows = [{"call": call, "result": result, "basis": basis} for call, result in (calls or {}).items()]
+    settled = [{"result": result, "basis": basis} for result in results]
+    answer = {"thought": "So it says.", "reach": reach, "calls": rows, "results": settled}
 
     def answered(seen: Seen) -> Step:
         if "tools" in seen.body:

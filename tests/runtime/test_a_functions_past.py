@@ -39,7 +39,7 @@ async def test_what_is_asked_of_a_functions_past_is_answered_with_what_there_is(
         ("rollback_function", {**NAME, "version": "7"}, "has no version `7`. Its versions: 1 ("),
         ("rollback_function", NAME, "no version before the current one"),
         ("function_history", {"function_name": "no_such"}, "There is no function"),
-        ("add_example", {**NAME, "call": example, "expected": "3"}, "it returned `2`"),
+        ("add_example", {**NAME, "call": example, "expected": "3"}, "returned `2`"),
         ("add_example", {**NAME, "call": example, "expected": "2"}, keeps),
     ]
     calls = [Ask(Wanted(name, arguments)) for name, arguments, _ in asked]

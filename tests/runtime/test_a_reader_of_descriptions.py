@@ -6,10 +6,12 @@ import re
 import pytest
 
 from agent_core.functions.service.judgment import Judgment
+from agent_core.interfaces.render.verdicts import unread_note
 from tests.conftest import OpenDesk
 from tests.grants.support import human
 from tests.kit import Ask, Fail, Say, Script, Wanted
 from tests.kit.desk import HOLLOW, VOWELS, Desk, another, answers
+from tests.kit.drawing import sampled
 from tests.kit.play import reading
 from tests.kit.steps import Choose, Seen, Step
 
@@ -67,6 +69,115 @@ async def test_a_promise_beyond_the_code_is_refused_with_two_ways_out(at_desk: O
 def by_description(seen: Seen) -> Step:
     """Answer as a reader that distinguishes action from wording."""
     return reading("nothing" if "Word the line" in seen.text else "network")(seen)
+
+
+BODIES = [
+    "from email.message import EmailMessage\nmail = EmailMessage()\nmail['To'] = to\n",
+    "import logging\nlogging.getLogger('mail').info('to %s', to)\n",
+    "import os.path\nto = os.path.basename(to)\n",
+    "from pathlib import PurePath\nto = PurePath(to).name\n",
+    "import queue\nwaiting = queue.Queue()\nwaiting.put(to)\nto = waiting.get()\n",
+    "import threading\nwith threading.Lock():\n    to = to.strip()\n",
+    "import sqlite3\nmails = sqlite3.connect(':memory:')\nmails.close()\n",
+    "import xml.etree.ElementTree as tree\nto = tree.fromstring(f'<a>{to}</a>').text\n",
+    "import locale\nlocale.getlocale()\n",
+    "to = getattr(to, 'strip')()\n",
+    "self.state['sent'] = to\n",
+    "self.progress(1, 1, to)\n",
+]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("lines", sampled(BODIES, 4))
+async def test_whatever_uses_no_grant_is_read(at_desk: OpenDesk, lines: str) -> None:
+    body = "".join(f"    {line}\n" for line in lines.splitlines())
+    code = HOLLOW.replace("    return f", f"{body}    return f")
+    code = code.replace("(to: str", "(self, to: str") if "self." in lines else code
+    desk = await at_desk([making(code), Say("It was not made."), Say("It was not made.")], reader=reading("network"))
+    assert "has to reach the network, and its code" in answers(await desk.say("Send mails."))[0]
+
+
+async def test_what_keeps_something_keeps_what_its_description_promises(at_desk: OpenDesk) -> None:
+    code = HOLLOW.replace("(to: str", "(self, to: str").replace(
+        "    return f", "    self.state[to] = subject\n    return f"
+    )
+    desk = await at_desk([making(code), Say("Made.")], reader=reading("files"))
+    assert "joined" in answers(await desk.say("Send mails."))[0]
+
+
+TOTALS = '''\
+from decimal import Decimal
+
+
+def month_total(amounts: list[str], month: str) -> Decimal:
+    """Add up the amounts of a month, with two decimals.
+
+    Args:
+        amounts: The amounts, such as "1.50".
+        month: The month, such as "2026-02".
+
+    >>> month_total(["1.50", "2"], "2026-02")
+    Decimal('3.50')
+    >>> month_total(["7"], "2026-13")
+    Decimal('0.00')
+    """
+    is_month = 1 <= int(month[-2:]) <= 12
+    return sum(map(Decimal, amounts), Decimal("0.00")).quantize(Decimal("0.01")) * is_month
+'''
+SAME = {
+    "month_total([], '2026-02')": "Decimal('0')",
+    "str(month_total(['1', '1.5'], '2026-02')).split('.')": "['2', '50']",
+    "month_total(['1.1'], '2026-02') + Decimal('0.4')": "1.5",
+}
+OTHER = {"month_total([], '2026-02')": "Decimal('1')", "month_total(['2'], '2026-02') * 2": "5"}
+
+
+def totalling(*replies: Step) -> Script:
+    code = {"function_name": "month_total", "function_code_with_docstring": TOTALS}
+    return [Ask(Wanted("create_function", code)), *replies, Say("Made.")]
+
+
+async def test_calls_are_expressions_and_results_are_compared_as_values(at_desk: OpenDesk) -> None:
+    desk = await at_desk(totalling(), reader=reading("nothing", SAME))
+    assert "joined" in answers(await desk.say("Add up."))[0]
+    said = (await verdict_on(desk, "month_total")).document["reader"]
+    assert [(row["call"], row["agreed"]) for row in said["calls"]] == [(call, True) for call in SAME]
+
+
+async def test_all_calls_are_asked_for_at_once_and_each_once_and_the_answers_are_kept(at_desk: OpenDesk) -> None:
+    script = totalling(confirming("month_total", expected=["Decimal('0.00')", "4"]))
+    desk = await at_desk(script, reader=reading("nothing", OTHER))
+    asked, said = answers(await desk.say("Add up."))
+    assert all(f"- {call}\n" in asked for call in OTHER)
+    assert "4 of 4 examples agree" in said
+    text = (desk.functions / "grown.py").read_text()
+    assert all(f">>> {call}\n" in text for call in OTHER)
+    verdict = await verdict_on(desk, "month_total")
+    assert verdict.agreed == text.count(">>> ") == 4
+    assert [doubt.partition(" returns")[0] for doubt in verdict.doubts] == [f"`{call}`" for call in OTHER]
+
+
+async def test_what_a_reader_infers_accuses_nobody(at_desk: OpenDesk) -> None:
+    desk = await at_desk(totalling(), reader=reading("nothing", OTHER, basis="inferred"))
+    assert "joined" in answers(await desk.say("Add up."))[0]
+    verdict = await verdict_on(desk, "month_total")
+    assert (verdict.standing, verdict.doubts) == ("trial", ())
+
+
+async def test_a_prediction_is_a_value_and_no_code_of_the_candidate(at_desk: OpenDesk) -> None:
+    echo = [*OTHER]
+    desk = await at_desk(
+        [*totalling(confirming("month_total", expected=echo)), Say("I could not.")], reader=reading("nothing", OTHER)
+    )
+    answers_given = answers(await desk.say("Add up."))
+    assert "joined" not in answers_given[1]
+
+
+async def test_where_nobody_reads_the_verdict_says_so(at_desk: OpenDesk) -> None:
+    desk = await at_desk([CREATE, Say("Made.")], gate__reader="off")
+    assert "joined" in answers(await desk.say("Count vowels."))[0]
+    verdict = await verdict_on(desk, "count_vowels")
+    assert unread_note(verdict) == "not read"
 
 
 async def test_who_insists_gets_a_draft_where_nobody_can_be_asked(at_desk: OpenDesk) -> None:
@@ -129,7 +240,7 @@ async def test_an_author_who_agrees_with_its_code_alone_has_a_draft(at_desk: Ope
     (doubt,) = verdict.doubts
     assert "`count_vowels('yes')` returns `1`" in doubt
     assert "expects `2`" in doubt
-    assert "yes" not in (desk.functions / "grown.py").read_text()
+    assert ">>> count_vowels('yes')\n    1\n" in (desk.functions / "grown.py").read_text()
 
 
 async def test_a_reader_that_fails_or_cannot_tell_decides_nothing_and_is_on_record(at_desk: OpenDesk) -> None:

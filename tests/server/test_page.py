@@ -150,7 +150,7 @@ async def shows_both_attempts(view: Any) -> None:  # Any: playwright's page
     rejected, made = view.locator("section.made").nth(0), view.locator("section.made").nth(1)
     assert await rejected.get_attribute("aria-label") == "rejected double"
     assert "0 of 2 examples" in await rejected.inner_text() or "1 of 2 examples" in await rejected.inner_text()
-    assert "you wrote 10" in (await rejected.inner_text()).replace("`", "")
+    assert "its example says 10" in (await rejected.inner_text()).replace("`", "")
     assert (await made.inner_text()).splitlines()[0] == "✓ made double(n: int) -> int"
     assert "Return twice a number." in await made.inner_text()
     assert "2 of 2 examples · computes only" in await made.inner_text()

@@ -205,7 +205,7 @@ class FileRequests:
         return {"value": await asyncio.to_thread(self._facts_of_name, asked)}
 
     async def _change(self, path: str, kind: str, act: list[Any]) -> dict[str, Any]:  # Any: values that cross
-        """Make a new folder. Entering a folder, and other changes of folders or attributes, need an earlier grant.
+        """Make a new folder, or remove or rename what is in one. All other changes need an earlier grant.
 
         With that grant, a worker makes the change directly, or the host does as `act` says: the name of the operation
         in `os`, and its plain arguments after the path.
@@ -229,15 +229,27 @@ class FileRequests:
             if act != ["makedirs"]:
                 await asyncio.to_thread(self._make_change, asked, path, act)
                 return {"value": 0}
-        if kind == "folder":
-            await self._require_grant(place, writes=True)
-            if self._doubt(asked) == "":
-                raise FileExistsError(errno.EEXIST, "")
-            await asyncio.to_thread(make_path, str(asked.real), is_folder=True)
-            self._exit.note("wrote", place.item, place.sent)
-        elif kind != "marks" or not self._given.covers(grants):
-            raise _NotGranted(self._untold(place, writes=True))
+        if kind == "marks" and self._given.covers(grants):
+            return {"value": 0}
+        await self._change_if_granted(asked, place, path, kind, act)
         return {"value": 0}
+
+    async def _change_if_granted(
+        self, asked: _Asked, place: _Asked, path: str, kind: str, act: list[Any]
+    ) -> None:  # Any: values that cross
+        """Make a change for which a human is asked: of a place that was not granted before the call."""
+        match kind, act:
+            case "folder", _:
+                await self._require_grant(place, writes=True)
+                if self._doubt(asked) == "":
+                    raise FileExistsError(errno.EEXIST, "")
+                await asyncio.to_thread(make_path, str(asked.real), is_folder=True)
+            case "names", ["remove" | "unlink" | "rmdir"] | ["rename" | "replace", str()]:
+                await self._require_grant(place, writes=True)
+                await asyncio.to_thread(self._make_change, asked, path, act)
+            case _:
+                raise _NotGranted(self._untold(place, writes=True))
+        self._exit.note("wrote", place.item, place.sent)
 
     def _enter(self, path: str) -> dict[str, Any]:  # Any: values that cross
         asked = self._locate(path)
@@ -370,8 +382,8 @@ class FileRequests:
                     os.rmdir(name, dir_fd=folder)
                 case ["rename" | "replace", str(target)]:
                     # Rename only within the held folder: moving a file elsewhere means to copy and remove it.
-                    to = self._locate(target, follows=False)
-                    if to.real.parent != asked.real.parent or not self._permit.grants.covers(to.grants(writes=True)):
+                    to, granted = self._locate(target, follows=False), self._permit.grants | self._given
+                    if to.real.parent != asked.real.parent or not granted.covers(to.grants(writes=True)):
                         raise OSError(errno.EXDEV, "")
                     os.replace(name, to.real.name, src_dir_fd=folder, dst_dir_fd=folder)
                 case ["rename" | "replace"]:  # from or to scratch

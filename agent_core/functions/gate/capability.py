@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.value import KINDS, UNSAID, modules_of_workspace, spelled
@@ -19,9 +19,9 @@ from agent_core.registry.source import FOLDER, first_line
 from agent_core.registry.tree import survey
 from sandbox.wire.lines import lines_of
 
-from .draft import D, Finding
+from .draft import D, Draft, Finding
 from .tree import context_nodes, missing_names, nodes_of, parse
-from .uses import ADVICE, CONTEXT, FIXES, Use, is_in, needs_of, uses
+from .uses import ADVICE, CONTEXT, FIXES, Use, gives_text_to_packages, is_in, needs_of, uses
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -109,10 +109,11 @@ def _running(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 def lacking(uses: Iterable[Use], grants: Grants, approval_mode: "Way" = "absent") -> list[Finding]:
     """Return the findings for uses that are not granted, with how the user is asked in the fix."""
-    findings: dict[tuple[int, str], Finding] = {}
+    findings: dict[tuple[str, str | int], Finding] = {}
     for use in _missing(uses, grants):
         fix = FIXES[approval_mode].format(use.finding.fix) if use.kind else use.finding.fix
-        findings.setdefault((use.finding.line, use.finding.code), replace(use.finding, fix=fix))
+        key = (use.kind, use.item) if use.kind else (use.finding.code, use.finding.line)
+        findings.setdefault(key, replace(use.finding, fix=fix))
     return list(findings.values())
 
 
@@ -185,17 +186,63 @@ def reach_in(module_text: str, name: str, grants: Grants = NOTHING) -> tuple[str
 
     The result is cached, so that listing functions reads each text once.
     """
-    tree = parse(module_text)
-    if not isinstance(tree, ast.Module):
-        return (_UNCERTAIN,)
+    text = _text_running(module_text, name)
+    return (_UNCERTAIN,) if text is None else reach(text, grants)
+
+
+def _text_running(module_text: str, name: str) -> str | None:
+    """Return the text of a function and of what it uses of its module; None if it cannot be parsed."""
+    if not isinstance(parse(module_text), ast.Module):
+        return None
     lines = lines_of(module_text)
     try:
         statements = running_with(module_text, name)
-        # Statements that share a line count once.
-        spans = dict.fromkeys((first_line(statement) - 1, statement.end_lineno) for statement in statements)
-        return reach("".join("".join(lines[start:end]).rstrip("\n") + "\n" for start, end in spans), grants)
     except RecursionError:  # nested too deeply to be parsed
-        return (_UNCERTAIN,)
+        return None
+    # Statements that share a line count once.
+    spans = dict.fromkeys((first_line(statement) - 1, statement.end_lineno) for statement in statements)
+    return "".join("".join(lines[start:end]).rstrip("\n") + "\n" for start, end in spans)
+
+
+def needs_of_callees(name: str, snapshot: "Snapshot") -> Grants:
+    """Return the grants that the texts of the functions need that a function calls, directly or indirectly."""
+    needs, waiting, seen = NOTHING, [name], {name}
+    while waiting:
+        for callee in callees(waiting.pop(), snapshot):
+            if callee not in seen:
+                seen.add(callee)
+                waiting.append(callee)
+                text = _text_running(snapshot.modules[snapshot.functions[callee].module].text, callee)
+                needs |= needs_of_text(text) if text else NOTHING
+    return needs
+
+
+Reached: TypeAlias = Literal["nothing", "this", "unknown"]
+"""What a text reaches besides its arguments: nothing, what its grants say, or what only a call can tell."""
+
+
+def reached_by(draft: Draft) -> Reached:
+    """Return what a candidate reaches: by a grant that it has or needs, itself or by a function that it calls."""
+    name, snapshot = draft.candidate.name, draft.trial
+    text: str | None = draft.text
+    needs = draft.granted | draft.needs
+    if snapshot is not None and name in snapshot.functions:
+        text = _text_running(snapshot.modules[snapshot.functions[name].module].text, name)
+        needs |= needs_of_callees(name, snapshot) | (needs_of_text(text) if text else NOTHING)
+    if needs.is_outward:
+        return "this"
+    tree = parse(text) if text else None
+    return "nothing" if isinstance(tree, ast.Module) and _is_plain(tree) and not needs.packages else "unknown"
+
+
+def may_open(draft: Draft) -> bool:
+    """Check whether a candidate may open a file or reach a host: itself, by a function, or by a package."""
+    needs = draft.needs
+    if draft.trial is not None and draft.candidate.name in draft.trial.functions:
+        needs |= needs_of_callees(draft.candidate.name, draft.trial)
+    if needs.read or needs.write or needs.network:
+        return True
+    return draft.tree is not None and bool(needs.packages) and gives_text_to_packages(draft.tree, draft.rules.packages)
 
 
 def reach_of(grants: Grants, missing: Iterable[str] = (), called: Iterable[str] = ()) -> tuple[str, ...]:

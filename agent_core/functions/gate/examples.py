@@ -13,8 +13,11 @@ distinguish the two.
 import ast
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
+from itertools import chain
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -41,6 +44,10 @@ TRACEBACK: Final = "Traceback (most recent call last):"
 _ERROR: Final = re.compile(
     r"(?:raises? )?(?P<error>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Iteration|Warning)(?::.*)?)"
 )
+_TRUTHS: Final = frozenset({("1\n", "True\n"), ("0\n", "False\n")})  # which doctest takes for the same
+_BLANK_MARK: Final = re.compile(r"^[^\S\n]*<BLANKLINE>[^\S\n]*$", re.MULTILINE)
+_BLANK_LINE: Final = re.compile(r"^[^\S\n]+$", re.MULTILINE)
+_NUMBERS: Final = frozenset({int, float, Decimal, Fraction})
 _LAST_DIGITS: Final = 1e-9  # difference between two ways to compute the same float
 
 
@@ -65,7 +72,7 @@ def agrees(example: "Example | GivenExample", outcome: Outcome, *, is_float: boo
         kind, _, message = example.raises.partition(":")
         is_kind = bool(example.raises) and kind.strip().rpartition(".")[2] == outcome.failure.type.rpartition(".")[2]
         is_any = "IGNORE_EXCEPTION_DETAIL" in options
-        return is_kind and (is_any or same_text(message.strip(), outcome.failure.message.strip(), options))
+        return is_kind and (is_any or same_text(message.strip(), f"{outcome.failure.message.lstrip()}\n", options))
     if not isinstance(outcome, Returned) or example.raises:
         return False
     expected, is_alone = literal_value(expectation(example)), not outcome.output
@@ -98,6 +105,31 @@ def given_agrees(example: GivenExample, outcome: Outcome) -> bool:
     return same(expected, outcome.value, is_float=True, approx=example.approx)
 
 
+def may_be_value(example: GivenExample) -> bool:
+    """Check whether the expected result of an example is made of values such as `Decimal("1.5")`, and of nothing else.
+
+    It must not contain code of the candidate, which would return whatever its function does.
+    """
+    node = expression(example.expected)
+    if node is None or error_of(example.expected) or literal_value(example.expected) is not _MISSING:
+        return False
+    return all(inner.id in _VALUES for inner in ast.walk(node) if isinstance(inner, ast.Name))
+
+
+def value_imports(expressions: Sequence[str], known_names: Collection[str]) -> tuple[str, ...]:
+    """Return the imports of values that expressions name and a module does not know, such as `Decimal`."""
+    names, modules = set[str](), set[str]()
+    for node in chain.from_iterable(ast.walk(expression(text) or ast.Pass()) for text in expressions):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name)):
+                modules.add(name)
+            case ast.Name(id=name):
+                names.add(name)
+    unknown = (names | modules) - {*known_names}
+    lines = [f"from {module} import {name}" for name, module in _VALUES.items() if name in unknown - modules]
+    return (*lines, *(["import datetime"] if "datetime" in modules & unknown else []))
+
+
 def error_of(text: str) -> str:
     """Return the error that a text names as an expected outcome, with its message if any; otherwise an empty text."""
     last = text.strip().rpartition("\n")[2].strip()
@@ -120,12 +152,14 @@ def promises_floats(returns: str) -> bool:
 def same(expected: Any, got: Any, *, is_float: bool = False, approx: float | None = None) -> bool:
     """Check whether two values are equal in value and type at all levels.
 
-    Floats may differ in their last digits, and NaN equals NaN. With `is_float`, an integer may be a float; `approx` is
-    the tolerance for both.
+    Floats may differ in their last digits, and NaN equals NaN. With `is_float`, a number may be of another type;
+    `approx` is the tolerance for integers and floats.
     """
     are_numbers = {type(expected), type(got)} <= {int, float} and (is_float or type(expected) is type(got))
     if are_numbers and (float in (type(expected), type(got)) or approx):
         return _is_close(expected, got, approx or _LAST_DIGITS, approx or 0.0)
+    if is_float and {type(expected), type(got)} <= _NUMBERS:
+        return bool(expected == got)
     if _kind(expected) != _kind(got):
         return False
     inner = partial(same, is_float=is_float, approx=approx)
@@ -154,10 +188,14 @@ def _is_close(expected: float, got: float, relative: float, absolute: float) -> 
 
 
 def same_text(expected: str, got: str, options: set[str]) -> bool:
-    """Check whether texts are equal under doctest's options ELLIPSIS and NORMALIZE_WHITESPACE."""
-    expected, got = expected.rstrip("\n"), got.rstrip("\n")
-    expected = "\n".join("" if line.strip() == "<BLANKLINE>" else line for line in expected.split("\n"))
-    got = "\n".join("" if not line.strip() else line for line in got.split("\n"))
+    """Check whether texts are equal as in doctest, under its options ELLIPSIS and NORMALIZE_WHITESPACE."""
+    expected, got = (text if text.endswith("\n") or not text else f"{text}\n" for text in (expected, got))
+    if expected == got or (expected, got) in _TRUTHS:
+        return True
+    expected = _BLANK_MARK.sub("", expected)
+    got = _BLANK_LINE.sub("", got)
+    if not expected.endswith("\n\n"):  # an example that does not show blank lines at the end leaves them open
+        got = f"{got.rstrip(chr(10))}\n" if got.strip() else got
     if "NORMALIZE_WHITESPACE" in options:
         expected, got = " ".join(expected.split()), " ".join(got.split())
     return expected == got or ("ELLIPSIS" in options and _fits(expected, got))
@@ -180,6 +218,16 @@ def _fits(expected: str, got: str) -> bool:
     return True
 
 
+_VALUES: Final = {
+    "Decimal": "decimal",
+    "Fraction": "fractions",
+    "UUID": "uuid",
+    "Path": "pathlib",
+    "date": "datetime",
+    "datetime": "datetime",
+    "time": "datetime",
+    "timedelta": "datetime",
+}
 _WORD: Final = re.compile(r"\w+")
 _DECIMALS: Final = re.compile(r"\d\.(\d+)(?!\d)")
 _FEWEST: Final = 2  # decimals that indicate a rounded number
@@ -268,7 +316,7 @@ def too_few(
             yield Finding("unproven", message, line=line)
         return
     results = {promise(example) for example in examples}
-    calls = {example.call.strip() for example in examples}
+    calls = {(*example.setup, example.call.strip()) for example in examples}
     call = f">>> {name}({', '.join(function.parameters['properties'])})"
     if twice := contradictions(examples):
         message = f"the example `{sorted(twice)[0]}` is there twice, with different results"
@@ -280,7 +328,7 @@ def too_few(
         fix = f"add under `Examples:` a line `{call}` with real values, and its result on the line below"
         yield Finding("too-few-examples", message, fix, line)
     # Comparisons always show `True`, so equal results say little about them.
-    elif len(results) < 2 and not all(isinstance(expression(example), ast.Compare) for example in calls):
+    elif len(results) < 2 and not all(isinstance(expression(example.call), ast.Compare) for example in examples):
         result = next(iter(results))
         if opposite := {"True": "False", "False": "True"}.get(result):
             code, message = "one-sided-examples", f"gives {result}; one that gives {opposite} is needed too"
@@ -292,12 +340,11 @@ def too_few(
 
 
 def contradictions(examples: Sequence["Example | GivenExample"]) -> set[str]:
-    """Return the calls that have several examples with different results."""
-    promised: dict[str, set[str]] = {}
+    """Return the calls that have several examples with different results after the same setup."""
+    promised: dict[tuple[str, ...], set[str]] = {}
     for example in examples:
-        if not example.setup:
-            promised.setdefault(example.call.strip(), set()).add(promise(example))
-    return {call for call, results in promised.items() if len(results) > 1}
+        promised.setdefault((*example.setup, example.call.strip()), set()).add(promise(example))
+    return {call for (*_, call), results in promised.items() if len(results) > 1}
 
 
 def promise(example: "Example | GivenExample") -> str:
@@ -331,10 +378,9 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
     call = ast.unparse(call_node) if "\n" in call else call
     if expected.strip() == "None":  # doctest shows nothing for None, and an example needs a result
         call, expected = f"{call} is None", "True"
-    text = expected.strip("\n").rstrip()
-    value, error = literal_value(text), error_of(text)
-    result = [TRACEBACK, "    ...", error] if error else lines_of(text) if type(value) is object else [repr(value)]
-    shown = [f">>> {call}", *(line.rstrip("\r\n") or "<BLANKLINE>" for line in result)]
+    value, error = literal_value(expected), error_of(expected)
+    result = shown_lines(expected) if type(value) is object else [repr(value)]
+    shown = [f">>> {call}", *([TRACEBACK, "    ...", error] if error else result)]
     if ast.get_docstring(node, clean=False) is None:
         code = with_empty_docstring(code, node)
     docstring = DocstringText.of(code, function_in(code, name) or node)
@@ -342,6 +388,12 @@ def with_example(code: str, name: str, call: str, expected: str) -> str | Proble
         message = "its docstring is not one plain text between quotes"
         return Problem("no-docstring", message, Place(name, node.body[0].lineno), "write it between three quotes")
     return docstring.with_example(code, shown)
+
+
+def shown_lines(output: str) -> list[str]:
+    """Return the lines of a result, given without its last line break, as doctest shows them."""
+    lines = output.replace("\r\n", "\n").split("\n")
+    return [line if line.strip() else "<BLANKLINE>" for line in lines]
 
 
 def with_words(code: str, name: str, other: str) -> str | None:
@@ -454,8 +506,8 @@ def with_returned_values(candidate: Candidate, verdict: Verdict) -> Candidate:
         start = next((n for n in range(at + 1, len(lines)) if not lines[n].strip().startswith("...")), len(lines))
         is_end = (n for n in range(start, len(lines)) if not lines[n].strip() or lines[n].lstrip().startswith(">>>"))
         end = next(is_end, len(lines))
-        shown = [] if mismatch.returned == "None" else bare_lines(mismatch.returned)
-        new = [f"{indent}{line}" for line in docstring.escaped(line or "<BLANKLINE>" for line in shown)]
+        shown = [] if mismatch.returned == "None" else shown_lines(mismatch.returned)
+        new = [f"{indent}{line}" for line in docstring.escaped(shown)]
         text = docstring.replaced(text, "\n".join([*lines[:start], *new, *(lines[end:] or [indent])]))
     for missing in verdict.to_confirm[len(verdict.disagreements) :]:
         added = with_example(text, candidate.name, missing.call, missing.returned)

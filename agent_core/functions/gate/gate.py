@@ -118,7 +118,8 @@ def look(file: SavedFile) -> SavedFile:
     for function in file.module.functions:
         if node := find(file.tree, function.name):
             after = after.with_findings("conform", check_shape(node))
-            after = after.with_findings("substance", check_substance(node))
+            examples = [(example.call, example.expected) for example in function.examples]
+            after = after.with_findings("substance", check_substance(node, examples))
     return capability(after.with_findings("conform", undefined_names(file, file.tree)))
 
 

@@ -24,16 +24,18 @@ from sandbox import Attempt, Attempts, Outcome, Raised, Returned
 from sandbox.wire.lines import bare_lines
 
 from .call_arguments import Arguments, read_calls, recombine, write_call
-from .capability import reach
-from .draft import NOT_IMPORTED, Draft, Finding, TrialSubject
+from .capability import reached_by, uses_context
+from .draft import NOT_IMPORTED, Draft, Finding, GivenExample, TrialSubject
 from .examples import doctest_form, literal_value, predictions, same, unprovable
 from .proof import run
 from .reader import description_id
 from .robust import is_right, known_errors
-from .tree import constants, is_bare_call
-from .verdict import CHALLENGED, DISPUTED, REACHES_NOTHING, ExpectedCall, ReaderAnswer
+from .tree import constants, expression, is_bare_call, is_call_of, literal
+from .verdict import CHALLENGED, DISPUTED, NOT_READ, REACHES_NOTHING, ReaderAnswer
 
 if TYPE_CHECKING:
+    from agent_core.registry.function import Function
+
     from .trial import TrialTools
 
 STAGE: Final = "reader"
@@ -76,23 +78,25 @@ async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
         return replace(draft, problems=tuple(others)).with_findings(STAGE, wrong.values())
     if draft.refuses:
         return draft.skip("it is refused already")
-    is_pure = not reach(draft.text, draft.granted | draft.needs)
-    is_open = is_pure and not (own.function.takes_self or unprovable(own))
-    chosen = await _chosen(draft, own, trial) if is_open else []
+    reached = reached_by(draft)
+    is_open = reached != "this" and not unprovable(own)
+    is_asked_once = draft.candidate.asked  # its author has answered, and other calls are not asked for again
+    chosen = await _chosen(draft, own, trial) if is_open and not (own.function.takes_self or is_asked_once) else []
     chosen = chosen[:_FEW] if trial.reader is not None and draft.is_read else chosen
-    answer = await _answer(draft, trial, chosen) if is_pure else None
+    answer = await _answer(draft, trial, chosen) if reached != "this" else None
     if answer is not None:
         answer = await _try_calls(answer, own, trial) if is_open else answer
         draft = replace(draft, answer=answer, late=bool(answer.error))
-    disputed = [call for call in draft.answer.calls if not call.agreed] if draft.answer else []
-    if draft.answer is not None and draft.answer.reach in _MEANS:  # computing alone cannot do what it promises
+    disputed = [call for call in draft.answer.calls if not (call.agreed or call.is_inferred)] if draft.answer else []
+    if draft.answer is not None and _is_beyond(draft, draft.answer):  # its code cannot do what it promises
         what, means = _MEANS[draft.answer.reach]
-        message = f"by its description `{draft.candidate.name}` has to reach {what}, and its code only computes"
+        does = "only computes" if reached == "nothing" else "names nothing that it would reach"
+        message = f"by its description `{draft.candidate.name}` has to reach {what}, and its code {does}"
         fix = f'do it: {means}; or say in the docstring what it really does, as in "Word the confirmation of an order"'
         thought = f" ({draft.answer.thought})" if draft.answer.thought else ""
         facts = (
             Evidence(f"a reader of its description: {draft.answer.reach}{thought}"),
-            Evidence("its code: computes only"),
+            Evidence(f"its code: {does}"),
         )
         insists = draft.candidate.insists
         beyond = Finding(REACHES_NOTHING, message, None if insists else fix, draft.line, evidence=facts)
@@ -110,9 +114,10 @@ async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
         if call.call in answered or not draft.is_challenging
     ]
     draft = draft.with_findings(STAGE, doubts, is_mild=True)
-    answered_calls = {call.call for call in draft.answer.calls} if draft.answer else set()
-    asked = [call.call for call in disputed] + [call for call in chosen if call not in answered_calls]
-    calls = tuple(dict.fromkeys(call for call in asked if call not in answered))[: draft.rules.challenges]
+    known = [call for call in draft.answer.calls if call.agreed or not call.is_inferred] if draft.answer else []
+    settled = {call.call for call in known}
+    asked = [call.call for call in disputed] + [call for call in chosen if call not in settled]
+    calls = tuple(dict.fromkeys(call for call in asked if call not in answered))
     if draft.refuses or not calls or not draft.is_challenging:
         return replace(draft, note=draft.note or _note(draft, trial))
     count = "1 result" if len(calls) == 1 else f"{len(calls)} results"
@@ -123,15 +128,23 @@ async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
     return draft.with_findings(STAGE, [Finding(CHALLENGE, message, fix, draft.line, evidence=evidence)])
 
 
+def _is_beyond(draft: Draft, answer: ReaderAnswer) -> bool:
+    """Check whether a description promises what code without a grant cannot do."""
+    keeps_state = draft.tree is not None and "state" in uses_context(draft.tree)
+    return answer.reach in _MEANS and not (answer.reach == "files" and keeps_state)
+
+
 def _note(draft: Draft, trial: "TrialTools") -> str:
     """Return a note for the verdict about what the reader did."""
     answer = draft.answer
     if answer is None:
-        if trial.reader is None or not draft.is_read:
-            return "no reader: it is off" if trial.reader is None else "not read: only what an agent makes is"
-        return "it reaches outside: its grants show what"
+        if reached_by(draft) == "this":
+            return "it reaches outside: its grants show what"
+        return (
+            f"{NOT_READ}: no model reads descriptions" if trial.reader is None else "only what an agent makes is read"
+        )
     if answer.error:
-        return f"the reader said nothing: {answer.error}"
+        return f"{NOT_READ}: {answer.error}"
     agreed = sum(call.agreed for call in answer.calls)
     calls = f"; it expects what came back of {agreed} of {len(answer.calls)} calls" if answer.calls else ""
     return f"has to reach {answer.reach}{calls}"
@@ -186,16 +199,41 @@ async def _answer(draft: Draft, trial: "TrialTools", chosen: Sequence[str]) -> R
 
 
 async def _try_calls(answer: ReaderAnswer, subject: TrialSubject, trial: "TrialTools") -> ReaderAnswer:
-    """Return the answer with the results of its calls, rebuilt from their arguments so that no other code runs."""
+    """Return the answer with the results of its calls, as far as they can be told.
+
+    A call is any expression with a call of the function in it. It runs as an example does: in a worker, without a
+    grant.
+    """
     function = subject.function
-    calls: dict[str, str] = {}
-    for call in answer.calls:
-        if is_bare_call(call.call, function.name):
-            calls |= {write_call(function, given): call.expected for given in read_calls([call.call], function)[:1]}
-    expected = predictions([*calls], [*calls.values()], function.returns)
+    calls = {text: call for call in answer.calls if (text := _usable_call(call.call, function))}
+    expected: list[GivenExample] = []
+    for text, call in calls.items():
+        returns = function.returns if is_bare_call(text, function.name) else ""
+        expected += predictions([text], [call.expected], returns)
     results = await run(expected, function, subject.snapshot, trial)
-    tried = tuple(ExpectedCall(result.call, result.expected, result.returned, result.agreed) for result in results)
-    return replace(answer, calls=tried)
+    tried = [
+        replace(calls[result.call], call=result.call, returned=result.returned, agreed=result.agreed)
+        for result in results
+        if result.agreed or not (result.unrun or _is_misused(result.outcome))
+    ]
+    return replace(answer, calls=tuple(tried))
+
+
+def _usable_call(text: str, function: "Function") -> str:
+    """Return an expression as Python writes it; empty if it calls the function nowhere, or not as it is called."""
+    node = expression(text)
+    calls = [inner for inner in ast.walk(node) if is_call_of(inner, function.name)] if node is not None else []
+    for call in calls:
+        given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        if all(literal(argument)[0] for argument in given) and not read_calls([ast.unparse(call)], function):
+            return ""
+    return ast.unparse(node) if node is not None and calls else ""
+
+
+def _is_misused(outcome: Outcome) -> bool:
+    """Check whether an expression failed by itself, outside of the function that it calls."""
+    frames = outcome.failure.frames if isinstance(outcome, Raised) else ()
+    return bool(frames) and frames[-1].path.startswith("<example")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from sandbox import Attempt, Attempts, Evaluation, Outcome, Refused
 
 from .call_arguments import read_cases
 from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, Finding, GivenExample, Mutant, TrialSubject
-from .examples import agrees, expectation, literal_value, promises_floats, unprovable
+from .examples import agrees, expectation, literal_value, promises_floats, same, unprovable
 from .proof import MOST
 from .substance import HOLLOW
 from .tree import FunctionNode, body, find, parameters, parse
@@ -432,11 +432,17 @@ async def check_mutants(draft: Draft, trial: TrialTools) -> Draft:
 def _echoed_parameters(draft: Draft) -> tuple[str, ...]:
     """Return the parameters that every example returns, for a draft that waits for a package and cannot run."""
     function, examples = draft.own_function, draft.examples
-    if function is None or not draft.has("needs-packages") or draft.shows(*TOO_FEW):
+    if function is None or not examples or not draft.has("needs-packages") or draft.shows(*TOO_FEW):
         return ()
     cases = read_cases(((example.call, literal_value(example.expected)) for example in examples), function)
-    names = function.parameters["properties"] if len(cases) == len(examples) else ()
-    return tuple(name for name in names if all(name in row and row[name] == result for row, result in cases))
+    names, is_float = function.parameters["properties"], promises_floats(function.returns)
+    if len(cases) < len(examples):
+        return ()
+    return tuple(
+        name
+        for name in names
+        if all(name in row and same(result, row[name], is_float=is_float) for row, result in cases)
+    )
 
 
 def _unfit(draft: Draft, own: TrialSubject | None) -> str:

@@ -31,7 +31,7 @@ from sandbox.wire.lines import lines_of
 from sandbox.wire.requests import RequestRefused, without_handler
 
 from .call_arguments import edge_calls, read_calls, recombine, write_call
-from .capability import EFFECTS, called_by_self, uses_context
+from .capability import EFFECTS, called_by_self, may_open, uses_context
 from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, ExampleTrials, Finding, GivenExample, TrialSubject
 from .examples import (
     ALIKE,
@@ -40,12 +40,15 @@ from .examples import (
     contradictions,
     doctest_form,
     is_by_chance,
+    may_be_value,
     promises_floats,
+    same,
     too_few,
     unprovable,
+    value_imports,
 )
 from .substance import HOLLOW
-from .tree import expression, function_in, parse
+from .tree import bound_names, expression, function_in, parse
 from .trial import Granted, TrialTools
 from .verdict import TOO_FEW, Disagreement
 
@@ -285,7 +288,7 @@ class ExampleResult:
         """The result as an example writes it; untrusted."""
         match self.outcome:
             case Returned():
-                return doctest_form(self.outcome).rstrip("\n") or "None"
+                return doctest_form(self.outcome).removesuffix("\n") or "None"
             case Raised(failure=failure):
                 return f"{failure.type}: {failure.message}".rstrip(": ")
             case TimedOut(limit_s=limit_s):
@@ -342,7 +345,7 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
         offers.append(replace(finding, fix=fix))
     ran, left = len(results), len(examples) - len(results)
     note = f"{trials.agreed} of {ran} examples agree" + (f"; {left} more were not run" if left > 0 else "")
-    draft = replace(draft, trials=trials, note=note if examples else "it has no example")
+    draft = replace(draft, trials=trials, note=note if examples else "")
     return draft.with_findings(STAGE, [*(example_finding(result) for result in told_of), *offers])
 
 
@@ -351,8 +354,8 @@ def _unproven(draft: Draft, subject: TrialSubject) -> Unproven:
     unproven = unprovable(subject)
     if unproven == "effects" and draft.trial and can_be_called(subject.tree, draft.trial, draft.guarded):
         return "calls"
-    if not unproven and (draft.needs.read or draft.needs.write):
-        return "calls"  # depends on files, which an example must create itself
+    if not unproven and may_open(draft):
+        return "calls"  # depends on files, which an example must create itself, or on a server
     if not unproven and len(draft.examples) < _ENOUGH and {"scratch", "state"} & uses_context(subject.tree):
         return "calls"  # depends on files and state of earlier calls, which an example does not have
     return unproven
@@ -436,7 +439,9 @@ def lacks_grant(outcome: Outcome, grants: Grants) -> bool:
     if not isinstance(outcome, Raised):
         return False
     kind = outcome.failure.type.rpartition(".")[2]
-    return (grants.is_outward and kind in _SHUT) or (bool(grants.packages) and kind in _ABSENT)
+    if grants.packages and kind in _ABSENT:
+        return True
+    return kind in _SHUT and (grants.is_outward or bool(grants.packages))
 
 
 async def run(
@@ -454,10 +459,19 @@ async def run(
     modules = granted.served if granted and granted.served is not None else snapshot.modules
 
     async def tried(example: Example | GivenExample) -> ExampleResult:
-        work = Evaluation(example.setup, example.call, asks=trial.files is not None)
+        if isinstance(example, GivenExample):
+            known = bound_names(tree) if isinstance(tree := parse(modules[function.module].text), ast.Module) else ()
+            setup = value_imports([example.call], known)
+        else:
+            setup = example.setup
+        work = Evaluation(setup, example.call, asks=trial.files is not None)
         with closing(trial.files()) if trial.files else nullcontext() as files:
             callees = Callees(snapshot, trial, files)
             result = _result(example, await trial.run(modules, function.module, work, callees), is_float)
+        if isinstance(example, GivenExample) and not result.agreed and may_be_value(example):
+            values = value_imports([example.expected], ())
+            promised = await trial.run(modules, function.module, Evaluation(values, example.expected))
+            return _result_by_value(result, example, promised)
         if result.agreed or granted is None:
             return result
         path, unrun = _shut_path(result.outcome), callees.refused[0] if callees.refused else ""
@@ -475,6 +489,16 @@ def _result(example: Example | GivenExample, outcome: Outcome, is_float: bool) -
     return ExampleResult(example, outcome, agrees(example, outcome, is_float=is_float))
 
 
+def _result_by_value(result: ExampleResult, example: GivenExample, promised: Outcome) -> ExampleResult:
+    """Return the result of an example whose expected result was evaluated: equal values agree, however written."""
+    if not isinstance(promised, Returned):
+        return replace(result, unrun="its expected result is no value")
+    is_same = isinstance(result.outcome, Returned) and same(
+        promised.value, result.outcome.value, is_float=True, approx=example.approx
+    )
+    return replace(result, agreed=is_same)
+
+
 def _disagreements(results: Sequence[ExampleResult]) -> Iterator[Disagreement]:
     for result in results:
         if not result.agreed and isinstance(result.outcome, Returned):
@@ -483,25 +507,25 @@ def _disagreements(results: Sequence[ExampleResult]) -> Iterator[Disagreement]:
 
 def example_finding(result: ExampleResult) -> Finding:
     """Return the finding about a failing example."""
-    wrote = f"for `{result.call}` you wrote {fence(result.expected or '(no result)', 120)}"
     back = fence(result.returned)
     match result.outcome:
         case Returned():
-            code, came = "example-disagrees", f"it printed {back}" if result.printed else f"it returned {back}"
+            code, came = "example-disagrees", f"printed {back}" if result.printed else f"returned {back}"
             fix = f"if {back} is right, write it there; if not, fix the body"
             if result.printed and result.value != "None":
-                came = f"it printed {fence(result.printed, 120)} and returned {fence(result.value, 120)}"
+                came = f"printed {fence(result.printed, 120)} and returned {fence(result.value, 120)}"
                 fix = f"an example shows both: write {back} there if that is right; if not, fix the body"
         case Raised(failure=failure):
             frame = failure.frames[-1] if failure.frames else None
             at = f" at {fence(frame.source.strip(), 120)}" if frame and frame.source else ""
-            code, came = "example-raises", f"it raised {back}{at}"
+            code, came = "example-raises", f"raised {back}{at}"
             fix = "fix that line; an error that is meant is written as a `Traceback (most recent call last):`"
         case TimedOut():
-            code, came = "example-hangs", f"there was {result.returned}"
+            code, came = "example-hangs", f"gave {result.returned}"
             fix = "look for a loop that never ends, or give the example less to do"
         case Killed() | Refused():
-            code, came = "example-stopped", f"it was stopped: {back}"
+            code, came = "example-stopped", f"was stopped: {back}"
             fix = "fix the call, or the body where it asks for too much"
     evidence = (Evidence(call=result.call, returned=result.returned, expected=result.expected),)
-    return Finding(code, f"{wrote}, {came}", fix, result.line, 0, evidence)
+    says = f"says {fence(result.expected, 120)}" if result.expected else "shows no result"
+    return Finding(code, f"`{result.call}` {came}; its example {says}", fix, result.line, 0, evidence)

@@ -40,9 +40,11 @@ to reach, besides its arguments, to really do what the docstring says:
 First write one short thought, then the answer."""
 _RESULTS: Final = f"""
 Also choose up to three calls of the kind that the docstring speaks of, unlike its own, small enough to be sure of \
-their results, and write the result that each must have. Write Python: total([1, 2]) and 3; an error by its name, \
-ValueError. Where you are given calls, write their results in `results`, in the same order. Write {CANNOT_TELL} for \
-every result that the docstring does not settle, or that you are not sure of."""
+their results, and write the result that each must have. Write Python: total([1, 2]) and 3, or an expression around \
+a call, sorted(pairs("ab")); Decimal("1.50") for a decimal; an error by its name, ValueError. Where you are given \
+calls, write their results in `results`, in the same order. Of each result say in `basis` whether the docstring says \
+it ("docstring") or you infer it from what is usual ("inferred"). Write {CANNOT_TELL} for every result that the \
+docstring does not settle, or that you are not sure of."""
 _SHOTS: Final[tuple[tuple[str, str, Reach], ...]] = (
     (
         'def add_days(day: str, days: int) -> str:\n    """Add days to a date."""',
@@ -71,7 +73,13 @@ _SHOTS: Final[tuple[tuple[str, str, Reach], ...]] = (
     ),
 )
 _TEXT: Final = {"type": "string"}
-_CALL: Final = {"type": "object", "properties": {"call": _TEXT, "result": _TEXT}, "required": ["call", "result"]}
+_RESULT: Final = {"result": _TEXT, "basis": {"type": "string", "enum": ["docstring", "inferred"]}}
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:  # Any: JSON Schema
+    return {"type": "object", "properties": properties, "required": [*properties]}
+
+
 NAME: Final = "describe_body"
 
 
@@ -79,13 +87,13 @@ _REACH: Final = {"type": "string", "enum": [*get_args(Reach)]}
 _ANSWER: Final = {
     "thought": {"type": "string", "maxLength": 160},
     "reach": _REACH,
-    "calls": {"type": "array", "items": _CALL, "maxItems": _MOST_CALLS},
-    "results": {"type": "array", "items": _TEXT},
+    "calls": {"type": "array", "items": _object({"call": _TEXT, **_RESULT}), "maxItems": _MOST_CALLS},
+    "results": {"type": "array", "items": _object(_RESULT)},
 }
 _DESCRIBE: Final = FunctionShown(
     NAME,
     "Say what the body must reach, and what calls must return.",
-    {"type": "object", "properties": _ANSWER, "required": [*_ANSWER]},
+    _object(_ANSWER),
 )
 _SHAPE_OF_A_SMALL_ONE: Final = {
     "type": "json_schema",
@@ -212,10 +220,18 @@ def _expected_calls(answer: Mapping[str, Any], asked: Sequence[str]) -> list[Exp
     results, rows = answer.get("results"), answer.get("calls")
     pairs: list[tuple[Any, Any]] = list(zip(asked, results if isinstance(results, list) else [], strict=False))
     for row in (rows if isinstance(rows, list) else [])[:_MOST_CALLS]:
-        pairs += [(row.get("call"), row.get("result"))] if isinstance(row, Mapping) else []
+        pairs += [(row.get("call"), row)] if isinstance(row, Mapping) else []
     found: dict[str, ExpectedCall] = {}
-    for call, result in pairs:
-        is_usable = all(isinstance(text, str) and 0 < len(text.strip()) <= _LONGEST for text in (call, result))
-        if is_usable and result.strip() != CANNOT_TELL:
-            found.setdefault(call.strip(), ExpectedCall(call.strip(), result.strip()))
+    for call, answered in pairs:
+        row = answered if isinstance(answered, Mapping) else {"result": answered}
+        call_text, result = _text_in(call), _text_in(row.get("result"))
+        if call_text and result and result != CANNOT_TELL:
+            is_inferred = row.get("basis") == "inferred"
+            found.setdefault(call_text, ExpectedCall(call_text, result, is_inferred=is_inferred))
     return [*found.values()]
+
+
+def _text_in(value: object) -> str:
+    """Return a text of usable length without the blanks around it; empty for any other value."""
+    text = value.strip() if isinstance(value, str) else ""
+    return text if len(text) <= _LONGEST else ""

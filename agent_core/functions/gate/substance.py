@@ -5,13 +5,13 @@ parameter unused. Its findings are certain from the tree alone; everything else 
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sandbox.wire.lines import bare_lines
 
 from .draft import Draft, Finding
-from .tree import FunctionNode, body, literal, nodes_of, own_nodes, parameters
-from .uses import uses
+from .tree import FunctionNode, body, expression, is_bare_call, literal, nodes_of, own_nodes, parameters
+from .uses import gives_text_to_packages, uses
 
 STAGE = "substance"
 HOLLOW = ("placeholder", "not-implemented", "constant", "echo", "print-only")
@@ -23,15 +23,29 @@ def substance(draft: Draft) -> Draft:
     """Return the draft with findings that the promised function is hollow."""
     if draft.function is None:
         return draft.skip("there is no function to look at")
-    findings = check(draft.function, may_have_gaps=draft.policy == "import")
-    if draft.policy == "import" and draft.tree and any(use.kind for use in uses(draft.tree, draft.rules.packages)):
-        findings = [finding for finding in findings if finding.code != "constant"]  # its effects are its purpose
+    examples = [(example.call, example.expected) for example in draft.examples]
+    findings = check(draft.function, examples, may_have_gaps=draft.policy == "import")
+    if any(finding.code == "constant" for finding in findings) and _acts(draft):
+        findings = [finding for finding in findings if finding.code != "constant"]
     return draft.with_findings(STAGE, findings)
 
 
-def check(node: FunctionNode, *, may_have_gaps: bool = False) -> list[Finding]:
-    """Return findings that a function is hollow. With `may_have_gaps`, it need not support every argument."""
-    if findings := list(_hollow(node, may_have_gaps=may_have_gaps)):
+def _acts(draft: Draft) -> bool:
+    """Check whether what a function does outside may be its purpose, whatever it returns."""
+    packages = draft.rules.packages
+    kinds = {use.kind for use in uses(draft.tree, packages)} if draft.tree else set()
+    if draft.policy == "import":
+        return any(kinds)
+    gives_text = draft.tree is not None and "packages" in kinds and gives_text_to_packages(draft.tree, packages)
+    return gives_text or bool(kinds & {"write", "network", "memory"})
+
+
+def check(node: FunctionNode, examples: Sequence[tuple[str, str]], *, may_have_gaps: bool = False) -> list[Finding]:
+    """Return findings that a function is hollow. With `may_have_gaps`, it need not support every argument.
+
+    `examples` are its calls with their results: without parameters, it may return a constant that one of them shows.
+    """
+    if findings := list(_hollow(node, examples, may_have_gaps=may_have_gaps)):
         return findings
     every = [child for child in nodes_of(node) if isinstance(child, ast.Name | ast.Global | ast.Nonlocal)]
     read = {child.id for child in every if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Load)}
@@ -51,7 +65,7 @@ def check(node: FunctionNode, *, may_have_gaps: bool = False) -> list[Finding]:
     return findings
 
 
-def _hollow(node: FunctionNode, *, may_have_gaps: bool) -> Iterator[Finding]:
+def _hollow(node: FunctionNode, examples: Sequence[tuple[str, str]], *, may_have_gaps: bool) -> Iterator[Finding]:
     statements = body(node)
     real = [statement for statement in statements if not _is_nothing(statement)]
     if not real:
@@ -85,9 +99,13 @@ def _hollow(node: FunctionNode, *, may_have_gaps: bool) -> Iterator[Finding]:
         prints = any(name.id == "print" for name in every)
         fix = "return the result instead of printing it" if prints else "end with `return` and the result"
         yield Finding("constant", f"`{node.name}` returns nothing, so nobody gets its result", fix, live[-1].lineno)
-    elif answer:
+    elif answer and parameters(node):
         message = f"`{node.name}` always returns {answer}, whatever it is given ({names})"
         yield Finding("constant", message, "compute the result from the parameters", line)
+    elif answer and not any(_is_shown(node.name, call, result, answer) for call, result in examples):
+        message = f"`{node.name}` always returns {answer}, and no example of it shows that"
+        fix = f"if that is its result, show it in the docstring: a line `>>> {node.name}()`, and the result below it"
+        yield Finding("constant", message, fix, line)
     elif _leaves(live) and not has_effects:
         returned = {answer.value.id if isinstance(answer.value, ast.Name) else "" for answer in answers}
         for name in (parameter.arg for parameter in parameters(node)):
@@ -95,6 +113,12 @@ def _hollow(node: FunctionNode, *, may_have_gaps: bool) -> Iterator[Finding]:
             if returned == {name} and len(answers) == sum(other.id == name for other in every):
                 message = f"`{node.name}` returns its argument `{name}` as it came"
                 yield Finding("echo", message, "return what was computed from it", live[0].lineno)
+
+
+def _is_shown(name: str, call: str, result: str, answer: str) -> bool:
+    """Check whether an example shows that a function without parameters returns this literal."""
+    (is_literal, value), (_, answered) = literal(expression(result)), literal(expression(answer))
+    return is_literal and type(value) is type(answered) and value == answered and is_bare_call(call, name)
 
 
 def _live(statements: list[ast.stmt]) -> list[ast.stmt]:

@@ -156,8 +156,10 @@ async def load(draft: Draft, trial: TrialTools) -> Draft:
     """Return the draft with the module it would become, after importing that module in a worker."""
     if draft.function is None:
         return draft.skip("there is no function to import")
-    if draft.has("bad-name", "bad-module", "name-taken", "several-functions", "star-parameter", *FLAWS):
-        return draft.skip("its name, its shape or a character of it has no place in a module")
+    if draft.has(
+        "bad-name", "bad-module", "name-taken", "several-functions", "star-parameter", "top-level-statement", *FLAWS
+    ):
+        return draft.skip("its name, its shape, a statement or a character of it has no place in a module")
     around, text = draft.around, await aside(draft.size, lambda: draft.placed)
     # A library's function may import a package when it is called.
     is_due = draft.policy != "import" or imported_at_the_top(draft.text, draft.rules.packages)

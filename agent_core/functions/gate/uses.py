@@ -6,6 +6,7 @@ human's decision and gives the model a clear message; the sandbox is what enforc
 """
 
 import ast
+import posixpath
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from agent_core.access.packages.projects import project_of
 from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line
 from agent_core.registry.depends import is_program
+from agent_core.registry.source import FOLDER
 from agent_core.registry.tree import Scope, survey
 
 from .draft import Finding
@@ -69,6 +71,13 @@ READING = frozenset(
     {"glob", "linecache", "os.listdir", "os.scandir", "os.walk", "os.stat"}
     | {"os.path.exists", "os.path.getsize", "os.path.isfile", "os.path.isdir"}
 )
+# Functions that open the file that their first argument names, for reading unless a mode says otherwise. The rest of
+# their modules only computes.
+OPENING = frozenset(
+    {"zipfile.ZipFile", "tarfile.open", "gzip.open", "bz2.open", "lzma.open", "wave.open", "codecs.open"}
+)
+PARSING = frozenset({"xml.etree.ElementTree.parse", "xml.etree.ElementTree.iterparse", "xml.dom.minidom.parse"})
+_STREAMS = frozenset({"io", "BytesIO", "StringIO"})
 # What no human can grant, with an alternative.
 INSTEAD: Mapping[str, str] = {
     "network": "use `self.fetch(url)`, the only way out",
@@ -101,15 +110,17 @@ Held = Mapping[str, Sequence[ast.expr]]
 _DEPTH = 12
 _ADDRESS = re.compile(r"(https?)://([^/?#\s]+)([/?#]|$)")
 _WILD = re.compile(r"[*?\[]")
-_SAME = frozenset({"str", "sorted", "list", "iter", "Path", "PurePath", "Request", "enumerate", "reversed", "fspath"})
-_BELOW = frozenset({"iterdir", "glob", "rglob", "joinpath", "walk"})
-_SIDE = frozenset({"resolve", "absolute", "expanduser", "rstrip", "strip", "lstrip"})
+_SAME = frozenset({"str", "Path", "PurePath", "Request", "fspath"})
+_SAME_ITEMS = frozenset({"sorted", "list", "tuple", "set", "frozenset", "iter", "reversed"})
+_ONE_ITEM = frozenset({"next", "max", "min"})
+_SAME_PLACE = frozenset({"resolve", "absolute", "as_posix", "rstrip", "strip", "lstrip"})
 
 
 def values_of(tree: ast.AST) -> Held:
     """Return the names that a text binds, each with its values.
 
-    For a parameter, the value is its default if that is a non-empty constant, otherwise its type.
+    For a parameter, the value is its default if that is a non-empty constant, otherwise its type. The value of a loop's
+    variable is an item of what the loop goes through.
     """
     held: dict[str, list[ast.expr]] = {}
     for node in nodes_of(tree):
@@ -123,16 +134,28 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         case (
             ast.Assign(targets=[ast.Name(id=name)], value=value)
             | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
-            | ast.For(target=ast.Name(id=name) | ast.Tuple(elts=[_, ast.Name(id=name)]), iter=value)
-            | ast.comprehension(target=ast.Name(id=name), iter=value)
+            | ast.NamedExpr(target=ast.Name(id=name), value=value)
             | ast.withitem(context_expr=value, optional_vars=ast.Name(id=name))
         ):
             yield name, value
+        case ast.For(target=target, iter=value) | ast.AsyncFor(target=target, iter=value):
+            yield from _items(target, value)
+        case ast.comprehension(target=target, iter=value):
+            yield from _items(target, value)
         case ast.Assign(targets=targets, value=value):
-            names = [inner.id for target in targets for inner in nodes_of(target) if isinstance(inner, ast.Name)]
-            yield from ((name, ast.Starred(value)) for name in names)
-        case ast.AugAssign(target=ast.Name(id=name), value=value):
-            yield name, ast.Starred(value)
+            for target in targets:
+                yield from _parts(target, value)
+        case ast.AugAssign(target=target, value=value):
+            yield from _parts(target, value)
+        case ast.withitem(context_expr=value, optional_vars=ast.expr() as target):
+            yield from _parts(target, value)
+        case (
+            ast.ExceptHandler(name=str(name))
+            | ast.MatchAs(name=str(name))
+            | ast.MatchStar(name=str(name))
+            | ast.MatchMapping(rest=str(name))
+        ):
+            yield name, ast.Starred(ast.Constant(None))
         case ast.arguments():
             by_name = defaults(node)
             for parameter in [*node.posonlyargs, *node.args, *node.kwonlyargs]:
@@ -141,6 +164,25 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
                     yield parameter.arg, default
                 else:
                     yield parameter.arg, ast.Starred(parameter.annotation or ast.Constant(None))
+
+
+def _items(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names of a loop's target, each with an item of what the loop goes through."""
+    match target, value:
+        case ast.Name(id=name), _:
+            yield name, ast.Subscript(value, ast.Constant(0))
+        case ast.Tuple(elts=[count, item]), ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]):
+            yield from _parts(count, value)
+            yield from _items(item, inner)
+        case _:
+            yield from _parts(target, value)
+
+
+def _parts(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names of a target that are bound to parts of a value, or to what is made from it."""
+    for node in nodes_of(target):
+        if isinstance(node, ast.Name):
+            yield node.id, ast.Starred(value)
 
 
 def reads(node: ast.AST, words: frozenset[str], held: Held) -> bool:
@@ -179,6 +221,8 @@ def text_prefix(node: ast.expr | None, held: Held, depth: int = _DEPTH) -> tuple
             parts = [value]
         case ast.Name(id=name) if len(held.get(name, ())) == 1:
             parts = [*held[name]]
+        case ast.Subscript(value=listing):
+            return _folder_of_items(listing, held, depth), False
     return _join_prefixes(parts, held, depth, is_path=is_path) if parts else ("", False)
 
 
@@ -188,22 +232,41 @@ def _prefix_of_call(func: ast.expr, arguments: list[ast.expr], held: Held, depth
     match func:
         case ast.Attribute(attr="join", value=ast.Attribute(attr="path") | ast.Name(id="path")):
             parts = arguments
-        case ast.Attribute(attr="listdir" | "scandir" | "glob" | "iglob" as name, value=ast.Name(id="os" | "glob")):
-            parts, end = arguments[:1], "" if "glob" in name else "/"
-            return _folder(_join_prefixes(parts, held, depth, is_path=True)[0] + end), False
         case ast.Attribute(attr="joinpath", value=value):
             parts = [value, *arguments]
         case ast.Attribute(attr=name) if name in _SAME and arguments:  # `pathlib.Path(…)`
             parts = arguments
         case ast.Attribute(attr="format", value=value):
             return _join_prefixes([value], held, depth)[0].partition("{")[0], False
-        case ast.Attribute(attr=name, value=value) if name in _BELOW:
-            return _folder(_join_prefixes([value], held, depth)[0] + "/"), False
-        case ast.Attribute(attr=name, value=value) if name in _SIDE:
+        case ast.Attribute(attr=name, value=value) if name in _SAME_PLACE and not arguments:
             return _join_prefixes([value], held, depth)
+        case ast.Name(id=name) if name in _ONE_ITEM and len(arguments) == 1:
+            return _folder_of_items(arguments[0], held, depth), False
         case ast.Name(id=name) if name in _SAME:
             parts = arguments[: None if name in ("Path", "PurePath") else 1]
     return _join_prefixes(parts, held, depth, is_path=True)
+
+
+def _folder_of_items(node: ast.expr, held: Held, depth: int) -> str:
+    """Return the folder that all paths of a listing lie in; empty if the text does not show it."""
+    match node if depth else None:
+        case ast.Name(id=name) if len(held.get(name, ())) == 1:
+            return _folder_of_items(held[name][0], held, depth - 1)
+        case ast.Call(func=ast.Name(id=name), args=[listing, *_]) if name in _SAME_ITEMS:
+            return _folder_of_items(listing, held, depth - 1)
+        case ast.Call(
+            func=ast.Attribute(attr="glob" | "iglob", value=ast.Name(id="glob")), args=[pattern], keywords=[]
+        ):
+            return _folder(text_prefix(pattern, held, depth - 1)[0])
+        case (
+            ast.Call(func=ast.Attribute(attr="scandir", value=ast.Name(id="os")), args=[folder])
+            | ast.Call(func=ast.Attribute(attr="iterdir" | "glob" | "rglob", value=folder))
+        ):
+            text, is_all = text_prefix(folder, held, depth - 1)
+            return _folder(f"{text.rstrip('/')}/" if text and is_all else text)
+        case ast.ListComp(elt=item) | ast.GeneratorExp(elt=item) | ast.SetComp(elt=item):
+            return _folder(text_prefix(item, held, depth - 1)[0])
+    return ""
 
 
 def _join_prefixes(parts: list[ast.expr], held: Held, depth: int, *, is_path: bool = False) -> tuple[str, bool]:
@@ -251,13 +314,18 @@ def _host_of_connection(node: ast.AST, held: Held) -> str | None:
 
 
 def path_of(node: ast.expr | None, held: Held) -> str | None:
-    """Return the file or folder that an expression names; None if it cannot be granted."""
+    """Return the file or folder that an expression names; None if it cannot be granted.
+
+    A folder that is only the beginning of a path counts if it is in the workspace: any other may be one that nobody can
+    grant, such as `/` or a home folder, and a call asks for what lies in it.
+    """
     text, is_all = text_prefix(node, held)
-    if not text:
-        return UNSAID
     if not is_all or _WILD.search(text):
         text = _folder(text)
-    return written("read", text) if text else UNSAID
+    is_open = text.startswith("/") and not is_all
+    if is_open or posixpath.normpath(text) == "." or ".." in text.split("/"):
+        return UNSAID
+    return written("read", text)
 
 
 _SCRATCH = frozenset({"self.scratch"})
@@ -281,6 +349,9 @@ _MOST_SHOWN = 10  # names of it in a fix
 _IN_MEMORY = ":memory:"  # a database without a file
 _ELSEWHERE = re.compile(r"version|PY_?\d|platform|TYPE_CHECKING|os\.name")  # tests that are false in the sandbox
 _ABSENCE = re.compile(r"ImportError|ModuleNotFoundError|Exception")  # what is caught where a package may be missing
+_WORD = re.compile(r"\w+")
+_TEXTS = frozenset({"str", "Path", "PurePath", "PathLike"})
+_TABLES = frozenset({"dict", "Mapping", "Dict"})
 _PLAIN = ("os", "asyncio", "concurrent.futures")  # importing these alone reaches nothing
 
 
@@ -433,6 +504,13 @@ class _Text:
             kind = "read" if is_in(dotted, READING) or (dotted == "io.open" and call and not _writes(call)) else "write"
             yield _use(kind, path_of(first, self.names), dotted, node)
 
+    def uses_of_openers(self) -> Iterator[Use]:
+        """Yield the uses by functions that open what they are given, unless that is a stream in memory."""
+        for dotted, call in self.opened:
+            if dotted in OPENING | PARSING and not reads(call.args[0], _STREAMS, self.names):
+                kind = "write" if dotted in OPENING and _writes(call) else "read"
+                yield _use(kind, path_of(call.args[0], self.names), dotted, call)
+
     def uses_of_context(self) -> Iterator[Use]:
         """Yield the uses of `self`, the context of a call."""
         for node in context_nodes(self.tree):
@@ -463,7 +541,9 @@ class _Text:
             calls = [node for node in nodes_of(scope) if isinstance(node, ast.Call)]
             calls = [node for node in calls if {getattr(node.func, part, "") for part in ("id", "attr")} & _SUSPECTS]
             if calls:
-                names, held = bound_names(self.tree) | local_names(scope), {**self.names, **values_of(scope)}
+                names, own = bound_names(self.tree) | local_names(scope), values_of(scope)
+                shared = {name for node in nodes_of(scope) if isinstance(node, ast.Global) for name in node.names}
+                held = {**self.names, **{name: values for name, values in own.items() if name not in shared}}
                 yield from (use for node in calls for use in _call(node, names, held))
 
 
@@ -488,8 +568,38 @@ def uses(
         shown, is_read = one_line(ast.unparse(node), _MAX_SHOWN), "*" in bound or not bound.isdisjoint(text.words)
         for name in names:
             all_uses += text.uses_of_import(name, node, shown, is_read=is_read)
-    all_uses += [*text.uses_of_attributes(), *text.uses_of_context(), *text.uses_of_calls()]
+    all_uses += [*text.uses_of_attributes(), *text.uses_of_openers()]
+    all_uses += [*text.uses_of_context(), *text.uses_of_calls()]
     return sorted(dict.fromkeys(all_uses), key=lambda use: (use.finding.line, use.finding.column))
+
+
+def gives_text_to_packages(tree: ast.Module, packages: tuple[str, ...]) -> bool:
+    """Check whether a module hands a text to a package, which may open the file or the address that it names.
+
+    `packages` are those that all functions see.
+    """
+    text = _Text(tree, packages, frozenset(), frozenset())
+    known = {*sys.stdlib_module_names, *packages, FOLDER, ""}
+    names = frozenset(name for name, origin in text.scope.imports.items() if origin.partition(".")[0] not in known)
+    texts = frozenset(node.arg for node in text.nodes if isinstance(node, ast.arg) and _may_be_text(node.annotation))
+    for call in text.calls.values() if names else ():
+        given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        has_text = any(_has_text(value) or reads(value, texts, text.names) for value in given)
+        if has_text and reads(call.func, names, text.names):
+            return True
+    return False
+
+
+def _has_text(node: ast.expr) -> bool:
+    return any(
+        isinstance(getattr(inner, "value", None), str) for inner in ast.walk(node) if isinstance(inner, ast.Constant)
+    )
+
+
+def _may_be_text(hint: ast.expr | None) -> bool:
+    """Check whether a hint is that of a text or a path, of several, or missing."""
+    words = {*_WORD.findall(ast.unparse(hint))} if hint else _TEXTS
+    return bool(words & _TEXTS) and not words & _TABLES
 
 
 def needs_of(all_uses: Iterable[Use]) -> Grants:

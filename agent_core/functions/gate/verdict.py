@@ -25,10 +25,23 @@ GRANTABLE: Final = frozenset(
 TOO_FEW: Final = frozenset({"too-few-examples", "one-sided-examples", "same-results"})
 """Findings about missing examples."""
 
+WORDLESS: Final = frozenset({"no-docstring", "undescribed-parameter", "no-type", "no-return-type"})
+"""Findings about what a description leaves out."""
+
 
 def refusing(problems: Iterable["Problem"]) -> tuple["Problem", ...]:
-    """Return the problems that refuse; those that the user's approval can resolve come last."""
-    return tuple(sorted((one for one in problems if one.severity == "refuses"), key=lambda one: one.code in GRANTABLE))
+    """Return the problems that refuse, the worst first.
+
+    Wrong and hollow code comes first, then missing examples, missing words, and what the user's approval can resolve.
+    """
+    return tuple(sorted((problem for problem in problems if problem.severity == "refuses"), key=_rank))
+
+
+def _rank(problem: "Problem") -> int:
+    for rank, codes in enumerate((TOO_FEW, WORDLESS, GRANTABLE), 1):
+        if problem.code in codes:
+            return rank
+    return 0
 
 
 Reach: TypeAlias = Literal["nothing", "network", "files", "device", "understanding", "knowledge", "unknown"]
@@ -37,12 +50,16 @@ Reach: TypeAlias = Literal["nothing", "network", "files", "device", "understandi
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
-    """One call with the result that the reader expects and the returned one; `agreed` if these are the same."""
+    """One call with the result that the reader expects and the returned one; `agreed` if these are the same.
+
+    What it `is_inferred` from is more than the docstring says, so a difference accuses nobody.
+    """
 
     call: str
     expected: str
     returned: str = ""
     agreed: bool = False
+    is_inferred: bool = field(default=False, metadata=IF_SET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +266,8 @@ class ModuleVerdict:
 KIB = 1024
 DISPUTED = "disputed"
 REACHES_NOTHING = "reaches-nothing"
+NOT_READ: Final = "not read"
+"""The beginning of the reader's note where no model could be asked."""
 CONTEXT = "context"
 """The code of the fix that translates another agent's `self`."""
 

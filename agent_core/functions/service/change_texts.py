@@ -164,7 +164,7 @@ def failed_example(name: str, result: "ExampleResult") -> str:
     """Return the answer that an example failed and was not kept, with both values; neither is assumed to be right."""
     wrote, back = fence(result.expected, 200), fence(result.returned, 200)
     return (
-        f"`{name}` was not changed: for {fence(result.call, 200)} you wrote {wrote}, it returned {back}.\n"
+        f"`{name}` was not changed: {fence(result.call, 200)} returned {back}; the example says {wrote}.\n"
         f"If {back} is right, call add_example with it. If {wrote} is right, fix the function first (edit_function)."
     )
 

@@ -16,7 +16,6 @@ from agent_core.access.grants.content import called_names
 from agent_core.base.errors import UnknownName, UsageError, WorkspaceError
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem, Severity
-from agent_core.base.records import to_json
 from agent_core.base.untrusted import block
 from agent_core.registry.depends import callees, callers, private_users
 from agent_core.registry.function import signature
@@ -25,7 +24,7 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource, hash_of, path_of
 from agent_core.storage import BeginState, DropPending, FunctionStore, SaveMadeCode, SavePending, SaveVerdict
 
-from ..gate import CONTEXT, Candidate, Fix, Gate, GivenExample, Policy, Verdict
+from ..gate import CONTEXT, Candidate, Fix, Gate, Policy, Verdict
 from ..gate.draft import unified_diff
 from ..gate.examples import error_of, is_blank, predictions, with_example, with_returned_values
 from ..gate.trial import UNGRANTED, Granted
@@ -85,9 +84,7 @@ class CandidateReview:
         verdict = await self.gate.judge(
             candidate, ground, policy, granted=granted, challenging=challenging, reading=is_read
         )
-        answer = verdict.answer
-        if answer is not None and answer is not candidate.answer and summary.author.spend is not None:
-            summary.author.spend(answer.prompt_tokens, answer.completion_tokens, answer.model)
+        candidate = _count_reading(candidate, verdict, summary.author)
         allowance = CandidateGrants()
         # What goes for a reason is asked about with the grants, or once the candidate has them.
         is_settled_later = bool(candidate.reason) and granting.can_ask
@@ -104,7 +101,8 @@ class CandidateReview:
             if allowance.grants:
                 owner = f"{candidate.module}.{candidate.name}"
                 granted = await granting.granted(allowance.grants, ground, owner)
-                verdict = await self.gate.judge(candidate, ground, policy, granted=granted)
+                verdict = await self.gate.judge(candidate, ground, policy, granted=granted, reading=is_read)
+                candidate = _count_reading(candidate, verdict, summary.author)
         verdict = replace(verdict, fixes=(*fixes, *verdict.fixes))
         if candidate.examples and verdict.admitted:
             candidate, verdict = await self._with_given(candidate, verdict, ground, policy, granted)
@@ -167,14 +165,12 @@ class CandidateReview:
         unpredicted = tuple(call for call in candidate.asked if call in verdict.confirmed)
         predicted = tuple(call for call in verdict.predicted if call not in unpredicted)
         verdict = replace(verdict, predicted=predicted, challenges=verdict.challenges or unpredicted)
-        answers = [example for example in candidate.examples if example.call in verdict.predicted]
         named = snapshot.functions.keys() & {*_WORD.findall(candidate.reason)} - {verdict.name}
         apart = sorted({*candidate.apart, *named})
         saved_verdict = {
             **verdict.to_json(),
             "by": summary.writer,
             "line": function.line,
-            **({"answers": to_json(answers)} if answers else {}),
             **({"apart": apart} if apart else {}),
         }
         begun = () if before or summary.goes_back else (BeginState(verdict.name),)
@@ -249,16 +245,15 @@ class CandidateReview:
         policy: Policy = "agent",
         granted: Granted = UNGRANTED,
     ) -> tuple[Candidate, Verdict]:
-        """Return the candidate and its verdict, with passing given examples added to the docstring if it has too few.
+        """Return the candidate and its verdict, with examples added to the docstring that were given and pass.
 
-        Calls with results that its author was asked to predict are left out.
+        These are the results that its author was asked to predict, and others if it has too few.
         """
         function = verdict.reading.function(verdict.name) if verdict.reading else None
         text = verdict.source
-        given = [example for example in candidate.examples if example.call not in candidate.asked]
-        due: list[GivenExample] = []
+        due = [example for example in candidate.examples if example.call in candidate.asked]
         if function is not None and len({example.call for example in function.examples}) < _ENOUGH:
-            due = given[:_MOST_GIVEN]
+            due += [example for example in candidate.examples if example not in due][:_MOST_GIVEN]
         if function is None or not due:
             return candidate, verdict
         for example in due:
@@ -276,7 +271,8 @@ class CandidateReview:
         doubts = [problem for problem in doubts if problem not in after.problems]
         after = replace(after, fixes=verdict.fixes, problems=(*after.problems, *doubts))
         after = replace(after, confirmed=verdict.confirmed, standing=verdict.standing, predicted=verdict.predicted)
-        after = replace(after, disagreements=verdict.disagreements or after.disagreements)
+        after = replace(after, disagreements=verdict.disagreements or after.disagreements, answer=verdict.answer)
+        after = replace(after, stages=(*after.stages, *verdict.stages[len(after.stages) :]))  # the reader
         return (extended, after) if after.admitted else (candidate, verdict)
 
     async def _refusal_plan(
@@ -306,6 +302,16 @@ class CandidateReview:
             refused=candidate.name,
             excluded=change_texts.excluded(verdict, is_repeat=is_repeat),
         )
+
+
+def _count_reading(candidate: Candidate, verdict: Verdict, author: Author) -> Candidate:
+    """Return the candidate with the reader's answer in the verdict; a new one counts as spent by the author."""
+    answer, earlier = verdict.answer, candidate.answer
+    if answer is None or (earlier is not None and answer.described == earlier.described and not earlier.error):
+        return candidate
+    if author.spend is not None:
+        author.spend(answer.prompt_tokens, answer.completion_tokens, answer.model)
+    return replace(candidate, answer=answer)
 
 
 def _left_over(name: str, snapshot: "Snapshot", new_snapshot: "Snapshot") -> list[str]:
@@ -571,7 +577,7 @@ class ChangePlanner:
         summary: ChangeSummary,
     ) -> PlannedChange:
         """Plan a candidate with the results that its author predicts, or ask for the predictions again."""
-        calls, function = pending.asked or (), own_function(candidate)
+        calls, function = pending.verdict.challenges or pending.asked or (), own_function(candidate)
         given = [text for text in expected if function is not None and not is_blank(text, function.returns)]
         if len(given) != len(calls) or function is None:
             text = change_texts.ask_for_results(candidate.name, calls, given=len(given))
@@ -591,14 +597,7 @@ class ChangePlanner:
             before = await judgment_on(self._store, old_function.body_hash, old_function.name) if old_function else None
             if before is None:
                 return candidate
-            given = tuple(GivenExample(**row) for row in before.document.get("answers") or ())
-            return replace(
-                candidate,
-                answer=answer_of(before),
-                asked=tuple(example.call for example in given),
-                examples=(*candidate.examples, *given),
-                apart=tuple(before.document.get("apart") or ()),
-            )
+            return replace(candidate, answer=answer_of(before), apart=tuple(before.document.get("apart") or ()))
         candidate = replace(candidate, answer=answer_of(pending.verdict))
         if not pending.asked:
             return candidate

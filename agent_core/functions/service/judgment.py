@@ -179,7 +179,7 @@ class PendingCandidate:
     def of(cls, candidate: Candidate, over: str, judgment: Judgment, conflict: str | None = None) -> "PendingCandidate":
         """Return a candidate in the form in which it is stored."""
         plain = candidate.code, candidate.module, candidate.reason, over, candidate.examples, judgment, conflict
-        return cls(*plain, judgment.challenges or candidate.asked or None)
+        return cls(*plain, tuple(dict.fromkeys((*candidate.asked, *judgment.challenges))) or None)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "PendingCandidate":  # Any: JSON

@@ -162,6 +162,7 @@ def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
         facts += [f"{verdicts.examples_note(verdict).removesuffix(' agree')}{now}"] if verdict.agreed else []
         facts += [f"{counted(earlier, 'result')} as returned"] if earlier else []
         facts += [one_line(reach_words(verdict.reach))] if verdict.reach is not None else []
+        facts += [unread] if (unread := verdicts.unread_note(verdict)) else []
         mark: Span = ("warn", "~ ") if verdict.fails_examples else ("ok", "✓ ")
         head, said = _signature(verdict) or one_line(verdict.name, 80), "".join(f" · {fact}" for fact in facts)
         return [_kept_line((mark[0], f"{mark[1]}{verb} "), head, "", said, rest, columns)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from agent_core.base.clock import shown_time
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line, visible
-from agent_core.functions.gate.verdict import UNPROVEN
+from agent_core.functions.gate.verdict import NOT_READ, UNPROVEN
 from agent_core.registry.function import reach_words
 from sandbox.errors import ProtocolError
 from sandbox.wire.lines import bare_lines
@@ -72,7 +72,7 @@ def verdict_lines(judgment: "Judgment", joins: str = "added to") -> list[Line]:
             spent[-1] = max(spent[-1], stage.seconds)
         else:
             spent.append(stage.seconds)
-    facts = examples_note(judgment), reached, duration(sum(spent))
+    facts = examples_note(judgment), reached, unread_note(judgment), duration(sum(spent))
     refusals = len(judgment.refusals)
     warnings = len(judgment.problems) - refusals
     counts = [counted(refusals, "problem")] + [counted(warnings, "hint")] * bool(warnings)
@@ -122,6 +122,12 @@ def stage_lines(judgment: "Judgment") -> list[Line]:
 def examples_note(judgment: "Judgment") -> str:
     """Return the result of the examples, such as `2 of 2 examples agree`, or "" if none ran."""
     return next((stage.note for stage in _ran(judgment) if stage.stage == "examples"), "")
+
+
+def unread_note(judgment: "Judgment") -> str:
+    """Return `not read` if no model could be asked about the description, otherwise an empty text."""
+    is_unread = any(stage.stage == "reader" and stage.note.startswith(NOT_READ) for stage in judgment.stages)
+    return NOT_READ if is_unread else ""
 
 
 def _ran(judgment: "Judgment") -> list["StageReport"]:
