@@ -43,7 +43,7 @@ from .channel import Channel, bounded, first_items, listed, simplify
 from .context import Context
 from .debugger import WorkerDebugger, plain_function
 from .failure import attempt
-from .finder import ROOT, Finder
+from .finder import PROGRAM, ROOT, Finder
 
 _HAS_REST, _HAS_KEYWORDS = 0x04, 0x08  # the code flags of *rest and **keywords
 
@@ -268,7 +268,7 @@ class WorkerJobs:
     def perform(self, frame: Frame) -> Frame:
         """Run a program, whose module is empty."""
         self.load(frame)
-        compile_ = lambda tree, mode: self.compile(tree, programs.PATH, mode)  # noqa: E731 - it is given once
+        compile_ = lambda tree, mode: self.compile(tree, PROGRAM, mode)  # noqa: E731 - it is given once
         return programs.perform(frame, self._channel, compile_, self.left_by_failure)
 
 
@@ -332,7 +332,7 @@ def _describe(jobs: WorkerJobs, frame: Frame) -> Frame:
     return _return_frame(claims)
 
 
-_ASKING = frozenset({"call", "kept"})  # the jobs in which the user can be asked for a file
+_ASKING = frozenset({"call", "kept", "program"})  # the jobs in which the user can be asked for a file
 _JOBS: dict[str, Callable[[WorkerJobs, Frame], Frame]] = {
     "call": lambda jobs, frame: call_in(jobs.load(frame), jobs, frame),
     "evaluate": lambda jobs, frame: evaluate_in(jobs.load(frame), jobs, frame),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _ONCE, _ALWAYS = AnswerKey("o", "once", "once", is_yes=True), AnswerKey("y", "always", "yes", is_yes=True)
 _FOLDER = AnswerKey("f", "always, for its folder", "folder", is_yes=True)
+_THIS_TIME = AnswerKey("f", "yes, for its folder", "folder", is_yes=True)
 _ANSWERS: dict[str, Answer] = {_ONCE.letter: "once", _ALWAYS.letter: "yes", _FOLDER.letter: "yes"}
 _TITLES = {
     "join": (" asks to join, and to", " asks to join"),
@@ -33,6 +34,7 @@ _TITLES = {
     "grant": ("", ""),
     "helper": ("", ": an agent asks to change the helpers"),
     "program": (" asks, for the functions that it calls, to", " asks to run"),
+    "open": (" is running and asks to", " asks to run"),
 }
 _AGAIN = {"grant": " again, now a different version"}
 _SAID: dict[Answer, Span] = {
@@ -61,7 +63,10 @@ class GrantDialog(Dialog):
         super().__init__()
         self._question = question
         # What is done at once has no grant to keep and no next call. Nobody reads why the user grants nothing.
-        yes = (YES,) if question.moment in BOUND else (_ONCE, _ALWAYS, *([_FOLDER] if question.folder else []))
+        is_bound = question.moment in BOUND
+        yes = [YES] if is_bound else [_ONCE, _ALWAYS]
+        if question.folder:
+            yes.append(_THIS_TIME if is_bound else _FOLDER)
         self.takes_enter = question.moment == "grant"
         self.keys = (YES, NO) if self.takes_enter else (*yes, NO, REASON)
 
@@ -104,7 +109,7 @@ def grant_lines(question: Question) -> list[Line]:
     caller = line(", called by ", ("name", one_line(question.caller, 80)), ",") if question.caller else ()
     sentences, prefix = question.missing.sentences(), "You grant " if question.moment == "grant" else ""
     doubts = [line("    ", ("warn", whole_line(doubt))) for doubt in question.doubts]
-    if question.moment == "run" and (question.missing.read or question.missing.write):
+    if question.moment in ("run", "open") and (question.missing.read or question.missing.write):
         opened = whole_line("; ".join(sentences))
         head = line(("warn", "? "), ("name", name), *caller, " is running and asks to ", ("strong", opened))
         lines = [head, *doubts]
@@ -146,7 +151,7 @@ def _fact_rows(question: Question, columns: int) -> tuple[Iterator[Line], Iterat
     why = one_line(" ".join(question.why.split()), _LONGEST_WHY)
     digits = len(str(max((number for number, _ in question.lines), default=0)))
     needing = (line(("dim", f"{number:{digits}} "), _as_written(text)) for number, text in question.lines)
-    title = "The whole program:" if question.moment == "program" else "The lines that need it:"
+    title = "The whole program:" if question.moment in ("program", "open") else "The lines that need it:"
     reason = _quote("The reason given:", [line(why)] if why else [], columns, _fold_line)
     return reason, _quote(title, needing, columns)
 
