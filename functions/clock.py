@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 
 def current_time(zone: str = "UTC") -> str:
-    """Tell the date and time of this moment in a time zone.
+    """Tell date and time. That is, of this moment, in a time zone.
 
     Args:
         zone: Name of the time zone, such as "Europe/Berlin" or "UTC".
@@ -67,7 +67,7 @@ def days_between(start: date, end: date) -> int:
 
 
 def add_to_date(start: date, days: int = 0, weeks: int = 0, months: int = 0) -> date:
-    """Find the date that lies some days, weeks and months after another.
+    """Add to a date. Find the one that lies some days, weeks and months after it.
 
     Args:
         start: The date to count from.

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def diff_texts(before: str, after: str, context: int = 3) -> str:
-    """Show what changed between two texts as a unified diff.
+    """Diff two texts. Show what changed between them as a unified diff.
 
     Args:
         before: The old text.
@@ -97,7 +97,7 @@ def nearest(word: str, choices: list[str], count: int = 3) -> list[str]:
 
 
 def compare_lists(before: list[Any], after: list[Any]) -> dict[str, list[Any]]:
-    """Tell which items were added, removed or kept between two lists, whatever their order.
+    """Compare two lists. Tell which items were added, removed or kept, whatever their order.
 
     Args:
         before: The old items.

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def csv_to_json(table: str, separator: str = ",") -> str:
-    """Turn a CSV file or text into JSON text, a list of objects whose values are texts.
+    """Turn CSV into JSON. Of a CSV file or text, make JSON text, a list of objects whose values are texts.
 
     Args:
         table: The path of a CSV file, or CSV text; its first line names the columns.
@@ -23,7 +23,7 @@ def csv_to_json(table: str, separator: str = ",") -> str:
 
 
 def json_to_csv(rows: str) -> str:
-    """Turn JSON text, a list of objects, into CSV text.
+    """Turn JSON into CSV. Of JSON text, a list of objects, make CSV text.
 
     Args:
         rows: The JSON text; columns appear in the order in which they are first met.
@@ -83,7 +83,7 @@ def sort_rows(table: str, column: str, descending: bool = False) -> str:
 
 
 def sum_column(table: str, column: str) -> float:
-    """Sum a column of a CSV file or text: the total of all its rows.
+    """Sum a column. Give the total of all rows of a CSV file or text.
 
     Args:
         table: The path of a CSV file, or CSV text; its first line names the columns.
@@ -99,7 +99,7 @@ def sum_column(table: str, column: str) -> float:
 
 
 def sum_by(table: str, group: str, column: str) -> dict[str, float]:
-    """Group the rows of a CSV file or text by one column, and add up another for each group.
+    """Sum by group. Group the rows of a CSV file or text by one column, and add up another for each.
 
     Args:
         table: The path of a CSV file, or CSV text; its first line names the columns.

@@ -10,6 +10,7 @@ from typing import Any
 
 _ROOMS = {
     "Access": "access",
+    "CalleeFailed": "wire.requests",
     "CallHooks": "processes.debugging",
     "Attempt": "job",
     "Attempts": "job",

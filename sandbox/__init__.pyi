@@ -29,6 +29,7 @@ from .processes.debugging import CallHooks as CallHooks
 from .processes.debugging import Debug as Debug
 from .processes.debugging import DebugControl as DebugControl
 from .processes.debugging import Point as Point
+from .wire.requests import CalleeFailed as CalleeFailed
 from .wire.requests import Patient as Patient
 from .wire.requests import RequestHandler as RequestHandler
 from .wire.requests import RequestRefused as RequestRefused

@@ -6,7 +6,7 @@ call, as reported by the kernel; None if it did not report them.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 
@@ -29,7 +29,8 @@ class Frame:
 class Failure:
     """An exception as reported by the worker, innermost frame last.
 
-    `cause` is the exception that it was raised from, or during the handling of (`was_handling`); a chain of a few.
+    `cause` is the exception that it was raised from, or during the handling of (`was_handling`); a chain of a few. The
+    class is in `module`, `base` is its nearest builtin one, and `arguments` are those of the exception.
     """
 
     type: str
@@ -37,6 +38,9 @@ class Failure:
     frames: tuple[Frame, ...] = ()
     cause: "Failure | None" = None
     was_handling: bool = False
+    module: str = field(default="builtins", compare=False)
+    base: str = field(default="Exception", compare=False)
+    arguments: tuple[Any, ...] | None = field(default=None, compare=False)  # that can be sent, if all can
 
     def each_frame(self, change: Callable[[Frame], Frame]) -> "Failure":
         """Return the same failure with changed frames, including those of its causes."""

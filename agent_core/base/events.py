@@ -140,11 +140,12 @@ class Printed(_Base):
 class GrantAsked(_Base):
     """The user is asked before a function gets a grant; the turn waits. The answer refers to it by `question`.
 
-    `moment` is join, call or run; `caller` is the function that makes the call, if any. `says` has a sentence for each
-    entry of `missing`. `granted` is what the previous version had, `why` the model's reason, `lines` are pairs
-    `[number, text]` of the source, and `diff` is the change since the last approval. `is_again` means that nothing new
-    is requested. `installs` lists what an approval installs, `doubts` what is unknown about what it allows. `command`
-    grants the same. `asker` is the agent that asks, `whom` the one on whose behalf, if that is another.
+    `moment` is join, call, run, helper, program or open; `caller` is the function that makes the call, if any. `says`
+    has a sentence for each entry of `missing`. `granted` is what the previous version had, `why` the model's reason,
+    `lines` are pairs `[number, text]` of the source, and `diff` is the change since the last approval. `is_again` means
+    that nothing new is requested. `installs` lists what an approval installs, `doubts` what is unknown about what it
+    allows. `command` grants the same. `asker` is the agent that asks, `whom` the one on whose behalf, if that is
+    another.
     """
 
     type: ClassVar[str] = "grant_asked"

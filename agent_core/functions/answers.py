@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
 from agent_core.access.grants import says_what_to_do
 from agent_core.base.offload import bulk
 from agent_core.base.records import IF_SET, dataclass, field, fields_to_json, replace
-from agent_core.base.untrusted import block, fence, shorten, visible
-from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
+from agent_core.base.untrusted import block, fence, one_line, shorten, visible
+from sandbox import CalleeFailed, Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
+from sandbox.wire.caps import MOST_MESSAGE
 from sandbox.wire.values import Pairs, encode
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ MAX_CAUSE_FRAMES = 2
 UNPROVEN = "[unproven: no example proves this function]"
 DISPROVEN = "[unproven: its examples say otherwise]"
 _MAX_LINE = 400
+_LONGEST_PLACE = 300  # characters of a note on where an error was raised
 _AFTER_REFUSAL = (
     "It was refused what it asked for, and the same call would be refused again: do it in a way that needs less, or"
     " tell the user what it needs."
@@ -231,3 +233,22 @@ def _failure_json(failure: Failure) -> dict[str, Any]:
     ]
     cause = failure.cause and {**_failure_json(failure.cause), "was_handled": failure.was_handling}
     return {"type": failure.type, "message": failure.message, "frames": frames, "cause": cause}
+
+
+def callee_error(name: str, outcome: Outcome, *, was_refused: bool = False) -> CalleeFailed:
+    """Return the error that a caller gets for the failed call of a function: the function's own, if it raised one."""
+    text = f"`{name}`: {answer(outcome, 2_000, was_refused=was_refused)}"
+    match outcome:
+        case Raised(failure):
+            last = failure.frames[-1:]
+            where = "".join(f", at {frame.path}:{frame.line}: {frame.source.strip()}" for frame in last)
+            return CalleeFailed(text, failure, one_line(f"(raised in `{name}`{where})", _LONGEST_PLACE))
+        case TimedOut():
+            return error_in_caller("TimeoutError", text)
+        case _:
+            return error_in_caller("RuntimeError", text)
+
+
+def error_in_caller(kind: str, message: str) -> CalleeFailed:
+    """Return an error of a builtin class, raised in a caller."""
+    return CalleeFailed(message, Failure(kind, message[:MOST_MESSAGE], base=kind, arguments=(message[:MOST_MESSAGE],)))

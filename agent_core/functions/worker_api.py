@@ -37,13 +37,21 @@ from agent_core.memory.function_api import FunctionMemoryApi, MemoryAccessRefuse
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.storage import FunctionStore, SaveState, dump
 from agent_core.storage.subject import parse_row
-from sandbox import FunctionCall, Job, Killed, Outcome, Raised, RequestRefused, Returned
+from sandbox import (
+    FunctionCall,
+    Job,
+    Killed,
+    Outcome,
+    Raised,
+    RequestRefused,
+    Returned,
+)
 from sandbox.processes.debugging import PLAIN
 from sandbox.wire.caps import MOST_STATE
 from sandbox.wire.requests import without_handler
 from sandbox.wire.values import Members, Pairs
 
-from .answers import answer, bad_arguments
+from .answers import bad_arguments, callee_error, error_in_caller
 from .mcp.library import ForeignFunction, ForeignLibrary, reached_by
 
 if TYPE_CHECKING:
@@ -321,9 +329,11 @@ class WorkerApi:
         if function is None and foreign is not None and name in foreign.functions():
             return await self._call_foreign(foreign.functions()[name], foreign, arguments)
         if function is None:
-            raise RequestRefused(f"there is no function `{name}` that a function may call.")
+            raise error_in_caller("LookupError", f"there is no function `{name}` that a function may call")
         if self.depth >= MAX_DEPTH:
-            raise RequestRefused(f"functions may call one another {MAX_DEPTH} deep, and `{name}` would be deeper.")
+            raise error_in_caller(
+                "RecursionError", f"functions may call one another {MAX_DEPTH} deep, and `{name}` would be deeper"
+            )
         checked = await _checked_arguments(function, arguments)
         if name in await self.permits.guarded(self.snapshot):
             await self._must_have_grant(name, "has grants of its own")
@@ -341,7 +351,7 @@ class WorkerApi:
         if isinstance(outcome, Returned):
             return outcome.value
         self.did.note("failed", name)
-        raise RequestRefused(f"`{name}`: {answer(outcome, 2_000, was_refused=self.was_refused(outcome))}")
+        raise callee_error(name, outcome, was_refused=self.was_refused(outcome))
 
     async def _call_foreign(
         self, foreign: ForeignFunction, library: ForeignLibrary, arguments: dict[str, Any]
@@ -355,7 +365,7 @@ class WorkerApi:
         outcome = await library.call(foreign, checked, self.on_progress)
         if isinstance(outcome, Returned):
             return self.secrets.words(outcome.value) if self.secrets else outcome.value
-        raise RequestRefused(f"`{name}`: {answer(outcome, 2_000)}")
+        raise callee_error(name, outcome)
 
     async def _may(self, grants: Grants) -> bool:
         has = self.grants.covers(grants) or (
@@ -380,7 +390,7 @@ async def _checked_arguments(function: "Function", arguments: dict[str, Any]) ->
     text = await aside(bulk(arguments), arguments_text, arguments)
     checked = await aside(len(text), read_arguments, text, function.parameters)
     if not isinstance(checked, dict):
-        raise RequestRefused(bad_arguments(function.name, checked))
+        raise error_in_caller("TypeError", bad_arguments(function.name, checked))
     return checked
 
 

@@ -7,6 +7,7 @@ that journal. If the second run makes a different call, it is ended.
 """
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import secrets
@@ -14,9 +15,11 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from agent_core.access.grants import NOTHING, Approvals, Decision, Grants, Question
+from agent_core.access.call_exit import CallExit
+from agent_core.access.grants import NOTHING, Approvals, Decision, Grants, ProgramFiles, Question
 from agent_core.access.grants.content import covered_code
 from agent_core.access.grants.value import joined
+from agent_core.access.secrets.session import FILES
 from agent_core.base.errors import UsageError
 from agent_core.base.messages import Assistant, Call
 from agent_core.base.offload import aside
@@ -39,6 +42,7 @@ from sandbox import (
     ProgramJob,
     Raised,
     Refused,
+    RequestHandler,
     RequestRefused,
     Returned,
 )
@@ -78,6 +82,8 @@ _LOOKED_AT: Final = 30  # programs of a conversation that are examined
 _APPROVED: Final = 100  # calls of a function in a loop that one approval covers
 _KEEPS: Final = "create_function"
 _LIKE: Final = f"It is much like a program that ran before: {_KEEPS}(…, from_program=true) keeps it as a function."
+_OPENING: Final = ("read_text", "list_folder")  # the starters that open what a path names
+_NOBODY: Final = "a program may not look at files here: nobody can be asked. "
 _AGAIN: Final = "(Your program was cut off. It ran again: what it had called was answered from its record.)"
 
 
@@ -118,6 +124,7 @@ class ProgramRun:
     debugged: DebugNotes = field(default_factory=DebugNotes)
     deviation: str = ""
     sealed: Sequence[str] = ("", "")  # what the user approved, and the seal
+    exit: CallExit = field(default_factory=CallExit)  # the words of the host about the files that it opens
     form: str = ""  # the digest of its normal form
     is_like: bool = False  # whether a program of the same form ran before
 
@@ -289,13 +296,15 @@ class Programs:
             return await record.close(Refused("does not fit"), _not_run(found))
         run = await self._begin_run(record, snapshot, functions, program)
         inner = lambda name, rows: _whole(self.answers(run, name, rows), run.turn)  # noqa: E731 - it is given once
-        job = _job(self._sandbox, plan.code, functions, inner, run.key, run.began, kept)
         outcome: CallOutcome
         try:
             async with turn.ending.interruption:
                 if refusal := await self._approve(run, program):
                     return await record.close(Refused(refusal), refusal)
-                outcome = _sound(await self._sandbox.run(replace(job, on_output=record.tell_printed)))
+                with contextlib.closing(self._files(run, program)) as files:
+                    handler = _handler(functions, inner, files)
+                    job = _job(self._sandbox, plan.code, functions, handler, run.key, run.began, kept)
+                    outcome = _sound(await self._sandbox.run(replace(job, on_output=record.tell_printed)))
         except StopRequested:
             outcome = Unknown() if turn.resumes_later else InterruptedCall()  # it resumes later
         return await self._close(run, outcome, kept)
@@ -367,6 +376,23 @@ class Programs:
         run.left = calls - sum(call.name in names for call in run.earlier.values())
         return ""
 
+    def _files(self, run: ProgramRun, program: ProgramText) -> ProgramFiles:
+        """Return the handler of the program's requests for files; the user is asked for each, with the whole text."""
+        granting, instead = self._functions.granting.during(ProgramApprovals.of(run)), _instead(run.snapshot)
+        rows = tuple(enumerate(bare_lines(program.code), 1))
+
+        async def want_path(grants: Grants, folder: str, doubt: str) -> tuple[Grants, str]:
+            text = json.dumps([run.key, run.text, grants.to_json()], sort_keys=True)
+            question = Question.of_text(RUN_PROGRAM, text, "open", grants)
+            doubts = (doubt,) if doubt else ()
+            before = granting.stood
+            given, why = await granting.want_path_of_text(replace(question, lines=rows, folder=folder, doubts=doubts))
+            run.record.stood += granting.stood - before
+            return given, "" if given else why or f"{_NOBODY}{instead}"
+
+        run.exit = CallExit(did=run.record.did, want_path=want_path)
+        return granting.files_of_program(run.exit, instead)
+
     async def answers(self, run: ProgramRun, name: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the answers to calls of one function, in order; calls that only compute run concurrently."""
         first, run.calls = run.calls + 1, run.calls + len(rows)
@@ -416,11 +442,13 @@ class Programs:
             said = f"The program took another way than before it was cut off: {run.deviation}. It was ended there."
             return await record.close(outcome, "\n".join(filter(None, [said, *self._facts(run), debugged])))
         if not isinstance(outcome, Returned):
-            text = await aside(1, lambda: answers.answer(outcome, 1 << 20, subject="program"))
-            lines = list[str]()
+            refused = [*run.exit.refusals]
+            write = lambda: answers.answer(outcome, 1 << 20, was_refused=bool(refused), subject="program")  # noqa: E731 - once
+            text = await aside(1, write)
+            lines = [visible(refusal) for refusal in refused if refusal not in text]
             if isinstance(outcome, Raised) and (left := dict(outcome.kept)) and _are_values(left) and left != kept:
                 entries.append(Entry(KEPT, {"values": left}))
-                lines = [visible(line) for line in _new_names(left, kept)]
+                lines += [visible(line) for line in _new_names(left, kept)]
             whole = "\n".join(filter(None, [again, text, *lines, *self._facts(run), debugged]))
             return await record.close(outcome, whole, entries=entries)
         value, left = outcome.value["value"], dict[str, str](outcome.value["kept"])
@@ -432,7 +460,7 @@ class Programs:
             lines.append(_LIKE)
         if dropped := outcome.value["dropped"]:
             lines.append(f"Not kept (too large, or more than {MOST_KEPT_NAMES} names): {', '.join(dropped)}.")
-        note = visible("\n".join(filter(None, [again, *lines, debugged])))
+        note = visible("\n".join(filter(None, [again, *run.exit.refusals, *lines, debugged])))
         text = record.noted(text, note) if note else text
         return await record.close(
             replace(outcome, value=value), text, about={"calls": run.calls, "seen": seen}, entries=entries
@@ -440,7 +468,10 @@ class Programs:
 
     def _facts(self, run: ProgramRun) -> list[str]:
         """Return the effects of a program that did not finish."""
-        outside = [phrase for fact, phrase in run.did.parts(_TOLD) if fact not in INSIDE]
+        did = Receipt()
+        did.add(run.did)
+        did.add(run.record.did)
+        outside = [phrase for fact, phrase in did.parts(_TOLD) if fact not in INSIDE]
         changed = f"Outside it: {'; '.join(outside)}." if outside else "Nothing was changed outside."
         return [*_call_list(run.told), changed]
 
@@ -475,26 +506,33 @@ async def run_apart(
             told.append(_call_line(len(told) + 1, _call_text(name, arguments_text(dict(row))), given[-1]))
         return given
 
-    key = secrets.token_hex(16)
-    outcome = _sound(await sandbox.run(_job(sandbox, code, functions, answers_of, key, time.time(), {})))
+    key, instead = secrets.token_hex(16), _instead(snapshot)
+
+    async def refuse_path(_grants: Grants, _folder: str, _doubt: str) -> tuple[Grants, str]:
+        return NOTHING, f"{_NOBODY}{instead}"
+
+    exit = CallExit(want_path=refuse_path)
+    with contextlib.closing(service.granting.files_of_program(exit, instead)) as files:
+        job = _job(sandbox, code, functions, _handler(functions, answers_of, files), key, time.time(), {})
+        outcome = _sound(await sandbox.run(job))
     if isinstance(outcome, Returned):
-        return await aside(1, _value_text, outcome), True
+        return "\n".join([await aside(1, _value_text, outcome), *map(visible, exit.refusals)]), True
     text = await aside(1, lambda: answers.answer(outcome, 1 << 20, subject="program"))
     return "\n".join([text, *_call_list(told)]), False
 
 
-def _job(
-    sandbox: "SandboxClient",
-    code: str,
-    functions: Mapping[str, "Function"],
-    answers: AnswersCalls,
-    key: str,
-    began: float,
-    kept: Mapping[str, str],
-) -> Job[ProgramJob]:
-    """Return the job of a program that may call these functions only; its random numbers are seeded from its key."""
+def _instead(snapshot: "Snapshot") -> str:
+    """Return what a program may call in place of opening a file."""
+    there = [f"`{name}`" for name in _OPENING if name in snapshot.functions]
+    return f"Call a function that opens it{', such as ' if there else ''}{' or '.join(there)}."
+
+
+def _handler(functions: Mapping[str, "Function"], answers: AnswersCalls, files: ProgramFiles) -> RequestHandler:
+    """Return the handler of a program's requests: its calls of these functions, and its files."""
 
     async def handle(name: str, arguments: dict[str, Any], /) -> Any:  # Any: values that cross
+        if name in FILES:
+            return await files.answer(name, arguments)
         if name != "inner":
             return await without_handler(name, arguments)
         function, rows = arguments.get("function"), arguments.get("rows")
@@ -506,10 +544,23 @@ def _job(
             raise RequestRefused("the program does not name this function")
         return Patient(answers(function, rows))
 
+    return handle
+
+
+def _job(
+    sandbox: "SandboxClient",
+    code: str,
+    functions: Mapping[str, "Function"],
+    handler: RequestHandler,
+    key: str,
+    began: float,
+    kept: Mapping[str, str],
+) -> Job[ProgramJob]:
+    """Return the job of a program that may call these functions only; its random numbers are seeded from its key."""
     parameters = {name: [*function.parameters.get("properties", {})] for name, function in functions.items()}
     limits = replace(sandbox.limits, result=sandbox.limits.result + _ROOM)
     work, around = ProgramJob(code, parameters, kept, began), CallHooks(int(key[:12], 16))
-    return Job({"program": _MODULE}, "program", work, limits, handler=handle, around=around)
+    return Job({"program": _MODULE}, "program", work, limits, handler=handler, around=around)
 
 
 def _sound(outcome: Outcome) -> Outcome:

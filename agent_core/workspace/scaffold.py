@@ -12,7 +12,7 @@ from agent_core.registry import folder_access
 from agent_core.registry.source import FOLDER
 from agent_core.storage import STATE
 
-NAMES = ("calculate.py", "clock.py", "compare.py", "tables.py", "text.py")
+NAMES = ("calculate.py", "clock.py", "compare.py", "files.py", "tables.py", "text.py")
 
 _DEFINED = re.compile(r"^(?:async )?def ([A-Za-z]\w*)", re.M)
 

@@ -20,6 +20,7 @@ from typing import Any
 from ..wire.caps import MOST_ITEMS
 from ..wire.protocol import MAX_JOB, Frame, pack, read_frame
 from ..wire.values import Unsendable, decode, encode
+from . import failure
 
 _BASES: tuple[Callable[[Any], Any], ...] = (int, float, str, bytes, list, tuple, frozenset, set, dict)
 
@@ -27,6 +28,7 @@ _BASES: tuple[Callable[[Any], Any], ...] = (int, float, str, bytes, list, tuple,
 class Channel:
     """A channel for frames. `request` asks the host's handler and waits for the answer."""
 
+    call_here: Callable[[Frame], Any]  # calls a function in this worker, as the host says
     asked_for_secret = False  # whether function code, which this process may serve again, may know a secret
 
     def __init__(self, descriptor: int, lock: _thread.LockType) -> None:
@@ -68,11 +70,16 @@ class Channel:
         return answer
 
     def request(self, name: str, arguments: dict[str, Any]) -> Any:  # a value that can be sent
-        """Send a request and return the handler's answer. Raise PermissionError with its message if it refuses."""
+        """Send a request and return the handler's answer.
+
+        Raise PermissionError with its message if it refuses, or the exception of a function that was called.
+        """
         self.asked_for_secret |= name == "secret"
         answer = self.ask({"kind": "request", "name": name, "arguments": encode(arguments, simplify)})
         if answer["kind"] == "refused":
-            raise PermissionError(answer["reason"])
+            raise failure.rebuilt(answer["error"]) if "error" in answer else PermissionError(answer["reason"])
+        if answer["kind"] == "here":
+            return self.call_here(answer)
         return decode(answer["value"])
 
     def close(self) -> None:

@@ -3,15 +3,20 @@
 The data are the frames of function code with short representations of their locals.
 """
 
+import builtins
+import json
 import re
 import reprlib
-from collections.abc import Callable, Container
+import sys
+from collections.abc import Callable, Container, Sequence
+from functools import partial
 from itertools import islice
 from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType, TracebackType
-from typing import TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from ..wire import caps
 from ..wire.protocol import Frame as Message
+from ..wire.values import decode, encode
 
 Result = TypeVar("Result")
 _SECRET = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
@@ -32,7 +37,7 @@ def attempt(action: Callable[[], Result]) -> Result | BaseException:
 
 def describe(error: BaseException, own_paths: Container[str]) -> Message:
     """Return the reply that describes this exception to the host, with its causes."""
-    reply: Message = {"kind": "raised", **_describe(error), "frames": _frames(error, own_paths)}
+    reply: Message = {"kind": "raised", **_describe(error), **_class_of(error), "frames": _frames(error, own_paths)}
     above, seen = reply, [entry.tb_frame for entry in _own(error, own_paths)]
     for _ in range(caps.MOST_CAUSES):
         cause, above["was_handling"] = error.__cause__, False
@@ -50,6 +55,70 @@ def describe(error: BaseException, own_paths: Container[str]) -> Message:
 
 def _describe(error: BaseException, most: int = caps.MOST_MESSAGE) -> Message:
     return {"type": _name(type(error).__qualname__), "message": clean(message_of(error))[:most]}
+
+
+def _class_of(error: BaseException) -> Message:
+    """Return what another worker needs to raise an exception of the same class."""
+    kind = type(error)
+    base = next((each for each in kind.__mro__ if vars(builtins).get(each.__name__) is each), Exception)
+    claim: Message = {"module": _name(str(kind.__module__)), "base": base.__name__}
+    arguments = attempt(lambda: encode([*error.args]))
+    if isinstance(arguments, list) and len(json.dumps(arguments)) <= caps.MOST_MESSAGE:
+        claim["arguments"] = arguments
+    return claim
+
+
+def rebuilt(claim: Message) -> Exception:
+    """Return the exception that another worker described, by the host's word.
+
+    It is of the same class if this worker has that, otherwise of one with its name and the same builtin base. No
+    constructor of function code runs.
+    """
+    arguments = [] if claim["arguments"] is None else decode(claim["arguments"])
+    error = _instance(_class_named(claim), arguments)
+    message, own = claim["message"], attempt(lambda: str(error))
+    notes = [claim["note"]]
+    if isinstance(own, str) and message.startswith(f"{own}\n"):
+        notes.insert(0, message.removeprefix(f"{own}\n"))
+    elif own != message:  # its text needs what its constructor got
+        error = _instance(_with_message(type(error), message), arguments)
+    for note in filter(None, notes):
+        error.add_note(note)
+    return error
+
+
+def _class_named(claim: Message) -> type[Exception]:
+    base = vars(builtins).get(claim["base"])
+    base = base if _is_error(base) else Exception
+    kind: Any = sys.modules.get(claim["module"])  # any object, until it is known to be a class
+    for name in claim["type"].split("."):
+        kind = getattr(kind, name, None)
+    if _is_error(kind) and issubclass(kind, base):
+        return kind
+    made = type(claim["type"].rpartition(".")[2], (base,), {})
+    made.__qualname__, made.__module__ = claim["type"], claim["module"]
+    return made
+
+
+def _is_error(kind: object) -> TypeGuard[type[Exception]]:
+    return isinstance(kind, type) and issubclass(kind, Exception)
+
+
+def _with_message(kind: type[Exception], message: str) -> type[Exception]:
+    made = type(kind.__name__, (kind,), {"__str__": lambda _error: message})
+    made.__qualname__, made.__module__ = kind.__qualname__, kind.__module__
+    return made
+
+
+def _instance(kind: type[Exception], arguments: Sequence[Any]) -> Exception:
+    """Return an exception as its builtin class makes it; one without arguments if these do not fit it."""
+    base = next(each for each in kind.__mro__ if vars(builtins).get(each.__name__) is each)
+    for given in (arguments, ()):
+        error = attempt(partial(base.__new__, kind, *given))
+        if isinstance(error, kind):
+            attempt(partial(base.__init__, error, *given))
+            return error
+    return Exception.__new__(type(kind.__name__, (Exception,), {}))  # as for a group, which is made of exceptions
 
 
 def message_of(error: BaseException) -> str:

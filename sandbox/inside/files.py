@@ -289,8 +289,9 @@ class Opener:
     def request(self, name: str, path: str, error: OSError | None, **arguments: Any) -> Any:  # values that can be sent
         """Return the host's answer. If the host refers to the real file, raise the kernel's error or return None."""
         is_try = finder.is_package(sys._getframe(1))
+        probe = {"is_probe": True} if finder.is_probe(sys._getframe(1)) else {}
         try:
-            answer = _request(self._channel, name, {"path": path, "is_try": is_try, **arguments})
+            answer = _request(self._channel, name, {"path": path, "is_try": is_try, **probe, **arguments})
         except UnicodeEncodeError:
             answer = {"real": True}
         except NotGranted:

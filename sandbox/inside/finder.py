@@ -17,6 +17,9 @@ from ..wire.protocol import Frame
 from .channel import Channel
 
 ROOT = "functions"
+PROGRAM = "program.py"
+"""The name of a program as a file, in the frames of its code."""
+_OF_PATHS = frozenset({"pathlib", "glob", "os", "posixpath", "genericpath", "fnmatch", "sandbox"})
 surroundings: list[str] = []
 """The parent folders of granted packages, where packages look for the other files of a development copy."""
 _folders: list[str] = []  # of all packages
@@ -141,6 +144,16 @@ def is_package(frame: FrameType | None) -> bool:
             return False
         frame = frame.f_back
     return False
+
+
+def is_probe(frame: FrameType | None) -> bool:
+    """Return whether a library that a program called looks at a path, other than one that handles paths for it."""
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _OF_PATHS:
+        frame = frame.f_back
+    looking = frame
+    while frame is not None and frame.f_code.co_filename != PROGRAM:
+        frame = frame.f_back
+    return frame is not looking and frame is not None
 
 
 def is_of_package(module: ModuleType) -> bool:

@@ -43,7 +43,7 @@ from .channel import Channel, bounded, first_items, listed, simplify
 from .context import Context
 from .debugger import WorkerDebugger, plain_function
 from .failure import attempt
-from .finder import ROOT, Finder
+from .finder import PROGRAM, ROOT, Finder
 
 _HAS_REST, _HAS_KEYWORDS = 0x04, 0x08  # the code flags of *rest and **keywords
 
@@ -237,6 +237,7 @@ class WorkerJobs:
         self._channel = channel
         self._scratch = scratch
         self.context = Context(channel, scratch)
+        channel.call_here = self.call_here
         self.finder = Finder(channel)
         self.own_paths = self.finder.served
         self.debugger = WorkerDebugger(channel, self.own_paths)
@@ -259,6 +260,15 @@ class WorkerJobs:
             self.own_paths.add(answer.get("path", ""))
         return importlib.import_module(f"{ROOT}.{frame['module']}")
 
+    def call_here(self, frame: Frame) -> Any:
+        """Call another function for the one that runs, and return its result as it would arrive from another worker."""
+        function = getattr(importlib.import_module(f"{ROOT}.{frame['module']}"), frame["function"])
+        try:
+            value = call(function, decode(frame["arguments"]), Context(self._channel, self._scratch))
+        except Unfit as error:
+            raise TypeError(str(error)) from None
+        return decode(encode(listed(value), simplify))
+
     def compile(self, text: str | ast.AST, label: str, mode: str) -> CodeType:
         """Compile a part of an example, or a program. Its frames count as function code."""
         self.own_paths.add(label)
@@ -268,7 +278,7 @@ class WorkerJobs:
     def perform(self, frame: Frame) -> Frame:
         """Run a program, whose module is empty."""
         self.load(frame)
-        compile_ = lambda tree, mode: self.compile(tree, programs.PATH, mode)  # noqa: E731 - it is given once
+        compile_ = lambda tree, mode: self.compile(tree, PROGRAM, mode)  # noqa: E731 - it is given once
         return programs.perform(frame, self._channel, compile_, self.left_by_failure)
 
 
@@ -332,7 +342,7 @@ def _describe(jobs: WorkerJobs, frame: Frame) -> Frame:
     return _return_frame(claims)
 
 
-_ASKING = frozenset({"call", "kept"})  # the jobs in which the user can be asked for a file
+_ASKING = frozenset({"call", "kept", "program"})  # the jobs in which the user can be asked for a file
 _JOBS: dict[str, Callable[[WorkerJobs, Frame], Frame]] = {
     "call": lambda jobs, frame: call_in(jobs.load(frame), jobs, frame),
     "evaluate": lambda jobs, frame: evaluate_in(jobs.load(frame), jobs, frame),

@@ -20,8 +20,8 @@ from ..wire.protocol import Frame
 from ..wire.values import Unsendable, decode, encode
 from . import failure
 from .channel import Channel, listed, simplify
+from .finder import PROGRAM
 
-PATH = "program.py"
 MOST_KEPT, MOST_KEPT_ALL = 64 << 10, 256 << 10  # bytes of JSON: of one variable, of all
 MOST_KEPT_NAMES = 200
 MOST_SEEN = 4  # recorded calls of one function that a program defines
@@ -116,7 +116,7 @@ def perform(
 
     If it fails, its variables are added to `left_by_failure`.
     """
-    tree = ast.parse(frame["code"], PATH)
+    tree = ast.parse(frame["code"], PROGRAM)
     target = _with_value(tree)
     code = compile_(tree, "exec")
     _fix_surroundings(frame["began"], frame["seed"])

@@ -17,7 +17,7 @@ from ..outcome import Frame, Outcome, Raised
 from ..wire.caps import PROGRESS_EVERY_S
 from ..wire.claims import Claimed, SentText
 from ..wire.protocol import Frame as Message
-from ..wire.requests import RequestHandler, RequestRefused, answered
+from ..wire.requests import CalledHere, CalleeFailed, RequestHandler, RequestRefused, answered
 from ..wire.values import Unsendable, encode, is_large, read
 from .compilation import Compiled, CompiledCache, UncompilableModule, parents
 from .debugging import CallEnded
@@ -113,7 +113,11 @@ class CallServer:
             self._tell_lines(arguments)
         try:
             answer = await answered(self._handler, name, arguments)
+            if isinstance(answer, CalledHere):
+                return answer.to_json()
             return {"kind": "answer", "value": encode(self._ordered(answer) if name == "debug" else answer)}
+        except CalleeFailed as failed:
+            return {"kind": "refused", "reason": str(failed), "error": failed.to_json()}
         except (RequestRefused, Unsendable) as refusal:
             return {"kind": "refused", "reason": str(refusal)}
         except ProtocolError:

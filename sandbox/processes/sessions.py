@@ -13,12 +13,13 @@ rest, and if it sends something after its reply.
 import asyncio
 import codecs
 import contextlib
+import json
 import signal
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from ..errors import ProtocolError
 from ..outcome import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
@@ -223,9 +224,25 @@ def _failure(claim_message: Message, depth: int = 0) -> Failure:
                     raise ProtocolError("the cause of its failure has no known shape")
                 cause = _failure(claimed, depth + 1)
             was_handling = cause is not None and claim_message.get("was_handling") is True
-            return Failure(kind, message, tuple(_frame(frame) for frame in frames), cause, was_handling)
+            failure = Failure(kind, message, tuple(_frame(frame) for frame in frames), cause, was_handling)
+            return failure if depth else replace(failure, **_class_claim(claim_message))
         case _:
             raise ProtocolError("its failure has no known shape")
+
+
+def _class_claim(claim_message: Message) -> dict[str, Any]:
+    """Return what a failure claims about the class of its exception, and about its arguments."""
+    claimed: dict[str, Any] = {}
+    for name in ("module", "base"):
+        text = claim_message.get(name, "")
+        if not isinstance(text, str):
+            raise ProtocolError("the class of its failure has no known shape")
+        within(f"characters of a {name}", len(text), caps.MOST_NAME)
+        claimed |= {name: text} if text else {}
+    if isinstance(arguments := claim_message.get("arguments"), list):
+        within("characters of an exception's arguments", len(json.dumps(arguments)), caps.MOST_MESSAGE)
+        claimed["arguments"] = tuple(read(arguments))
+    return claimed
 
 
 def _frame(frame: object) -> Frame:

@@ -4,7 +4,7 @@ Calls nest: while an inner call waits for a human, the clocks of all outer calls
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -12,6 +12,8 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from ..errors import SandboxError
+from ..outcome import Failure
+from .values import encode, read
 
 _RUNNING: ContextVar["PausableClock | None"] = ContextVar("clock", default=None)
 
@@ -86,11 +88,51 @@ class RequestRefused(SandboxError):
     """The refusal of a request by a handler. Function code gets its message as a PermissionError."""
 
 
+class CalleeFailed(RequestRefused):
+    """The failure of a function that function code has called: it is raised there as an exception of its class."""
+
+    def __init__(self, text: str, failure: Failure, note: str = "") -> None:
+        """Create the refusal; `note` says where it was raised."""
+        super().__init__(text)
+        self.failure = failure
+        self.note = note
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the exception for the worker of the caller."""
+        failure = self.failure
+        arguments = None if failure.arguments is None else encode([*failure.arguments])
+        kind = {"type": failure.type, "module": failure.module, "base": failure.base}
+        return {**kind, "message": failure.message, "arguments": arguments, "note": self.note}
+
+    @classmethod
+    def from_json(cls, text: str, data: Mapping[str, Any]) -> "CalleeFailed":
+        """Return what `to_json` returned."""
+        given = data["arguments"]
+        arguments = None if given is None else tuple(read(given))
+        kind, message = str(data["type"]), str(data["message"])
+        failure = Failure(kind, message, module=str(data["module"]), base=str(data["base"]), arguments=arguments)
+        return cls(text, failure, str(data["note"]))
+
+
 @dataclass(frozen=True, slots=True)
 class Patient:
     """An answer that waits for the user. While it is awaited, the call's clock pauses."""
 
     answer: Awaitable[Any]  # of the handler's final answer
+
+
+@dataclass(frozen=True, slots=True)
+class CalledHere:
+    """An answer to a call of another function: the caller's own worker makes it, with the same files and limits."""
+
+    module: str
+    function: str
+    arguments: Mapping[str, Any]  # values that can be sent
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the form for the worker."""
+        arguments = encode(dict(self.arguments))
+        return {"kind": "here", "module": self.module, "function": self.function, "arguments": arguments}
 
 
 class RequestHandler(Protocol):

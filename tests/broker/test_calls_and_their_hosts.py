@@ -86,7 +86,7 @@ async def test_a_call_reaches_the_hosts_of_its_function_alone_and_one_in_the_mid
     assert "`knapper functions grant weather --network localhost`" in outcome.failure.message
     outcome = await call(Human(sandbox, {"relay": (place,)}), "relay", f"http://{place}/")
     assert isinstance(outcome, Raised)
-    assert f"weather' may not reach {place}" in outcome.failure.message
+    assert f"`weather` may not reach {place}" in outcome.failure.message
     assert server.connections == 0
     assert value(await call(Human(sandbox, {"weather": (place,)}), "weather", f"http://{place}/")) == "hello"
     assert value(await call(Human(sandbox, {}, (place,)), "relay", f"http://{place}/")) == "hello"

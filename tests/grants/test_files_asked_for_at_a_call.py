@@ -147,15 +147,21 @@ async def test_a_no_is_a_permission_error_with_the_sentence_and_never_not_found(
         assert "No such" not in told, how
 
 
-async def test_what_takes_a_grant_of_the_folder_says_so_and_that_of_the_workspace_never_looks_empty(
+async def test_what_takes_a_grant_of_the_folder_says_so_and_that_of_the_workspace_is_a_list_of_names(
     here: Room, sales: Path
 ) -> None:
     for how, verb in (("enter", "read"), ("temporary", "write")):
         told = await tried(here, human("yes"), "data", how)
         assert told.startswith(f"PermissionError: `tries` may not {verb} `data/`"), told
-    never = "`./` can never be granted for reading: it holds `.knapper`; what lies beside that can be granted"
+    (here.root / ".env").write_text("")
     for how, path in (("listdir", "."), ("iterdir", "./"), ("listdir", "data/..")):
-        assert never in await tried(here, human("yes"), path, how)
+        who = human("yes")
+        names = (await tried(here, who, path, how)).split(",")
+        assert [Path(name).name for name in names] == ["data", "functions"], how
+        assert [question.missing for question in who.asked] in ([Grants(read=("./",))], []), how
+    assert "can never be granted" in await tried(here, human("yes"), ".env/../.knapper", "listdir")
+    refused = here.shop.granting.reach.refusal(Grants(write=("./",)), "tries")
+    assert "`./` can never be granted for writing" in refused
 
 
 async def test_a_function_that_hides_a_no_is_reported_with_it(here: Room, sales: Path) -> None:

@@ -8,7 +8,7 @@ __getattr__ = late_names(
         "approval": "Answer Answered ApprovalQueue Approvals Approver Decision PendingQuestion Question"
         " says_what_to_do",
         "book": "NewGrant GrantStore",
-        "files": "FileRequests",
+        "files": "FileRequests ProgramFiles",
         "permit": "AccessResolver Denied Permit",
         "value": "Grants NOTHING",
     },

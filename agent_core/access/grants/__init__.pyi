@@ -10,6 +10,7 @@ from .approval import says_what_to_do as says_what_to_do
 from .book import GrantStore as GrantStore
 from .book import NewGrant as NewGrant
 from .files import FileRequests as FileRequests
+from .files import ProgramFiles as ProgramFiles
 from .permit import AccessResolver as AccessResolver
 from .permit import Denied as Denied
 from .permit import Permit as Permit

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from agent_core.registry.registry import Snapshot
 
 Answer: TypeAlias = Literal["once", "yes", "no"]
-Moment: TypeAlias = Literal["join", "call", "run", "grant", "helper", "program"]
-BOUND: Final = ("helper", "program")
+Moment: TypeAlias = Literal["join", "call", "run", "grant", "helper", "program", "open"]
+BOUND: Final = ("helper", "program", "open")
 """The moments of questions whose approval is for one text only, and is not stored."""
 By: TypeAlias = Literal["human", "policy", "earlier", "often", "never", "unavailable", "ended"]
 
@@ -61,7 +61,8 @@ class Question:
 
     `granted` is what the previous version had, `diff` the change since then; `is_again` means that nothing new is
     requested, and only the content is new. The `moment` is before a function joins, before a call, while one runs, when
-    the user grants manually, before a helper is changed, or before a program runs, for the functions that it calls.
+    the user grants manually, before a helper is changed, before a program runs, for the functions that it calls, or
+    while one runs and opens a file.
     `caller` is the function that makes the call, if any. `version` is the digest of what an approval is bound to: the
     code of the function with all that it uses, or a text.
 
@@ -125,7 +126,9 @@ class Question:
 
     @property
     def command(self) -> str:
-        """The command that grants the request."""
+        """The command that grants the request; empty if nothing but an answer does."""
+        if self.moment in BOUND:
+            return ""
         items = [
             f"{flag} {shlex.quote(value)}"
             for kind, flag in _FLAGS.items()
@@ -251,7 +254,7 @@ def denial(question: Question, decision: Decision, *, by_hand: bool = False) -> 
     word = one_line(decision.word, LONGEST_WORD)
     match decision.by:
         case "policy":
-            advice = [f"A human grants it with: {question.command}"] if question.missing else []
+            advice = [f"A human grants it with: {question.command}"] if question.missing and question.command else []
         case "never" | "unavailable":
             advice = [word]
         case _:

@@ -27,7 +27,7 @@ from sandbox.confine.opened_grants import OpenedGrant, opened
 
 from ..call_exit import CallExit
 from .permit import UNWRITTEN, AccessResolver, Permit, make_path
-from .value import NOTHING, UNSAID, Grants, oddity, written
+from .value import NOTHING, UNSAID, WORKSPACE, Grants, oddity, written
 
 MOST_ASKED: Final = 5  # files and folders that one call may ask a human for
 _MOST_OPEN: Final = 32
@@ -92,6 +92,8 @@ class _OfTheSystem(_NotGranted):
 class FileRequests:
     """Answers a call's requests for files. If its exit asks nobody for a path, what is not granted is not there."""
 
+    _kind = "call"
+
     def __init__(self, resolver: AccessResolver, function: str, permit: Permit, exit: CallExit) -> None:
         self._resolver = resolver
         self._function = function
@@ -149,7 +151,8 @@ class FileRequests:
                 path, is_try = str(arguments.get("path")), arguments.get("is_try") is True
                 if arguments.get("follows") is False and (facts := await self._look_at_name(path)):
                     return facts
-                return await self._look(path, lists=name == "file_list", is_try=is_try)
+                is_probe = arguments.get("is_probe") is True
+                return await self._look(path, lists=name == "file_list", is_try=is_try, is_probe=is_probe)
             case "file_places":
                 return {"value": [str(self._root), str(home() or "")]}
             case "file_change":
@@ -180,19 +183,27 @@ class FileRequests:
             self._exit.note("wrote", asked.item, asked.sent)
         return {"value": number}
 
-    async def _look(self, path: str, *, lists: bool, is_try: bool) -> dict[str, Any]:
+    async def _look(self, path: str, *, lists: bool, is_try: bool, is_probe: bool) -> dict[str, Any]:
         """Examine a path. A library's attempt leads to a question only if the call or the function names the path."""
         asked = self._locate(path)
         if not lists and self._root.is_relative_to(asked.real):
             return {"value": list(asked.real.stat())}
-        if self._is_systems(asked) or (asked.is_inside and asked.item.startswith("functions/")):
+        if self._leaves_to_system(asked, is_probe=is_probe) or self._is_source(asked):
             return {"real": True}
         has = (self._permit.grants | self._given).covers(asked.grants(writes=False))
         if is_try and not has and not await asyncio.to_thread(self._is_named, path, asked):
             raise _NotGranted(self._untold(asked, writes=False))
-        if not await self._require_grant(asked, writes=False):
+        if not await self._require_grant(asked, writes=False) and asked.item != WORKSPACE:
             return {"real": True}
         return {"value": await asyncio.to_thread(self._list_folder if lists else self._facts, asked)}
+
+    def _leaves_to_system(self, asked: _Asked, *, is_probe: bool = False) -> bool:
+        """Check whether a path is the system's, so that the worker's kernel answers and nobody is asked."""
+        return self._is_systems(asked)
+
+    def _is_source(self, asked: _Asked) -> bool:
+        """Check whether a path is that of a module, which tracebacks look for."""
+        return asked.is_inside and asked.item.startswith("functions/")
 
     async def _look_at_name(self, path: str) -> dict[str, Any] | None:
         """Examine a name in a granted folder, and not what a link of that name leads to; None in another folder."""
@@ -215,7 +226,7 @@ class FileRequests:
         if kind == "names" and path.rstrip("/").endswith(("/.", "/..")):
             raise OSError(errno.EINVAL, "")
         asked = self._locate(path, follows=kind == "marks")
-        if self._is_systems(asked):
+        if self._leaves_to_system(asked):
             return {"real": True}
         place = asked if kind == "marks" else asked.above
         if kind == "folder":
@@ -253,7 +264,7 @@ class FileRequests:
 
     def _enter(self, path: str) -> dict[str, Any]:  # Any: values that cross
         asked = self._locate(path)
-        if not self._is_systems(asked):
+        if not self._leaves_to_system(asked):
             if not self._permit.grants.covers(asked.grants(writes=False)):
                 raise _NotGranted(self._untold(asked, writes=False))
             if not self.is_shown:
@@ -322,7 +333,8 @@ class FileRequests:
         if said := self._noes.get(grants):
             raise RequestRefused(said)
         if not self._exit.asks_for_paths or self._questions >= MOST_ASKED:
-            raise _NotGranted(f"{self._untold(asked, writes=bool(grants.write))} (One call asks {MOST_ASKED} times.)")
+            times = f"(A {self._kind} asks {MOST_ASKED} times.)"
+            raise _NotGranted(f"{self._untold(asked, writes=bool(grants.write))} {times}")
         self._questions += 1
         # The folder of a file, in the form of a grant, if it can be granted.
         folder = "" if asked.item.endswith("/") else asked.item.rpartition("/")[0]
@@ -346,6 +358,10 @@ class FileRequests:
         grants = asked.grants(writes=writes)
         if never := self._resolver.refusal(grants, self._function):
             return never
+        return self._advised(asked, writes=writes)
+
+    def _advised(self, asked: _Asked, *, writes: bool) -> str:
+        """Return the refusal for a path that could be granted, with how."""
         flag, verb = ("--write", "write") if writes else ("--read", "read")
         how = f"knapper functions grant {self._function} {flag} {shlex.quote(asked.item)}"
         why = f"`{self._function}` may not {verb} {fence(asked.item)}, and nobody is asked for it while it runs"
@@ -440,6 +456,8 @@ class FileRequests:
                 names = sorted(entry.name for entry in itertools.islice(entries, _MOST_LISTED + 1))
             if len(names) > _MOST_LISTED:
                 raise RequestRefused(f"{fence(asked.item)} holds more than {_MOST_LISTED} names: grant it by name")
+            if asked.item == WORKSPACE:
+                names = [name for name in names if self._resolver.is_listed(name)]
             rows = ((name, os.lstat(name, dir_fd=folder).st_mode) for name in names if _is_text(name))
             return [[name, mode] for name, mode in rows]
 
@@ -475,6 +493,31 @@ class FileRequests:
                 return at
             case _:
                 raise RequestRefused(f"a file has no {name}")
+
+
+class ProgramFiles(FileRequests):
+    """Answers a program's requests for files. It has no grants: each path needs a yes to the program's text.
+
+    What it may not reach is never said to be missing: `instead` says what it may call.
+    """
+
+    _kind = "program"
+
+    def __init__(self, resolver: AccessResolver, permit: Permit, exit: CallExit, instead: str) -> None:
+        super().__init__(resolver, "", permit, exit)
+        self._instead = instead
+
+    def _leaves_to_system(self, asked: _Asked, *, is_probe: bool = False) -> bool:
+        is_systems = self._is_systems(asked)
+        if is_systems and not is_probe:
+            raise _OfTheSystem(self._untold(asked, writes=False))
+        return is_systems
+
+    def _is_source(self, asked: _Asked) -> bool:
+        return False
+
+    def _advised(self, asked: _Asked, *, writes: bool) -> str:
+        return f"a program may not {'write' if writes else 'read'} {fence(asked.item)} here. {self._instead}"
 
 
 def _names(arguments: Mapping[str, Any]) -> list[str]:  # Any: values that cross the sandbox

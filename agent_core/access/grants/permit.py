@@ -39,7 +39,7 @@ from .repositories import (
     repository_in,
     state_in,
 )
-from .value import NOTHING, UNSAID, Grants
+from .value import NOTHING, UNSAID, WORKSPACE, Grants
 
 if TYPE_CHECKING:
     from sandbox.code import Modules
@@ -48,6 +48,7 @@ UNWRITTEN = (
     *(FUNCTIONS, STATE, SETTINGS, old_name.STATE, old_name.SETTINGS),
     *("mcp.toml", ".git", "presets", "personas", "humans"),
 )
+_NOT_LISTED: Final = frozenset(map(plain, (STATE, SETTINGS, old_name.STATE, old_name.SETTINGS, "mcp.toml")))
 OF_THE_PROGRAM: Final = tuple(Path(__file__).parents[3] / room for room in ("agent_core", "meta_functions", "sandbox"))
 _SYSTEM = ("/proc", "/sys", "/dev")
 _KEYS = (".ssh", ".gnupg")  # in the user's home folder
@@ -117,7 +118,7 @@ class AccessResolver:
 
     def _relative_paths(self, paths: tuple[str, ...]) -> tuple[str, ...]:
         root = f"{os.path.realpath(self.root)}/"
-        named = [path.removeprefix(root) or "./" for path in paths]
+        named = [WORKSPACE if f"{path.rstrip('/')}/" == root else path.removeprefix(root) for path in paths]
         return tuple(f"{name}/" if not name.endswith("/") and (self.root / name).is_dir() else name for name in named)
 
     def access(self, grants: Grants, owner: str = "") -> Access:
@@ -170,7 +171,8 @@ class AccessResolver:
 
     def _refusals(self, items: tuple[str, ...], *, writes: bool) -> Iterator[str]:
         for item in items:
-            if item != UNSAID and (why := self._against(item, writes=writes)):
+            is_list = item == WORKSPACE and not writes  # of names: its files are never shown to a worker
+            if item != UNSAID and not is_list and (why := self._against(item, writes=writes)):
                 yield f"{fence(item)} can never be granted {'for writing' if writes else 'for reading'}: it {why}."
 
     def _there(self, root: str, items: tuple[str, ...], *, writes: bool) -> Iterator[str]:
@@ -204,6 +206,12 @@ class AccessResolver:
         path = state_in(real).path
         return f"holds the state of a workspace: {fence(path)}" if path else ""
 
+    def is_listed(self, name: str) -> bool:
+        """Check whether a list of the workspace's folder has this name: no hidden ones, state, settings or secrets."""
+        if name.startswith(".") or plain(name) in _NOT_LISTED:
+            return False
+        return not self.is_kept(Path(os.path.realpath(self.root), name))
+
     def is_kept(self, real: Path) -> bool:
         """Return whether a path is where nothing can ever be granted, so that its contents are not disclosed."""
         return any(
@@ -224,8 +232,9 @@ class AccessResolver:
 
 
 def _paths(grants: Grants) -> Iterator[tuple[Literal["read", "write"], str]]:
+    """Yield what may be read or written with all that lies in it."""
     yield from (("write", item) for item in grants.write if item != UNSAID)
-    yield from (("read", item) for item in grants.read if item != UNSAID)
+    yield from (("read", item) for item in grants.read if item not in (UNSAID, WORKSPACE))
 
 
 def _look(folder: Path, *, writes: bool) -> RepositorySearch:

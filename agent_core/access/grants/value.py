@@ -18,6 +18,8 @@ from agent_core.base.records import dataclass, fields
 from agent_core.base.syntax import named, odd_in_name
 
 UNSAID = "?"
+WORKSPACE: Final = "./"
+"""The workspace's own folder. A function that may read it may list the names in it; it covers nothing else."""
 _LONGEST = 300
 _HOST = re.compile(r"(\*\.)?(?!-)[a-z0-9-]{1,63}(?<!-)(\.(?!-)[a-z0-9-]{1,63}(?<!-))*")
 _PORT = re.compile(r"(.+):([1-9][0-9]{0,4})")
@@ -182,6 +184,7 @@ _SAID: Mapping[str, str] = MappingProxyType(
         "functions": "call the function {}, which has grants of its own",
     }
 )
+_LISTS: Final = "list the names in the workspace's folder (not hidden ones, nor settings)"
 _UNSAID_AS: Mapping[str, str] = MappingProxyType(
     {
         "network": "the web; you will be asked for each host",
@@ -302,7 +305,8 @@ class Grants:
         for kind in KINDS:
             for item in self.items(kind):
                 outside = " (outside the workspace)" if kind in ("read", "write") and item.startswith("/") else ""
-                lines.append(_SAID[kind].format(_UNSAID_AS[kind] if item == UNSAID else spelled(item)) + outside)
+                said = _SAID[kind].format(_UNSAID_AS[kind] if item == UNSAID else spelled(item)) + outside
+                lines.append(_LISTS if (kind, item) == ("read", WORKSPACE) else said)
         lines += [f"run for up to {self.seconds:g} s"] if self.seconds else []
         lines += [f"use up to {self.memory_mib} MiB of memory"] if self.memory_mib else []
         return [*lines, *(["keep a worker of its own between calls"] if self.stateful else [])]

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from agent_core.base.errors import KnapperError
-from sandbox import Outcome, Patient, RequestHandler, RequestRefused
+from sandbox import CalleeFailed, Outcome, Patient, RequestHandler, RequestRefused
 
 from .masks import Masks, Pair
 from .source import Secrets, is_name
@@ -207,7 +207,15 @@ class RequestSender(Protocol):
 class Keep(Protocol):
     """Records answers for a replay."""
 
-    def __call__(self, name: str, arguments: Any, value: Callable[[], Any], *, refused: str = "") -> None:
+    def __call__(
+        self,
+        name: str,
+        arguments: Any,
+        value: Callable[[], Any],
+        *,
+        refused: str = "",
+        raised: dict[str, Any] | None = None,
+    ) -> None:
         """Record an answer; everything is masked, the value only when it is needed."""
 
 
@@ -244,7 +252,8 @@ class MaskedChannel:
         try:
             value = await self._answer(name, call_name, masked, arguments)
         except RequestRefused as refusal:
-            self._note(call_name, masked, lambda: None, self._secrets.words(str(refusal)))
+            raised = self._secrets.words(refusal.to_json()) if isinstance(refusal, CalleeFailed) else None
+            self._note(call_name, masked, lambda: None, self._secrets.words(str(refusal)), raised)
             raise
         if not isinstance(value, Patient):
             self._note(call_name, masked, lambda: self._mask(name, value))
@@ -262,9 +271,16 @@ class MaskedChannel:
     def _mask(self, name: str, value: Any) -> Any:
         return self._secrets.value(value) if name in _OF_VALUES else self._secrets.words(value)
 
-    def _note(self, name: str, arguments: dict[str, Any], value: Callable[[], Any], refused: str = "") -> None:
+    def _note(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        value: Callable[[], Any],
+        refused: str = "",
+        raised: dict[str, Any] | None = None,
+    ) -> None:
         if self._keep is not None:
-            self._keep(name, arguments, value, refused=refused)
+            self._keep(name, arguments, value, refused=refused, raised=raised)
 
     def over(self, outcome: Outcome) -> Outcome:
         """Return the outcome of the call, masked."""

@@ -28,8 +28,9 @@ from agent_core.registry.source import ModuleSource
 from sandbox import Evaluation, FunctionCall, Job, Killed, Outcome, Raised, Refused, Returned, TimedOut
 from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.wire.lines import lines_of
-from sandbox.wire.requests import RequestRefused, without_handler
+from sandbox.wire.requests import CalledHere, RequestRefused, without_handler
 
+from ..answers import callee_error
 from .call_arguments import edge_calls, read_calls, recombine, write_call
 from .capability import EFFECTS, called_by_self, may_open, uses_context
 from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, ExampleTrials, Finding, GivenExample, TrialSubject
@@ -182,12 +183,14 @@ def can_be_called(tree: ast.Module, snapshot: Snapshot, guarded: frozenset[str])
 class Callees:
     """The handler of an example's requests: granted files are read, and other functions called, but without grants.
 
+    If the example has no grants either, what it calls runs next to it (`is_shared`) and sees the files that it made.
     All other requests are refused and recorded.
     """
 
     snapshot: Snapshot
     trial: TrialTools
     files: FileRequests | None = None
+    is_shared: bool = False
     depth: int = 1
     refused: list[str] = field(default_factory=list)
 
@@ -210,6 +213,8 @@ class Callees:
         checked = read_arguments(text, function.parameters)
         if not isinstance(checked, dict):
             raise RequestRefused("; ".join(problem.message for problem in checked))
+        if self.is_shared:
+            return CalledHere(function.module, function.name, checked)
         job = Job(
             self.snapshot.modules, function.module, FunctionCall(function.name, checked), self.trial.limits, NO_ACCESS
         )
@@ -218,7 +223,7 @@ class Callees:
             return outcome.value
         if path := _shut_path(outcome):
             self.refused.append(f"`{function.name}` opens {fence(path)}, and what an example calls has no grants")
-        raise RequestRefused(f"`{function.name}` did not return")
+        raise callee_error(function.name, outcome)
 
 
 def _shut_path(outcome: Outcome) -> str:
@@ -466,7 +471,8 @@ async def run(
             setup = example.setup
         work = Evaluation(setup, example.call, asks=trial.files is not None)
         with closing(trial.files()) if trial.files else nullcontext() as files:
-            callees = Callees(snapshot, trial, files)
+            is_shared = not trial.access.paths and modules is snapshot.modules
+            callees = Callees(snapshot, trial, files, is_shared=is_shared)
             result = _result(example, await trial.run(modules, function.module, work, callees), is_float)
         if isinstance(example, GivenExample) and not result.agreed and may_be_value(example):
             values = value_imports([example.expected], ())

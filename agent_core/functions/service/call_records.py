@@ -444,8 +444,8 @@ class Recording:
         """Return the seed for the call at this depth of nested calls."""
         return self.seed + depth
 
-    def note(self, name: str, arguments: Row, value: _Value, *, refused: str = "") -> None:
-        """Record an answer, or why it was refused; everything is masked."""
+    def note(self, name: str, arguments: Row, value: _Value, *, refused: str = "", raised: Row | None = None) -> None:
+        """Record an answer, or why it was refused, or what was `raised` in place of it; everything is masked."""
         if name in _SILENT or self._size > _MOST_BYTES:
             return
         if name == "secret":
@@ -455,6 +455,7 @@ class Recording:
         try:
             row = {"name": name, "arguments": encode(arguments)}
             row |= {"refused": refused} if refused else {"value": encode(value())}
+            row |= {"raised": raised} if raised else {}
         except Unsendable:
             self.omit(f"an answer to self.{name}, which JSON cannot hold")
             return

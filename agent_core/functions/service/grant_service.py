@@ -29,6 +29,7 @@ from agent_core.access.grants import (
     GrantStore,
     NewGrant,
     Permit,
+    ProgramFiles,
     Question,
 )
 from agent_core.access.grants.approval import QuestionChanged, denial
@@ -386,6 +387,20 @@ class GrantService:
         if decision.answer == "yes":
             return await self._give(question, decision, target, snapshot), ""
         return grants, ""
+
+    async def want_path_of_text(self, question: Question) -> tuple[Grants, str]:
+        """Ask for a path that a program is opening; a yes is for its text. Return the grants, or why there are none.
+
+        The reason is empty if nobody can be asked.
+        """
+        decision = await self._ask(question)
+        if decision.answer != "no":
+            return question.wider if decision.is_wide else question.missing, ""
+        return NOTHING, "" if decision.by == "policy" else denial(question, decision)
+
+    def files_of_program(self, exit: CallExit, instead: str) -> ProgramFiles:
+        """Return the handler of a program's requests for files; `instead` says what it may call for them."""
+        return ProgramFiles(self.reach, Permit({}, self._limits), exit, instead)
 
     def _denial(self, question: Question, decision: Decision) -> str:
         """Return the refusal of a call; outside of a turn, it is phrased for the user, who made the call."""

@@ -19,11 +19,11 @@ from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.storage import FAILURES, CallOwners, RecordedRow, Store
-from sandbox import FunctionCall, Job, Outcome, RequestRefused, Returned
+from sandbox import CalleeFailed, FunctionCall, Job, Outcome, RequestRefused, Returned
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.values import encode, read
 
-from ..answers import CallReport, answer, show_value, size_of
+from ..answers import CallReport, callee_error, show_value, size_of
 from ..debug import Debugger, DebuggerSlot, Watch
 from . import history
 from .call_records import RecordedOutcome, Row, first_few
@@ -290,12 +290,14 @@ class ReplayedRequests:
             outcome = await self._tried[1](given)
             if isinstance(outcome, Returned):
                 return outcome.value
-            raise RequestRefused(f"`{self._tried[0]}`: {answer(outcome, 2_000)}")
+            raise callee_error(self._tried[0], outcome)
         row = self._row(name, encode(arguments))
         if row is None:
             self.missed[f"an answer to self.{visible(name[:40])}, which it did not ask then"] = None
             raise RequestRefused(f"this is a replay, and the call of then got no such answer from self.{name}")
         self._rows.remove(row)
+        if "raised" in row:
+            raise CalleeFailed.from_json(row["refused"], row["raised"])
         if "refused" in row:
             raise RequestRefused(row["refused"])
         return f"secret {arguments.get('name')}" if name == "secret" else read(row["value"])

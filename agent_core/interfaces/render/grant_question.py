@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _ONCE, _ALWAYS = AnswerKey("o", "once", "once", is_yes=True), AnswerKey("y", "always", "yes", is_yes=True)
 _FOLDER = AnswerKey("f", "always, for its folder", "folder", is_yes=True)
+_THIS_TIME = AnswerKey("f", "yes, for its folder", "folder", is_yes=True)
 _ANSWERS: dict[str, Answer] = {_ONCE.letter: "once", _ALWAYS.letter: "yes", _FOLDER.letter: "yes"}
 _TITLES = {
     "join": (" asks to join, and to", " asks to join"),
@@ -34,6 +35,7 @@ _TITLES = {
     "grant": ("", ""),
     "helper": ("", ": an agent asks to change the helpers"),
     "program": (" asks, for the functions that it calls, to", " asks to run"),
+    "open": (" is running and asks to", " asks to run"),
 }
 _AGAIN = {"grant": " again, now a new version"}
 _ROLES: dict[Answer, Role] = {"once": "ok", "yes": "ok", "no": "warn"}
@@ -59,7 +61,8 @@ class GrantDialog(Dialog):
         self._question = question
         # What is done at once has no grant to keep and no next call. Nobody reads why the user grants nothing.
         self._is_kept = bool(question.missing) and question.moment not in BOUND
-        yes = (_ONCE, _ALWAYS, *_folder_keys(question)) if self._is_kept else (YES,)
+        this_time = (_THIS_TIME,) if question.folder else ()
+        yes = (_ONCE, _ALWAYS, *_folder_keys(question)) if self._is_kept else (YES, *this_time)
         self.takes_enter = question.moment == "grant"
         self.keys = (YES, NO) if self.takes_enter else (*yes, NO, REASON)
 
@@ -117,7 +120,7 @@ def grant_lines(question: Question) -> list[Line]:
     caller = line(", called by ", ("name", one_line(question.caller, 80)), ",") if question.caller else ()
     sentences, prefix = question.missing.sentences(), "You grant " if question.moment == "grant" else ""
     doubts = [line("    ", ("warn", whole_line(doubt))) for doubt in question.doubts]
-    if question.moment == "run" and (question.missing.read or question.missing.write):
+    if question.moment in ("run", "open") and (question.missing.read or question.missing.write):
         opened = whole_line("; ".join(sentences))
         head = line(("warn", "? "), ("name", name), *caller, " is running and asks to ", ("strong", opened))
         lines = [head, *doubts]
@@ -159,7 +162,7 @@ def _fact_rows(question: Question, columns: int) -> tuple[Iterator[Line], Iterat
     why = one_line(" ".join(question.why.split()), _LONGEST_WHY)
     digits = len(str(max((number for number, _ in question.lines), default=0)))
     needing = (line(("dim", f"{number:{digits}} "), _as_written(text)) for number, text in question.lines)
-    title = "The whole program:" if question.moment == "program" else "The lines that need it:"
+    title = "The whole program:" if question.moment in ("program", "open") else "The lines that need it:"
     reason = _quote("The reason given:", [line(why)] if why else [], columns, _fold_line)
     return reason, _quote(title, needing, columns)
 
