@@ -14,6 +14,7 @@ from agent_core.base.offload import bulk
 from agent_core.base.records import IF_SET, dataclass, field, fields_to_json, replace
 from agent_core.base.untrusted import block, fence, shorten, visible
 from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
+from sandbox.wire.large import Large, mib
 from sandbox.wire.values import Pairs, encode
 
 if TYPE_CHECKING:
@@ -86,8 +87,9 @@ def word(outcome: CallOutcome) -> str:
 def answer(outcome: CallOutcome, limit_chars: int, *, was_refused: bool = False, subject: Subject = "function") -> str:
     """Return the text that the model reads about a call; `was_refused` tells whether it was denied anything."""
     match outcome:
-        case Returned():
-            return with_output(shorten(visible(show_value(outcome.value)), limit_chars), outcome.output)
+        case Returned(value=value):
+            text = large_text(value) if isinstance(value, Large) else visible(show_value(value))
+            return with_output(shorten(text, limit_chars), outcome.output)
         case Raised():
             return with_output(_error_text(outcome.failure, subject, was_refused=was_refused), outcome.output)
         case TimedOut():
@@ -106,6 +108,25 @@ def answer(outcome: CallOutcome, limit_chars: int, *, was_refused: bool = False,
             return _NOT_SEEN[type(outcome)]
         case _:
             assert_never(outcome)
+
+
+def large_text(large: Large) -> str:
+    """Return what the model reads about a large value: what it is, how to use all of it, and its beginning."""
+    return (
+        f"[A {large.words} as JSON. It is passed on whole between functions: call the function within a program, as in"
+        f" `f(g(…))`, or by its name within another function.]\n{visible(large.beginning)}"
+    )
+
+
+def near_limit(label: str, large: Large, most: int) -> str:
+    """Return a note if a large value takes half of what it may, or more; "" otherwise."""
+    if large.size * 2 < most:
+        return ""
+    return (
+        f"[{label} takes {mib(large.size)} of the {mib(most)} that a value may take (`sandbox.value_mib`). Before it"
+        " grows beyond: return what is needed of it, let one function read the data and sum it up, or go through the"
+        " data in parts.]"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,16 +196,20 @@ def unknown_name(name: str, suggestions: Sequence[str]) -> str:
 
 
 def show_value(value: Any) -> str:  # Any: whatever a worker may return
-    """Return a value as JSON, or in its Python form if JSON cannot represent it."""
+    """Return a value as JSON, or in its Python form if JSON cannot represent it; a large one in a few words."""
+    if isinstance(value, Large):
+        return f"<{value.words}>"
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_as_object)
     except (TypeError, ValueError):
         return repr(value)
 
 
-def _as_object(value: object) -> dict[str, object]:
+def _as_object(value: object) -> object:
     if isinstance(value, Pairs):
         return value.as_object()
+    if isinstance(value, Large):
+        return f"<{value.words}>"
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 

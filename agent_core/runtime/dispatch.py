@@ -32,7 +32,7 @@ from agent_core.functions.gate.capability import shares_state
 from agent_core.functions.mcp.library import ForeignFunction, ForeignLibrary, reached_by
 from agent_core.functions.service import FunctionService, noted
 from agent_core.functions.service.call_records import SeenResults
-from agent_core.functions.worker_api import TRIES, WorkerApi
+from agent_core.functions.worker_api import TRIES, WorkerApi, large_of
 from agent_core.memory.blocks import Alias
 from agent_core.memory.function_api import FunctionMemoryApi
 from agent_core.registry.arguments import read as read_arguments
@@ -231,6 +231,10 @@ class CallRecord:
         """Return what the answer says about breakpoints that were passed."""
         return notes.text(snapshot)
 
+    def take_size_notes(self, near: Mapping[str, None]) -> Iterable[str]:
+        """Return what the answer says about values that are near their limit."""
+        return near
+
     def tell_progress(self, done: float, total: float | None, note: str) -> None:
         """Report progress."""
         call = self.call
@@ -402,6 +406,11 @@ class Dispatcher:
         arguments = await aside(len(call.arguments), record.read, function.function)
         if not isinstance(arguments, dict):
             return await record.close(Refused(""), answers.bad_arguments(call.name, arguments))
+        if function.snapshot is None and large_of(arguments):
+            reason = (
+                f"`{call.name}` gets no large values, because it is no function of the workspace: pass less, or a part."
+            )
+            return await record.close(Refused(""), reason)
         return await function.call(arguments, record)
 
     def _record(self, call: Call, turn: Turn) -> CallRecord:
@@ -471,6 +480,7 @@ class WorkspaceFunctions(FunctionSource):
         states = service.states(turn.id)
         outcome: CallOutcome
         missing, was_refused = "", False
+        near: dict[str, None] = {}
         watch = Watch(self._sandbox.debugging, slot=turn.questions.slot)
         watch.recording.turn, watch.recording.number = turn.id, record.number
         try:
@@ -493,6 +503,7 @@ class WorkspaceFunctions(FunctionSource):
                         watch=watch,
                         on_output=record.tell_printed,
                         did=record.did,
+                        near=near,
                         on_reach=record.note_reach,
                         key=record.key,
                     )
@@ -501,6 +512,10 @@ class WorkspaceFunctions(FunctionSource):
                     finally:
                         record.stood += granting.stood
                     missing, was_refused = requests.lacking(outcome, decision), requests.was_refused(outcome)
+                    for name, large in large_of(arguments).items():
+                        requests.note_size(f"The argument `{name}` of `{function.name}`", large)
+                    if isinstance(outcome, Returned):
+                        requests.note_size(f"The result of `{function.name}`", outcome.value)
         except StopRequested:
             outcome = InterruptedCall()
         finally:
@@ -511,7 +526,8 @@ class WorkspaceFunctions(FunctionSource):
             size, noted, watch, function, snapshot, outcome, seconds=seconds, arguments=arguments, turn=turn.id
         )
         unproven = await service.ratings.unproven(function, snapshot) if isinstance(outcome, Returned) else ""
-        note = "\n".join(filter(None, (missing, record.take_debug_notes(watch.notes, snapshot))))
+        debugged = record.take_debug_notes(watch.notes, snapshot)
+        note = "\n".join(filter(None, (missing, debugged, *record.take_size_notes(near))))
         text = await aside(size, answers.answer, outcome, MOST_CHARS, was_refused=was_refused)
         text = record.noted(text, note) if note else text
         kept = states.writes if isinstance(outcome, Returned) else ()

@@ -151,6 +151,7 @@ from .turn_store import (
     Posted,
     TurnStore,
 )
+from .value_files import ValueFiles
 
 __all__ = [
     "AGAIN",
@@ -283,6 +284,7 @@ __all__ = [
     "UndoTended",
     "UnpinFunction",
     "Value",
+    "ValueFiles",
     "VersionRow",
     "WholeAgent",
     "WholeBlock",

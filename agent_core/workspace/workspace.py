@@ -26,7 +26,17 @@ from agent_core.base.untrusted import one_line
 from agent_core.functions.service.function_service import FunctionService, ServiceParts
 from agent_core.registry.registry import Registry, Snapshot
 from agent_core.registry.source import OF_THE_PROGRAM
-from agent_core.storage import BETWEEN, FROM_USER, SUMMARY, CallOwners, DropAgent, Store, only_writer, prepare_state_dir
+from agent_core.storage import (
+    BETWEEN,
+    FROM_USER,
+    SUMMARY,
+    CallOwners,
+    DropAgent,
+    Store,
+    ValueFiles,
+    only_writer,
+    prepare_state_dir,
+)
 from agent_core.storage.agent_store import HELPER_RUN, PASSING
 
 from . import scaffold
@@ -124,6 +134,7 @@ def sandbox_client(
         guarded=clients.guarded_in(root),
         secrets=secrets,
         foreign=foreign_library.ForeignLibrary(root, secrets),
+        values=ValueFiles(state),
         broker=broker.Broker(note=broker.RequestLog(state, session.REVEALED.clean, Clock().now)),
         debugger=debugger,
         shared=shared,
