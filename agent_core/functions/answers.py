@@ -87,9 +87,8 @@ def word(outcome: CallOutcome) -> str:
 def answer(outcome: CallOutcome, limit_chars: int, *, was_refused: bool = False, subject: Subject = "function") -> str:
     """Return the text that the model reads about a call; `was_refused` tells whether it was denied anything."""
     match outcome:
-        case Returned(value=value):
-            text = large_text(value) if isinstance(value, Large) else visible(show_value(value))
-            return with_output(shorten(text, limit_chars), outcome.output)
+        case Returned():
+            return _returned_text(outcome, limit_chars)
         case Raised():
             return with_output(_error_text(outcome.failure, subject, was_refused=was_refused), outcome.output)
         case TimedOut():
@@ -110,12 +109,16 @@ def answer(outcome: CallOutcome, limit_chars: int, *, was_refused: bool = False,
             assert_never(outcome)
 
 
-def large_text(large: Large) -> str:
-    """Return what the model reads about a large value: what it is, how to use all of it, and its beginning."""
-    return (
+def _returned_text(outcome: Returned, limit_chars: int) -> str:
+    """Return the value with the output. Of a large one: what it is, how to use all of it, and its beginning."""
+    large = outcome.value
+    if not isinstance(large, Large):
+        return with_output(shorten(visible(show_value(large)), limit_chars), outcome.output)
+    about = (
         f"[A {large.words} as JSON. It is passed on whole between functions: call the function within a program, as in"
-        f" `f(g(…))`, or by its name within another function.]\n{visible(large.beginning)}"
+        " `f(g(…))`, or by its name within another function.]"
     )
+    return f"{with_output(about, outcome.output)}\n{visible(large.beginning)}"
 
 
 def near_limit(label: str, large: Large, most: int) -> str:

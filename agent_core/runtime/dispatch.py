@@ -24,7 +24,7 @@ from agent_core.base.offload import aside
 from agent_core.base.receipt import CHANGING, Receipt
 from agent_core.base.records import dataclass, replace, to_json
 from agent_core.base.untrusted import one_line
-from agent_core.context import beginning, first_page
+from agent_core.context import beginning, first_page, large_page
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Skipped
 from agent_core.functions.debug.debugging import Watch
@@ -41,6 +41,7 @@ from agent_core.registry.function import fits
 from agent_core.storage import Entry, NoProgress, Plan, SaveBlock, SetThread, StateConflict, Write, commit
 from agent_core.storage.agent_store import HELPER_RUN
 from sandbox import Failure, Raised, Refused, Returned
+from sandbox.wire.large import Large
 
 from .entries import REACH, call_started, facts_entry, result, unwrapped
 from .turn import Interrupted as StopRequested
@@ -107,6 +108,7 @@ class CallRecord:
         self._began = clock.monotonic()
         self.stood = 0.0  # seconds spent waiting for a human, at the debugger or with a question
         self._announced = False
+        self._returned: Large | None = None
 
     @property
     def key(self) -> str:
@@ -163,6 +165,8 @@ class CallRecord:
         and `entries` are stored with it.
         """
         size = answers.size_of(outcome) if outcome is not None else 0
+        if isinstance(outcome, Returned) and isinstance(outcome.value, Large):
+            self._returned = outcome.value
         full = text if text is not None else await aside(size, answers.answer, outcome or Skipped(""), MOST_CHARS)
         word = answers.word(outcome) if outcome is not None else "returned"
         detail = await aside(size, answers.report_json, outcome) if outcome is not None else {}
@@ -220,6 +224,8 @@ class CallRecord:
     async def _answer_entry(self, text: str, word: str, detail: dict[str, Any]) -> tuple[Entry, Sequence[Write]]:
         """Return the entry of an answer; of a long one, it has the beginning, and the whole is stored for `read_on`."""
         payload, whole = first_page(text, self._answer_chars)
+        if self._returned is not None:
+            payload, whole = large_page(text, self._returned, self._answer_chars), ()
         entry = result(self.call, text, word, self.seconds(), detail)
         return replace(entry, payload={**entry.payload, **payload}), whole
 

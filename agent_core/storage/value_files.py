@@ -121,6 +121,7 @@ class ValueFiles:
         """Give a finished file its name, and remove the least recently used ones while all together are too large."""
         path.replace(self.folder / digest)
         self.touch(self.folder / digest)
+        self.tidy()
         kept = self.kept()
         total = sum(status.st_size for status in kept.values())
         for name, status in kept.items():
