@@ -24,6 +24,7 @@ from ..wire.large import PART, PIECE
 from ..wire.protocol import MAX_JOB, Frame, json_text, pack, read_frame
 from ..wire.values import BODY, LARGE, TAG, Encoded, Unsendable, decode, kind_of, lean
 
+_NO_ROOM = "no memory is left to write the result as JSON: return less, or a part"
 _BASES: tuple[Callable[[Any], Any], ...] = (int, float, str, bytes, list, tuple, frozenset, set, dict)
 
 
@@ -48,15 +49,17 @@ class Channel:
 
         One that fits is serialized only once.
         """
-        data = pack(frame)
-        if _fits(frame, len(data), limit):
-            self._send(data)
-            return
-        del data
         try:
+            data = pack(frame)
+            if _fits(frame, len(data), limit):
+                self._send(data)
+                return
+            del data
             self.say({**frame, "value": self.part(frame["value"])})
         except TooLarge as error:
             self.say(error.reply())
+        except MemoryError:
+            self.say({"kind": "raised", "type": "MemoryError", "message": _NO_ROOM, "frames": []})
 
     def part(self, encoded: Encoded, most: int = PART) -> Encoded:
         """Return what stands for a part of the next frame: itself, or, if it is longer, the large value that it is now.
