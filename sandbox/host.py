@@ -25,6 +25,7 @@ from .portable.level import PortableLevel, start_portable, with_enough_walls
 from .processes.calls import CallServer
 from .processes.compilation import Compiled, CompiledCache, UncompilableModule, parents
 from .processes.ends import PoolChoice, ProcessorWait, WorkerPool
+from .processes.large import LargeExchange
 from .processes.launch import LayerFailed, NoPlace, ZygoteEnded
 from .processes.pool import SPARES, Places, Pools, kernel_limits
 from .processes.sessions import (
@@ -43,6 +44,7 @@ from .processes.sessions import (
 from .processes.startup import Level, LevelChoice, StartedLevel, find_ground
 from .wire.caps import MOST_TRIED
 from .wire.claims import within
+from .wire.large import ValueGone
 from .wire.protocol import Frame as Message
 from .wire.protocol import pack
 from .wire.requests import without_handler
@@ -154,7 +156,7 @@ class Sandbox:
             if isinstance(job.work, Evaluation | ProgramJob):
                 ready.show(job.work)
             return ready.call.illustrated(await self._outcome(ready, job))
-        except _NO_WORKER as error:
+        except (*_NO_WORKER, ValueGone) as error:
             return Refused(str(error))
 
     async def attempt(self, job: Job[Attempts]) -> tuple[Outcome | None, ...]:
@@ -203,8 +205,10 @@ class Sandbox:
         await self.aclose()
 
     async def _outcome(self, ready: "_Ready", job: Job[Work]) -> Outcome:
-        limits, message = job.limits, ready.message | {"result": job.limits.result} | ready.around(job)
-        onlookers = StreamListeners(job.around.debug.reins if job.around.debug else None, job.on_output)
+        limits, large = job.limits, ready.call.large
+        sizes = {"result": limits.result, "most_large": large.most}
+        message = ready.message | sizes | ready.around(job)
+        onlookers = StreamListeners(job.around.debug.reins if job.around.debug else None, job.on_output, large)
         if job.keep:
             place = partial(self._pools.get, ready.ahead, limits, job.access, stateful=True)
             seal = partial(ready.seal, job)
@@ -224,7 +228,8 @@ class Sandbox:
         if not isinstance(compiled, Compiled):
             return compiled.outcome if isinstance(compiled, UncompilableModule) else compiled
         closure = await self._compiled.closure(modules, name)
-        call = CallServer(modules, self._compiled, self._places, job.handler or without_handler)
+        large = LargeExchange(job.large, job.limits)
+        call = CallServer(modules, self._compiled, self._places, job.handler or without_handler, large)
         for dependency in closure:
             call.show_module(modules[dependency])
         ahead = self._pools.ahead_for(closure, " ".join(job.texts))

@@ -14,6 +14,7 @@ from .outcome import Outcome
 from .policy import Limits
 from .processes.debugging import PLAIN, CallHooks
 from .processes.ends import OnOutput
+from .wire.large import Large, LargeValues
 from .wire.protocol import Frame as Message
 from .wire.requests import RequestHandler
 from .wire.values import encode
@@ -71,13 +72,14 @@ class ModuleImport:
 class ProgramJob:
     """A program: lines of Python that call `functions` by name (name → parameters in order). It returns a dictionary.
 
-    `kept` are initial variables, as JSON texts; `began` is the time of its first run, in seconds since the epoch. Each
-    call is a request `inner` with `function` and `rows`; its answer is a list with `value` or `failed` for each row.
+    `kept` are initial variables, as JSON texts or large values; `began` is the time of its first run, in seconds since
+    the epoch. Each call is a request `inner` with `function` and `rows`; its answer is a list with `value` or `failed`
+    for each row.
     """
 
     code: str
     functions: Mapping[str, Sequence[str]]
-    kept: Mapping[str, str]
+    kept: Mapping[str, str | Large]
     began: float
 
     @property
@@ -93,7 +95,7 @@ class ProgramJob:
     def to_json(self) -> Message:
         """Return the message for the worker."""
         functions = {name: list(parameters) for name, parameters in self.functions.items()}
-        given = {"functions": functions, "kept": {**self.kept}, "began": self.began}
+        given = {"functions": functions, "kept": encode({**self.kept}), "began": self.began}
         return {"kind": "program", "code": self.code, **given}
 
 
@@ -162,7 +164,8 @@ class Job(Generic[W]):
     """A job: the work of one worker on `module`, with its limits and options.
 
     `handler` answers its requests. With a key in `keep`, it runs in the worker that the last job with this key used.
-    `on_output` gets its printed output. Of the options, attempts use only limits and access.
+    `on_output` gets its printed output, and `large` keeps values that are too large for a frame. Of the options,
+    attempts use only limits and access.
     """
 
     modules: Modules
@@ -174,6 +177,7 @@ class Job(Generic[W]):
     keep: str = ""
     around: CallHooks = PLAIN
     on_output: OnOutput | None = None
+    large: LargeValues | None = None
 
     @property
     def texts(self) -> tuple[str, ...]:

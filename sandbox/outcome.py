@@ -62,14 +62,14 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """The call ended in an exception. `kept` is a claim: the variables of a program, as JSON."""
+    """The call ended in an exception. `kept` is a claim: the variables of a program."""
 
     failure: Failure
     output: str
     seconds: float
     memory: int | None = None
     cpu_s: float | None = None
-    kept: tuple[tuple[str, str], ...] = ()
+    kept: tuple[tuple[str, Any], ...] = ()  # as `value`
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ class Limits:
     file_size: int = 16 * MIB
     scratch: int = 64 * MIB
     output: int = 64 * 1024
-    result: int = 1 * MIB
+    result: int = 1 * MIB  # of one value that goes in a frame
+    value: int = 64 * MIB  # of one that goes through a file
     open_files: int = 64
     requests: int = 10_000
     calls: int = 100  # of one stateful worker

@@ -32,7 +32,7 @@ def read_plain(path: Path, most_bytes: int) -> bytes:
     Raises:
         OSError: it cannot be read; NotPlainError if it is a link, not a regular file, or larger than `most_bytes`.
     """
-    with os.fdopen(_open_plain(path, machine.LOOKING), "rb") as file:
+    with os.fdopen(open_plain(path, machine.LOOKING), "rb") as file:
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
         raise NotPlainError(errno.EFBIG, f"it is larger than {most_bytes:,} bytes", str(path))
@@ -41,14 +41,14 @@ def read_plain(path: Path, most_bytes: int) -> bytes:
 
 def read_end(path: Path, most_bytes: int) -> bytes:
     """Return the last `most_bytes` bytes of a regular file; OSError as above."""
-    with os.fdopen(_open_plain(path, machine.LOOKING), "rb") as file:
+    with os.fdopen(open_plain(path, machine.LOOKING), "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - most_bytes))
         return file.read(most_bytes)
 
 
 def add_to(path: Path, data: bytes) -> None:
     """Append to a regular file, created if it does not exist; OSError as above."""
-    with os.fdopen(_open_plain(path, _ADDING), "ab") as file:
+    with os.fdopen(open_plain(path, _ADDING), "ab") as file:
         file.write(data)
 
 
@@ -106,7 +106,8 @@ def _read_bounded(file: BinaryIO, name: str) -> bytes:
     return bytes(content)
 
 
-def _open_plain(path: Path, flags: int) -> int:
+def open_plain(path: Path, flags: int) -> int:
+    """Return the descriptor of a regular file; OSError as above."""
     try:
         descriptor = os.open(path, flags, 0o600)
     except OSError as error:

@@ -152,7 +152,10 @@ class SandboxSettings(SettingsSection):
     wall_s: float = Field(10, gt=0, description="Wall-clock limit of one call in seconds.")
     memory_mib: int = Field(512, ge=64, le=1 << 20, description="Address space of one worker in MiB.")
     output_kib: int = Field(64, ge=1, description="Longest printed output of one call in KiB.")
-    result_kib: int = Field(1024, ge=1, description="Largest result of one call in KiB.")
+    result_kib: int = Field(
+        1024, ge=1, description="Largest result that goes directly, in KiB of JSON; a larger one goes through a file."
+    )
+    value_mib: int = Field(64, ge=1, le=1024, description="Largest result or argument between functions in MiB.")
     scratch_mib: int = Field(64, ge=1, description="Scratch space of one call in MiB.")
     packages: tuple[str, ...] = Field(
         ("pydantic",), description="Packages of this environment that functions may import."

@@ -12,7 +12,7 @@ from .build import (
     function_room,
 )
 from .compaction import Compaction, FactKeeper, rebuilt
-from .history import PRESSURE, History, PageReader, Summary, beginning, claim, first_page, pop, resume
+from .history import PRESSURE, History, PageReader, Summary, beginning, claim, first_page, large_page, pop, resume
 from .shown import CALLER, EXPECTED, RUN_PROGRAM, FunctionNotes, Shown, size_of
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "claim",
     "first_page",
     "function_room",
+    "large_page",
     "pop",
     "rebuilt",
     "resume",

@@ -6,6 +6,7 @@ other pages. The program sets the author of a line in a summary and never reads 
 its content, but anything in it that looks like the program's author labels is quoted.
 """
 
+import asyncio
 import json
 import math
 import re
@@ -29,7 +30,9 @@ from agent_core.storage import (
     content_hash,
     fitting,
 )
+from sandbox.wire.large import Large
 from sandbox.wire.strict_json import LOOSE, read_json
+from sandbox.wire.values import LARGE, TAG, read_row
 
 _PREFIX: Final = "text-"
 _PAGED: Final = ("user", "notice", "assistant", "result")
@@ -53,6 +56,15 @@ def first_page(text: str, page_chars: int) -> tuple[Payload, tuple[SaveText, ...
         return {"text": text}, ()
     whole = SaveText(text.encode("utf-8", "replace").decode())
     return {"text": text[:page_chars], "whole": content_hash(whole.text), "chars": len(text)}, (whole,)
+
+
+def large_page(text: str, large: Large, page_chars: int) -> Payload:
+    """Return the payload of an answer with a large value: its first page, and its length with all of the value.
+
+    The text is about the value, with the value's beginning at its end.
+    """
+    before = len(text) - len(visible(large.beginning))
+    return {"text": text[:page_chars], "chars": max(before, 0) + large.size}
 
 
 def in_part(message: Message, seq: int, chars: int, page_chars: int) -> Message:
@@ -98,12 +110,22 @@ def _size(page_chars: int) -> int:
 
 
 class PageReader:
-    """Returns the pages of texts that one agent was shown in part; `page_chars` is called for each page."""
+    """Returns the pages of texts that one agent was shown in part; `page_chars` is called for each page.
 
-    def __init__(self, store: TurnStore, agent: str, page_chars: Callable[[], int]) -> None:
+    `value_part` returns a part of a large value by its digest, from a byte on; None if it is not kept.
+    """
+
+    def __init__(
+        self,
+        store: TurnStore,
+        agent: str,
+        page_chars: Callable[[], int],
+        value_part: Callable[[str, int, int], str | None] = lambda digest, start, size: None,
+    ) -> None:
         self._store = store
         self._agent = agent
         self._page_chars = page_chars
+        self._value_part = value_part
 
     async def page(self, name: str, page: int) -> str:
         """Return a page of a long text, with its position among the others.
@@ -119,12 +141,30 @@ class PageReader:
             raise UsageError(f"There is no long text named {name!r}.", fix="Take the name from where it was shown.")
         whole = await self._store.text(entry.payload["whole"]) if "whole" in entry.payload else None
         text = str(whole if whole is not None else entry.payload["text"])
-        size = _size(self._page_chars())
-        pages = max(-(-len(text) // size), 1)
+        size, large = _size(self._page_chars()), _large_of(entry)
+        total = entry.payload["chars"] if large else len(text)
+        pages = max(-(-total // size), 1)
         if not 1 <= page <= pages:
             raise UsageError(f"`{name}` has {pages} page{'' if pages == 1 else 's'}.", fix="Ask for one of them.")
         more = f" Next: read_on(name={name!r}, page={page + 1})." if page < pages else " This is its end."
-        return f"Page {page} of {pages} of {name}.{more}\n{text[(page - 1) * size : page * size]}"
+        shown: str | None = text[(page - 1) * size : page * size]
+        if large and page > 1:  # the value follows what is said about it
+            start = max(0, (page - 1) * size - (total - large.size))
+            part = await asyncio.to_thread(self._value_part, large.digest, start, size)
+            shown = None if part is None else visible(part)
+        if shown is None:
+            raise UsageError(f"The value of `{name}` is not kept any longer.", fix="Call the function again.")
+        return f"Page {page} of {pages} of {name}.{more}\n{shown}"
+
+
+def _large_of(entry: Entry) -> Large | None:
+    """Return the large value that a call returned, if it did."""
+    detail = entry.payload.get("detail")
+    value = detail.get("value") if entry.kind == "result" and isinstance(detail, dict) else None
+    if "chars" not in entry.payload or not (isinstance(value, dict) and value.get(TAG) == LARGE) or entry.is_imported:
+        return None
+    large = read_row(value)
+    return large if isinstance(large, Large) else None
 
 
 USER: Final = "user"

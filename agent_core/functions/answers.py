@@ -15,6 +15,7 @@ from agent_core.base.records import IF_SET, dataclass, field, fields_to_json, re
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
 from sandbox import CalleeFailed, Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
 from sandbox.wire.caps import MOST_MESSAGE
+from sandbox.wire.large import Large, mib
 from sandbox.wire.values import Pairs, encode
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def answer(outcome: CallOutcome, limit_chars: int, *, was_refused: bool = False,
     """Return the text that the model reads about a call; `was_refused` tells whether it was denied anything."""
     match outcome:
         case Returned():
-            return with_output(shorten(visible(show_value(outcome.value)), limit_chars), outcome.output)
+            return _returned_text(outcome, limit_chars)
         case Raised():
             return with_output(_error_text(outcome.failure, subject, was_refused=was_refused), outcome.output)
         case TimedOut():
@@ -108,6 +109,29 @@ def answer(outcome: CallOutcome, limit_chars: int, *, was_refused: bool = False,
             return _NOT_SEEN[type(outcome)]
         case _:
             assert_never(outcome)
+
+
+def _returned_text(outcome: Returned, limit_chars: int) -> str:
+    """Return the value with the output. Of a large one: what it is, how to use all of it, and its beginning."""
+    large = outcome.value
+    if not isinstance(large, Large):
+        return with_output(shorten(visible(show_value(large)), limit_chars), outcome.output)
+    about = (
+        f"[A {large.words} as JSON. It is passed on whole between functions: call the function within a program, as in"
+        " `f(g(…))`, or by its name within another function.]"
+    )
+    return f"{with_output(about, outcome.output)}\n{visible(large.beginning)}"
+
+
+def near_limit(label: str, large: Large, most: int) -> str:
+    """Return a note if a large value takes half of what it may, or more; "" otherwise."""
+    if large.size * 2 < most:
+        return ""
+    return (
+        f"[{label} takes {mib(large.size)} of the {mib(most)} that a value may take (`sandbox.value_mib`). Before it"
+        " grows beyond: return what is needed of it, let one function read the data and sum it up, or go through the"
+        " data in parts.]"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,16 +201,20 @@ def unknown_name(name: str, suggestions: Sequence[str]) -> str:
 
 
 def show_value(value: Any) -> str:  # Any: whatever a worker may return
-    """Return a value as JSON, or in its Python form if JSON cannot represent it."""
+    """Return a value as JSON, or in its Python form if JSON cannot represent it; a large one in a few words."""
+    if isinstance(value, Large):
+        return f"<{value.words}>"
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_as_object)
     except (TypeError, ValueError):
         return repr(value)
 
 
-def _as_object(value: object) -> dict[str, object]:
+def _as_object(value: object) -> object:
     if isinstance(value, Pairs):
         return value.as_object()
+    if isinstance(value, Large):
+        return f"<{value.words}>"
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 

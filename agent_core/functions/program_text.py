@@ -19,13 +19,14 @@ from agent_core.base.matching import nearest
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass
 from agent_core.registry.arguments import read as read_arguments
-from sandbox.inside.programs import MOST_KEPT
+from sandbox.inside.programs import MOST_SMALL
+from sandbox.wire.large import Large
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
 
 
-MOST_CODE: Final = MOST_KEPT  # bytes of a program
+MOST_CODE: Final = MOST_SMALL  # bytes of a program
 MAX_PROBLEMS: Final = 20
 """The problems of a program that are told."""
 GIVEN: Final = frozenset({"each", "CallFailed"})
@@ -287,7 +288,8 @@ def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], functi
         chosen = _whole(name, program, last.value)
         for run in runs:
             arguments = ", ".join(f"{target}={value!r}" for target, value in _literal_names(run.parse()).items())
-            examples.append((f"{name}({arguments})", repr(run.value)))
+            if not isinstance(run.value, Large):
+                examples.append((f"{name}({arguments})", repr(run.value)))
     else:
         examples = [(call, value) for run in runs for call, value in run.seen.get(name, ())]
     names = {node.id for node in ast.walk(chosen) if isinstance(node, ast.Name)}
@@ -363,7 +365,7 @@ def _target(node: ast.stmt) -> str:
 
 
 def _type(value: object) -> str:
-    kind = type(value).__name__
+    kind = value.kind if isinstance(value, Large) else type(value).__name__
     return kind if kind in _TYPES else "object"
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from agent_core.access.broker import Broker
 from agent_core.access.grants.permit import OF_THE_PROGRAM, UNWRITTEN, without_repositories
 from agent_core.access.secrets import CallSecrets, MaskedChannel, Secrets
+from agent_core.access.secrets.session import MaskedValues
 from agent_core.base.late import LateModule
 from agent_core.base.offload import aside, bulk
 from agent_core.base.user_folders import NoHome, data_folder
@@ -23,6 +24,7 @@ from .debug import Debugger, Debugging
 
 if TYPE_CHECKING:
     from agent_core.base.settings import SandboxSettings
+    from agent_core.storage import ValueFiles
     from sandbox import Sandbox, host
     from sandbox.portable import level
 
@@ -43,6 +45,7 @@ def limits_of(settings: "SandboxSettings") -> Limits:
         memory=settings.memory_mib << 20,
         output=settings.output_kib << 10,
         result=settings.result_kib << 10,
+        value=settings.value_mib << 20,
         scratch=settings.scratch_mib << 20,
     )
 
@@ -69,14 +72,19 @@ class SandboxClient:
         debugger: Debugger | None = None,
         shared: "Sandbox | None" = None,
         foreign: "ForeignLibrary | None" = None,
+        values: "ValueFiles | None" = None,
         on_status: Callable[[str], None] | None = None,
     ) -> None:
-        """Create the client, which uses a `shared` sandbox if given. `on_status` is called before slow steps."""
+        """Create the client, which uses a `shared` sandbox if given. `on_status` is called before slow steps.
+
+        Without `values`, calls return and take no large values.
+        """
         self.limits = limits_of(settings)
         self.settings = settings
         self.secrets = secrets or Secrets()
         self.broker = broker or Broker()
         self.foreign = foreign
+        self.values = values
         self.debugging = Debugging(settings.debug_wait_minutes * 60, debugger)
         self._on_status = on_status or (lambda _text: None)
         self._parallel = parallel
@@ -108,14 +116,16 @@ class SandboxClient:
         if isinstance(sandbox, SandboxUnavailable):
             return Refused(str(sandbox))
         with channel.heard() if channel else nullcontext() as hear:
-            running = sandbox.run(replace(job, handler=channel or job.handler, on_output=hear))
+            secrets = self._secrets_of(job.access)
+            large = job.large and (channel.keeping(job.large) if channel else MaskedValues(job.large, secrets))
+            running = sandbox.run(replace(job, handler=channel or job.handler, on_output=hear, large=large))
             outcome = await without_repositories(running, job.access.writable)
-            masked = channel.over if channel else self._masking_for(job.access)
+            masked = channel.over if channel else secrets.over
             return await aside(bulk(getattr(outcome, "value", None)), masked, outcome)
 
     async def attempt(self, job: Job[Attempts]) -> tuple[Outcome | None, ...]:
         """Run many attempts at a module in one worker, as far as it gets."""
-        masked, then = self._masking_for(job.access), job.work.then
+        masked, then = self._secrets_of(job.access).over, job.work.then
 
         def over(outcomes: Sequence[Outcome | None]) -> tuple[Outcome | None, ...]:
             return tuple(outcome and masked(outcome) for outcome in outcomes)
@@ -126,9 +136,9 @@ class SandboxClient:
         masked_work = replace(job.work, then=then and (lambda outcomes: then(over(outcomes))))
         return over(await sandbox.attempt(replace(job, work=masked_work)))
 
-    def _masking_for(self, access: Access) -> Callable[[Outcome], Outcome]:
-        """Return the masking of outcomes without requests: a preloaded package may remember its owner's calls."""
-        return CallSecrets(self.secrets, access.owner.rpartition(".")[2]).over
+    def _secrets_of(self, access: Access) -> CallSecrets:
+        """Return the secrets of a job without requests: a preloaded package may remember its owner's calls."""
+        return CallSecrets(self.secrets, access.owner.rpartition(".")[2])
 
     async def aclose(self) -> None:
         """End every worker, and close the connections of foreign functions."""

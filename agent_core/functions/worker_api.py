@@ -34,7 +34,7 @@ from agent_core.base.offload import aside, bulk
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import dataclass, field, replace
 from agent_core.memory.function_api import FunctionMemoryApi, MemoryAccessRefused
-from agent_core.registry.arguments import read as read_arguments
+from agent_core.registry.arguments import read_with
 from agent_core.storage import FunctionStore, SaveState, dump
 from agent_core.storage.subject import parse_row
 from sandbox import (
@@ -48,10 +48,11 @@ from sandbox import (
 )
 from sandbox.processes.debugging import PLAIN
 from sandbox.wire.caps import MOST_STATE
+from sandbox.wire.large import Large
 from sandbox.wire.requests import without_handler
 from sandbox.wire.values import Members, Pairs
 
-from .answers import bad_arguments, callee_error, error_in_caller
+from .answers import bad_arguments, callee_error, error_in_caller, near_limit
 from .mcp.library import ForeignFunction, ForeignLibrary, reached_by
 
 if TYPE_CHECKING:
@@ -181,6 +182,7 @@ class WorkerApi:
     states: "FunctionStates | None" = None  # the states of the functions in this call
     refusals: list[str] = field(default_factory=list)  # collects refused files, which the function may hide
     tries: list[str] = field(default_factory=list)  # the same for reads that libraries only attempt
+    near: dict[str, None] = field(default_factory=dict)  # collects notes on values that are near their limit
     on_output: OnOutput | None = None  # gets the call's masked output, without that of its callees
     did: Receipt = field(default_factory=Receipt)  # collects the effects of the call and its callees
     on_reach: Reach | None = None  # is called before an address is first reached
@@ -231,7 +233,8 @@ class WorkerApi:
             with contextlib.closing(files), watched as around:
                 work = FunctionCall(function.name, arguments)
                 job = Job(permit.modules, function.module, work, permit.limits, permit.access)
-                outcome = await self.sandbox.run(replace(job, keep=permit.keep, around=around), channel)
+                job = replace(job, keep=permit.keep, around=around, large=self.sandbox.values)
+                outcome = await self.sandbox.run(job, channel)
                 self.refusals.extend(exit.refusals)
                 self.tries.extend(exit.tries)
                 if secrets.lacks_value:
@@ -263,6 +266,11 @@ class WorkerApi:
         refusals = [*self.refusals, *(() if is_returned else self.tries)]
         told = dict.fromkeys([note, *(refusal for refusal in refusals if refusal not in error)])
         return "\n".join(filter(None, told))
+
+    def note_size(self, label: str, value: object) -> None:
+        """Note for the model that a value is near the limit, if it is."""
+        if isinstance(value, Large) and (note := near_limit(label, value, self.sandbox.limits.value)):
+            self.near[note] = None
 
     def _is_typed(self) -> bool:
         return self.watch is not None and self.watch.is_halted
@@ -349,6 +357,7 @@ class WorkerApi:
             function, checked, permit
         )
         if isinstance(outcome, Returned):
+            self.note_size(f"The result of `{name}`", outcome.value)
             return outcome.value
         self.did.note("failed", name)
         raise callee_error(name, outcome, was_refused=self.was_refused(outcome))
@@ -358,6 +367,10 @@ class WorkerApi:
     ) -> Any:  # Any: JSON
         """Call a tool of an MCP server; the result is also masked with the function's secrets."""
         name = foreign.function.name
+        if any(isinstance(value, Large) for value in arguments.values()):
+            raise RequestRefused(
+                f"`{name}` is a tool of another program, which gets no large values: pass less, or a part"
+            )
         checked = await _checked_arguments(foreign.function, arguments)
         await self._must_have_grant(name, "is a tool of another program")
         self.did.note("called", name)
@@ -387,11 +400,18 @@ class WorkerApi:
 
 
 async def _checked_arguments(function: "Function", arguments: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
-    text = await aside(bulk(arguments), arguments_text, arguments)
-    checked = await aside(len(text), read_arguments, text, function.parameters)
+    large = large_of(arguments)
+    rest = {name: value for name, value in arguments.items() if name not in large}
+    text = await aside(bulk(rest), arguments_text, rest)
+    checked = await aside(len(text), read_with, text, function.parameters, large)
     if not isinstance(checked, dict):
         raise error_in_caller("TypeError", bad_arguments(function.name, checked))
     return checked
+
+
+def large_of(arguments: Mapping[str, Any]) -> dict[str, Large]:
+    """Return those arguments that are large values."""
+    return {name: value for name, value in arguments.items() if isinstance(value, Large)}
 
 
 def _texts(arguments: object, source: str = "") -> Iterator[str]:

@@ -57,6 +57,7 @@ _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+
 # Unambiguous thousands separators: several of them, or a decimal point after one.
 _LARGE = re.compile(r"-?[1-9]\d{0,2}(?:(?:,\d{3}){2,}(?:\.\d+)?|,\d{3}\.\d+)", re.ASCII)
 _EXACT = 2**53
+_FROM_WORKER_CHARS = 8 << 20  # more than a frame of a worker can hold, in whatever form
 _DIGITS = 4_000
 _WORDS = {"true": True, "false": False, "yes": True, "no": False, "on": True, "off": False}
 _NULLS = frozenset({"null", "none", "undefined"})
@@ -594,6 +595,25 @@ def read(
     if notes is not None:
         notes += [remark] * bool(remark) + result.notes
     return result.value
+
+
+def read_with(
+    raw: str, schema: "Schema", apart: Mapping[str, Any], *, notes: list[str] | None = None
+) -> dict[str, Any] | tuple[Problem, ...]:  # Any: JSON that fits the schema
+    """Return the arguments of a call by a worker: those in a text, as `read` does, and those that came `apart`.
+
+    Only the names of the latter are checked here; the worker that gets them checks their types.
+    """
+    properties = schema.get("properties", {})
+    if _is_closed(schema) and (unknown := sorted(apart.keys() - properties.keys())):
+        names = ", ".join(f"`{name}`" for name in sorted(properties)[:20]) or "no parameters"
+        return (_problem((unknown[0],), "no such key", "a large value", f"known are: {names}"),)
+    rest = schema
+    if apart:
+        kept = {name: own for name, own in properties.items() if name not in apart}
+        rest = {**schema, "properties": kept, "required": [n for n in schema.get("required", ()) if n not in apart]}
+    arguments = read(raw, rest, limit_chars=_FROM_WORKER_CHARS, notes=notes)
+    return {**arguments, **apart} if isinstance(arguments, dict) else arguments
 
 
 def read_exactly(raw: str, schema: "Schema") -> dict[str, Any] | tuple[Problem, ...]:  # Any: JSON that fits the schema

@@ -596,7 +596,8 @@ class Agent:
         Raises:
             UsageError: there is no text with this name or no such page.
         """
-        return await PageReader(self._store, self.name, lambda: self._history.page_chars).page(name, page)
+        pages = PageReader(self._store, self.name, lambda: self._history.page_chars, self.functions.value_part)
+        return await pages.page(name, page)
 
     @property
     def hidden(self) -> frozenset[str]:

@@ -24,7 +24,7 @@ from agent_core.base.offload import aside
 from agent_core.base.receipt import CHANGING, Receipt
 from agent_core.base.records import dataclass, replace, to_json
 from agent_core.base.untrusted import one_line
-from agent_core.context import beginning, first_page
+from agent_core.context import beginning, first_page, large_page
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Skipped
 from agent_core.functions.debug.debugging import Watch
@@ -32,7 +32,7 @@ from agent_core.functions.gate.capability import shares_state
 from agent_core.functions.mcp.library import ForeignFunction, ForeignLibrary, reached_by
 from agent_core.functions.service import FunctionService, noted
 from agent_core.functions.service.call_records import SeenResults
-from agent_core.functions.worker_api import TRIES, WorkerApi
+from agent_core.functions.worker_api import TRIES, WorkerApi, large_of
 from agent_core.memory.blocks import Alias
 from agent_core.memory.function_api import FunctionMemoryApi
 from agent_core.registry.arguments import read as read_arguments
@@ -41,6 +41,7 @@ from agent_core.registry.function import fits
 from agent_core.storage import Entry, NoProgress, Plan, SaveBlock, SetThread, StateConflict, Write, commit
 from agent_core.storage.agent_store import HELPER_RUN
 from sandbox import Failure, Raised, Refused, Returned
+from sandbox.wire.large import Large
 
 from .entries import REACH, call_started, facts_entry, result, unwrapped
 from .turn import Interrupted as StopRequested
@@ -107,6 +108,7 @@ class CallRecord:
         self._began = clock.monotonic()
         self.stood = 0.0  # seconds spent waiting for a human, at the debugger or with a question
         self._announced = False
+        self._returned: Large | None = None
 
     @property
     def key(self) -> str:
@@ -163,6 +165,8 @@ class CallRecord:
         and `entries` are stored with it.
         """
         size = answers.size_of(outcome) if outcome is not None else 0
+        if isinstance(outcome, Returned) and isinstance(outcome.value, Large):
+            self._returned = outcome.value
         full = text if text is not None else await aside(size, answers.answer, outcome or Skipped(""), MOST_CHARS)
         word = answers.word(outcome) if outcome is not None else "returned"
         detail = await aside(size, answers.report_json, outcome) if outcome is not None else {}
@@ -220,6 +224,8 @@ class CallRecord:
     async def _answer_entry(self, text: str, word: str, detail: dict[str, Any]) -> tuple[Entry, Sequence[Write]]:
         """Return the entry of an answer; of a long one, it has the beginning, and the whole is stored for `read_on`."""
         payload, whole = first_page(text, self._answer_chars)
+        if self._returned is not None:
+            payload, whole = large_page(text, self._returned, self._answer_chars), ()
         entry = result(self.call, text, word, self.seconds(), detail)
         return replace(entry, payload={**entry.payload, **payload}), whole
 
@@ -230,6 +236,10 @@ class CallRecord:
     def take_debug_notes(self, notes: "DebugNotes", snapshot: "Snapshot") -> str:
         """Return what the answer says about breakpoints that were passed."""
         return notes.text(snapshot)
+
+    def take_size_notes(self, near: Mapping[str, None]) -> Iterable[str]:
+        """Return what the answer says about values that are near their limit."""
+        return near
 
     def tell_progress(self, done: float, total: float | None, note: str) -> None:
         """Report progress."""
@@ -402,6 +412,11 @@ class Dispatcher:
         arguments = await aside(len(call.arguments), record.read, function.function)
         if not isinstance(arguments, dict):
             return await record.close(Refused(""), answers.bad_arguments(call.name, arguments))
+        if function.snapshot is None and large_of(arguments):
+            reason = (
+                f"`{call.name}` gets no large values, because it is no function of the workspace: pass less, or a part."
+            )
+            return await record.close(Refused(""), reason)
         return await function.call(arguments, record)
 
     def _record(self, call: Call, turn: Turn) -> CallRecord:
@@ -471,6 +486,7 @@ class WorkspaceFunctions(FunctionSource):
         states = service.states(turn.id)
         outcome: CallOutcome
         missing, was_refused = "", False
+        near: dict[str, None] = {}
         watch = Watch(self._sandbox.debugging, slot=turn.questions.slot)
         watch.recording.turn, watch.recording.number = turn.id, record.number
         try:
@@ -493,6 +509,7 @@ class WorkspaceFunctions(FunctionSource):
                         watch=watch,
                         on_output=record.tell_printed,
                         did=record.did,
+                        near=near,
                         on_reach=record.note_reach,
                         key=record.key,
                     )
@@ -501,6 +518,10 @@ class WorkspaceFunctions(FunctionSource):
                     finally:
                         record.stood += granting.stood
                     missing, was_refused = requests.lacking(outcome, decision), requests.was_refused(outcome)
+                    for name, large in large_of(arguments).items():
+                        requests.note_size(f"The argument `{name}` of `{function.name}`", large)
+                    if isinstance(outcome, Returned):
+                        requests.note_size(f"The result of `{function.name}`", outcome.value)
         except StopRequested:
             outcome = InterruptedCall()
         finally:
@@ -511,7 +532,8 @@ class WorkspaceFunctions(FunctionSource):
             size, noted, watch, function, snapshot, outcome, seconds=seconds, arguments=arguments, turn=turn.id
         )
         unproven = await service.ratings.unproven(function, snapshot) if isinstance(outcome, Returned) else ""
-        note = "\n".join(filter(None, (missing, record.take_debug_notes(watch.notes, snapshot))))
+        debugged = record.take_debug_notes(watch.notes, snapshot)
+        note = "\n".join(filter(None, (missing, debugged, *record.take_size_notes(near))))
         text = await aside(size, answers.answer, outcome, MOST_CHARS, was_refused=was_refused)
         text = record.noted(text, note) if note else text
         kept = states.writes if isinstance(outcome, Returned) else ()

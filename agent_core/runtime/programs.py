@@ -10,9 +10,10 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.access.call_exit import CallExit
@@ -22,7 +23,7 @@ from agent_core.access.grants.value import joined
 from agent_core.access.secrets.session import FILES
 from agent_core.base.errors import UsageError
 from agent_core.base.messages import Assistant, Call
-from agent_core.base.offload import aside
+from agent_core.base.offload import aside, bulk
 from agent_core.base.receipt import INSIDE, Receipt
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line, visible
@@ -31,8 +32,10 @@ from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Unknown
 from agent_core.functions.debug.debugging import DebugNotes
 from agent_core.functions.program_text import MAX_PROBLEMS, ProgramText, SeenProgram, problems, source_of_program
-from agent_core.functions.worker_api import arguments_text
+from agent_core.functions.worker_api import arguments_text, large_of
+from agent_core.registry.arguments import read_with
 from agent_core.storage import Entry, Plan, Store, TurnStore, Write
+from agent_core.storage.value_files import KEPT_DAYS
 from sandbox import (
     CallEnded,
     Job,
@@ -47,12 +50,13 @@ from sandbox import (
     Returned,
 )
 from sandbox.code import Code
-from sandbox.inside.programs import MOST_KEPT_ALL, MOST_KEPT_NAMES
+from sandbox.inside.programs import MOST_CALLS, MOST_KEPT, MOST_KEPT_ALL, MOST_KEPT_NAMES, MOST_SMALL_ALL, ROOM
 from sandbox.processes.debugging import CallHooks
+from sandbox.wire.large import Large, mib
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.requests import without_handler
 from sandbox.wire.strict_json import Malformed, read_json
-from sandbox.wire.values import decode, read
+from sandbox.wire.values import LARGE, TAG, decode, encode, read_row
 
 from .dispatch import ABOUT_HELPERS, MOST_CHARS, CallRecord, Dispatcher, Done, PlannedProgram
 from .entries import BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT, KEPT, assistant, unwrapped
@@ -67,13 +71,11 @@ if TYPE_CHECKING:
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
 
-MOST_CALLS: Final = 1_000
-"""The maximum number of inner calls of one program."""
 _TOLD: Final = 12  # inner calls that an error lists
 _SHORT: Final = 100  # characters of a value in such a list
 _TEXT: Final = 2_000  # characters of an inner answer that is stored next to its value
 _MOST_TOLD: Final = 40  # names that an answer lists
-_ROOM: Final = 512 << 10  # bytes that a reply may have for the kept names
+_WORD: Final = re.compile(r"\w+")
 _BEYOND: Final = {"failed": f"a program may make {MOST_CALLS:,} calls, and this is one more: do the rest in the next"}
 _CHANGES: Final = ("Plan", "PlannedChange", "PlannedProgram")
 _NO_TEXT: Final = hashlib.sha256(b"").hexdigest()
@@ -87,6 +89,8 @@ _NOBODY: Final = "a program may not look at files here: nobody can be asked. "
 _AGAIN: Final = "(Your program was cut off. It ran again: what it had called was answered from its record.)"
 
 
+Kept: TypeAlias = str | Large
+"""The value of a name that programs keep: its JSON, or a large value."""
 AnswersCalls: TypeAlias = Callable[[str, Sequence[Mapping[str, Any]]], Awaitable[list[dict[str, Any]]]]  # Any: values
 """Answers calls of one function, given a row of arguments for each."""
 
@@ -122,6 +126,7 @@ class ProgramRun:
     did: Receipt = field(default_factory=Receipt)
     told: list[str] = field(default_factory=list)
     debugged: DebugNotes = field(default_factory=DebugNotes)
+    near: dict[str, None] = field(default_factory=dict)  # notes on values that are near their limit
     deviation: str = ""
     sealed: Sequence[str] = ("", "")  # what the user approved, and the seal
     exit: CallExit = field(default_factory=CallExit)  # the words of the host about the files that it opens
@@ -176,13 +181,24 @@ class ProgramApprovals(Approvals):
 
 
 class InnerRecord(CallRecord):
-    """The record of one inner call, journaled outside of the conversation."""
+    """The record of one inner call, journaled outside of the conversation.
 
-    def __init__(self, run: ProgramRun, number: int, call: Call, clock: "Clock") -> None:
+    The text of the call names its large arguments; `large` has them.
+    """
+
+    def __init__(self, run: ProgramRun, number: int, call: Call, clock: "Clock", large: Mapping[str, Large]) -> None:
         super().__init__(call, run.turn, clock, MOST_CHARS)
         self._run = run
+        self._large = large
         self.number = number
         self.answer: dict[str, Any] = {"failed": "it has no answer"}  # Any: the wire value
+
+    def read(self, function: "Function") -> dict[str, Any] | tuple["Problem", ...]:
+        """Return the arguments, or the problems with them."""
+        text = self.call.arguments
+        if self._large:
+            text = json.dumps({name: value for name, value in read_json(text).items() if name not in self._large})
+        return read_with(text, function.parameters, self._large, notes=self.repairs)
 
     @property
     def key(self) -> str:
@@ -219,7 +235,7 @@ class InnerRecord(CallRecord):
         if word != "returned":
             self.answer = {"failed": text}
         else:
-            self.answer = {"value": await aside(len(text), read, detail["value"]) if "value" in detail else text}
+            self.answer = {"value": await aside(len(text), read_row, detail["value"]) if "value" in detail else text}
         where = {"call_id": self.call.id, "program": self._run.key, "ordinal": self.number, "name": self.call.name}
         what = {"outcome": word, "text": beginning(text, _TEXT) if "value" in detail else text, "detail": detail}
         return Entry(INNER_RESULT, {**where, **what, "seconds": round(self.seconds(), 6)}), ()
@@ -239,6 +255,11 @@ class InnerRecord(CallRecord):
         """Hand the notes to the program, whose answer the model reads."""
         self._run.debugged.add(notes)
         return ""
+
+    def take_size_notes(self, near: Mapping[str, None]) -> Iterable[str]:
+        """Hand the notes to the program, whose answer the model reads."""
+        self._run.near |= near
+        return ()
 
     def tell_printed(self, text: str) -> None:
         """Report nothing; the output of a called function is in its record."""
@@ -273,9 +294,7 @@ class Programs:
         """Run a program, and close the record of its call with its value and output or its error."""
         turn = record.turn
         rows = [row for row in await turn.store.history(turn.agent, kinds=(KEPT,)) if not row.is_imported]
-        values = rows[-1].payload.get("values") if rows else {}
-        # What programs of the conversation have kept, by name, as JSON.
-        kept = {str(name): str(value) for name, value in values.items()} if isinstance(values, dict) else {}
+        kept = _kept_in(rows[-1].payload) if rows else {}
         program = await aside(len(plan.code), ProgramText.of, plan.code)
         if not isinstance(program, ProgramText):
             return await record.close(Refused("syntax"), _not_run([program]))
@@ -296,6 +315,7 @@ class Programs:
             return await record.close(Refused("does not fit"), _not_run(found))
         run = await self._begin_run(record, snapshot, functions, program)
         inner = lambda name, rows: _whole(self.answers(run, name, rows), run.turn)  # noqa: E731 - it is given once
+        given, gone = self._given(plan.code, kept)
         outcome: CallOutcome
         try:
             async with turn.ending.interruption:
@@ -303,11 +323,29 @@ class Programs:
                     return await record.close(Refused(refusal), refusal)
                 with contextlib.closing(self._files(run, program)) as files:
                     handler = _handler(functions, inner, files)
-                    job = _job(self._sandbox, plan.code, functions, handler, run.key, run.began, kept)
+                    job = _job(self._sandbox, plan.code, functions, handler, run.key, run.began, given)
                     outcome = _sound(await self._sandbox.run(replace(job, on_output=record.tell_printed)))
         except StopRequested:
             outcome = Unknown() if turn.resumes_later else InterruptedCall()  # it resumes later
-        return await self._close(run, outcome, kept)
+        return await self._close(run, outcome, {name: kept[name] for name in kept if name not in gone}, given, gone)
+
+    def _given(self, code: str, kept: Mapping[str, Kept]) -> tuple[dict[str, Kept], list[str]]:
+        """Return the kept values that a program gets, and the names of those that it would get and that are gone.
+
+        A large one is given to a program with its name in it: reading it takes time and memory.
+        """
+        words, values = {*_WORD.findall(code)}, self._sandbox.values
+        given: dict[str, Kept] = {}
+        gone: list[str] = []
+        for name, value in kept.items():
+            if not isinstance(value, Large):
+                given[name] = value
+            elif name in words:
+                if values is not None and values.has(value.digest):
+                    given[name] = value
+                else:
+                    gone.append(name)
+        return given, gone
 
     async def _begin_run(
         self, record: CallRecord, snapshot: "Snapshot", functions: Mapping[str, "Function"], program: ProgramText
@@ -396,8 +434,11 @@ class Programs:
     async def answers(self, run: ProgramRun, name: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the answers to calls of one function, in order; calls that only compute run concurrently."""
         first, run.calls = run.calls + 1, run.calls + len(rows)
-        texts = [await aside(1, arguments_text, dict(row)) for row in rows]
-        calls = [self._answer(run, number, name, text) for number, text in enumerate(texts, first)]
+        texts = [await aside(bulk(row), arguments_text, dict(row)) for row in rows]
+        calls = [
+            self._answer(run, number, name, text, large_of(row))
+            for number, (text, row) in enumerate(zip(texts, rows, strict=True), first)
+        ]
         if len(calls) > 1 and await self._only_computes(run, name):
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(call) for call in calls]
@@ -413,7 +454,9 @@ class Programs:
             return False
         return not await granting.needs(callee.function, callee.snapshot)
 
-    async def _answer(self, run: ProgramRun, number: int, name: str, text: str) -> dict[str, Any]:
+    async def _answer(
+        self, run: ProgramRun, number: int, name: str, text: str, large: Mapping[str, Large]
+    ) -> dict[str, Any]:
         """Return the answer to one inner call, from the journal if it has one."""
         if number > MOST_CALLS:
             return _BEYOND
@@ -422,10 +465,10 @@ class Programs:
             then, now = _call_text(earlier.name, earlier.arguments), _call_text(name, text)
             run.deviation = f"its call {number} was {then} when it was cut off, and is {now} now"
             raise CallEnded(run.deviation)
-        if earlier is not None and earlier.answer is not None:
-            answer = dict(earlier.answer)
+        if earlier is not None and earlier.answer is not None and (known := self._known_answer(earlier)):
+            answer = known
         else:
-            record = InnerRecord(run, number, Call(f"{run.record.call.id}.{number}", name, text), self._clock)
+            record = InnerRecord(run, number, Call(f"{run.record.call.id}.{number}", name, text), self._clock, large)
             if earlier is not None and earlier.reaches:
                 await record.close(Unknown())
             else:
@@ -434,7 +477,24 @@ class Programs:
         run.told.append(_call_line(number, _call_text(name, text), answer))
         return answer
 
-    async def _close(self, run: ProgramRun, outcome: CallOutcome, kept: Mapping[str, str]) -> Done:
+    def _known_answer(self, earlier: InnerCall) -> dict[str, Any] | None:
+        """Return the recorded answer to a call; None if its result is gone and it can be made again without effect."""
+        answer = dict(earlier.answer or {})
+        value, values = answer.get("value"), self._sandbox.values
+        if not isinstance(value, Large) or (values is not None and values.has(value.digest)):
+            return answer
+        if not earlier.reaches:
+            return None
+        return {"failed": f"it had returned a {value.words} before the program was cut off, which is not kept here now"}
+
+    async def _close(
+        self,
+        run: ProgramRun,
+        outcome: CallOutcome,
+        kept: Mapping[str, Kept],
+        given: Mapping[str, Kept],
+        gone: Sequence[str],
+    ) -> Done:
         record, entries = run.record, list[Entry]()
         again = _AGAIN if run.earlier else ""
         debugged = run.debugged.text(run.snapshot.whole or run.snapshot)
@@ -445,21 +505,25 @@ class Programs:
             refused = [*run.exit.refusals]
             write = lambda: answers.answer(outcome, 1 << 20, was_refused=bool(refused), subject="program")  # noqa: E731 - once
             text = await aside(1, write)
-            lines = [visible(refusal) for refusal in refused if refusal not in text]
-            if isinstance(outcome, Raised) and (left := dict(outcome.kept)) and _are_values(left) and left != kept:
-                entries.append(Entry(KEPT, {"values": left}))
-                lines += [visible(line) for line in _new_names(left, kept)]
-            whole = "\n".join(filter(None, [again, text, *lines, *self._facts(run), debugged]))
+            lines = [*_gone_names(gone), *(refusal for refusal in refused if refusal not in text)]
+            if isinstance(outcome, Raised) and (claimed := dict(outcome.kept)) and _are_values(claimed):
+                left = _left_values(claimed, kept, given)
+                entries += _kept_entries(left, kept, gone)
+                lines += _new_names(left, kept)
+            told = map(visible, [*lines, *run.near])
+            whole = "\n".join(filter(None, [again, text, *told, *self._facts(run), debugged]))
             return await record.close(outcome, whole, entries=entries)
-        value, left = outcome.value["value"], dict[str, str](outcome.value["kept"])
+        value, left = outcome.value["value"], _left_values(outcome.value["kept"], kept, given)
         text, seen = await aside(1, _value_text, outcome), _seen_calls(outcome.value["seen"])
-        if left != kept:
-            entries.append(Entry(KEPT, {"values": left}))
-        lines = _new_names(left, kept)
+        entries += _kept_entries(left, kept, gone)
+        lines = [*_gone_names(gone), *_new_names(left, kept), *run.near]
+        if isinstance(value, Large):
+            lines += filter(None, [answers.near_limit("The result of the program", value, self._sandbox.limits.value)])
         if run.is_like and run.calls > 1 and _KEEPS in self.dispatcher.names(run.snapshot):
             lines.append(_LIKE)
         if dropped := outcome.value["dropped"]:
-            lines.append(f"Not kept (too large, or more than {MOST_KEPT_NAMES} names): {', '.join(dropped)}.")
+            limits = f"above {mib(MOST_KEPT)} as JSON, {mib(MOST_KEPT_ALL)} in all, or {MOST_KEPT_NAMES} names"
+            lines.append(f"Not kept ({limits}): {', '.join(dropped)}.")
         note = visible("\n".join(filter(None, [again, *run.exit.refusals, *lines, debugged])))
         text = record.noted(text, note) if note else text
         return await record.close(
@@ -554,13 +618,14 @@ def _job(
     handler: RequestHandler,
     key: str,
     began: float,
-    kept: Mapping[str, str],
+    kept: Mapping[str, Kept],
 ) -> Job[ProgramJob]:
     """Return the job of a program that may call these functions only; its random numbers are seeded from its key."""
     parameters = {name: [*function.parameters.get("properties", {})] for name, function in functions.items()}
-    limits = replace(sandbox.limits, result=sandbox.limits.result + _ROOM)
+    limits = replace(sandbox.limits, result=sandbox.limits.result + ROOM)
     work, around = ProgramJob(code, parameters, kept, began), CallHooks(int(key[:12], 16))
-    return Job({"program": _MODULE}, "program", work, limits, handler=handler, around=around)
+    job = Job({"program": _MODULE}, "program", work, limits, handler=handler)
+    return replace(job, around=around, large=sandbox.values)
 
 
 def _sound(outcome: Outcome) -> Outcome:
@@ -576,27 +641,83 @@ def _sound(outcome: Outcome) -> Outcome:
 
 
 def _are_values(kept: Mapping[Any, Any]) -> bool:  # Any: what a worker claims
-    """Check whether a worker's claim of a program's variables is names with JSON, within the limits."""
-    if len(kept) > MOST_KEPT_NAMES:
+    """Check whether a worker's claim of a program's variables is names with values, within the limits."""
+    if len(kept) > MOST_KEPT_NAMES or not all(isinstance(name, str) for name in kept):
         return False
-    size = 0
-    for name, text in kept.items():
-        if not isinstance(name, str) or not isinstance(text, str) or not _is_json(text):
-            return False
-        size += len(text)
-    return size <= MOST_KEPT_ALL
+    size = small = 0
+    for value in kept.values():
+        match value:
+            case str(text) if _is_json(text):
+                small += len(text)
+            case Large() if value.size <= MOST_KEPT:
+                size += value.size
+            case True:
+                pass
+            case _:
+                return False
+    return small <= MOST_SMALL_ALL and size <= MOST_KEPT_ALL
 
 
-def _new_names(left: Mapping[str, str], kept: Mapping[str, str]) -> list[str]:
-    """Return a line with the variables that a program has set or changed; none if there are none."""
+def _kept_in(payload: Mapping[str, Any]) -> dict[str, Kept]:  # Any: JSON
+    """Return the names that programs of the conversation have kept, with their values."""
+    values, kept = payload.get("values"), dict[str, Kept]()
+    for name, value in values.items() if isinstance(values, dict) else ():
+        if isinstance(value, str):
+            kept[str(name)] = value
+        elif isinstance(value, dict) and value.get(TAG) == LARGE:
+            kept[str(name)] = read_row(value)
+    return kept
+
+
+def _kept_entries(left: Mapping[str, Kept], kept: Mapping[str, Kept], gone: Sequence[str]) -> list[Entry]:
+    """Return the entry of the names that are kept now; none if it would be as before."""
+    if left == kept and not gone:
+        return []
+    return [Entry(KEPT, {"values": {name: encode(value) for name, value in left.items()}})]
+
+
+def _left_values(
+    claimed: Mapping[str, Kept | bool], kept: Mapping[str, Kept], given: Mapping[str, Kept]
+) -> dict[str, Kept]:
+    """Return the values that a program leaves: those that it did not get stay as they are, the oldest not for ever."""
+    left: dict[str, Kept] = {name: value for name, value in kept.items() if name not in given}
+    for name, value in claimed.items():
+        if isinstance(value, str | Large):
+            left[name] = value
+        elif name in given:
+            left[name] = given[name]
+    for name in [name for name in left if name not in claimed]:
+        size = sum(value.size for value in left.values() if isinstance(value, Large))
+        if size <= MOST_KEPT_ALL and len(left) <= MOST_KEPT_NAMES:
+            break
+        del left[name]
+    return left
+
+
+def _gone_names(names: Sequence[str]) -> list[str]:
+    """Return a line with the names whose large values are not kept any longer; none if there are none."""
+    why = f"a value above 64 KiB stays for {KEPT_DAYS} days, on the machine that made it"
+    return [f"No longer kept ({why}): {', '.join(names)}."] if names else []
+
+
+def _new_names(left: Mapping[str, Kept], kept: Mapping[str, Kept]) -> list[str]:
+    """Return lines with the variables that a program has set or changed, and those that are near the limit."""
     names: list[str] = []
-    for name, text in left.items():
-        if kept.get(name) == text:
+    near: list[str] = []
+    for name, value in left.items():
+        if kept.get(name) == value:
             continue
-        count = len(read_json(text)) if text[0] in "[{" else None
+        if isinstance(value, Large):
+            count = value.count if value.kind in ("list", "dict") else None
+            near += [f"{name} ({mib(value.size)})"] if value.size * 2 >= MOST_KEPT else []
+        else:
+            count = len(read_json(value)) if value[0] in "[{" else None
         names.append(name if count is None else f"{name} ({count} item{'' if count == 1 else 's'})")
     more = f" and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
-    return [f"Kept for your next program: {', '.join(names[:_MOST_TOLD])}{more}."] if names else []
+    lines = [f"Kept for your next program: {', '.join(names[:_MOST_TOLD])}{more}."] if names else []
+    if near:
+        lines.append(f"A value of more than {mib(MOST_KEPT)} is not kept: keep less of {', '.join(near[:_MOST_TOLD])}.")
+    return lines
 
 
 def _is_json(text: str) -> bool:
@@ -684,7 +805,10 @@ async def _seen_runs(store: TurnStore, agent: str) -> dict[str, list[tuple[str, 
         arguments, detail = read_json(asked.arguments), results[0]["detail"]
         code = str(arguments.get("code")) if isinstance(arguments, dict) else ""
         if code and isinstance(await aside(len(code), ProgramText.of, code), ProgramText):
-            run = SeenProgram(code, _seen_calls(detail.get("seen")), decode(detail["value"]))
+            stored = detail["value"]
+            is_large = isinstance(stored, dict) and stored.get(TAG) == LARGE
+            value = read_row(stored) if is_large else decode(stored)
+            run = SeenProgram(code, _seen_calls(detail.get("seen")), value)
             form = str(row.payload.get("form"))
             runs[form] = [*runs.pop(form, ()), (row.turn, run)]
     return runs
@@ -729,7 +853,7 @@ def _journal(rows: Sequence[Entry]) -> dict[int, InnerCall]:
             answer: dict[str, Any] | None = None  # the end of an interrupted call is unknown
             if payload["outcome"] == "returned":
                 detail = payload["detail"]
-                answer = {"value": read(detail["value"]) if "value" in detail else payload["text"]}
+                answer = {"value": read_row(detail["value"]) if "value" in detail else payload["text"]}
             elif payload["outcome"] != "interrupted":
                 answer = {"failed": str(payload["text"])}
             calls[number] = replace(calls[number], answer=answer)

@@ -151,6 +151,7 @@ from .turn_store import (
     Posted,
     TurnStore,
 )
+from .value_files import ValueFiles
 
 __all__ = [
     "AGAIN",
@@ -284,6 +285,7 @@ __all__ = [
     "UndoTended",
     "UnpinFunction",
     "Value",
+    "ValueFiles",
     "VersionRow",
     "WholeAgent",
     "WholeBlock",

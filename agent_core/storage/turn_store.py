@@ -14,7 +14,7 @@ from sandbox.wire.strict_json import whole_value
 
 from .block_store import shared_versions
 from .subject import ENTRY, Entry, InboxFull, Write, dump, parse_row
-from .tables import SqlSession, Tables, apply, change, query
+from .tables import SqlSession, Tables, apply, change, query, text_hashes
 
 SAID = ("user", "assistant", "call", "result", "notice")
 """The kinds of entries that are part of the conversation; others (such as `request`) explain it."""
@@ -334,6 +334,14 @@ class TurnStore(Tables):
     def load(self, session: SqlSession, turn: str) -> list[Entry]:
         """Return the journal of one turn, all kinds, in order."""
         return _load(session, turn)
+
+    @query
+    def named_values(self, session: SqlSession) -> set[str]:
+        """Return the digests of the large values that an entry or a recorded call names. It reads the whole record."""
+        named = "where instr({0}, '\"large\"') > 0"
+        rows = session.all(f"select payload from entry {named.format('payload')}")  # noqa: S608  (our own text)
+        rows += session.all(f"select data from recorded {named.format('data')}")  # noqa: S608  (our own text)
+        return text_hashes(rows)
 
     @query
     def history(

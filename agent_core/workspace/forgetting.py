@@ -1,7 +1,8 @@
 """Forgetting: removes a message, a turn, all mentions of a text, or everything before a date from a workspace.
 
 Files next to the state file come first, each replaced atomically; then the store, in one transaction. So a crash in
-between leaves the store unchanged, and repeating the command completes the work.
+between leaves the store unchanged, and repeating the command completes the work. Large values that only forgotten
+entries named go last; after a crash there, they go when the workspace is opened later.
 """
 
 import asyncio
@@ -22,12 +23,13 @@ from agent_core.context import rebuilt
 from agent_core.memory import dates, words
 from agent_core.registry.source import OF_THE_PROGRAM
 from agent_core.runtime.entries import messages_of, said_by
-from agent_core.storage import Erasure, MessageGone, Store, TurnsGone
+from agent_core.storage import Erasure, MessageGone, Store, TurnsGone, ValueFiles
 from sandbox.wire.lines import bare_lines
 
 _REQUESTS: Final = ("requests.log", "requests.log.1", "access.log", "access.log.1")
 _TYPED: Final = ("history", "debug_history")
 _LOGS: Final = {**dict.fromkeys(_REQUESTS, "log of requests"), **dict.fromkeys(_TYPED, "input history")}
+_VALUES: Final = "large values"
 _CRASHES: Final = "crash-*.log"
 _DEBUG: Final = "debug.log"  # deleted as a whole: each request in it has the whole conversation
 _ASIDE: Final = ".knapper/state.db.*-*"
@@ -109,6 +111,7 @@ class Forgetting:
         self._root = root
         self._folder = folder
         self._store = store
+        self._values = ValueFiles(folder)
 
     async def order(self, request: ForgetRequest, agent: str) -> ForgetOrder:
         """Resolve a request; turns and messages are those of the agent.
@@ -161,7 +164,11 @@ class Forgetting:
     async def carry_out(self, order: ForgetOrder) -> ForgetReport:
         """Execute an order and return the report. The agents of the order must be locked."""
         files = await asyncio.to_thread(self._rewrite, order)
-        return await self._report(order, await self._store.forget(order.erasure), files)
+        before = await self._store.named_values() if self._values.kept() else set()
+        places = await self._store.forget(order.erasure)
+        if before and (gone := before - await self._store.named_values()):
+            files[_VALUES] = files.get(_VALUES, 0) + self._values.drop(gone)
+        return await self._report(order, places, files)
 
     async def _report(self, order: ForgetOrder, places: dict[str, int], files: dict[str, int]) -> ForgetReport:
         target = order.erasure.target
@@ -242,6 +249,10 @@ class Forgetting:
             if is_old or is_gone(_read(path, _MOST_BYTES)):
                 yield path, "", "crash logs", 1
         path, target = self._folder / _DEBUG, order.erasure.target
+        for digest in self._values.kept() if isinstance(target, Mention) else ():
+            value = self._values.folder / digest
+            if target.within(_read(value, _MOST_BYTES)):
+                yield value, "", _VALUES, 1
         text = _read(path, _MOST_BYTES)
         if text and (not isinstance(target, Mention) or target.within(text)):
             yield path, "", "debug log", 1

@@ -21,12 +21,24 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy, KnapperError, SettingsError, UsageError, WorkspaceError
 from agent_core.base.late import LateModule
 from agent_core.base.messages import Assistant
+from agent_core.base.offload import in_background
 from agent_core.base.settings import Settings, load
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service.function_service import FunctionService, ServiceParts
 from agent_core.registry.registry import Registry, Snapshot
 from agent_core.registry.source import OF_THE_PROGRAM
-from agent_core.storage import BETWEEN, FROM_USER, SUMMARY, CallOwners, DropAgent, Store, only_writer, prepare_state_dir
+from agent_core.storage import (
+    BETWEEN,
+    FROM_USER,
+    STATE,
+    SUMMARY,
+    CallOwners,
+    DropAgent,
+    Store,
+    ValueFiles,
+    only_writer,
+    prepare_state_dir,
+)
 from agent_core.storage.agent_store import HELPER_RUN, PASSING
 
 from . import scaffold
@@ -124,6 +136,7 @@ def sandbox_client(
         guarded=clients.guarded_in(root),
         secrets=secrets,
         foreign=foreign_library.ForeignLibrary(root, secrets),
+        values=ValueFiles(state),
         broker=broker.Broker(note=broker.RequestLog(state, session.REVEALED.clean, Clock().now)),
         debugger=debugger,
         shared=shared,
@@ -382,7 +395,14 @@ class Workspace:
                 await workspace.helpers.reserve()
                 await stack.enter_async_context(workspace.functions.followed(settings.tend))
                 await stack.enter_async_context(workspace.helpers.followed())
+                await stack.enter_async_context(in_background(workspace._tidy_values()))
             yield workspace
+
+    async def _tidy_values(self) -> None:
+        """Remove large values that are old, or that nothing names any longer."""
+        values = ValueFiles(self.root / STATE)
+        named = await self._store.named_values() if await asyncio.to_thread(values.has_old) else None
+        await asyncio.to_thread(values.tidy, named)
 
     async def _close_parts(self) -> None:
         """Close the opened parts, dependent ones first."""

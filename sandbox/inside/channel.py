@@ -1,5 +1,7 @@
 """The worker's end of its socket: frames out, frames in, one request at a time; and what a result is sent as.
 
+A value that is too large for a frame is sent before it, as text in pieces, if the job allows that.
+
 Dataclasses, named tuples, typed dictionaries and models become dictionaries; enums become their values; sequences and
 the first items of an iterator become lists. Any other value raises an Unsendable that says what to return instead.
 """
@@ -18,10 +20,12 @@ from itertools import islice
 from typing import Any
 
 from ..wire.caps import MOST_ITEMS
-from ..wire.protocol import MAX_JOB, Frame, pack, read_frame
-from ..wire.values import Unsendable, decode, encode
+from ..wire.large import PART, PIECE
+from ..wire.protocol import MAX_JOB, Frame, json_text, pack, read_frame
+from ..wire.values import BODY, LARGE, TAG, Encoded, Unsendable, decode, kind_of, lean
 from . import failure
 
+_NO_ROOM = "no memory is left to write the result as JSON: return less, or a part"
 _BASES: tuple[Callable[[Any], Any], ...] = (int, float, str, bytes, list, tuple, frozenset, set, dict)
 
 
@@ -35,15 +39,53 @@ class Channel:
         self._descriptor = descriptor
         self._lock = lock
         self._asking = 0  # the thread that waits for an answer
+        self._most_inline = self._most_large = 0  # bytes of a frame, and of a large value; the job has them
+        self._sent = 0  # large values
 
     def say(self, frame: Frame) -> None:
         """Send one frame."""
         self._send(pack(frame))
 
     def reply(self, frame: Frame, limit: int | None) -> None:
-        """Send the reply to a job, or its `bounded` form. One that fits is serialized only once."""
-        data = pack(frame)
-        self._send(data if _fits(frame, len(data), limit) else pack(bounded(frame, limit)))
+        """Send the reply to a job, its result as a large value if it is too large for a frame, or its `bounded` form.
+
+        One that fits is serialized only once.
+        """
+        try:
+            data = pack(frame)
+            if _fits(frame, len(data), limit):
+                self._send(data)
+                return
+            del data
+            self.say({**frame, "value": self.part(frame["value"])})
+        except TooLarge as error:
+            self.say(error.reply())
+        except MemoryError:
+            self.say({"kind": "raised", "type": "MemoryError", "message": _NO_ROOM, "frames": []})
+
+    def part(self, encoded: Encoded, most: int = PART) -> Encoded:
+        """Return what stands for a part of the next frame: itself, or, if it is longer, the large value that it is now.
+
+        Raises:
+            TooLarge: it is longer than any value may be.
+        """
+        with self._lock:  # nothing else is sent in between
+            return self._part(encoded, most)
+
+    def _part(self, encoded: Encoded, most: int = PART) -> Encoded:
+        text = json_text(encoded)
+        if len(text) <= most:
+            return encoded
+        starts = range(0, len(text), PIECE)
+        size = len(text) if text.isascii() else sum(len(text[at : at + PIECE].encode()) for at in starts)
+        if size > self._most_large:
+            raise TooLarge(size, self._most_large or self._most_inline)
+        for at in starts:
+            self.say({"kind": "piece", "text": text[at : at + PIECE]})
+        kind, count = kind_of(encoded)
+        self.say({"kind": "large", "type": kind, "count": count})
+        self._sent += 1
+        return {TAG: LARGE, BODY: [self._sent]}
 
     def _send(self, data: bytes) -> None:
         sent = os.write(self._descriptor, data)
@@ -51,7 +93,21 @@ class Channel:
             sent += os.write(self._descriptor, memoryview(data)[sent:])
 
     def hear(self) -> Frame | None:
-        """Wait for one frame. Return None if the host has closed its end."""
+        """Wait for one frame, with the large values in it as `given`. Return None if the host has closed its end."""
+        given: dict[str, list[str]] = {}
+        pieces: list[str] = []
+        while (frame := self._hear_one()) is not None:
+            if frame["kind"] == "piece":
+                pieces.append(frame["text"])
+            elif frame["kind"] == "large":
+                given[frame["digest"]], pieces = pieces, []
+            else:
+                break
+        if frame is not None and "most_large" in frame:
+            self._most_inline, self._most_large, self._sent = frame["result"], frame["most_large"], 0
+        return {**frame, "given": given} if frame is not None and given else frame
+
+    def _hear_one(self) -> Frame | None:
         return read_frame(partial(os.read, self._descriptor), MAX_JOB)
 
     def ask(self, frame: Frame) -> Frame:
@@ -61,7 +117,7 @@ class Channel:
         with self._lock:
             self._asking = _thread.get_ident()
             try:
-                self.say(frame)
+                self._send(self._packed(frame))
                 answer = self.hear()
             finally:
                 self._asking = 0
@@ -69,31 +125,82 @@ class Channel:
             os._exit(0)  # the host has ended this call
         return answer
 
+    def _packed(self, frame: Frame) -> bytes:
+        """Return the bytes of a frame; if they are too many, the arguments of the calls in it are sent as large values.
+
+        Raises:
+            ValueError: it is too large even then.
+        """
+        data = pack(frame)
+        calls = _calls_in(frame) if self._most_large and len(data) > self._most_inline else ()
+        if not calls:
+            return data
+        del data
+        try:
+            for call in calls:
+                call |= {name: self._part(value) for name, value in call.items()}
+        except TooLarge as error:
+            raise ValueError(error.message("argument", "pass")) from error
+        data = pack(frame)
+        if len(data) > self._most_inline + PART:
+            raise ValueError(TooLarge(len(data), self._most_inline).message("arguments", "pass"))
+        return data
+
     def request(self, name: str, arguments: dict[str, Any]) -> Any:  # a value that can be sent
         """Send a request and return the handler's answer.
 
         Raise PermissionError with its message if it refuses, or the exception of a function that was called.
         """
         self.asked_for_secret |= name == "secret"
-        answer = self.ask({"kind": "request", "name": name, "arguments": encode(arguments, simplify)})
+        answer = self.ask({"kind": "request", "name": name, "arguments": lean(arguments, simplify)})
         if answer["kind"] == "refused":
             raise failure.rebuilt(answer["error"]) if "error" in answer else PermissionError(answer["reason"])
         if answer["kind"] == "here":
             return self.call_here(answer)
-        return decode(answer["value"])
+        return decode(answer["value"], answer.get("given", {}))
 
     def close(self) -> None:
         """Close the channel."""
         os.close(self._descriptor)
 
 
+def _calls_in(frame: Frame) -> list[dict[str, Encoded]]:
+    """Return the arguments of each call that a request makes, in dictionaries that belong to the frame alone."""
+    match frame:
+        case {"kind": "request", "name": "call", "arguments": {"arguments": dict(given)} as request} if (
+            TAG not in given
+        ):
+            frame["arguments"] = {**request, "arguments": (own := dict(given))}
+            return [own]
+        case {"kind": "request", "name": "inner", "arguments": {"rows": list(rows)} as request}:
+            own_rows = [dict(row) for row in rows]
+            frame["arguments"] = {**request, "rows": own_rows}
+            return [row for row in own_rows if TAG not in row]
+        case _:
+            return []
+
+
+class TooLarge(Exception):
+    """A value that takes more bytes as JSON than it may."""
+
+    def __init__(self, size: int, most: int) -> None:
+        super().__init__(size, most)
+        self.size, self.most = size, most
+
+    def message(self, label: str, act: str) -> str:
+        """Return what is wrong, and what to do."""
+        return f"the {label} takes {self.size} bytes as JSON and may take {self.most}: {act} less, or a part"
+
+    def reply(self) -> Frame:
+        """Return the reply of a call whose result it is."""
+        message = self.message("result", "return")
+        return {"kind": "raised", "type": "ResultTooLarge", "message": message, "frames": []}
+
+
 def bounded(frame: Frame, limit: int | None) -> Frame:
     """Return the reply, or an error reply if its value exceeds the limit."""
     size = len(pack(frame))
-    if _fits(frame, size, limit):
-        return frame
-    message = f"the result takes {size} bytes as JSON and may take {limit}: return less, or a part"
-    return {"kind": "raised", "type": "ResultTooLarge", "message": message, "frames": []}
+    return frame if limit is None or _fits(frame, size, limit) else TooLarge(size, limit).reply()
 
 
 def _fits(frame: Frame, size: int, limit: int | None) -> bool:

@@ -137,11 +137,20 @@ def clean(text: str) -> str:
 
 def shown(value: object, limit: int) -> str:
     """Return the value's repr, cut to a length. A broken `__repr__` is reported, not raised."""
-    text = attempt(lambda: repr(value))
+    text = attempt(lambda: repr(_head(value, limit + 1)))
     if not isinstance(text, str):
         return f"<{type(value).__name__}, whose repr failed>"
     cleaned = clean(text[: limit + 1])
     return cleaned if len(cleaned) <= limit else f"{cleaned[: limit - 1]}…"
+
+
+def _head(value: object, count: int) -> object:
+    """Return the first items of a long value, so that nothing is written that is cut off again."""
+    if type(value) in (str, bytes, list, tuple) and len(value) > count:  # type: ignore[arg-type] # all of these have one
+        return value[:count]  # type: ignore[index] # as above
+    if type(value) is dict and len(value) > count:
+        return dict(islice(value.items(), count))
+    return value
 
 
 def _name(text: str) -> str:

@@ -34,7 +34,7 @@ from typing import Any, Final, NoReturn
 from ..wire.caps import MOST_IMPORTS, MOST_ITEMS, MOST_MESSAGE, MOST_SHOWN, MOST_TRIED
 from ..wire.protocol import HEADER, Frame, pack, unpack
 from ..wire.statements import reduce
-from ..wire.values import decode, encode
+from ..wire.values import Encoded, decode, encode, lean
 
 # `canaries` too, although only the self-test needs it: a confined worker can read no file of ours to import it from.
 from . import canaries, failure, files, programs, web
@@ -242,8 +242,8 @@ class WorkerJobs:
         self.own_paths = self.finder.served
         self.debugger = WorkerDebugger(channel, self.own_paths)
         self.finder.imported = self.debugger.imported
-        self.left_by_failure: dict[str, str] = {}
-        """The variables of a program that failed, as JSON."""
+        self.left_by_failure: dict[str, Encoded] = {}
+        """The variables of a program that failed."""
         self.is_trial = False
         """True for attempts, in which `breakpoint()` is ignored."""
 
@@ -284,7 +284,7 @@ class WorkerJobs:
 
 def _return_frame(value: Any, most: int = MOST_SHOWN) -> Frame:  # any value from function code
     value = listed(value)
-    encoded = encode(value, simplify)
+    encoded = lean(value, simplify)
     return {"kind": "returned", "value": encoded, "shown": failure.shown(value, most)}
 
 
@@ -296,7 +296,7 @@ def call_in(module: ModuleType, jobs: WorkerJobs, frame: Frame, most: int = MOST
     if not callable(function):
         raise Unfit(f"{frame['module']} has no function {frame['function']!r}")
     jobs.context.begin()
-    value = call(function, decode(frame["arguments"]), jobs.context)
+    value = call(function, decode(frame["arguments"], frame.pop("given", {})), jobs.context)
     reply = _return_frame(value, most)  # an iterator runs here
     jobs.context.keep_state()
     return reply

@@ -12,18 +12,23 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..wire.caps import MOST_SHOWN
-from ..wire.protocol import Frame
-from ..wire.values import Unsendable, decode, encode
+from ..wire.large import PART
+from ..wire.protocol import Frame, json_text
+from ..wire.values import BODY, Encoded, Unsendable, decode, lean
 from . import failure
-from .channel import Channel, listed, simplify
+from .channel import Channel, TooLarge, listed, simplify
 from .finder import PROGRAM
 
-MOST_KEPT, MOST_KEPT_ALL = 64 << 10, 256 << 10  # bytes of JSON: of one variable, of all
+MOST_CALLS = 1_000  # of one program
+MOST_SMALL, MOST_SMALL_ALL = 64 << 10, 256 << 10  # bytes of JSON of variables that go in frames: of one, of all
+MOST_KEPT, MOST_KEPT_ALL = 4 << 20, 64 << 20  # the same of all that are kept
 MOST_KEPT_NAMES = 200
+ROOM = 512 << 10  # bytes of a reply in addition to its value
+_ROWS_AT_ONCE = 32  # of `each`, so that the host holds few results at a time
 MOST_SEEN = 4  # recorded calls of one function that a program defines
 _TICK_NS = 1_000_000
 _SEEN, _VALUE = "__seen__", "__value__"
@@ -62,8 +67,13 @@ class Offered:
     def each(self, rows: Iterable[Any]) -> list[Any]:
         """Call the function for each row and return the results, with a CallFailed for each failed call."""
         whole = [self._row(row) for row in rows]
-        answers = self._channel.request("inner", {"function": self.__name__, "rows": whole}) if whole else []
-        return [_result(answer, raises=False) for answer in answers]
+        if len(whole) > MOST_CALLS:
+            raise PermissionError(f"a program may make {MOST_CALLS:,} calls, and these are {len(whole):,}")
+        results: list[Any] = []
+        for batch in _batches(whole):
+            answers = self._channel.request("inner", {"function": self.__name__, "rows": batch})
+            results += [_result(answer, raises=False) for answer in answers]
+        return results
 
     def _row(self, row: Any) -> dict[str, Any]:
         if _is_named(row, self._parameters):
@@ -72,6 +82,21 @@ class Offered:
 
     def __repr__(self) -> str:
         return f"<function {self.__name__}({', '.join(self._parameters)})>"
+
+
+def _batches(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Yield the rows in parts that fit into a request."""
+    batch: list[dict[str, Any]] = []
+    size = 0
+    for row in rows:
+        row_size = min(len(json_text(lean(row, simplify))), PART * len(row))  # larger arguments do not go in it
+        if batch and (len(batch) >= _ROWS_AT_ONCE or size + row_size > MOST_SMALL_ALL):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += row_size
+    if batch:
+        yield batch
 
 
 def _result(answer: Mapping[str, Any], *, raises: bool = True) -> Any:
@@ -110,7 +135,7 @@ def _try_row(function: Callable[..., Any], row: Any, names: Collection[str] | No
 
 
 def perform(
-    frame: Frame, channel: Channel, compile_: Callable[[ast.AST, str], Any], left_by_failure: dict[str, str]
+    frame: Frame, channel: Channel, compile_: Callable[[ast.AST, str], Any], left_by_failure: dict[str, Encoded]
 ) -> Frame:
     """Run a program and return the reply: its value, its variables, and recorded calls of functions it defines.
 
@@ -120,26 +145,32 @@ def perform(
     target = _with_value(tree)
     code = compile_(tree, "exec")
     _fix_surroundings(frame["began"], frame["seed"])
-    kept = {name: json.loads(text) for name, text in frame["kept"].items()}
+    variables = Variables(channel, frame["kept"], frame.pop("given", {}))
     offered = {name: Offered(channel, name, parameters) for name, parameters in frame["functions"].items()}
     seen: dict[str, list[list[str]]] = {}
-    namespace = {"each": each, "CallFailed": CallFailed} | offered | kept | {_SEEN: functools.partial(_noting, seen)}
+    namespace = {"each": each, "CallFailed": CallFailed} | offered | variables.values()
+    namespace |= {_SEEN: functools.partial(_noting, seen)}
     own = {**namespace, "__name__": "__main__", "__builtins__": builtins}
-    theirs = {name: item for name, item in namespace.items() if name not in kept}
+    theirs = {name: item for name, item in namespace.items() if name not in frame["kept"]}
     try:
         exec(code, own)
     except BaseException:
-        left_by_failure |= _kept_values(own, theirs)[0]
+        left_by_failure |= variables.left(own, theirs)[0]
         raise
     value = own.get(target)
-    left, dropped = _kept_values(own, theirs)
+    left, dropped = variables.left(own, theirs)
     whole = listed(value)
+    is_shown = False
     try:
-        result = {"value": decode(encode(whole, simplify)), "is_shown": False}
+        encoded = lean(whole, simplify)
     except (Unsendable, RecursionError):
-        result = {"value": failure.shown(whole, MOST_SHOWN), "is_shown": True}
-    reply = {**result, "kept": left, "dropped": dropped, "seen": seen}
-    return {"kind": "returned", "value": encode(reply), "shown": failure.shown(value, MOST_SHOWN)}
+        encoded, is_shown = failure.shown(whole, MOST_SHOWN), True
+    try:
+        part = channel.part(encoded, frame["result"] - ROOM)
+    except TooLarge as error:
+        return error.reply() | {"kept": left}
+    reply = {"value": part, "is_shown": is_shown, "kept": left, "dropped": dropped, "seen": seen}
+    return {"kind": "returned", "value": reply, "shown": failure.shown(value, MOST_SHOWN)}
 
 
 def _with_value(tree: ast.Module) -> str:
@@ -186,24 +217,57 @@ def _noting(seen: dict[str, list[list[str]]], function: Callable[..., Any]) -> C
     return noted
 
 
-def _kept_values(values: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
-    """Return a program's variables with JSON values, as JSON texts, and the names of those that are too many or large.
+class Variables:
+    """The variables that a program gets from earlier ones, and those that it leaves for the next.
 
-    What the program was given (`theirs`) and has not replaced is left out.
+    Each is JSON text, or, above `MOST_SMALL`, a large value. One that is as it was given is left as True.
     """
-    left: dict[str, str] = {}
-    dropped: list[str] = []
-    room = MOST_KEPT_ALL
-    for name, value in values.items():
-        is_given = name in theirs and theirs[name] is value
-        if is_given or name.startswith("_") or not _is_json(value):
-            continue
-        text = json.dumps(value, ensure_ascii=True)
-        if len(text) > min(MOST_KEPT, room) or len(left) >= MOST_KEPT_NAMES:
-            dropped.append(name)
-            continue
-        left[name], room = text, room - len(text)
-    return left, dropped[:20]
+
+    def __init__(self, channel: Channel, kept: Mapping[str, Encoded], given: dict[str, list[str]]) -> None:
+        self._channel = channel
+        self._kept = kept
+        self._given = given
+
+    def values(self) -> dict[str, Any]:
+        """Return the values that earlier programs left."""
+        return {
+            name: json.loads(text) if isinstance(text, str) else decode(text, self._given)
+            for name, text in self._kept.items()
+        }
+
+    def left(self, values: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[dict[str, Encoded], list[str]]:
+        """Return the variables with JSON values, and the names of those that are too many or too large.
+
+        What the program was given (`theirs`) and has not replaced is left out.
+        """
+        left: dict[str, Encoded] = {}
+        dropped: list[str] = []
+        room, small_room = MOST_KEPT_ALL, MOST_SMALL_ALL
+        for name, value in values.items():
+            is_given = name in theirs and theirs[name] is value
+            if is_given or name.startswith("_") or not _is_json(value):
+                continue
+            text = json.dumps(value, ensure_ascii=True)
+            is_small = len(text) <= min(MOST_SMALL, small_room)
+            if len(text) > min(MOST_KEPT, room) or len(left) >= MOST_KEPT_NAMES:
+                dropped.append(name)
+                continue
+            if is_small:
+                left[name], small_room = text, small_room - len(text)
+                continue
+            try:
+                left[name] = self._is_as_given(name, value) or self._channel.part(value, 0)
+            except TooLarge:  # where no large values are kept
+                dropped.append(name)
+                continue
+            room -= len(text)
+        return left, dropped[:20]
+
+    def _is_as_given(self, name: str, value: Any) -> bool:
+        """Return whether a large value is what the program was given."""
+        reference = self._kept.get(name)
+        pieces = self._given.get(reference[BODY][0], []) if isinstance(reference, dict) else []
+        return "".join(pieces) == json_text(value)
 
 
 _PLAIN = (dict, list, str, int, float, bool, type(None))

@@ -109,8 +109,7 @@ class HostChannel(Channel):
     def _send(self, data: bytes) -> None:
         _host.say(data[HEADER:].decode())
 
-    def hear(self) -> Frame | None:
-        """Wait for one frame. Return None if the host has no more."""
+    def _hear_one(self) -> Frame | None:
         data = _host.hear()
         frame = unpack(data.encode()) if data else None
         if frame is not None and (frame.get("debug") or {}).get("human"):

@@ -18,9 +18,10 @@ from ..wire.caps import PROGRESS_EVERY_S
 from ..wire.claims import Claimed, SentText
 from ..wire.protocol import Frame as Message
 from ..wire.requests import CalledHere, CalleeFailed, RequestHandler, RequestRefused, answered
-from ..wire.values import Unsendable, encode, is_large, read
+from ..wire.values import Unsendable, encode, is_large
 from .compilation import Compiled, CompiledCache, UncompilableModule, parents
 from .debugging import CallEnded
+from .large import LargeExchange
 from .pool import Places
 
 _MODULE_NAME_LIMIT = 500
@@ -30,11 +31,14 @@ _log = logging.getLogger(__name__)
 class CallServer:
     """A server for the requests of one call."""
 
-    def __init__(self, modules: Modules, cache: CompiledCache, places: Places, handler: RequestHandler) -> None:
+    def __init__(
+        self, modules: Modules, cache: CompiledCache, places: Places, handler: RequestHandler, large: LargeExchange
+    ) -> None:
         self._modules = modules
         self._cache = cache
         self._places = places
         self._handler = handler
+        self.large = large
         self._folders: frozenset[str] | None = None
         self.asked: frozenset[str] = frozenset()  # modules that the worker requested
         self._shown: dict[str, tuple[str, SourceText | None]] = {}  # by path, for frames of failures and stops
@@ -82,7 +86,8 @@ class CallServer:
                     return {"kind": "source", "text": None}
                 return {"kind": "source", "text": source.text}
             case {"kind": "request", "name": str(name), "arguments": arguments}:
-                values = await asyncio.to_thread(read, arguments) if is_large(arguments) else read(arguments)
+                reading = self.large.read
+                values = await asyncio.to_thread(reading, arguments) if is_large(arguments) else reading(arguments)
                 return await self._request(name, values)
             case _:
                 raise ProtocolError("it asked for something that has no known shape")

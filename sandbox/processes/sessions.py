@@ -16,7 +16,7 @@ import contextlib
 import json
 import signal
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -26,6 +26,7 @@ from ..outcome import Failure, Frame, Killed, Outcome, Raised, Refused, Returned
 from ..policy import Limits
 from ..wire import caps
 from ..wire.claims import within
+from ..wire.large import Large, ValueGone
 from ..wire.protocol import Frame as Message
 from ..wire.protocol import FrameBuffer, pack
 from ..wire.requests import PausableClock
@@ -33,6 +34,7 @@ from ..wire.values import is_large, read
 from .calls import CallServer
 from .debugging import DebugControl
 from .ends import OnOutput, Sight, Used, WorkerEnd, WorkerPool
+from .large import LargeExchange
 from .launch import ZygoteEnded
 from .pool import Places, kernel_limits
 
@@ -98,10 +100,13 @@ class Output:
 class WorkerConversation:
     """The host side of a conversation with one worker."""
 
-    def __init__(self, worker: WorkerEnd, limits: Limits, on_output: OnOutput | None = None) -> None:
+    def __init__(
+        self, worker: WorkerEnd, limits: Limits, on_output: OnOutput | None = None, large: LargeExchange | None = None
+    ) -> None:
         self._worker = worker
         self._limits = limits
-        self._frames = FrameBuffer(limits.result + _SLACK)
+        self._large = large or LargeExchange(None, limits)
+        self._frames = FrameBuffer(self._large.most_bytes(limits.result + _SLACK))
         self._requests = 0
         self._held: Message | None = None
         self.heard = 0  # received bytes
@@ -149,7 +154,11 @@ class WorkerConversation:
             self._requests += 1
             if self._requests > self._limits.requests:
                 raise ProtocolError(f"it made more than {self._limits.requests} requests")
-            await self.say(pack(await serve(frame)))
+            answer = pack(await serve(frame))
+            try:
+                await self.say(answer)
+            except ValueGone as gone:
+                await self.say(pack({"kind": "refused", "reason": str(gone)}))
             await asyncio.sleep(0)  # arrived frames never wait: without this, timeouts and Ctrl-C would starve
         return frame
 
@@ -167,9 +176,13 @@ class WorkerConversation:
             task.cancel()
 
     async def say(self, data: bytes) -> None:
-        """Send bytes to the worker; ignore it if the worker has died."""
+        """Send a packed frame to the worker, after the large values in it; ignore it if the worker has died.
+
+        Raises:
+            ValueGone: one of these is not kept any longer, and the frame was not sent.
+        """
         with contextlib.suppress(ConnectionError):  # the next receive notices a dead worker
-            await self._worker.send(data)
+            await self._large.send(data, self._worker.send)
 
     async def end(self) -> None:
         """Wait until the worker has closed its end. Raise ProtocolError if it sends anything else."""
@@ -180,29 +193,40 @@ class WorkerConversation:
         if self._held is not None:
             message, self._held = self._held, None
             return message
-        while (frame := self._frames.next()) is None:
-            data = await self._worker.receive()
-            if not data:
-                return None
-            self.heard += len(data)
-            self._frames.feed(data)
-            if not self._frames.has_frame:
-                await asyncio.sleep(0)  # as above, for a frame that arrives byte by byte
-        return frame
+        while True:
+            while (frame := self._frames.next()) is None:
+                data = await self._worker.receive()
+                if not data:
+                    return None
+                self.heard += len(data)
+                self._frames.feed(data)
+                if not self._frames.has_frame:
+                    await asyncio.sleep(0)  # as above, for a frame that arrives byte by byte
+            if not await self._large.take(frame):
+                return frame
 
 
 _REQUESTS = frozenset({"module", "source", "request"})
 
 
-def judge(message: Message, output: str, seconds: float, most_shown: int = caps.MOST_SHOWN) -> Outcome:
-    """Return the outcome that a reply claims. Raise ProtocolError if its shape is unknown or it claims too much."""
+def judge(
+    message: Message,
+    output: str,
+    seconds: float,
+    most_shown: int = caps.MOST_SHOWN,
+    received: Sequence[Large] = (),
+) -> Outcome:
+    """Return the outcome that a reply claims. Raise ProtocolError if its shape is unknown or it claims too much.
+
+    `received` are the large values that came before it.
+    """
     match message:
         case {"kind": "returned", "value": value, "shown": str(shown)}:
             within("characters of a representation", len(shown), most_shown)
-            return Returned(read(value), shown, output, seconds)
+            return Returned(read(value, received), shown, output, seconds)
         case {"kind": "raised"}:
-            kept = message.get("kept", {})
-            if not isinstance(kept, dict) or not all(isinstance(text, str) for text in kept.values()):
+            kept = read(message.get("kept", {}), received)
+            if not isinstance(kept, dict):
                 raise ProtocolError("the variables of its program have no known shape")
             return Raised(_failure(message), output, seconds, kept=tuple(kept.items()))
         case {"kind": "refused", "reason": str(reason)}:
@@ -271,14 +295,16 @@ class WorkerReply:
     output: str
     seconds: float
     used: Used
+    received: Sequence[Large] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class StreamListeners:
-    """The observers of a running call: the debugger and the output listener."""
+    """What else takes part in a running call: the debugger, the output listener, and the exchange of large values."""
 
     reins: DebugControl | None = None
     on_output: OnOutput | None = None
+    large: LargeExchange | None = None
 
 
 NOBODY: Final = StreamListeners()
@@ -302,6 +328,7 @@ class WorkerSession:
     ) -> None:
         self._reins = listeners.reins
         self._on_output = listeners.on_output
+        self._large = listeners.large
         self._pool = pool
         self._limits = limits
         self._loop = asyncio.get_running_loop()
@@ -314,7 +341,7 @@ class WorkerSession:
 
     async def __aenter__(self) -> "WorkerSession":
         self._worker = self._given or await self._pool.take(kernel_limits(self._limits))
-        self.conversation = WorkerConversation(self._worker, self._limits, self._on_output)
+        self.conversation = WorkerConversation(self._worker, self._limits, self._on_output, self._large)
         if self._reins is not None:
             self._reins.take(self._worker)
         self._worker.listen(self.conversation.listen)
@@ -341,6 +368,13 @@ class WorkerSession:
         if not self.stays_alive:
             self._reaped = self._pool.give_back(self._worker)
         self.seconds = self._loop.time() - self._began - self._clock.stood
+        if self._large is not None:
+            await self._large.close()
+
+    @property
+    def received(self) -> Sequence[Large]:
+        """The large values that have arrived."""
+        return () if self._large is None else self._large.received
 
     async def reply(self, act: Callable[[], Awaitable[Message | None]]) -> Message | Late | str | None:
         """Return the reply, `Late` after a timeout, the reason if the worker was stopped, or None if it died."""
@@ -411,7 +445,8 @@ async def run(
 async def session_result(session: WorkerSession, reply: Message | Late | str | None) -> WorkerReply | Killed | TimedOut:
     """Return the result of an ended session."""
     if isinstance(reply, dict) and not session.conversation.output.is_flood:
-        return WorkerReply(reply, session.conversation.output.text, session.seconds, session.used)
+        output = session.conversation.output.text
+        return WorkerReply(reply, output, session.seconds, session.used, session.received)
     return await session.ended(None if isinstance(reply, dict) else reply)
 
 
@@ -427,7 +462,7 @@ async def judged(result: WorkerReply | Killed | TimedOut) -> Outcome:
 
 def _judge_reply(reply: WorkerReply) -> Outcome:
     try:
-        outcome = judge(reply.reply, reply.output, reply.seconds)
+        outcome = judge(reply.reply, reply.output, reply.seconds, received=reply.received)
     except ProtocolError as error:
         reason = f"the worker's answer was not taken, because {error}"
         return Killed(reason, reply.output, reply.seconds, reply.used.memory, reply.used.cpu_s)

@@ -21,6 +21,11 @@ MAX_JOB = 64 << 20  # bytes of a frame from the host; sources and arguments have
 _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False)
 
 
+def json_text(value: Any) -> str:  # Any: JSON
+    """Return a value as the text that frames have of it."""
+    return _encoder.encode(value)
+
+
 def pack(frame: Frame) -> bytes:
     """Return the bytes of one frame."""
     body = _encoder.encode(frame).encode()

@@ -12,14 +12,17 @@ import hashlib
 import json
 import math
 import pathlib
+import re
 import uuid
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
+from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 from ..errors import ProtocolError
+from .large import Large
 
 Encoded: TypeAlias = Any  # None, bool, int, float, str, list of Encoded, dict of str to Encoded
 Value: TypeAlias = Any  # of a type in `_ENCODERS`
@@ -27,6 +30,10 @@ Simplify: TypeAlias = Callable[[Value], Value]
 _Build: TypeAlias = Callable[[list[Value]], Value]
 
 TAG, BODY = "$", "v"
+LARGE = "large"
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_MARKED: Final = b'"$":"large"'
+_REFERENCE: Final = re.compile(rb'\{"\$":"large","v":\["([0-9a-f]{64})"')
 MAX_DEPTH = 100
 _OF_ONE_HASH: Final = 64  # values with the same hash, which are compared pairwise
 _MANY: Final = 2_000
@@ -219,21 +226,111 @@ _ENCODERS: dict[type, Callable[[Any, Simplify, int], Encoded]] = {
     uuid.UUID: _tagged_text("UUID", str),
     pathlib.PurePosixPath: _tagged_text("Path", str),
     pathlib.PosixPath: _tagged_text("Path", str),
+    Large: lambda value, _simplify, _depth: {TAG: LARGE, BODY: [value.digest, value.size, value.kind, value.count]},
 }
 
 
-def decode(encoded: Encoded) -> Value:
-    """Decode a value in a worker. Raise ProtocolError if it is invalid."""
-    return _decode(encoded, _BUILT, 0)
+def lean(value: Value, simplify: Simplify = _unknown) -> Encoded:
+    """Encode a value; one that JSON can hold as it is, is returned itself, because a copy may not fit into memory."""
+    return value if _is_plain(value) else encode(value, simplify)
 
 
-def read(encoded: Encoded) -> Value:
+def _is_plain(value: Value) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        if not level:
+            return True
+        below: list[Value] = []
+        for item in level:
+            kind = type(item)
+            if kind is list:
+                below += item
+            elif kind is dict:
+                if TAG in item or not all(type(key) is str and _is_utf8(key) for key in item):
+                    return False
+                below += item.values()
+            elif not _is_plain_scalar(item, kind):
+                return False
+        level = below
+    return not level
+
+
+def _is_plain_scalar(item: Value, kind: type) -> bool:
+    if kind is str:
+        return _is_utf8(item)
+    if kind is int:
+        return bool(item.bit_length() <= _MAX_BITS)
+    if kind is float:
+        return math.isfinite(item)
+    return item is None or kind is bool
+
+
+def decode(encoded: Encoded, given: Mapping[str, list[str]] = MappingProxyType({})) -> Value:
+    """Decode a value in a worker. Raise ProtocolError if it is invalid.
+
+    `given` has the pieces of the large values in it, by their digests.
+    """
+    build = _BUILT if not given else _BUILT | {LARGE: lambda row: _decode_text(given[row[0]])}
+    return _decode(encoded, build, 0)
+
+
+def _decode_text(pieces: list[str]) -> Value:
+    text = "".join(pieces)
+    pieces[:] = [text]  # what it was joined from is freed
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"a large value cannot be read: {error}") from error
+    return value if f'"{TAG}"' not in text else _decode(value, _BUILT, 0)
+
+
+def read(encoded: Encoded, received: Sequence[Large] = ()) -> Value:
     """Decode a value in the host. Sets, and mappings with keys other than text, are not put into hash tables.
+
+    `received` are the large values that the worker has sent in this conversation, which it may refer to by number.
 
     Raises:
         ProtocolError: it is invalid.
     """
-    return _decode(encoded, _CLAIMED, 0)
+    build = _CLAIMED if not received else _CLAIMED | {LARGE: lambda row: _received(row, received)}
+    return _decode(encoded, build, 0)
+
+
+def _received(row: list[Value], received: Sequence[Large]) -> Large:
+    match row:
+        case [int(number)] if 0 < number <= len(received):
+            return received[number - 1]
+        case _:
+            raise ValueError("it sent no such value")
+
+
+def read_row(encoded: Encoded) -> Value:
+    """Decode a value that this program stored; see `read`. Large values in it may not be kept any longer."""
+    return _decode(encoded, _STORED, 0)
+
+
+def _stored(row: list[Value]) -> Large:
+    match row:
+        case [str(digest), int(size), str(kind), int() | None as count] if _DIGEST.fullmatch(digest):
+            return Large(digest, size, kind, count)
+        case _:
+            raise ValueError("a large value has another shape")
+
+
+def large_in(frame: bytes) -> dict[str, None]:
+    """Return the digests of the large values that a frame of the host refers to, in order.
+
+    In a text of JSON the quotes would be escaped, and a dictionary with that key is sent as pairs.
+    """
+    return dict.fromkeys(digest.decode() for digest in _REFERENCE.findall(frame)) if _MARKED in frame else {}
+
+
+def kind_of(encoded: Encoded) -> tuple[str, int | None]:
+    """Return the type of an encoded value and the number of its items."""
+    if isinstance(encoded, dict) and TAG in encoded:
+        kind, body = str(encoded[TAG]), encoded[BODY]
+        return kind, len(body) if isinstance(body, list) else None
+    return type(encoded).__name__, len(encoded) if isinstance(encoded, str | list | dict) else None
 
 
 def is_large(encoded: Encoded) -> bool:
@@ -359,6 +456,7 @@ _CLAIMED: dict[str, _Build] = {
     "frozenset": _member_claim("frozenset"),
     "dict": _claimed_dict,
 }
+_STORED: dict[str, _Build] = {**_CLAIMED, LARGE: _stored}
 
 
 def _is_utf8(text: str) -> bool:

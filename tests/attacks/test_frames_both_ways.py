@@ -19,6 +19,7 @@ from sandbox.errors import ProtocolError
 from sandbox.inside.channel import Channel
 from sandbox.processes.calls import CallServer
 from sandbox.processes.compilation import CompiledCache
+from sandbox.processes.large import LargeExchange
 from sandbox.processes.launch import Worker
 from sandbox.processes.pool import Places
 from sandbox.processes.sessions import WorkerConversation, judge
@@ -63,7 +64,7 @@ async def heard(data: bytes) -> dict[str, Any] | None:
     nobody: Any = None  # the warm process takes no part in a conversation
     talk = WorkerConversation(Worker(nobody, 0, ours, output, -1), LIMITS)
     places = Places(1)
-    call = CallServer({}, CompiledCache(_never), places, without_handler)
+    call = CallServer({}, CompiledCache(_never), places, without_handler, LargeExchange(None, LIMITS))
     try:
         theirs.sendall(data)
         theirs.shutdown(socket.SHUT_WR)
@@ -178,7 +179,7 @@ def _listen() -> None:
 @example("/etc/passwd", "module")
 @example("..functions.honest", "module")
 def test_a_name_that_climbs_is_no_module_and_nothing_is_opened_for_it(name: str, kind: str) -> None:
-    call = CallServer({}, CompiledCache(_never), Places(1), without_handler)
+    call = CallServer({}, CompiledCache(_never), Places(1), without_handler, LargeExchange(None, LIMITS))
     loop = asyncio.new_event_loop()
     try:
         with _nothing_opened():

@@ -205,10 +205,10 @@ async def test_what_only_computes_runs_side_by_side_and_what_writes_in_its_order
 
 
 async def test_names_that_are_too_large_are_not_kept_and_it_says_which(at_desk: OpenDesk) -> None:
-    code = "big = 'x' * 70_000\n" + "\n".join(f"part{n} = 'y' * 60_000" for n in range(5)) + "\nfew = 1"
+    code = "big = 'x' * (4 << 20)\n" + "\n".join(f"part{n} = 'y' * 4_000_000" for n in range(17)) + "\nfew = 1"
     told, _ = await ran(at_desk, code, "len(part3) + few")
-    assert "Not kept (too large, or more than 200 names): big, part4." in told[0]
-    assert told[1].startswith("60001")
+    assert "Not kept (above 4.0 MiB as JSON, 64 MiB in all, or 200 names): big, part16." in told[0]
+    assert told[1].startswith("4000001")
 
 
 async def test_a_program_keeps_so_many_names_and_lists_few(at_desk: OpenDesk) -> None:

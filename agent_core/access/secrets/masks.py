@@ -13,8 +13,8 @@ import json
 import re
 import unicodedata
 from base64 import b64encode
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from functools import cached_property, lru_cache
 from itertools import chain, product
@@ -22,12 +22,16 @@ from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import quote
 from uuid import UUID
 
-from sandbox.wire.values import BODY, Members, Pairs, encode
+from sandbox.wire.large import Large
+from sandbox.wire.values import BODY, TAG, Members, Pairs, encode
 
 SHORTEST = 8  # characters, in the shortest normal form
 _FEWEST = 4  # minimum number of different characters
 _LINE = 16  # minimum characters of a line that is masked by itself
 _NORMAL: Final[tuple[Literal["NFC", "NFD", "NFKC", "NFKD"], ...]] = ("NFC", "NFD", "NFKC", "NFKD")
+_DIGIT = re.compile(r"[0-9]")
+_DIGITS = re.compile(r"[0-9.eE+-]+")
+_HEX_OF_UUID = re.compile(r"[0-9a-fA-F]{32}")
 _UNCHANGED = re.compile(r"[A-Za-z0-9_.~-]*")
 _KEPT = ("", "/", "!'()*~", "/!'()*~", ":/?#[]@!$&'()*+,;=")  # what different URL quoters leave unchanged
 
@@ -86,15 +90,23 @@ def _encodings(value: str) -> Iterator[str]:
         quoted = quote(value, safe=safe).replace("%20", blank)
         yield from (quoted, _lower_escapes(quoted))
     alone = b64encode(data).decode()
-    # Within a longer text: the characters that depend on the value alone, at each of the three positions.
-    cores = [
-        b64encode(bytes(before) + data).decode().rstrip("=")[(before * 8 + 5) // 6 : (before + len(data)) * 8 // 6]
-        for before in range(3)
-    ]
-    for text in (alone, alone.rstrip("="), *cores):
+    for text in (alone, alone.rstrip("="), *_cores(data)):
         yield from (text, text.replace("+", "-").replace("/", "_"))
     yield from (data.hex(), data.hex().upper())
     yield from ("".join(f"%{byte:02x}" for byte in data), "".join(f"%{byte:02X}" for byte in data))
+
+
+def _cores(data: bytes) -> list[str]:
+    """Return the characters of base64 that depend on the data alone, at each of the positions in a longer text."""
+    return [
+        b64encode(bytes(before) + data).decode().rstrip("=")[(before * 8 + 5) // 6 : (before + len(data)) * 8 // 6]
+        for before in range(3)
+    ]
+
+
+def _as_number(form: str) -> str:
+    """Return a number of the same form with other digits: JSON with it is still JSON."""
+    return _DIGIT.sub("0", form).replace("0", "1", 1)
 
 
 def _inside(shown: str) -> str:
@@ -114,6 +126,23 @@ def needed(candidates: Iterable[str]) -> tuple[str, ...]:
         if not any(shorter in form for shorter in shortest):
             shortest.append(form)
     return tuple(shortest)
+
+
+Groups: TypeAlias = list[tuple[str, list[str]]]
+_SIGNS = "%\\&"
+
+
+def grouped(forms: Iterable[str]) -> Groups:
+    """Return the forms by the sign of an encoding that they contain: most texts have none, so groups are skipped."""
+    groups: dict[str, list[str]] = {}
+    for form in forms:
+        groups.setdefault(next((sign for sign in _SIGNS if sign in form), ""), []).append(form)
+    return list(groups.items())
+
+
+def holds_any(groups: Groups, text: str) -> bool:
+    """Return whether a text contains one of the forms."""
+    return any(sign in text and any(form in text for form in forms) for sign, forms in groups)
 
 
 _CUT = re.compile(r"(…|\.{3,}|\n\[output cut)")
@@ -247,7 +276,6 @@ def texts_of(value: Any, plain: frozenset[type]) -> tuple[list[str], bool]:  # A
 
 Pair: TypeAlias = tuple[str, str]  # a secret's name and value
 Found: TypeAlias = tuple[tuple[str, str], ...]  # forms and their marks, the longest first
-_SIGNS = "%\\&"
 _AROUND = ("[]", "<>", "‹›", "«»")
 _PRIVATE = range(0xE000, 0xF900)
 
@@ -265,11 +293,7 @@ class Masks:
         self._marks = {
             form: self._mark(names[form], names) for form in sorted(names, key=lambda form: (-len(form), form))
         }
-        # By an encoding's sign that they contain: most texts have none, so whole groups are skipped.
-        groups: dict[str, list[str]] = {}
-        for form in needed(self._marks):
-            groups.setdefault(next((sign for sign in _SIGNS if sign in form), ""), []).append(form)
-        self._needed = list(groups.items())
+        self._needed = grouped(needed(self._marks))
         self._plain = {form for value in values for form in normal(value)}
         self._pieces = Pieces(self._marks, self._plain, f"{self._around[0]}…{self._around[1]}")
         self._numbers: dict[object, str] = {number: name for name, value in self._pairs for number in _numbers(value)}
@@ -336,7 +360,9 @@ class Masks:
 
     def _as_text(self, value: object) -> object:
         """Return a value that is not text, or its masked text if that contains a secret."""
-        if value is None or isinstance(value, bool) or (isinstance(value, int | float) and not self._numbers):
+        if value is None or isinstance(value, bool | Large):  # a large one was masked when it arrived
+            return value
+        if isinstance(value, int | float) and not self._numbers:
             return value
         is_number = isinstance(value, int | float) or (isinstance(value, Decimal) and value.is_finite())
         if is_number and (name := self._numbers.get(value)):
@@ -345,6 +371,27 @@ class Masks:
             if (cleaned := self.clean(text)) != text:
                 return cleaned
         return value
+
+    @cached_property
+    def in_json(self) -> "JsonForms":
+        """The forms that a secret may have in a JSON text, and what stands for each there."""
+        marks: dict[str, str] = {}
+        for form, mark in self._marks.items():
+            for written in (form, json.dumps(form, ensure_ascii=False)[1:-1]):
+                marks[written] = _as_number(written) if _DIGITS.fullmatch(written) else mark
+            if _HEX_OF_UUID.fullmatch(form):
+                marks[str(UUID(form))] = mark
+        for number, name in self._numbers.items():
+            written = repr(number) if isinstance(number, float) else str(number)
+            if len(written) >= SHORTEST:
+                marks[written] = _as_number(written) if _DIGITS.fullmatch(written) else self._mark(name, self._marks)
+        return JsonForms.of(marks)
+
+    @cached_property
+    def in_json_with_bytes(self) -> "JsonForms":
+        """The same for a text in which bytes are, as base64."""
+        marks = {core: mark.decode() for form, mark in self._bytes.items() for core in _cores(form)}
+        return JsonForms.of(marks | dict(self.in_json.marked))
 
     @cached_property
     def _bytes(self) -> dict[bytes, bytes]:
@@ -362,13 +409,70 @@ class Masks:
 
     def _found_in(self, text: str) -> Found:
         """Return the forms that occur in a text, the longest first, with their marks."""
-        if not any(sign in text and any(form in text for form in sample_forms) for sign, sample_forms in self._needed):
+        if not holds_any(self._needed, text):
             return ()
         return tuple((form, mark) for form, mark in self._marks.items() if form in text)
 
     def _mark(self, name: str, secret_forms: Iterable[str]) -> str:
         says = f"secret {name}"
         return f"{self._around[0]}{'secret' if any(form in says for form in secret_forms) else says}{self._around[1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class JsonForms:
+    """Forms with their marks, the longest first; a text without one of the `needed` has none of them."""
+
+    marked: Found
+    needed: Groups
+    longest: int
+
+    @classmethod
+    def of(cls, marks: Mapping[str, str]) -> "JsonForms":
+        """Return the forms in their order."""
+        marked = tuple(sorted(marks.items(), key=lambda pair: (-len(pair[0]), pair[0])))
+        return cls(marked, grouped(needed(marks)), max(map(len, marks), default=1))
+
+    def clean(self, text: str) -> str:
+        """Return the text with a mark in place of each form."""
+        return _replace_forms(text, self.marked) if holds_any(self.needed, text) else text
+
+    def free_place(self, text: str) -> int:
+        """Return where to cut: no form lies across, and none that is not complete yet begins before."""
+        place = max(0, len(text) - self.longest + 1)
+        for _ in range(_BACKWARDS):
+            around = [
+                (text.find(form, max(0, place - len(form) + 1), place + len(form) - 1)) for form, _ in self.marked
+            ]
+            starts = [at for at in around if at >= 0]
+            if not starts:
+                return place
+            place = min(starts)
+        return place
+
+
+_OF_BYTES: Final = f'"{TAG}":"bytes"'
+
+
+class JsonStream:
+    """Masks a JSON text that arrives in pieces; a form that begins in one and ends in a later one is found, too."""
+
+    def __init__(self, masks: Masks) -> None:
+        self._masks = masks
+        self._forms = masks.in_json
+        self._held = ""
+
+    def add(self, text: str) -> str:
+        """Return what is masked so far and was not returned before."""
+        text = self._held + text
+        if _OF_BYTES in text:  # the base64 comes after it
+            self._forms = self._masks.in_json_with_bytes
+        place = self._forms.free_place(text)
+        self._held = text[place:]
+        return self._forms.clean(text[:place])
+
+    def end(self) -> str:
+        """Return the rest."""
+        return self._forms.clean(self._held)
 
 
 def _replace_forms(text: str, marked_forms: Found) -> str:

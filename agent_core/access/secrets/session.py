@@ -13,7 +13,7 @@ rest. Secrets that this process has handed out are also masked in its log and in
 import asyncio
 import logging
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
@@ -21,8 +21,9 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from agent_core.base.errors import KnapperError
 from sandbox import CalleeFailed, Outcome, Patient, RequestHandler, RequestRefused
+from sandbox.wire.large import Large, LargeValues, LargeWriter
 
-from .masks import Masks, Pair
+from .masks import JsonStream, Masks, Pair
 from .source import Secrets, is_name
 
 Want: TypeAlias = Callable[[str], Awaitable[bool]]  # asks a human for one more secret by its name
@@ -102,6 +103,10 @@ class CallSecrets:
         """Return how much of a growing text can be reported already."""
         return _masks(self._known).settled(text)
 
+    def json_stream(self) -> JsonStream:
+        """Return the masking of a large value for other functions, for this call and all calls around it."""
+        return JsonStream(self._outermost)
+
     def _know(self, pairs: Iterable[Pair]) -> None:
         REVEALED.note(pairs)
         self._known |= frozenset(pairs)
@@ -140,6 +145,8 @@ def _masked_part(part: T, masks: Masks) -> T:
 def _masked_field(name: str, value: Any, masks: Masks) -> Any:  # Any: what a field of an outcome holds
     if name == VALUE:
         return masks.clean_value(value)
+    if isinstance(value, Large):  # masked when it arrived
+        return value
     if is_dataclass(value):
         return _masked_part(value, masks)
     match value:
@@ -186,6 +193,44 @@ class Printing:
         text, self._held = self._held[:size], self._held[size:]
         if text:
             self._tell(self._secrets.words(text))
+
+
+class MaskedValues:
+    """Keeps the large values of one call, masked before any of it is written."""
+
+    def __init__(self, values: LargeValues, secrets: CallSecrets) -> None:
+        self._values = values
+        self._secrets = secrets
+
+    def receive(self) -> LargeWriter:
+        """Return a writer for one value. What the call knows now is masked: it learns nothing while it sends."""
+        writer = self._values.receive()
+        return MaskedWriter(writer, self._secrets.json_stream()) if self._secrets.has_any else writer
+
+    def pieces(self, digest: str) -> AsyncGenerator[str, None]:
+        """Return the pieces of a kept value."""
+        return self._values.pieces(digest)
+
+
+class MaskedWriter:
+    """Receives one large value and masks it."""
+
+    def __init__(self, writer: LargeWriter, stream: JsonStream) -> None:
+        self._writer = writer
+        self._stream = stream
+
+    async def write(self, text: str) -> None:
+        """Add a piece of its JSON."""
+        await self._writer.write(await asyncio.to_thread(self._stream.add, text))
+
+    async def finish(self, kind: str, count: int | None) -> Large:
+        """Keep the value, and return it."""
+        await self._writer.write(self._stream.end())
+        return await self._writer.finish(kind, count)
+
+    async def drop(self) -> None:
+        """Keep nothing."""
+        await self._writer.drop()
 
 
 FETCHES: Final = frozenset({"fetch", "fetch_send", "fetch_read", "fetch_close"})
@@ -285,6 +330,10 @@ class MaskedChannel:
     def over(self, outcome: Outcome) -> Outcome:
         """Return the outcome of the call, masked."""
         return self._secrets.over(outcome)
+
+    def keeping(self, values: LargeValues) -> LargeValues:
+        """Return where large values of the call are kept, masked."""
+        return MaskedValues(values, self._secrets)
 
     @contextmanager
     def heard(self) -> Iterator[Tell | None]:

@@ -9,11 +9,13 @@ from agent_core.base.records import dataclass
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
 from agent_core.storage import KindRow, Stats
-from sandbox.wire.values import read
+from sandbox.wire.large import Large
+from sandbox.wire.values import read_row
 
 from ..gate import Gate
 from ..gate.call_arguments import write_call
 from ..search import NEAR, Confusion, FunctionSearch, confusions, describe_difference
+from ..worker_api import large_of
 from . import function_facts
 from .call_records import by_function
 from .function_facts import Quarantine, ViewContext
@@ -225,7 +227,9 @@ async def _calls_that_returned(view: ViewContext) -> dict[str, tuple[str, str]]:
         arguments, value = row.data["arguments"], row.data["outcome"]["value"]
         if value is None or not isinstance(arguments, dict):
             continue
-        value = read(value)  # an example has it as Python writes it
+        value, given = read_row(value), read_row(arguments)  # an example has it as Python writes it
+        if isinstance(value, Large) or large_of(given):
+            continue
         if arguments.keys() <= {*function.parameters["properties"]}:
             call = write_call(function, arguments)
             calls |= {row.function: (call, repr(value))} if max(len(call), len(repr(value))) <= _LONGEST_CALL else {}

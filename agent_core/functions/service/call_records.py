@@ -31,6 +31,7 @@ from agent_core.registry.function import Function, are_keys
 from agent_core.registry.registry import Snapshot
 from agent_core.storage import CallOwners, CallRow, CallStore, KindRow, RecordCall, SaveRecorded, SaveSeen, Stats, Write
 from sandbox import Failure, Killed, Raised, Returned
+from sandbox.wire.large import Large
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 from sandbox.wire.values import Unsendable, encode
 
@@ -348,7 +349,7 @@ class SeenResults:
 
     def note(self, function: Function, outcome: CallOutcome, agent: str) -> tuple[Write, ...]:
         """Return the write of a result's shape if it is new."""
-        if not isinstance(outcome, Returned) or not says_little(function.returns):
+        if not isinstance(outcome, Returned) or isinstance(outcome.value, Large) or not says_little(function.returns):
             return ()
         source = self._snapshot().modules.get(function.module)
         value, inside = outcome.value, None

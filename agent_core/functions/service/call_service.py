@@ -14,11 +14,12 @@ from agent_core.base.offload import aside
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import dataclass, replace
 from agent_core.registry.arguments import read as read_arguments
+from agent_core.registry.arguments import read_with
 from sandbox import Evaluation, Job, Refused, Returned
 
 from ..answers import CallReport, InterruptedCall, bad_arguments, size_of
 from ..debug import DebuggerSlot, Watch, stop
-from ..worker_api import FunctionStates, OnProgress, WorkerApi
+from ..worker_api import FunctionStates, OnProgress, WorkerApi, large_of
 from .call_records import noted, recorded
 from .function_facts import Coverage
 from .plan import USER, Author
@@ -76,8 +77,12 @@ class CallService:
         Raises:
             UsageError: the arguments do not fit.
         """
-        arguments_json = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        checked = await _check_arguments(function, arguments_json)
+        large = {} if isinstance(arguments, str) else large_of(arguments)
+        if isinstance(arguments, str):
+            arguments_json = arguments
+        else:
+            arguments_json = json.dumps({name: value for name, value in arguments.items() if name not in large})
+        checked = await _check_arguments(function, arguments_json, large)
         granting = self._grants.during(author.approvals)
         permit = await granting.permit(function, snapshot)
         if isinstance(permit, Denied):
@@ -121,8 +126,10 @@ class CallService:
         Raises:
             UsageError: the arguments do not fit.
         """
+        if not isinstance(arguments, str) and large_of(arguments):
+            raise UsageError(f"`{foreign.function.name}` is a tool of another program, which gets no large values.")
         arguments_json = arguments if isinstance(arguments, str) else json.dumps(arguments)
-        checked = await _check_arguments(foreign.function, arguments_json)
+        checked = await _check_arguments(foreign.function, arguments_json, {})
         assert self._sandbox.foreign is not None
         outcome = await self._sandbox.foreign.call(foreign, checked, on_progress or (lambda done, total, note: None))
         return CallReport.of(outcome)
@@ -182,8 +189,13 @@ class CallService:
         return ran, {line for line in watch.can_run if line in own}
 
 
-async def _check_arguments(function: "Function", arguments_json: str) -> dict[str, Any]:  # Any: JSON
-    checked = await aside(len(arguments_json), read_arguments, arguments_json, function.parameters)
+async def _check_arguments(
+    function: "Function", arguments_json: str, large: Mapping[str, Any]
+) -> dict[str, Any]:  # Any: JSON
+    if large:
+        checked = await aside(len(arguments_json), read_with, arguments_json, function.parameters, large)
+    else:
+        checked = await aside(len(arguments_json), read_arguments, arguments_json, function.parameters)
     if not isinstance(checked, dict):
         raise UsageError(bad_arguments(function.name, checked))
     return checked

@@ -533,6 +533,11 @@ class FunctionService:
         """Return every rejected candidate, by name."""
         return {name: PendingCandidate.from_json(data) for name, data in (await self._store.all_pending()).items()}
 
+    def value_part(self, digest: str, start: int, size: int) -> str | None:
+        """Return a part of the JSON of a large value, from a byte on; None if it is not kept."""
+        values = self._parts.sandbox().values
+        return values and values.part(digest, start, size)
+
     async def call(
         self,
         name: str,

@@ -21,7 +21,7 @@ from agent_core.registry.source import ModuleSource
 from agent_core.storage import FAILURES, CallOwners, RecordedRow, Store
 from sandbox import CalleeFailed, FunctionCall, Job, Outcome, RequestRefused, Returned
 from sandbox.wire.lines import bare_lines
-from sandbox.wire.values import encode, read
+from sandbox.wire.values import encode, read_row
 
 from ..answers import CallReport, callee_error, show_value, size_of
 from ..debug import Debugger, DebuggerSlot, Watch
@@ -176,14 +176,15 @@ class Replays:
 
         async def attempt(arguments: Mapping[str, Any]) -> Outcome:  # Any: values of Python
             work = FunctionCall(tried, arguments)
-            return await sandbox.run(Job(snapshot.modules, snapshot.functions[tried].module, work, sandbox.limits))
+            home = snapshot.functions[tried].module
+            return await sandbox.run(Job(snapshot.modules, home, work, sandbox.limits, large=sandbox.values))
 
         replaced = await self._replaced_functions() if version == NOW else ()
         heard = ReplayedRequests(row.data["heard"], watch, snapshot, replaced, (tried, attempt) if tried else None)
         try:
             with watch.over(name, snapshot, may_have_secret=False) as around:  # a stand-in answers for each
-                work = FunctionCall(name, read(row.data["arguments"]) | (more or {}))
-                job = Job(snapshot.modules, module, work, sandbox.limits, around=around)
+                work = FunctionCall(name, read_row(row.data["arguments"]) | (more or {}))
+                job = Job(snapshot.modules, module, work, sandbox.limits, around=around, large=sandbox.values)
                 outcome = await sandbox.run(job, MaskedChannel(CallSecrets(sandbox.secrets, row.function), heard))
         finally:
             watch.close()
@@ -300,7 +301,7 @@ class ReplayedRequests:
             raise CalleeFailed.from_json(row["refused"], row["raised"])
         if "refused" in row:
             raise RequestRefused(row["refused"])
-        return f"secret {arguments.get('name')}" if name == "secret" else read(row["value"])
+        return f"secret {arguments.get('name')}" if name == "secret" else read_row(row["value"])
 
     def kept_alike(self) -> bool:
         """Return whether the call left the same state as then."""
@@ -342,7 +343,7 @@ def _outcome_text(recorded: RecordedOutcome) -> str:
         return f"{word} {kind}{error.message}"
     if recorded.outcome != "returned":
         return word
-    value = read(recorded.value)
+    value = read_row(recorded.value)
     if value is None and recorded.digest != _NONE:
         return f"{word} a value too large to be kept, of SHA-256 {recorded.digest[:12]}"
     text = value if isinstance(value, str) and "\n" in value else show_value(value)

@@ -13,10 +13,12 @@ from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line, visible
 from agent_core.functions.gate.verdict import NOT_READ, UNPROVEN
 from agent_core.registry.function import reach_words
+from agent_core.storage import STATE
+from agent_core.storage.value_files import FOLDER
 from sandbox.errors import ProtocolError
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
-from sandbox.wire.values import TAG, read
+from sandbox.wire.values import LARGE, TAG, read_row
 
 from ..styled_lines import Line, Role, Span, columns, counted, duration, indented, line, quoted
 
@@ -312,10 +314,14 @@ def value_lines(call: "CallReport | RecordedOutcome", *, as_it_is: bool = False)
     """Return the lines of a returned value; nothing if the call did not return. Multiple lines get a bar."""
     if call.outcome != "returned":
         return []
+    if isinstance(call.value, dict) and call.value.get(TAG) == LARGE:
+        with suppress(ProtocolError):
+            large = read_row(call.value)
+            return [line(f"{large.words}, kept for a week as JSON in {STATE}/{FOLDER}/{large.digest}")]
     shown = call.value if isinstance(call.value, str) else json.dumps(call.value, ensure_ascii=False)
     if not (as_it_is or isinstance(call.value, str)) and f'"{TAG}"' in shown:  # not a value of JSON, such as a tuple
         with suppress(ProtocolError):
-            shown = repr(read(call.value))
+            shown = repr(read_row(call.value))
     texts = [line(text) for text in bare_lines(shown)]
     return texts if as_it_is or len(texts) < 2 else quoted(texts)
 

@@ -58,7 +58,8 @@ from agent_core.registry.registry import Registry, RegistryChange, Snapshot
 from agent_core.registry.schema import read_methods
 from agent_core.registry.validation import validator_for
 from agent_core.workspace.workspace import Workspace
-from sandbox.wire.values import decode, read
+from sandbox.wire.large import Large
+from sandbox.wire.values import decode, read_row
 
 from .identity import OWNER, Identity, Scope
 
@@ -370,7 +371,7 @@ class FixedTools:
                 _, report = await self._offer.report(name, given, self._identity)
             except KnapperError as error:
                 return {"failed": f"{error.message} {error.fix}".strip()}
-            return {"value": read(report.value)} if report.outcome == "returned" else {"failed": _failure(report)}
+            return {"value": read_row(report.value)} if report.outcome == "returned" else {"failed": _failure(report)}
 
         text, is_whole = await self._offer.workspace.run_program(code, call)
         return ToolAnswer(shorten(visible(text), _MOST_TEXT), is_error=not is_whole)
@@ -399,6 +400,8 @@ def _answer(function: Function, report: CallReport) -> ToolAnswer:
     printed = f"\nIt printed:\n{block(report.output, 2_000)}" if report.output.strip() else ""
     if report.outcome != "returned":
         return ToolAnswer(_failure(report) + printed, is_error=True)
+    if isinstance(large := read_row(report.value), Large):
+        return ToolAnswer(f"It returned a {large.words}, which is too large to be given here.{printed}")
     text = report.value if isinstance(report.value, str) else show_value(decode(report.value))
     schema, value = result_schema(function.returns), {"result": report.value}
     if schema is not None and not validator_for(schema).is_valid(value):
