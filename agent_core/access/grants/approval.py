@@ -67,9 +67,10 @@ class Question:
 
     `installs` lists what an approval installs, `doubts` what is unknown about its effect, one line each. `folder` is
     the requested folder, or the one around a single requested file, to which an approval may be widened: for this
-    function, or for all functions of its `maker`, the agent that made it. `changed` is the reason why an
-    earlier approval is not in force. `unset` are names of requested secrets without a value. `asker` is the agent that has the turn; it may work for another one, `whom`. Texts
-    are a model's, so they are shown as untrusted. `occasion` tells apart two questions about the same.
+    function, or for all functions of its `maker`, the agent that made it. `changed` is the reason why an earlier
+    approval is not in force. `unset` are names of requested secrets without a value. `asker` is the agent that has the
+    turn; it may work for another one, `whom`. Texts are a model's, so they are shown as untrusted. `occasion` tells
+    apart two questions about the same.
 
     Make one with `of` or `of_text`, which bind it to what it is about.
     """
