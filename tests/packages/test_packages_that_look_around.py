@@ -217,3 +217,19 @@ async def test_a_package_that_keeps_open_from_its_import_still_asks_for_what_it_
         assert (await workspace.functions.granting.packages.listing()).packages[0].ahead == ("scout",)
     assert report.value == ["mine"]
     assert [question.missing.read for question in asked.asked] == [("notes.txt",)]
+
+
+async def test_a_package_that_looks_before_it_writes_a_new_file_asks_once(index: Path, root: Path) -> None:
+    asked = human("once")
+    async with _room(root, asked) as room:
+        report = await room.look(["os.path.exists", "write"], "picture.png")
+        assert (report.value, (room.root / "picture.png").read_text()) == (["False", "1"], "x")
+        assert [question.missing for question in asked.asked] == [Grants(write=("picture.png",))]
+
+
+async def test_what_a_package_may_not_look_at_is_told_from_nothing_by_no_error(room: Room) -> None:
+    there, missing = (
+        await room.look(["os.stat", "os.lstat"], "notes.txt"),
+        await room.look(["os.stat", "os.lstat"], "no.txt"),
+    )
+    assert there.value == missing.value

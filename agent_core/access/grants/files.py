@@ -184,16 +184,29 @@ class FileRequests:
         return {"value": number}
 
     async def _look(self, path: str, *, lists: bool, is_try: bool, is_probe: bool) -> dict[str, Any]:
-        """Examine a path. A library's attempt leads to a question only if the call or the function names the path."""
+        """Examine a path.
+
+        A library's attempt leads to a question only if the call or the function names the path, and something is
+        there: a library that is about to write a new file looks for it first, and the write asks. What nobody allows
+        looks the same as what is not there.
+        """
         asked = self._locate(path)
         if not lists and self._root.is_relative_to(asked.real):
             return {"value": list(asked.real.stat())}
         if self._leaves_to_system(asked, is_probe=is_probe) or self._is_source(asked):
             return {"real": True}
         has = (self._permit.grants | self._given).covers(asked.grants(writes=False))
-        if is_try and not has and not await asyncio.to_thread(self._is_named, path, asked):
+        is_attempt = is_try and not has
+        is_there = lists or os.path.lexists(asked.real)  # noqa: ASYNC240 - one look, as at each question
+        if is_attempt and not (is_there and await asyncio.to_thread(self._is_named, path, asked)):
             raise _NotGranted(self._untold(asked, writes=False))
-        if not await self._require_grant(asked, writes=False) and asked.item != WORKSPACE:
+        try:
+            is_given = await self._require_grant(asked, writes=False)
+        except RequestRefused as refusal:
+            if is_attempt and not lists:
+                raise _NotGranted(str(refusal)) from refusal
+            raise
+        if not is_given and asked.item != WORKSPACE:
             return {"real": True}
         return {"value": await asyncio.to_thread(self._list_folder if lists else self._facts, asked)}
 
