@@ -190,6 +190,7 @@ def reach_in(module_text: str, name: str, grants: Grants = NOTHING) -> tuple[str
     return (_UNCERTAIN,) if text is None else reach(text, grants)
 
 
+@lru_cache(maxsize=2048)
 def _text_running(module_text: str, name: str) -> str | None:
     """Return the text of a function and of what it uses of its module; None if it cannot be parsed."""
     if not isinstance(parse(module_text), ast.Module):
