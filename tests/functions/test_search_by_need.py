@@ -136,6 +136,18 @@ async def test_an_honest_description_is_read(at_desk: OpenDesk) -> None:
         "Set notifications on or off in the US, from a to b.",
         "Donne la somme de a et de b, ou me la rend.",
         "Zeigt an, was der Garten am Montag in den Beeten an Wasser hat.",
+        "Read the rows of an export of shop A: CSV with `;`, decimal commas and dates as dd.mm.yyyy.\n\n"
+        "Each row becomes its order number, day (ISO), customer and amount in cents. The amount is in the column"
+        " `Gesamtbetrag (EUR)`, with dots between thousands; in exports before November 2026 it is `Betrag`, without"
+        " dots. A refund, whose remark (`Bemerkung`) begins with 'Erstattung', is negative.",
+        "Tare the scale, log gross and net in kg, and flag drift above 0.2 %. The sensor (HX711) is read ten times; the"
+        " median counts. Jitter, mains hum and creep are left out.",
+        "Match hallmarks to assay offices: anchor, leopard, castle, rose. Date letters restart in 1975; before it, each"
+        " office has a cycle of its own, and shields tell them apart.",
+        "Quote sailcloth by luff, foot and leech. Battens, reef points and a bolt rope add to the panels; broadseam is"
+        " taken from the chord, and offcuts over 40 cm are kept.",
+        "Turn MIDI notes into tablature for a baritone ukulele (D G B E), lowest fret first. Bends, slides, graces"
+        " are dropped; a chord that no hand can span is split.",
     ):
         desk.put("thing.py", f'def thing(text: str) -> str:\n    """{description}"""\n    return text.upper()\n')
         await desk.workspace.functions.reload()

@@ -97,6 +97,36 @@ async def test_whatever_uses_no_grant_is_read(at_desk: OpenDesk, lines: str) -> 
     assert "has to reach the network, and its code" in answers(await desk.say("Send mails."))[0]
 
 
+SETTINGS = '''\
+import configparser
+
+
+def sections_of(path: str) -> list[str]:
+    """Read the names of the sections of a file of settings.
+
+    Args:
+        path: The file.
+
+    >>> from pathlib import Path
+    >>> Path("a.ini").write_text("[one]")
+    5
+    >>> sections_of("a.ini")
+    ['one']
+    >>> sections_of("none.ini")
+    []
+    """
+    settings = configparser.ConfigParser()
+    settings.read(path)
+    return settings.sections()
+'''
+
+
+async def test_what_a_module_may_read_is_not_called_a_computation(at_desk: OpenDesk) -> None:
+    code = {"function_name": "sections_of", "function_code_with_docstring": SETTINGS}
+    desk = await at_desk([Ask(Wanted("create_function", code)), Say("Made.")], reader=reading("files"))
+    assert "joined" in answers(await desk.say("Read the settings."))[0]
+
+
 async def test_what_keeps_something_keeps_what_its_description_promises(at_desk: OpenDesk) -> None:
     code = HOLLOW.replace("(to: str", "(self, to: str").replace(
         "    return f", "    self.state[to] = subject\n    return f"

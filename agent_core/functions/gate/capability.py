@@ -21,7 +21,7 @@ from sandbox.wire.lines import lines_of
 
 from .draft import D, Draft, Finding
 from .tree import context_nodes, missing_names, nodes_of, parse
-from .uses import ADVICE, CONTEXT, FIXES, Use, gives_text_to_packages, is_in, needs_of, uses
+from .uses import ADVICE, CONTEXT, FIXES, Use, gives_text, gives_text_to_packages, is_in, needs_of, uses
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -190,6 +190,7 @@ def reach_in(module_text: str, name: str, grants: Grants = NOTHING) -> tuple[str
     return (_UNCERTAIN,) if text is None else reach(text, grants)
 
 
+@lru_cache(maxsize=2048)
 def _text_running(module_text: str, name: str) -> str | None:
     """Return the text of a function and of what it uses of its module; None if it cannot be parsed."""
     if not isinstance(parse(module_text), ast.Module):
@@ -229,10 +230,20 @@ def reached_by(draft: Draft) -> Reached:
     if snapshot is not None and name in snapshot.functions:
         text = _text_running(snapshot.modules[snapshot.functions[name].module].text, name)
         needs |= needs_of_callees(name, snapshot) | (needs_of_text(text) if text else NOTHING)
-    if needs.is_outward:
+    if needs.is_outward or may_open(draft):
         return "this"
     tree = parse(text) if text else None
     return "nothing" if isinstance(tree, ast.Module) and _is_plain(tree) and not needs.packages else "unknown"
+
+
+def may_keep(draft: Draft) -> bool:
+    """Check whether a candidate may keep or read something without a use that its text shows.
+
+    It has a state, or hands a text to a module that is not known to open nothing, such as `configparser`.
+    """
+    if draft.tree is None:
+        return False
+    return "state" in uses_context(draft.tree) or gives_text(draft.tree, COMPUTING | {FOLDER, ""})
 
 
 def may_open(draft: Draft) -> bool:

@@ -72,7 +72,8 @@ def agrees(example: "Example | GivenExample", outcome: Outcome, *, is_float: boo
         kind, _, message = example.raises.partition(":")
         is_kind = bool(example.raises) and kind.strip().rpartition(".")[2] == outcome.failure.type.rpartition(".")[2]
         is_any = "IGNORE_EXCEPTION_DETAIL" in options
-        return is_kind and (is_any or same_text(message.strip(), f"{outcome.failure.message.lstrip()}\n", options))
+        got = outcome.failure.message.lstrip()
+        return is_kind and (is_any or same_text(message.strip(), f"{got}\n" if got else "", options))
     if not isinstance(outcome, Returned) or example.raises:
         return False
     expected, is_alone = literal_value(expectation(example)), not outcome.output

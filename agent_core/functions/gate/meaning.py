@@ -24,7 +24,7 @@ from sandbox import Attempt, Attempts, Outcome, Raised, Returned
 from sandbox.wire.lines import bare_lines
 
 from .call_arguments import Arguments, read_calls, recombine, write_call
-from .capability import reached_by, uses_context
+from .capability import may_keep, reached_by
 from .draft import NOT_IMPORTED, Draft, Finding, GivenExample, TrialSubject
 from .examples import doctest_form, literal_value, predictions, same, unprovable
 from .proof import run
@@ -130,8 +130,7 @@ async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
 
 def _is_beyond(draft: Draft, answer: ReaderAnswer) -> bool:
     """Check whether a description promises what code without a grant cannot do."""
-    keeps_state = draft.tree is not None and "state" in uses_context(draft.tree)
-    return answer.reach in _MEANS and not (answer.reach == "files" and keeps_state)
+    return answer.reach in _MEANS and not (answer.reach == "files" and may_keep(draft))
 
 
 def _note(draft: Draft, trial: "TrialTools") -> str:

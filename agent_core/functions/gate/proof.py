@@ -351,7 +351,7 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
     ran, left = len(results), len(examples) - len(results)
     note = f"{trials.agreed} of {ran} examples agree" + (f"; {left} more were not run" if left > 0 else "")
     draft = replace(draft, trials=trials, note=note if examples else "")
-    return draft.with_findings(STAGE, [*(example_finding(result) for result in told_of), *offers])
+    return draft.with_findings(STAGE, [*_example_findings(told_of), *offers])
 
 
 def _unproven(draft: Draft, subject: TrialSubject) -> Unproven:
@@ -509,6 +509,23 @@ def _disagreements(results: Sequence[ExampleResult]) -> Iterator[Disagreement]:
     for result in results:
         if not result.agreed and isinstance(result.outcome, Returned):
             yield Disagreement(result.call, result.expected, result.returned, result.line)
+
+
+def _example_findings(results: Sequence[ExampleResult]) -> Iterator[Finding]:
+    """Yield the findings about failing examples; an error that several raise at one place is told once."""
+    alike: dict[object, list[ExampleResult]] = {}
+    for result in results:
+        outcome = result.outcome
+        failure = outcome.failure if isinstance(outcome, Raised) else None
+        place = (failure.type, failure.message, failure.frames[-1].line) if failure and failure.frames else None
+        is_inside = failure is not None and bool(failure.frames) and not failure.frames[-1].path.startswith("<")
+        alike.setdefault(place if is_inside else result.example, []).append(result)
+    for first, *others in alike.values():
+        finding = example_finding(first)
+        also = (
+            f", and so do {len(others)} more of its examples" if len(others) > 1 else ", and so does one more example"
+        )
+        yield replace(finding, message=finding.message + also) if others else finding
 
 
 def example_finding(result: ExampleResult) -> Finding:

@@ -24,6 +24,7 @@ from agent_core.registry import docstring
 from sandbox import Killed, Outcome, Raised, Refused, Returned, TimedOut
 
 from .call_arguments import Arguments, Value, checker, edge_calls, fits, read_calls, recombine, unseen, write_call
+from .capability import needs_of_callees
 from .draft import NOT_IMPORTED, NOTHING_YET, OUTSIDE, Draft, Finding, TrialSubject
 from .examples import unprovable
 from .proof import lacks_grant
@@ -289,7 +290,8 @@ def _why_untried(draft: Draft, own: TrialSubject | None) -> str:
         return "what it does depends on `self`, which is empty here"
     if not own.function.parameters["properties"]:
         return "it takes no arguments"
-    return OUTSIDE if draft.needs.is_outward or unprovable(own) == "effects" else ""
+    needs = draft.needs | needs_of_callees(own.function.name, own.snapshot)
+    return OUTSIDE if needs.is_outward or unprovable(own) == "effects" else ""
 
 
 class RobustTrial:

@@ -578,9 +578,14 @@ def gives_text_to_packages(tree: ast.Module, packages: tuple[str, ...]) -> bool:
 
     `packages` are those that all functions see.
     """
-    text = _Text(tree, packages, frozenset(), frozenset())
-    known = {*sys.stdlib_module_names, *packages, FOLDER, ""}
-    names = frozenset(name for name, origin in text.scope.imports.items() if origin.partition(".")[0] not in known)
+    return gives_text(tree, frozenset({*sys.stdlib_module_names, *packages, FOLDER, ""}))
+
+
+def gives_text(tree: ast.Module, known_modules: frozenset[str]) -> bool:
+    """Check whether a module hands a text to anything that it imports from other than these modules."""
+    text = _Text(tree, (), frozenset(), frozenset())
+    imported = text.scope.imports.items()
+    names = frozenset(name for name, origin in imported if not is_in(origin or ".", known_modules))
     texts = frozenset(node.arg for node in text.nodes if isinstance(node, ast.arg) and _may_be_text(node.annotation))
     for call in text.calls.values() if names else ():
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
