@@ -1,6 +1,5 @@
 """Functions call functions, by plain names and by `self.call`: examples prove it, and a yes says what it repeats."""
 
-
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import answers

@@ -66,8 +66,9 @@ class Question:
     `caller` is the function that makes the call, if any. `version` is the digest of what an approval is bound to: the
     code of the function with all that it uses, or a text.
 
-    `installs` lists what an approval installs, `doubts` what is unknown about its effect, one line each. `folder` is
-    the folder around a single requested file, to which an approval may be widened. `changed` is the reason why an
+    `installs` lists what an approval installs, `doubts` what is unknown about its effect, and `precedents` which of it
+    the user has given to functions that this one calls by name, one line each. `folder` is the folder around a single
+    requested file, to which an approval may be widened. `changed` is the reason why an
     earlier approval is not in force. `asker` is the agent that has the turn; it may work for another one, `whom`. Texts
     are a model's, so they are shown as untrusted. `occasion` tells apart two questions about the same.
 
@@ -85,6 +86,7 @@ class Question:
     moment: Moment = "call"
     installs: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+    precedents: tuple[str, ...] = ()
     caller: str = ""
     folder: str = ""
     changed: str = ""
@@ -148,7 +150,7 @@ class Question:
         """Build the question from JSON."""
         lines = tuple((int(number), str(text)) for number, text in data["lines"])
         grants = {name: Grants.from_json(data[name]) for name in ("missing", "granted")}
-        texts = {name: tuple(data[name]) for name in ("installs", "doubts")}
+        texts = {name: tuple(data.get(name, ())) for name in ("installs", "doubts", "precedents")}
         return cls(**{**data, **grants, **texts, "lines": lines})
 
 
