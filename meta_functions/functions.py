@@ -8,7 +8,7 @@ from agent_core.base.errors import UsageError
 from agent_core.functions.debug import Breakpoint
 from agent_core.functions.service.change_texts import read_edits
 from agent_core.functions.service.function_facts import matches, unknown_function
-from agent_core.runtime.programs import source_of_last_program
+from agent_core.runtime.programs import OtherFunctions, source_of_last_program
 
 _MOST_SHOWN = 12
 
@@ -87,8 +87,12 @@ async def create_function(
     code, author = function_code_with_docstring, self.author
     if from_program:  # it has run, so nobody else writes it
         snapshot, author = self.snapshot(), replace(author, request=None)
-        guarded = await self.functions.granting.guarded(snapshot)
-        code = await source_of_last_program(self.memory.store, self.name, snapshot, guarded, function_name, code)
+        foreign = {name: row.function for name, row in self.functions.foreign().items()}
+        helpers = self.model_session.functions.offered(snapshot).keys() - snapshot.functions.keys() - foreign.keys()
+        others = OtherFunctions(foreign, helpers | {function.name for function in self.model_session.shown.pinned})
+        code = await source_of_last_program(
+            self.functions, self.memory.store, self.name, snapshot, others, function_name, code
+        )
     return await self.functions.plan_create(function_name, code, module_name, reason, author)
 
 

@@ -241,6 +241,10 @@ def _arguments(call: ast.Call, function: "Function") -> Iterator[Problem]:
             yield Problem("arguments", f"`{function.name}`: {problem.message}", where, problem.fix)
 
 
+_INSTEAD: Final = {
+    "each": "Write a loop instead, run that, and keep it.",
+    "CallFailed": "Catch the error of the function itself, such as `ValueError`, run that, and keep it.",
+}
 _MOST_EXAMPLES: Final = 4
 _LONGEST: Final = 400  # characters of an example's result
 _TYPES: Final = {"str", "int", "float", "bool", "list", "dict"}
@@ -270,11 +274,54 @@ class SeenProgram:
         return program
 
 
-def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], functions: Mapping[str, "Function"]) -> str:
+@dataclass(frozen=True, slots=True)
+class ProgramCallees:
+    """The functions that a program names: how a function that is made of it can call them.
+
+    Those with a state of their own, and those of other programs, are called by `self.call`; those of the host cannot be
+    called. If it `reaches` something outside, what it returned is no example: that cannot be repeated.
+    """
+
+    by_name: Mapping[str, "Function"]
+    by_call: Mapping[str, "Function"]
+    of_the_host: Collection[str]
+    reaches: bool = False
+
+
+class _CallsByName(ast.NodeTransformer):
+    """A transformer that writes calls of these functions as `self.call("name", parameter=value)`."""
+
+    def __init__(self, functions: Mapping[str, "Function"]) -> None:
+        self._functions = functions
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Return the call, written by name if it is of such a function."""
+        function = self._functions.get(node.func.id) if isinstance(node.func, ast.Name) else None
+        if function is None:
+            return self.generic_visit(node)
+        node.args = [self.visit(argument) for argument in node.args]
+        node.keywords = [self.visit(keyword) for keyword in node.keywords]
+        if any(isinstance(argument, ast.Starred) for argument in node.args):
+            fix = f"Write the arguments of `{function.name}` one by one, run that, and keep it."
+            raise UsageError(f"The program unpacks the arguments of `{function.name}`.", fix=fix)
+        properties = function.parameters.get("properties", {})
+        given = [ast.keyword(name, value) for name, value in zip(properties, node.args, strict=False)]
+        target = ast.Attribute(ast.Name("self", ast.Load()), "call", ast.Load())
+        return ast.Call(target, [ast.Constant(function.name)], [*given, *node.keywords])
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """Return the name, unless such a function is passed on as a value."""
+        if node.id in self._functions:
+            fix = f"Write `lambda value: {node.id}(value)` in its place, run that, and keep it."
+            raise UsageError(f"The program passes `{node.id}` on, which a function can only call.", fix=fix)
+        return node
+
+
+def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], callees: ProgramCallees) -> str:
     """Return the source of a function: the `def` with this name in the last of these runs, or the whole program.
 
-    For the whole program, its initial literal values become parameters. `functions` are those that it may call and that
-    need no grant.
+    For the whole program, its initial literal values become parameters. Functions are called by their names, as in the
+    program; the gate adds the imports.
 
     Raises:
         UsageError: it uses what only programs can use.
@@ -301,18 +348,22 @@ def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], functi
             bound = {alias.asname or alias.name.partition(".")[0] for alias in node.names}
             imports += [ast.unparse(node)] if bound & names else []
     for free in (free for free in program.free if free in names):
-        if free in functions:
-            imports.append(f"from functions.{functions[free].module} import {free}")
-        elif free in GIVEN:
-            fix = "Write a loop instead, run that, and keep it."
-            raise UsageError(f"`{free}` is there in programs only, and a function has none.", fix=fix)
-        elif not hasattr(builtins, free):
-            fix = "Give the source yourself: there `self.call(name, …)` calls what has grants of its own."
-            raise UsageError(f"The program uses `{free}`, which a function cannot call by its name.", fix=fix)
+        if free in GIVEN:
+            raise UsageError(f"`{free}` is there in programs only, and a function has none.", fix=_INSTEAD[free])
+        if free in callees.of_the_host:
+            raise UsageError(f"Only an assistant can call `{free}`.", fix="Leave it out, run that, and keep it.")
+        if not (free in callees.by_name or free in callees.by_call or hasattr(builtins, free)):
+            fix = f"Run it once more with `{free} = …` at its beginning, which makes it a parameter, and keep that."
+            raise UsageError(f"The program uses `{free}`, which an earlier program has kept.", fix=fix)
+    by_call = _CallsByName(callees.by_call)
+    chosen, others = by_call.visit(chosen), [by_call.visit(node) for node in others]
+    with_self = {name for name, function in callees.by_name.items() if function.takes_self} | {"self"}
+    nested = [node for node in others if with_self & {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}]
+    others = [node for node in others if node not in nested]
     chosen.decorator_list = []
     is_documented = ast.get_docstring(chosen) is not None
-    docstring = ast.Expr(ast.Constant(_docstring(chosen, words, examples)))
-    chosen.body = [docstring, *chosen.body[is_documented:]]
+    docstring = ast.Expr(ast.Constant(_docstring(chosen, words, [] if callees.reaches else examples)))
+    chosen.body = [docstring, *nested, *chosen.body[is_documented:]]
     parts = ["\n".join(imports), *map(ast.unparse, others), ast.unparse(ast.fix_missing_locations(chosen))]
     return "\n\n\n".join(filter(None, parts)) + "\n"
 

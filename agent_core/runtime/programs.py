@@ -31,7 +31,15 @@ from agent_core.context import RUN_PROGRAM, beginning
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Unknown
 from agent_core.functions.debug.debugging import DebugNotes
-from agent_core.functions.program_text import MAX_PROBLEMS, ProgramText, SeenProgram, problems, source_of_program
+from agent_core.functions.gate.capability import needs_of_text, shares_state
+from agent_core.functions.program_text import (
+    MAX_PROBLEMS,
+    ProgramCallees,
+    ProgramText,
+    SeenProgram,
+    problems,
+    source_of_program,
+)
 from agent_core.functions.worker_api import arguments_text, large_of
 from agent_core.registry.arguments import read_with
 from agent_core.storage import Entry, Plan, Store, TurnStore, Write
@@ -762,7 +770,13 @@ def _beginning(run: ProgramRun) -> Entry:
 
 
 async def source_of_last_program(
-    store: TurnStore, agent: str, snapshot: "Snapshot", guarded: Collection[str], name: str, words: str
+    service: "FunctionService",
+    store: TurnStore,
+    agent: str,
+    snapshot: "Snapshot",
+    others: "OtherFunctions",
+    name: str,
+    words: str,
 ) -> str:
     """Return the source of a function made from the last program: one `def` in it, or the whole program.
 
@@ -773,14 +787,27 @@ async def source_of_last_program(
     if not seen:
         raise UsageError("No program has come to its end here.", fix="Run one with run_program first.")
     runs = [run for _turn, run in seen[next(reversed(seen))]]  # the last one, after earlier ones of the same form
-    size = sum(len(run.code) for run in runs)
+    size, whole = sum(len(run.code) for run in runs), snapshot.whole or snapshot
     free = (await aside(size, runs[-1].parse)).free
-    plain = {
-        each.name: each
-        for each in snapshot.functions.values()
-        if each.name in free and each.name not in guarded and not each.takes_self
-    }
-    return await aside(size, source_of_program, name, words, runs, plain)
+    functions = {each: whole.functions[each] for each in free if each in whole.functions}
+    with_state = {each: function for each, function in functions.items() if shares_state(function, whole)}
+    foreign = {each: others.foreign[each] for each in free if each in others.foreign and each not in functions}
+    by_name = {each: function for each, function in functions.items() if each not in with_state}
+    needs = [await service.granting.needs(function, whole) for function in functions.values()]
+    reaches = bool(with_state or foreign or joined([*needs, needs_of_text(runs[-1].code)]).is_outward)
+    callees = ProgramCallees(by_name, with_state | foreign, others.of_the_host, reaches)
+    return await aside(size, source_of_program, name, words, runs, callees)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherFunctions:
+    """The functions that an agent may call and that are not the workspace's.
+
+    The `foreign` ones are of other programs; those of the host and helpers cannot be called by functions.
+    """
+
+    foreign: Mapping[str, "Function"]
+    of_the_host: Collection[str]
 
 
 async def repeated_programs(store: Store) -> list[list[SeenProgram]]:

@@ -221,10 +221,20 @@ async def test_no_hand_grants_writing_what_decides_or_reading_where_yeses_and_se
     await here.shop.create("double", PLAIN, "sums")
     decides = ["functions", ".knapper", "knapper.toml", ".git", "x/.git/hooks", "."]
     told = ["presets", "personas", "humans", "Presets", "personas/mine.txt"]
-    kept = [".knapper", ".", "/", "/proc/self", str(home / "knapper"), str(home)]
+    kept = [".knapper", "/", "/proc/self", str(home / "knapper"), str(home)]
     for kind, where in [*(("write", one) for one in decides + told), *(("read", one) for one in kept)]:
         with pytest.raises(WorkspaceError, match="can never be granted"):
             await here.shop.grants.grant("double", here.shop.grants.wanted({kind: (where,)}))
+
+
+async def test_a_list_of_the_workspace_is_given_without_anything_in_it(here: Room) -> None:
+    await here.shop.create("double", PLAIN, "sums")
+    for where in (".", "./", str(here.root), f"{here.root}/"):
+        given = here.shop.grants.wanted({"read": (where,)})
+        assert given.sentences() == ["list the names in the workspace's folder (not hidden ones, nor settings)"], where
+        assert here.shop.granting.reach.access(given).paths == ()
+        assert not given.covers(Grants(read=("data/1",)))
+        assert not given.covers(Grants(read=(str(here.root / "data"),)))
 
 
 async def test_two_processes_see_at_once_what_the_other_gave_and_took(

@@ -1,15 +1,18 @@
 """A program that ran is kept as a function; its examples are the observed calls and results."""
 
+import json
 from typing import Any
 
 import pytest
 
 from tests.conftest import OpenDesk
+from tests.grants.support import FETCHES, weather_service
 from tests.kit import Ask, Repeat, Say, Wanted
-from tests.kit.desk import answers
+from tests.kit.desk import VOWELS, answers
 from tests.kit.drawing import sampled
+from tests.kit.sources import function_text
 
-from .support import lay_out
+from .support import Person, lay_out
 
 DEF = """
 def most_vowels(words: list[str]) -> str:
@@ -157,3 +160,96 @@ async def test_a_program_is_kept_and_all_its_examples_were_seen(
     examples = {(example.call, example.expected.strip()) for example in function.examples}
     assert len(examples) >= 2
     assert examples <= seen
+
+
+READING = function_text(
+    "read_all(path: str) -> str",
+    "Read a text file.\n\nArgs:\n    path: The file.\n\n"
+    "Examples:\n    >>> import tempfile; path = tempfile.mkdtemp() + '/a'; _ = open(path, 'w').write('x')\n"
+    "    >>> read_all(path)\n    'x'\n"
+    "    >>> other = path + 'b'; _ = open(other, 'w').write('yz')\n    >>> read_all(other)\n    'yz'",
+    "with open(path) as file:\n    return file.read()",
+)
+COUNTING = function_text(
+    "count_up(self, text: str) -> int",
+    "Count how often it was called, with the length of a text.\n\nArgs:\n    text: Any.",
+    'self.state["n"] = self.state.get("n", 0) + 1\nreturn self.state["n"] + len(text)',
+)
+GRANTED = {
+    "files": ("path = 'out/a.txt'\nlen(read_all(path))", "read_all(path)", "import read_all"),
+    "its own files": ("path = 'out/a.txt'\nlen(open(path).read())", "open(path)", "def kept_one(path: str)"),
+    "a host": ("city = 'oslo'\nweather(city).upper()", "weather(self, city)", "def kept_one(self, city: str)"),
+    "in a def": (
+        "def loud(city):\n    return weather(city).upper()\ncity = 'oslo'\nloud(city) + '!'",
+        "weather(self, city)",
+        "    def loud(city):",
+    ),
+    "a state": (
+        "text = 'abc'\ncount_up(text) - count_up(text=text)",
+        "self.call('count_up', text=text) - self.call('count_up', text=text)",
+        "def kept_one(self, text: str)",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("code", "called", "also"), GRANTED.values(), ids=GRANTED)
+async def test_a_program_that_calls_what_reaches_outside_is_kept_and_does_the_same(
+    at_desk: OpenDesk, code: str, called: str, also: str
+) -> None:
+    name = code.partition(" = ")[0].rpartition("\n")[2]
+    about = f"{name}: What it is about."
+    keep = {
+        "function_name": "kept_one",
+        "function_code_with_docstring": f"Do what the program did.\n\nArgs:\n    {about}",
+        "from_program": True,
+    }
+    steps = [Ask(Wanted("run_program", {"code": code})), Ask(Wanted("create_function", keep))]
+    with weather_service() as host:
+        desk = await at_desk([*steps, Repeat(Say("Done."))])
+        root = desk.workspace.root
+        lay_out(root)
+        (root / "out" / "a.txt").write_text("twelve chars")
+        texts = {"reading": READING, "sky": FETCHES.replace("{HOST}", host), "counting": COUNTING}
+        for name, text in texts.items():
+            (root / "functions" / f"{name}.py").write_text(text)
+        await desk.workspace.functions.reload()
+        desk.workspace.functions.granting.approver = Person()
+        ran, told = answers(await desk.say("Go."))
+        file = (root / "functions" / "grown.py").read_text("utf-8")
+        assert "and can be called now" in told, (ran, told)
+        assert called in file
+        assert also in file
+        given = {"path": "out/a.txt", "city": "oslo", "text": "abc"}
+        function = desk.workspace.functions.registry.snapshot().functions["kept_one"]
+        arguments = {name: given[name] for name in function.parameters["properties"]}
+        report = await desk.workspace.functions.call("kept_one", arguments)
+        assert json.dumps(report.value) == ran.splitlines()[0], report
+
+
+async def test_a_name_that_an_earlier_program_kept_is_said_to_be_one(at_desk: OpenDesk) -> None:
+    told, _ = await kept(at_desk, "words = ['aha', 'sky']\nlen(words)", "max(words, key=count_vowels)")
+    assert "The program uses `words`, which an earlier program has kept." in told[-1]
+    assert "`words = …` at its beginning" in told[-1]
+
+
+async def test_what_only_an_assistant_can_call_is_not_kept(at_desk: OpenDesk) -> None:
+    told, _ = await kept(at_desk, "list_functions(pattern='count_*')")
+    assert "Only an assistant can call `list_functions`." in told[-1]
+
+
+async def test_a_program_that_calls_a_function_of_the_module_that_it_joins_is_kept(at_desk: OpenDesk) -> None:
+    code = "words = {}\nsum(count_vowels(word) for word in words)"
+    words = "Count the vowels of several words together.\n\nArgs:\n    words: The words."
+    keep = {"function_name": "vowels_of_all", "function_code_with_docstring": words, "from_program": True}
+    made = {"function_name": "count_vowels", "function_code_with_docstring": VOWELS}
+    calls = [
+        Wanted("create_function", made),
+        Wanted("run_program", {"code": code.format("['queueing', 'rhythm']")}),
+        Wanted("run_program", {"code": code.format("['aha']")}),
+        Wanted("create_function", keep),
+    ]
+    desk = await at_desk([*map(Ask, calls), Repeat(Say("Done."))])
+    told = answers(await desk.say("Go."))
+    assert "2 of 2 examples agree" in told[-1], told
+    assert "import count_vowels" not in (desk.functions / "grown.py").read_text("utf-8")

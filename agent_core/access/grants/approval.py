@@ -66,12 +66,12 @@ class Question:
     `caller` is the function that makes the call, if any. `version` is the digest of what an approval is bound to: the
     code of the function with all that it uses, or a text.
 
-    `installs` lists what an approval installs, `doubts` what is unknown about its effect, one line each. `folder` is
-    the requested folder, or the one around a single requested file, to which an approval may be widened: for this
-    function, or for all functions of its `maker`, the agent that made it. `changed` is the reason why an earlier
-    approval is not in force. `unset` are names of requested secrets without a value. `asker` is the agent that has the
-    turn; it may work for another one, `whom`. Texts are a model's, so they are shown as untrusted. `occasion` tells
-    apart two questions about the same.
+    `installs` lists what an approval installs, `doubts` what is unknown about its effect, and `precedents` which of it
+    the user has given to functions that this one calls by name, one line each. `folder` is the requested folder, or
+    the one around a single requested file, to which an approval may be widened: for this function, or for all functions
+    of its `maker`, the agent that made it. `changed` is the reason why an earlier approval is not in force. `unset` are
+    names of requested secrets without a value. `asker` is the agent that has the turn; it may work for another one,
+    `whom`. Texts are a model's, so they are shown as untrusted. `occasion` tells apart two questions about the same.
 
     Make one with `of` or `of_text`, which bind it to what it is about.
     """
@@ -87,6 +87,7 @@ class Question:
     moment: Moment = "call"
     installs: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+    precedents: tuple[str, ...] = ()
     caller: str = ""
     folder: str = ""
     maker: str = ""
@@ -152,7 +153,7 @@ class Question:
         """Build the question from JSON."""
         lines = tuple((int(number), str(text)) for number, text in data["lines"])
         grants = {name: Grants.from_json(data[name]) for name in ("missing", "granted")}
-        texts = {name: tuple(data[name]) for name in ("installs", "doubts", "unset")}
+        texts = {name: tuple(data.get(name, ())) for name in ("installs", "doubts", "precedents", "unset")}
         return cls(**{**data, **grants, **texts, "lines": lines})
 
 

@@ -88,6 +88,14 @@ def code_hash(code: str) -> str:
     return hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def functions_within(function: "Function", snapshot: "Snapshot") -> list[str]:
+    """Return the other functions whose code runs in a function's process, because it calls them by their names."""
+    functions = (snapshot.whole or snapshot).functions
+    parts = _parts_in(function, snapshot).parts
+    names = (name for module, name in parts if name in functions and functions[name].module == module)
+    return sorted(name for name in names if name != function.name)
+
+
 def served(function: "Function", snapshot: "Snapshot") -> Mapping[str, ApprovedCode]:
     """Return the modules of a function's worker: only the statements that an approval of it covers."""
     statements = _parts_in(function, snapshot).statements

@@ -27,17 +27,21 @@ from agent_core.registry.module_edits import Brought, import_edits
 from agent_core.registry.source import ParsedText, applied
 from sandbox.wire.lines import bare_lines, lines_of, reader_of
 
+from .capability import shares_state
 from .draft import Draft
 from .examples import DocstringText, offset, with_empty_docstring
 from .tree import (
     BUILTINS,
     FunctionNode,
     bound_names,
+    context_nodes,
     defaults,
     expression,
     find,
     function_in,
     functions,
+    given_self,
+    is_given_self,
     missing_names,
     nodes_of,
     parameters,
@@ -72,9 +76,14 @@ class View:
     def module_with(self, name: str) -> str:
         """Return the other workspace module that has this function and can be imported from, or an empty text."""
         function, own = self.draft.snapshot.functions.get(name), self.draft.candidate
-        if function is None or function.takes_self or function.module == own.module or name == own.name:
+        if function is None or function.module == own.module or name == own.name:
             return ""
-        return function.module
+        is_ready = not function.takes_self or (name in given_self(self.tree) and not self.keeps_state(name))
+        return function.module if is_ready else ""
+
+    def keeps_state(self, name: str) -> bool:
+        """Check whether a workspace function has a state of its own, which code that runs elsewhere does not see."""
+        return shares_state(self.draft.snapshot.functions[name], self.draft.snapshot)
 
 
 def add_self(view: View) -> str:
@@ -88,6 +97,29 @@ def add_self(view: View) -> str:
     place = span[0]
     tail = text[place:].lstrip()
     return text[:place] + ("self" if tail.startswith(")") else "self, ") + text[place:]
+
+
+def pass_self(view: View) -> str:
+    """Return the text with `self` passed on to the workspace functions that take it, where all uses are calls."""
+    text, present = view.text, view.draft.snapshot.functions
+    brought = [node for node in nodes_of(view.tree) if isinstance(node, ast.ImportFrom)]
+    imported = {alias.name for node in brought if str(node.module).startswith("functions.") for alias in node.names}
+    named = (missing_names(text, view.tree) | imported) & present.keys() - {view.draft.candidate.name}
+    names = {name for name in named if present[name].takes_self and not view.keeps_state(name)}
+    reads = [node for node in nodes_of(view.tree) if isinstance(node, ast.Name) and node.id in names] if names else []
+    calls = [node for node in context_nodes(view.node) if isinstance(node, ast.Call)] if reads else []
+    called = {id(node.func): node for node in calls}
+    places = list[tuple[int, str]]()
+    for read in reads:
+        call = called.get(id(read))
+        if call is None:
+            return text  # it is passed on as a value, or called where there is no `self`
+        if not is_given_self(call):
+            place = text.index("(", offset(text, read.end_lineno or 0, read.end_col_offset or 0)) + 1
+            places.append((place, "self, " if call.args or call.keywords else "self"))
+    for place, inserted in sorted(places, reverse=True):
+        text = text[:place] + inserted + text[place:]
+    return text
 
 
 def _parentheses(text: str, node: FunctionNode) -> tuple[int, int] | None:
@@ -370,6 +402,7 @@ _WATCHING = frozenset(
 
 # Code, message, and what returns the fixed text, or the text unchanged.
 REPAIRS: tuple[tuple[str, str, Callable[[View], str]], ...] = (
+    ("passed-self", "passed `self` on to the functions that take it", pass_self),
     ("missing-self", "added the parameter `self`, which the body uses", add_self),
     ("given-description", "wrote the description that came with it as its docstring", add_description),
     ("docstring-style", "wrote the docstring's sections in the Google style", to_google),
@@ -418,7 +451,7 @@ def keeps_meaning(before: str, after: str, name: str) -> bool:
 
 @lru_cache(maxsize=8)
 def computation(tree: ast.Module) -> str:
-    """Return the tree's dump without what no computation needs: docstrings, hints, imports, unused `self`."""
+    """Return the tree's dump without what no computation needs: docstrings, hints, imports, `self` passed along."""
     mentioned = [node for node in nodes_of(tree) if isinstance(node, ast.Name | ast.Attribute | ast.alias)]
     names = (getattr(node, field, "") for node in mentioned for field in ("id", "attr", "name"))
     if not _WATCHING.isdisjoint(name.rpartition(".")[2] for name in names):
@@ -434,6 +467,8 @@ def computation(tree: ast.Module) -> str:
         for argument in ast.walk(node.args):
             if isinstance(argument, ast.arg):
                 argument.annotation = None
+    for call in (node for node in ast.walk(bare) if isinstance(node, ast.Call) and is_given_self(node)):
+        call.args = call.args[1:]
     return ast.dump(bare)
 
 

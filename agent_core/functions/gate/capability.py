@@ -5,14 +5,15 @@
 
 import ast
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeGuard
 
 from agent_core.access.grants import NOTHING, Grants
-from agent_core.access.grants.value import KINDS, UNSAID, modules_of_workspace, spelled
+from agent_core.access.grants.value import KINDS, UNSAID, joined, modules_of_workspace, spelled
 from agent_core.base.problem import Problem
+from agent_core.base.untrusted import one_line
 from agent_core.registry.approved import approved_parts
 from agent_core.registry.depends import Part, callees, is_program, running_with
 from agent_core.registry.source import FOLDER, first_line
@@ -20,8 +21,18 @@ from agent_core.registry.tree import survey
 from sandbox.wire.lines import lines_of
 
 from .draft import D, Draft, Finding
-from .tree import context_nodes, missing_names, nodes_of, parse
-from .uses import ADVICE, CONTEXT, FIXES, Use, gives_text, gives_text_to_packages, is_in, needs_of, uses
+from .tree import bound_names, context_nodes, missing_names, nodes_of, parse
+from .uses import (
+    CONTEXT,
+    FIXES,
+    Use,
+    gives_text,
+    gives_text_to_packages,
+    is_in,
+    needs_of,
+    use_of,
+    uses,
+)
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -38,7 +49,7 @@ def capability(draft: D) -> D:
     if draft.tree is None:
         return draft.skip("the code could not be read")
     own = modules_of_workspace(draft.snapshot.modules, draft.granted)
-    all_uses = [*uses(draft.tree, draft.rules.packages, draft.guarded, own), *_through_modules(draft, own)]
+    all_uses = [*uses(draft.tree, draft.rules.packages, draft.guarded, own), *_through_names(draft, own)]
     missing = _missing(all_uses, draft.granted)
     is_asked = all(use.kind for use in missing)  # otherwise no human can allow it
     lines = [use.finding.line for use in missing] if is_asked else []
@@ -48,11 +59,11 @@ def capability(draft: D) -> D:
     return draft.with_findings(STAGE, lacking(missing, draft.granted, way))
 
 
-def _through_modules(draft: D, own: frozenset[str]) -> Iterator[Use]:
-    """Yield the packages that a candidate needs through modules.
+def _through_names(draft: D, own: frozenset[str]) -> Iterator[Use]:
+    """Yield what a candidate needs because of other code of the workspace, which runs in its process.
 
-    These are what its own module imports at its top, at the candidate's first line, and what it needs through others,
-    at the line of the first import.
+    These are the packages that its own module imports at its top, at the candidate's first line, and all that the
+    functions need which it calls by their names, at the line of the first one.
     """
     known = (*draft.rules.packages, *sorted(own))
     # Usually its own module imports none, which saves composing it.
@@ -62,28 +73,54 @@ def _through_modules(draft: D, own: frozenset[str]) -> Iterator[Use]:
             if use.kind == "packages" and use.item not in present:
                 message = f"module `{draft.candidate.module}`, which it joins, needs the grant `packages` ({use.item})"
                 yield replace(use, finding=replace(use.finding, message=message, line=draft.function.lineno, column=0))
-    imports = [node for node in ast.walk(draft.tree) if isinstance(node, ast.Import | ast.ImportFrom)]  # type: ignore[arg-type]
-    node = next((node for node in imports if getattr(node, "level", 0) or "functions" in ast.unparse(node)), None)
-    if node is None or not draft.candidate.name:
+    if not isinstance(draft.tree, ast.Module) or not draft.candidate.name:
+        return
+    near = missing_names(draft.text, draft.tree) & draft.module_names
+    node = next((node for node in nodes_of(draft.tree) if _is_of_others(node, near)), None)
+    text = draft.placed if near else draft.text
+    if node is None or isinstance(text, Problem):
         return
     texts = {module: source.text for module, source in draft.snapshot.modules.items()}
     function = draft.candidate.module, draft.candidate.name
-    others = tuple(sorted({**texts, draft.candidate.module: draft.text}.items()))
-    for package in packages_used(function, others, known).packages:
-        message = f"`{ast.unparse(node)}` needs the grant `packages` ({package}), which this function does not have"
-        finding = Finding("needs-packages", message, ADVICE["packages"], node.lineno, node.col_offset)
-        yield Use("packages", package, finding)
+    others = tuple(sorted({**texts, draft.candidate.module: text}.items()))
+    needs = needs_of_others(function, others, known, draft.guarded, bound_names(draft.tree))
+    own_needs, shown = needs_of(uses(draft.tree, known, draft.guarded)), one_line(ast.unparse(node), _LONGEST)
+    for kind in KINDS:
+        for item in needs.items(kind):
+            if item == UNSAID or not own_needs.gives(kind, item):
+                yield use_of(kind, item, shown, node)
+
+
+def _is_of_others(node: ast.AST, near: Collection[str]) -> TypeGuard[ast.Import | ast.ImportFrom | ast.Name]:
+    """Check whether a node uses other code of the workspace: an import of it, or a name of its own module."""
+    if isinstance(node, ast.Name):
+        return node.id in near
+    if not isinstance(node, ast.Import | ast.ImportFrom):
+        return False
+    return bool(getattr(node, "level", 0)) or "functions" in ast.unparse(node)
 
 
 @lru_cache(maxsize=512)
-def packages_used(function_part: Part, texts: tuple[tuple[str, str], ...], listed: tuple[str, ...]) -> Grants:
-    """Return the packages that a function needs because of what it uses of other modules."""
-    text_of = dict(texts)
-    shown = approved_parts(function_part, texts).texts
-    parts = {part: text for part, text in shown.items() if part[0] != function_part[0]}
-    used = (needs_of_text(text, listed).packages for text in parts.values())
-    at_top = (imported_at_the_top(text_of[module], listed) for module in {module for module, _name in parts})
-    return Grants(packages=tuple(sorted(set[str]().union(*used, *at_top))))
+def needs_of_others(
+    function_part: Part,
+    texts: tuple[tuple[str, str], ...],
+    listed: tuple[str, ...],
+    guarded: frozenset[str] = frozenset(),
+    own: frozenset[str] | None = None,
+) -> Grants:
+    """Return what a function needs because of other code in these modules, which runs in its process.
+
+    That is the code of other modules, and if the function's `own` names are given, the rest of its module.
+    """
+    text_of, found = dict(texts), dict[str, dict[int, str]]()
+    for (module, name), statements in approved_parts(function_part, texts).parts.items():
+        if module != function_part[0] or (own is not None and name not in own):
+            found.setdefault(module, {}).update((each.at, each.text) for each in statements)
+    joint = ("\n".join(lines[at] for at in sorted(lines)) for lines in found.values())
+    needs = joined(needs_of_text(text, listed, guarded) for text in joint)
+    others = found.keys() - {function_part[0]}
+    at_top = frozenset[str]().union(*(imported_at_the_top(text_of[module], listed) for module in others))
+    return needs | Grants(packages=tuple(at_top))
 
 
 def imported_at_the_top(text: str, listed: tuple[str, ...]) -> frozenset[str]:
@@ -138,6 +175,7 @@ _REACHES = {  # by kind of grant: the phrase for items, and the phrase for items
     "": ("uses {} of its module", ""),
 }
 _MOST_ITEMS = 3
+_LONGEST = 160  # characters of an import that is shown
 _HARMLESS = frozenset(
     {"progress", "scratch", "state", "now", "call", "call_key", *CONTEXT}
 )  # attributes of `self`; the last ones are reported as uses

@@ -13,6 +13,7 @@ from agent_core.registry import docstring
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 
+from .capability import shares_state
 from .draft import Draft, Finding
 from .tree import BUILTINS, FunctionNode, defaults, missing_names, nodes_of, parameters, takes_self
 from .verdict import severity
@@ -105,4 +106,6 @@ def undefined_names(draft: Draft, tree: ast.Module, known_names: frozenset[str] 
         if existing is not None and existing.takes_self:
             arguments = ", ".join(f"{parameter}=…" for parameter in existing.parameters["properties"])
             fix = f'take `self` and call `self.call("{name}", {arguments})`'
+            if not shares_state(existing, draft.snapshot):
+                fix = f"take `self` and call `{name}(self, …)`"
         yield Finding("undefined-name", f"`{name}` is used but defined nowhere", fix, line)

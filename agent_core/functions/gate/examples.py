@@ -31,7 +31,7 @@ from sandbox.wire.values import Members, Pairs, by_text
 
 from .capability import EFFECTS, uses_context
 from .draft import Candidate, Finding, GivenExample, TrialSubject
-from .tree import FunctionNode, expression, function_in, literal, nodes_of, parameters
+from .tree import FunctionNode, expression, function_in, given_self, literal, nodes_of, parameters
 from .verdict import Verdict
 
 if TYPE_CHECKING:
@@ -281,13 +281,28 @@ _GENERATORS = frozenset(("random", "secrets"))
 
 def unprovable(subject: TrialSubject) -> Unproven:
     """Return why examples cannot prove a function, or an empty text."""
-    if uses_context(subject.tree) & EFFECTS:
+    if _has_effects(subject):
         return "effects"
     if subject.function.returns == "None":
         return "no-result"
     if not parameters(subject.node):
         return "no-parameters"
     return "chance" if is_by_chance(subject.tree) else ""
+
+
+def _has_effects(subject: TrialSubject) -> bool:
+    """Check whether a function, or one that it passes its context on to, asks the host for what examples lack."""
+    waiting: list[ast.Module] = [subject.tree]
+    seen = set[str]()
+    while waiting:
+        tree = waiting.pop()
+        if uses_context(tree) & EFFECTS:
+            return True
+        for name in given_self(tree) & subject.snapshot.functions.keys() - seen:
+            seen.add(name)
+            node = function_in(subject.snapshot.modules[subject.snapshot.functions[name].module].text, name)
+            waiting += [ast.Module([node], [])] if node else []
+    return False
 
 
 def is_by_chance(tree: ast.Module) -> bool:

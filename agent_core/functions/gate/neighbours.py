@@ -18,7 +18,7 @@ from agent_core.registry.tree import survey
 
 from .draft import NOT_IMPORTED, D, Draft, Finding
 from .proof import MOST, ExampleResult, run
-from .tree import FunctionNode, defaults, function_in, nodes_of, parse, takes_self
+from .tree import FunctionNode, defaults, function_in, is_given_self, nodes_of, parse, takes_self
 from .trial import TrialTools
 from .uses import local_names
 
@@ -143,7 +143,7 @@ def misfit(call: ast.Call, node: FunctionNode) -> str:
     ):
         return ""
     by_name = isinstance(call.func, ast.Attribute) and call.func.attr == "call"
-    arguments = [] if by_name else call.args
+    arguments = [] if by_name else call.args[takes_self(node) and is_given_self(call) :]
     placed = [parameter.arg for parameter in [*node.args.posonlyargs, *node.args.args]][takes_self(node) :]
     only = [parameter.arg for parameter in node.args.kwonlyargs]
     named = {keyword.arg for keyword in call.keywords if keyword.arg}

@@ -154,6 +154,17 @@ def context_nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
     return tuple(node for node in nodes_of(tree) if id(node) not in own)
 
 
+def is_given_self(node: ast.Call) -> bool:
+    """Check whether a call passes the call's context on as its first argument."""
+    return bool(node.args) and isinstance(node.args[0], ast.Name) and node.args[0].id == "self"
+
+
+def given_self(tree: ast.AST) -> set[str]:
+    """Return the names of the functions that get the call's context from a tree: `fetch_customers(self, month)`."""
+    calls = [node for node in context_nodes(tree) if isinstance(node, ast.Call) and is_given_self(node)]
+    return {node.func.id for node in calls if isinstance(node.func, ast.Name)}
+
+
 def own_nodes(statements: Sequence[ast.AST]) -> Iterator[ast.AST]:
     """Yield the nodes of a body except those of functions and classes defined in it."""
     return _walk(list(reversed(statements)), within=False)

@@ -453,7 +453,7 @@ class _Text:
             yield Use("", "", _finding("workspace-import", message, f"write `from {source} import {inner}`", node))
             return
         if is_package and (grant is None or is_in(name, BROKERED)):
-            yield _use("packages", written("packages", project_of(name)), shown, node)
+            yield use_of("packages", written("packages", project_of(name)), shown, node)
         if top in ("ctypes", "cffi", "_ctypes"):
             message = f"`{shown}` reaches below Python, which the sandbox does not allow"
             yield Use("", "", _finding("native-code", message, "do the work in Python itself", node))
@@ -470,7 +470,7 @@ class _Text:
             return  # the import alone reaches nothing
         if is_brokered:
             for host in self.hosts:
-                yield _use("network", host, shown, node)
+                yield use_of("network", host, shown, node)
         elif is_of_files:
             kind, paths = "read" if is_in(name, READING) else "write", set[str | None]()
             for dotted, call in self.opened:
@@ -479,7 +479,7 @@ class _Text:
                     paths.add(_IN_MEMORY if is_memory else path_of(call.args[0], self.names))
             if not is_in(name, frozenset({"sqlite3"})) or paths != {_IN_MEMORY}:
                 for path in sorted(paths, key=str) or [UNSAID]:
-                    yield _use(kind, path, shown, node)
+                    yield use_of(kind, path, shown, node)
         else:
             yield _never(grant, shown, node)
 
@@ -502,25 +502,25 @@ class _Text:
             call = self.calls.get(id(node))
             first = call.args[0] if call and call.args else None
             kind = "read" if is_in(dotted, READING) or (dotted == "io.open" and call and not _writes(call)) else "write"
-            yield _use(kind, path_of(first, self.names), dotted, node)
+            yield use_of(kind, path_of(first, self.names), dotted, node)
 
     def uses_of_openers(self) -> Iterator[Use]:
         """Yield the uses by functions that open what they are given, unless that is a stream in memory."""
         for dotted, call in self.opened:
             if dotted in OPENING | PARSING and not reads(call.args[0], _STREAMS, self.names):
                 kind = "write" if dotted in OPENING and _writes(call) else "read"
-                yield _use(kind, path_of(call.args[0], self.names), dotted, call)
+                yield use_of(kind, path_of(call.args[0], self.names), dotted, call)
 
     def uses_of_context(self) -> Iterator[Use]:
         """Yield the uses of `self`, the context of a call."""
         for node in context_nodes(self.tree):
             match node:
                 case ast.Attribute(attr=part, value=ast.Name(id="self")) if part in CONTEXT:
-                    yield _use(CONTEXT[part], self._requested_item(part, node), f"self.{part}", node)
+                    yield use_of(CONTEXT[part], self._requested_item(part, node), f"self.{part}", node)
                 case ast.Call(func=ast.Attribute(attr="call", value=ast.Name(id="self")), args=[first, *_]):
                     name, is_all = text_prefix(first, self.names)
                     if is_all and name in self.guarded:
-                        yield _use("functions", name, f"self.call({name!r})", node)
+                        yield use_of("functions", name, f"self.call({name!r})", node)
 
     def _requested_item(self, part: str, node: ast.Attribute) -> str | None:
         """Return the item that `self` is asked for: a host, the name of a secret, or the label of a block."""
@@ -616,7 +616,7 @@ def needs_of(all_uses: Iterable[Use]) -> Grants:
     return joined(Grants.from_json({kind: [*named]}) for kind, named in items.items())
 
 
-def _use(kind: str, item: str | None, shown: str, node: ast.AST) -> Use:
+def use_of(kind: str, item: str | None, shown: str, node: ast.AST) -> Use:
     """Return a use that needs a grant. If `item` is None, no grant allows it."""
     grant = "files" if kind in ("read", "write") else kind
     if item is None:
@@ -645,7 +645,7 @@ def _call(node: ast.Call, defined: frozenset[str], held: Held) -> Iterator[Use]:
         case ast.Name(id="open"):
             if not any(reads(argument, _SCRATCH, held) for argument in node.args):
                 path = path_of(node.args[0] if node.args else None, held)
-                yield _use("write" if _writes(node) else "read", path, "open()", node)
+                yield use_of("write" if _writes(node) else "read", path, "open()", node)
         case ast.Name(id="input"):
             message = "`input()` would wait for a terminal, and there is none"
             fix = "take what it would ask for as a parameter"
@@ -656,7 +656,7 @@ def _call(node: ast.Call, defined: frozenset[str], held: Held) -> Iterator[Use]:
             is_path = method in _PATH_METHODS or reads(target, _PATHS, held)
             if is_path and not reads(target, _SCRATCH, held):
                 writes = _writes(node, 0) if method == "open" else method in _WRITING
-                yield _use("write" if writes else "read", path_of(target, held), ast.unparse(node.func), node)
+                yield use_of("write" if writes else "read", path_of(target, held), ast.unparse(node.func), node)
         case ast.Attribute(attr="import_module"):
             yield _dynamic(ast.unparse(node.func), node)
 

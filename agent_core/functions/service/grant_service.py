@@ -34,7 +34,14 @@ from agent_core.access.grants import (
 )
 from agent_core.access.grants.approval import QuestionChanged, denial
 from agent_core.access.grants.book import OF_AGENT, checked, who
-from agent_core.access.grants.content import content_of, covered_source, misleading, served, unshowable
+from agent_core.access.grants.content import (
+    content_of,
+    covered_source,
+    functions_within,
+    misleading,
+    served,
+    unshowable,
+)
 from agent_core.access.grants.permit import raised
 from agent_core.access.grants.value import UNSAID, joined, modules_of_workspace
 from agent_core.access.packages import PackagesError
@@ -55,9 +62,9 @@ from sandbox.wire.requests import standing_still
 from ..gate.capability import (
     imported_at_the_top,
     lacking,
+    needs_of_others,
     needs_of_text,
     only_computes,
-    packages_used,
     uses_at_import,
 )
 from ..gate.draft import unified_diff
@@ -83,6 +90,7 @@ if TYPE_CHECKING:
     from ..mcp.library import ForeignLibrary
 
 
+_MOST_PRECEDENTS = 5  # functions that are named with what they were given
 _BY_FILE = "It has its grants by functions/grants.toml alone: no human said yes to them here (`grants.unattended`)."
 
 
@@ -214,9 +222,20 @@ class GrantService:
         needs, around = await self.needs(function, snapshot), self._around(function, snapshot)
         shared = await self._folders.held(function, snapshot)
         question = await self.book.question(function, snapshot, needs, around, shared)
-        return question and replace(
-            question, lines=_granting_lines(function, snapshot, self._known_packages(snapshot, None))
-        )
+        if question is None:
+            return None
+        lines = _granting_lines(function, snapshot, self._known_packages(snapshot, None))
+        return await self._with_precedents(replace(question, lines=lines), function, snapshot)
+
+    async def _with_precedents(self, question: Question, function: "Function", snapshot: "Snapshot") -> Question:
+        """Return the question with what the user has given to functions that run within this one."""
+        lines: list[str] = []
+        for name in functions_within(function, snapshot):
+            shared = question.missing & await self.book.allowed((snapshot.whole or snapshot).functions[name], snapshot)
+            if shared and len(lines) < _MOST_PRECEDENTS:
+                what = "" if shared.covers(question.missing) else f"{'; '.join(shared.sentences())}: "
+                lines.append(f"{what}as `{name}`, which you allowed")
+        return replace(question, precedents=tuple(lines))
 
     async def for_candidate(
         self,
@@ -253,6 +272,7 @@ class GrantService:
         diff = question.diff or change_of(verdict, snapshot) or unified_diff("", verdict.source, function.path)
         question = replace(question, why=summary.reason, lines=verdict.asking, diff=diff, moment="join", doubts=doubts)
         question = await self._with_folder(question, function, after, written_code)
+        question = await self._with_precedents(question, function, after)
         decision = await self._ask(question, state.now | question.missing)
         if decision.answer == "no":
             return CandidateGrants(
@@ -285,6 +305,7 @@ class GrantService:
                 question, lines=_granting_lines(function, snapshot, self._known_packages(snapshot, None)), caller=caller
             )
             question = await self._with_folder(question, function, snapshot)
+            question = await self._with_precedents(question, function, snapshot)
             decision = await self._ask(question, now | question.missing)
             note = self._denial(question, decision)
             if decision.answer == "no" and (decision.by != "policy" or state.entry):
@@ -346,7 +367,7 @@ class GrantService:
     async def needs(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return what a workspace function needs: its text, its helpers, and what runs when its module is imported.
 
-        Packages that it uses through other modules are included, because a call can no longer ask for these.
+        Those of other modules, too: what it calls by its name runs in its process, with its grants.
         """
         guarded = await self.guarded(snapshot)
         text = snapshot.modules[function.module].text
@@ -356,7 +377,8 @@ class GrantService:
         sources = modules_of(function.module, snapshot)
         if len(sources) > 1:
             texts = tuple((module, source.text) for module, source in sorted(sources.items()))
-            needs |= packages_used((function.module, function.name), texts, known)
+            others = needs_of_others((function.module, function.name), texts, known, guarded)
+            needs |= self.reach.inside(others)
         return self.packages.named(needs, entry.grants) if entry else needs
 
     def _known_packages(self, snapshot: "Snapshot", entry: "GrantEntry | None") -> tuple[str, ...]:
@@ -380,6 +402,7 @@ class GrantService:
             self._approvals.close(question, Decision("no", why, "unavailable"))
             return NOTHING, why
         question = await self._with_folder(question, target, snapshot)
+        question = await self._with_precedents(question, target, snapshot)
         shared = await self._folders.held(target, snapshot)
         decision = await self._ask(replace(question, granted=await self.book.allowed(target, snapshot) | shared))
         if decision.answer == "no":

@@ -119,15 +119,17 @@ def grant_lines(question: Question) -> list[Line]:
         title, without = f", a new version,{title}", f", a new version,{without}"
     caller = line(", called by ", ("name", one_line(question.caller, 80)), ",") if question.caller else ()
     sentences, prefix = question.missing.sentences(), "You grant " if question.moment == "grant" else ""
+    precedents = [line("      ", ("dim", whole_line(precedent))) for precedent in question.precedents]
     doubts = [line("    ", ("warn", whole_line(doubt))) for doubt in question.doubts]
     if question.moment in ("run", "open") and (question.missing.read or question.missing.write):
         opened = whole_line("; ".join(sentences))
         head = line(("warn", "? "), ("name", name), *caller, " is running and asks to ", ("strong", opened))
-        lines = [head, *doubts]
+        lines = [head, *precedents, *doubts]
     else:
         asks = f"{title}:" if sentences else f"{without}."
         lines = [line(("warn", "? "), ("strong", prefix), ("name", name), *caller, ("strong", asks))]
         lines += [line("    ", ("strong", whole_line(sentence))) for sentence in sentences]
+        lines += precedents
         if question.changed:
             lines.append(line("  ", ("dim", "Since your last yes: "), whole_line(question.changed)))
         lines += [*doubts, *(line("      ", whole_line(install)) for install in question.installs)]

@@ -31,21 +31,25 @@ export function Approval({ row, reload, notNow, answered }) {
   const refuse = (event) => { event.preventDefault(); answer({ answer: "no", word }); };
   const close = (event) => { if (event.key === "Escape") { event.stopPropagation(); setWithWord(0); opener.current.focus(); } };
   const rows = row.diff.split("\n");
+  const isForText = ["helper", "program", "open"].includes(row.moment); // a yes is for one text, and is not kept
+  const yes = isForText ? "Yes" : "Always";
+  const linesOf = ["program", "open"].includes(row.moment) ? "The whole program" : "The lines that need it";
   return html`<section class="card asking" aria-label=${`Question of ${row.function}`}><h2>${plain(row.title)}</h2>
     <ul class="asked">${row.says.map((sentence) => html`<li><strong>${plain(sentence)}</strong></li>`)}</ul>
+    ${row.precedents.map((text) => html`<p class="dim">${plain(text)}</p>`)}
     ${row.changed && html`<p><span class="dim">Since your last yes:</span> ${plain(row.changed)}</p>`}
     ${row.doubts.map((text) => html`<p class="warn">${plain(text)}</p>`)}
     ${row.installs.map((text) => html`<p>${plain(text)}</p>`)}
     ${!row.is_again && row.may.length > 0 && html`<p><span class="dim">It may already:</span> ${row.may.map(plain).join("; ")}</p>`}
     ${row.why && html`<p class="dim">The reason given:</p><blockquote>${plain(row.why)}</blockquote>`}
-    ${row.lines.length > 0 && html`<p class="dim">The lines that need it:</p><pre class="source" tabindex="0" aria-label="The lines that need it"><code>${row.lines.map(([number, text]) => html`<span class="line" data-line=${number}>${plain(text)}${"\n"}</span>`)}</code></pre>`}
+    ${row.lines.length > 0 && html`<p class="dim">${linesOf}:</p><pre class="source" tabindex="0" aria-label=${linesOf}><code>${row.lines.map(([number, text]) => html`<span class="line" data-line=${number}>${plain(text)}${"\n"}</span>`)}</code></pre>`}
     ${row.diff && html`<details open=${Boolean(notNow)}><summary class="dim">${isNew(row.diff) ? "The full source" : "What is different"}</summary><${Diff} text=${isNew(row.diff) ? rows.slice(3).join("\n") : row.diff} /></details>`}
-    <div class="row"><button disabled=${!isReady} onClick=${() => answer({ answer: "once" })}>Once</button>
-      <button disabled=${!isReady} onClick=${() => answer({ answer: "yes" })}>${row.folder && !row.maker ? "Always, this file" : "Always"}</button>
-      ${row.folder && html`<button disabled=${!isReady} onClick=${() => answer({ answer: "yes", wide: true })}>${row.maker ? `Always, ${plain(row.folder)} for all functions that ${row.maker} makes here` : "Always, its folder"}</button>`}
+    <div class="row">${!isForText && html`<button disabled=${!isReady} onClick=${() => answer({ answer: "once" })}>Once</button>`}
+      <button disabled=${!isReady} onClick=${() => answer({ answer: "yes" })}>${yes}${row.folder && !row.maker && ", this file"}</button>
+      ${row.folder && html`<button disabled=${!isReady} onClick=${() => answer({ answer: "yes", wide: true })}>${row.maker ? `${yes}, ${plain(row.folder)} for all functions that ${row.maker} makes here` : `${yes}, its folder`}</button>`}
       <button disabled=${!isReady} onClick=${() => answer({ answer: "no" })}>No</button>
       <button ref=${opener} aria-expanded=${withWord > 0} onClick=${() => setWithWord(withWord ? 0 : 2)}>No, with a word</button>${notNow && html`<button onClick=${notNow}>Not now</button>`}</div>
     ${withWord > 0 && html`<form class="row" onSubmit=${refuse}><label class="wide">A word for the model <input ref=${field} maxlength="400" value=${word} onInput=${(event) => setWord(event.target.value)} onKeyDown=${close} /></label><button disabled=${!isReady || !word.trim()}>No, and say this</button></form>`}
-    <p class="dim">${row.agent ? `The agent ${row.agent} asks${row.whom ? ` on behalf of ${row.whom}` : ""}` : "For a call by hand"}, since ${when(row.asked_at)}. The same by a command: <code>${row.command}</code></p>
+    <p class="dim">${row.agent ? `The agent ${row.agent} asks${row.whom ? ` on behalf of ${row.whom}` : ""}` : "For a call by hand"}, since ${when(row.asked_at)}.${row.command && html` The same by a command: <code>${row.command}</code>`}</p>
     <${Fault} text=${fault} /></section>`;
 }
