@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 ABOUT_PROGRAMS: Final = """\
-- A program (run_program) has no files, hosts or secrets: functions that it calls do. Values up to 4 MB stay for the next.
+- A program (run_program) has no files, hosts or secrets: functions it calls do. Values up to 4 MB stay for the next.
 """
 """A part of the instructions, for a model that is offered programs."""
 
