@@ -88,6 +88,7 @@ BENCHES: dict[str, Callable[[Figures], list[Row]]] = {
     "reload": _own_rows,
     "sandbox": _sandbox_rows,
     "fetch": _own_rows,
+    "passing": _own_rows,
     "create": _own_rows,
     "gate_stages": _own_rows,
     "bulk": _own_rows,

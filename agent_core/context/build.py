@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 ABOUT_PROGRAMS: Final = """\
-- A program (run_program) has no hosts or secrets, and asks for files. Small values stay for the next.
+- A program (run_program) has no hosts or secrets, and asks for files. Values up to 4 MB stay for the next.
 """
 """A part of the instructions, for a model that is offered programs."""
 
@@ -52,7 +52,7 @@ second name.
 then; self.call("name", argument=value) for a name known only at run time, self.progress(done, total), self.scratch, \
 self.state.
 - Write it as if it had its files, hosts (spelled out), secrets and packages: the user is asked.
-- A call takes and gives 1 MB of JSON at most: pass paths, not contents.
+- Functions pass each other up to 64 MB; you see its beginning, and send 1 MB at most: pass paths, not contents.
 {ABOUT_PROGRAMS}\
 - The user can type =name(…) and /break name:line; in a shell `knapper functions call NAME` (for cron), `functions \
 export DIR`, `secrets set NAME`.

@@ -253,7 +253,7 @@ def build(value: Any, hint: Hint, path: str) -> Any:
             return make(value)
         except (ValueError, TypeError, ArithmeticError) as error:
             raise _unfit(value, expected, path) from error
-    if any(hint is free for free in _NOTHING_TO_CHECK) or isinstance(hint, str | typing.ForwardRef):
+    if _is_free(hint):
         return value
     origin = origin_of(hint)
     if is_union(origin):
@@ -262,6 +262,17 @@ def build(value: Any, hint: Hint, path: str) -> Any:
         return _choice(value, hint, path)
     maker = _CONTAINERS.get(origin) or _maker_of_class(origin)
     return maker(value, hint, path)
+
+
+def _is_free(hint: Hint) -> bool:
+    """Return whether any value fits a hint as it is."""
+    return any(hint is free for free in _NOTHING_TO_CHECK) or isinstance(hint, str | typing.ForwardRef)
+
+
+def _all_fit(values: Iterable[Any], hint: Hint) -> bool:
+    """Return whether each value fits a hint as it is, so that none needs to be converted: there may be a million."""
+    hint = peel(hint)
+    return _is_free(hint) or (hint in _SCALARS and all(type(value) is hint for value in values))
 
 
 def _unfit(value: Any, expected: str, path: str) -> Unfit:
@@ -313,6 +324,10 @@ def _collection(kind: Callable[[list[Any]], Any]) -> Maker:
     def make(value: Any, hint: Hint, path: str) -> Any:
         (inner,) = typing.get_args(hint)[:1] or (Any,)
         items = _items(value, "a list", path)
+        if _all_fit(items, inner):
+            return kind(items)
+        if inner in (dict, list) and all(type(item) is inner for item in items):
+            return kind([inner(item) for item in items])
         return kind([build(item, inner, f"{path}[{at}]") for at, item in enumerate(items)])
 
     return make
@@ -336,7 +351,10 @@ def _mapping(value: Any, hint: Hint, path: str) -> Any:
     if not isinstance(value, dict):
         raise _unfit(value, "an object", path)
     key, item = (*typing.get_args(hint), int)[:2] if typing.get_args(hint) else (Any, Any)  # of a Counter, counts
-    mapping = {_key(name, key, path): build(element, item, f"{path}.{name}") for name, element in value.items()}
+    if _all_fit(value, key) and _all_fit(value.values(), item):
+        mapping = dict(value)
+    else:
+        mapping = {_key(name, key, path): build(element, item, f"{path}.{name}") for name, element in value.items()}
     kind = origin_of(hint)
     if kind is collections.defaultdict:
         return collections.defaultdict(None, mapping)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as bench
-from benchmarks import bulk, create, fetch, prompt_latency, reload, turn
+from benchmarks import bulk, create, fetch, passing, prompt_latency, reload, turn
 from benchmarks.measure import Row, show
 from tests.kit.drawing import sampled
 from tests.kit.program import python
@@ -21,6 +21,7 @@ TINY = [
     pytest.param(lambda: create.bench(1), 2, id="create"),
     pytest.param(lambda: bulk.bench(1, count=2), 2, id="bulk"),
     pytest.param(lambda: fetch.bench(1), 1, id="fetch"),
+    pytest.param(lambda: passing.bench([10_000]), 3, id="passing"),
     pytest.param(lambda: asyncio.to_thread(prompt_latency.bench, 1, 3, 0.5), 4, id="prompt_latency"),
 ]
 

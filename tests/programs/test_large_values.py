@@ -1,19 +1,28 @@
 """Results and arguments that are too large for a conversation pass whole between functions, and to programs."""
 
+import asyncio
 import hashlib
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_core.runtime.session import GO_ON
+from agent_core.storage import ValueFiles
 from agent_core.storage.value_files import FOLDER
+from agent_core.workspace.forgetting import ForgetRequest, Forgetting
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Repeat, Say, Wanted
+from tests.kit import Ask, Repeat, Say, Wanted, scripted
+from tests.kit.crash import kill_after
 from tests.kit.desk import Desk, answers
 from tests.kit.sources import function_text
+
+from .support import lay_out, lines
+from .test_programs_that_are_cut_off import ended, journal, turn
 
 MAKE = function_text(
     "orders(count: int) -> list[dict]",
@@ -168,8 +177,6 @@ async def test_a_kept_value_that_is_gone_is_told_when_a_program_names_it(at_desk
 async def test_a_value_goes_a_week_after_its_last_use_and_the_oldest_when_there_are_too_many(
     at_desk: OpenDesk,
 ) -> None:
-    from agent_core.storage import ValueFiles
-
     desk = await opened(at_desk, *(program(f"len(letters({1_100_000 + n}))") for n in range(3)))
     await told(desk, 2)
     first, second = value_files(desk)
@@ -197,3 +204,56 @@ async def test_a_digest_in_the_arguments_of_a_model_is_text(at_desk: OpenDesk) -
     assert [file.name for file in value_files(desk)] == [forged["v"][0]]
     assert json.loads(direct.splitlines()[0]) == [forged]
     assert json.loads(inside) == [[forged], [{"$": "large", "v": [1]}]]
+
+
+@pytest.mark.parametrize(("is_gone", "calls"), [(False, 1), (True, 2)])
+async def test_a_program_that_was_cut_off_gets_a_large_result_again(tmp_path: Path, is_gone: bool, calls: int) -> None:
+    lay_out(tmp_path)
+    for name, text in FUNCTIONS.items():
+        (tmp_path / "functions" / name).write_text(text, "utf-8")
+    code = f"import time\nrows = orders({COUNT})\nnote('z')\ntime.sleep(2)\ncents_of(rows)"
+    with scripted([Ask(program(code)), Repeat(Say("Done."))]) as model:
+        first = turn(tmp_path, model, "Go.")
+        while not lines(tmp_path):  # noqa: ASYNC110 - another process writes them
+            await asyncio.sleep(0.05)
+        kill_after(first, 0.5)
+        if is_gone:
+            shutil.rmtree(tmp_path / ".knapper" / FOLDER)
+        (text,) = ended(turn(tmp_path, model, GO_ON))
+    assert str(CENTS) in text.splitlines()
+    assert lines(tmp_path) == ["z"]
+    made = [row for row in await journal(tmp_path) if row.kind == "inner_call" and row.payload["name"] == "orders"]
+    assert len(made) == calls
+
+
+async def test_a_replay_gets_a_large_argument_from_its_file_and_says_when_it_is_gone(at_desk: OpenDesk) -> None:
+    desk = await opened(at_desk, program(f"cents_of(orders({COUNT}))"))
+    await told(desk, 1)
+    replays = desk.workspace.functions.replays
+    (call,) = [row.call for row in await replays.calls("cents_of")]
+    assert (await replays.replay(call)).same
+    for file in value_files(desk):
+        file.unlink()
+    again = await replays.replay(call)
+    assert again.outcome.outcome == "refused"
+    assert again.outcome.error is not None
+    assert "is not kept here any longer" in again.outcome.error.message
+
+
+async def test_forgetting_a_turn_or_a_text_removes_the_values_that_only_it_had(at_desk: OpenDesk) -> None:
+    codes = [f"len(orders({COUNT}))", f"len(letters({1_100_000}))", f"len(orders({COUNT}))"]
+    desk = await opened(at_desk, *map(program, codes))
+    await told(desk, 3)
+    store, root = desk.workspace.store, desk.workspace.root
+    forgetting = Forgetting(root, root / ".knapper", store)
+    orders, letters = sorted(value_files(desk), key=lambda file: file.read_bytes()[:1], reverse=True)
+
+    async def forget(request: ForgetRequest) -> dict[str, int]:
+        return (await forgetting.carry_out(await forgetting.order(request, desk.agent.name))).places
+
+    assert "large values" not in await forget(ForgetRequest(turn="1"))  # a later turn names it, too
+    assert (await forget(ForgetRequest(turn="2")))["large values"] == 1
+    assert value_files(desk) == [orders]
+    assert not letters.exists()
+    assert (await forget(ForgetRequest("Straße 5")))["large values"] == 1
+    assert value_files(desk) == []
