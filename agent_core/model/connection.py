@@ -6,6 +6,7 @@ servers on this machine, and no key in any text.
 """
 
 import asyncio
+import hashlib
 import json
 import logging
 import re
@@ -40,7 +41,8 @@ from .dialect import (
     wants_change,
 )
 from .reply import RetryPiece
-from .wire import ENDS, ResponseReader, dumps, to_responses
+from .responses import ENDS, ResponseReader, to_responses
+from .wire import dumps
 
 with LatePackages("openai.types"):  # 440 modules, of which 80 are used: more than half of the time of this import
     import openai
@@ -566,6 +568,12 @@ class Endpoint(Connection):
         api = self.settings.api
         self.dialect = dialect if api == "auto" else replace(dialect, api=api)
         self._instead: dict[str, Instead] = dict(dialect.instead)
+
+    @property
+    def source(self) -> str:
+        """The name of this endpoint and model in what came with a reply, which goes back to no other."""
+        named = f"{self.dialect.api} {self.url} {self.model}"
+        return hashlib.sha256(named.encode("utf-8", "replace")).hexdigest()[:16]
 
     async def entry(self) -> Chunk:
         """Return the model's entry in GET /models, requested once; empty if there is none."""
