@@ -48,6 +48,7 @@ with LatePackages("openai.types"):  # 440 modules, of which 80 are used: more th
     import openai
     from openai import AsyncStream, OpenAIError
     from openai._models import FinalRequestOptions
+    from openai._streaming import ServerSentEvent
 
 # Errors for the refusals of an endpoint, worded so that the user can act on them.
 
@@ -266,6 +267,15 @@ async def _judge(response: httpx2.Response) -> None:
     attempt.refused = response
 
 
+class _Events(AsyncStream[object]):
+    """The events of a stream that hold a JSON object; others keep the connection open, or say nothing that is asked."""
+
+    async def _iter_events(self) -> AsyncIterator[ServerSentEvent]:
+        async for event in super()._iter_events():
+            if event.data.lstrip()[:1] in ("{", "["):
+                yield event
+
+
 class _Bounded(httpx2.AsyncByteStream):
     """A response body that is read up to a limit: an error is cut off there, and a longer answer raises `Unbounded`."""
 
@@ -449,7 +459,7 @@ class Connection:
                 yield chunk
                 return
             ended, empty = False, True
-            async with AsyncStream[object](cast_to=object, response=response, client=self._client) as events:
+            async with _Events(cast_to=object, response=response, client=self._client) as events:
                 async for event in events:
                     chunk = self._check_chunk(event)
                     empty, ended = empty and not _is_of_completion(chunk), ended or _ends(chunk)

@@ -74,7 +74,8 @@ def forms() -> ReplyForms:
 Shown: TypeAlias = Mapping[str, Sequence[str]]
 """The names of this step's functions, each with the names of its parameters."""
 
-_MARK: Final = re.compile(r"<.*|\(.*", re.DOTALL)  # marks of a template, or brackets, that some servers leave at a name
+_MARK: Final = re.compile(r"[<(\[{|].*", re.DOTALL)  # what some servers leave of a template, or a call's brackets
+_AROUND_NAME: Final = " \t\r\n`'\",;:[{("
 _TO: Final = re.compile(r"\bto=([\w.\-]+)")
 _NUMBER: Final = re.compile(r"[:#]\d+$")
 _JOINTS: Final = re.compile(r"[_\-\s]")
@@ -97,7 +98,9 @@ def meant(name: str, known: Shown) -> str | None:
         return name
     bare = _bare_name(name[:_LONGEST_ODD_NAME])
     last = re.split(r"[.:/]", bare)[-1]
-    exact = next((candidate for candidate in (bare, last) if candidate in known), None)
+    spaces = [space for space in forms().namespaces if bare.startswith(f"{space}_")]
+    candidates = [bare, last, *(bare.removeprefix(space).lstrip("_") for space in spaces)]
+    exact = next((candidate for candidate in candidates if candidate in known), None)
     if exact is not None or not bare:
         return exact
     wanted = {_plain(bare), _plain(last)}
@@ -111,7 +114,7 @@ def _bare_name(name: str) -> str:
         name = address[1]
     elif name.lstrip()[:1] == "<":  # a mark before the name
         name = re.sub(r"^\s*(?:<[^<>]*>\s*)+", "", name)
-    return _NUMBER.sub("", _MARK.sub("", name).strip().strip("`'\"")).strip()
+    return _NUMBER.sub("", _MARK.sub("", name.lstrip(_AROUND_NAME)).strip(_AROUND_NAME))
 
 
 def parsed_call(name: str, arguments: Mapping[str, Any]) -> ParsedCall | None:  # Any: JSON values

@@ -12,6 +12,7 @@ import json
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.access.grants import NOTHING, Approvals, Decision, Grants, Question
@@ -27,8 +28,16 @@ from agent_core.context import RUN_PROGRAM, beginning
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Unknown
 from agent_core.functions.debug.debugging import DebugNotes
-from agent_core.functions.program_text import MAX_PROBLEMS, ProgramText, SeenProgram, problems, source_of_program
+from agent_core.functions.program_text import (
+    MAX_PROBLEMS,
+    ProgramText,
+    SeenProgram,
+    problems,
+    source_of_program,
+    with_names,
+)
 from agent_core.functions.worker_api import arguments_text
+from agent_core.model.reading import meant
 from agent_core.storage import Entry, Plan, Store, TurnStore, Write
 from sandbox import (
     CallEnded,
@@ -260,6 +269,9 @@ class Programs:
         program = await aside(len(plan.code), ProgramText.of, plan.code)
         if not isinstance(program, ProgramText):
             return await record.close(Refused("syntax"), _not_run([program]))
+        known = self.dispatcher.names(snapshot)
+        spelled = partial(meant, known=dict.fromkeys(known, ()))
+        program = await aside(len(plan.code), with_names, program, spelled, kept)
         functions = dict[str, "Function"]()
         withheld: list[str] = []  # that programs may not call
         for name in program.free:
@@ -270,14 +282,13 @@ class Programs:
                 withheld.append(name)
             else:
                 functions[name] = callee.function
-        known = self.dispatcher.names(snapshot)
         packages = self._sandbox.settings.packages
-        size = len(plan.code)
+        size = len(program.code)
         if found := await aside(size, problems, program, functions, known, kept, packages, withheld):
             return await record.close(Refused("does not fit"), _not_run(found))
         run = await self._begin_run(record, snapshot, functions, program)
         inner = lambda name, rows: _whole(self.answers(run, name, rows), run.turn)  # noqa: E731 - it is given once
-        job = _job(self._sandbox, plan.code, functions, inner, run.key, run.began, kept)
+        job = _job(self._sandbox, program.code, functions, inner, run.key, run.began, kept)
         outcome: CallOutcome
         try:
             async with turn.ending.interruption:
