@@ -14,11 +14,15 @@ SEND: Final = "send_message"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request by the model to call a function; `arguments` is the JSON text exactly as it arrived."""
+    """A request by the model to call a function; `arguments` is the JSON text exactly as it arrived.
+
+    `extra` is a JSON object of what its endpoint wants back with it, as text: a signature, or the endpoint's own id.
+    """
 
     id: str
     name: str
     arguments: str
+    extra: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +50,15 @@ class User:
 class Assistant:
     """One reply of the model: text, the requested calls, and its thought if the model shows one.
 
-    `reasoning` goes back to the endpoint unchanged within the turn: JSON texts as they arrived.
+    `reasoning` goes back unchanged: JSON texts as they arrived, items of the Responses API or one object with fields of
+    the message. It goes to its `source` only, the endpoint and model that gave it.
     """
 
     text: str
     calls: tuple[Call, ...] = ()
     thought: str = ""
     reasoning: tuple[str, ...] = ()
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -399,7 +399,9 @@ def size_of(message: Message) -> int:
     """Return the approximate size of a message on the wire in bytes."""
     match message:
         case Assistant():
-            calls = sum(len(call.name) + _bytes(call.arguments) + 2 * _ENVELOPE for call in message.calls)
+            calls = sum(
+                len(call.name) + _bytes(call.arguments) + len(call.extra) + 2 * _ENVELOPE for call in message.calls
+            )
             return _bytes(message.text) + calls + sum(map(_bytes, message.reasoning)) + _ENVELOPE
         case Answer():
             return _bytes(message.text) + 2 * _ENVELOPE

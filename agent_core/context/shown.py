@@ -6,7 +6,7 @@ first.
 """
 
 import sys
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -350,6 +350,11 @@ class Shown:
                 shown = line if len(staying) == len(line) else tuple(part for part in line if part.name in staying)
             self._fitted = line, terms, shown
         return self._fitted[2]
+
+    @property
+    def functions(self) -> Mapping[str, "Function"]:
+        """The functions that can be called by name, whether they are shown by a schema or by a line."""
+        return ChainMap({name: place.function for name, place in self._pinned.items()}, {**self._functions})
 
     @property
     def pinned(self) -> tuple["Function", ...]:

@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base import syntax
@@ -21,6 +22,7 @@ from agent_core.base.records import dataclass
 from agent_core.registry.arguments import read as read_arguments
 from sandbox.inside.programs import MOST_SMALL
 from sandbox.wire.large import Large
+from sandbox.wire.lines import lines_of
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -104,6 +106,45 @@ class ProgramText:
         without = _WithoutLiterals()
         without.visit(self.tree)
         return without.literals
+
+
+def with_names(program: ProgramText, meant: Callable[[str], str | None], own: Collection[str]) -> ProgramText:
+    """Return the program with the names of the functions that it means, where it spells them in a model's way.
+
+    `meant` returns the function for a name, as for any call, and `own` are the names that programs have kept. Only a
+    name that stands for nothing else is replaced: `functions.add_up(1, 2)` becomes `add_up(1, 2)`.
+    """
+    unbound = program.free.keys() - sys.stdlib_module_names - GIVEN - {*own}
+    names = {name: meant(name) for name in unbound if not hasattr(builtins, name)}
+    strange = {name for name, function in names.items() if name != function}
+    edits: list[tuple[int, int, str]] = []
+    code = program.code.encode()
+    starts = [0, *accumulate(len(line.encode()) for line in lines_of(program.code))] if strange else []
+    for node in ast.walk(program.tree) if strange else ():
+        root, *inner = _dotted_name(node)
+        if root not in strange or not isinstance(node, ast.expr):
+            continue
+        if not inner:
+            name = names[root]
+        else:  # the first part below a namespace that is a function: its methods stay
+            name = None if names[root] or any(map(meant, inner[:-1])) else meant(inner[-1])
+        begin = starts[node.lineno - 1] + node.col_offset
+        end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
+        if name and code[begin:end] == ".".join((root, *inner)).encode():  # within an f-string, a place may be wrong
+            edits.append((begin, end, name))
+    for begin, end, name in sorted(edits, reverse=True):
+        code = code[:begin] + name.encode() + code[end:]
+    changed = ProgramText.of(code.decode()) if edits else program
+    return changed if isinstance(changed, ProgramText) else program
+
+
+def _dotted_name(node: ast.AST) -> tuple[str, ...]:
+    """Return the parts of a name such as `a.b.c`; one empty part for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return (node.id, *reversed(parts)) if isinstance(node, ast.Name) else ("",)
 
 
 class _WithoutLiterals(ast.NodeTransformer):

@@ -334,7 +334,7 @@ class NativeModel:
         self._endpoint = endpoint
         self._settings = endpoint.settings
         self.clock = clock or Clock()
-        self._writer = RequestWriter(endpoint.dialect)
+        self._writer = RequestWriter(endpoint.dialect, endpoint.source)
         self._shown: tuple[FunctionShown, ...] = ()
         self._is_loosened_said = False
         self._shape_forms = ReplyFormState(endpoint.dialect.constraints)
@@ -414,15 +414,14 @@ class NativeModel:
             shown={function.name: (*function.parameters.get("properties", ()),) for function in request.functions},
             used_ids={call.id for each in request.messages if type(each) is Assistant for call in each.calls},
             new_id=lambda: f"call_{self.clock.entropy(12).hex()}",
+            known=request.callable,
         )
         async with aclosing(self._endpoint.complete(body)) as chunks:
             async for chunk in chunks:
                 for piece in (chunk,) if isinstance(chunk, RetryPiece) else assembly.add(chunk):
                     yield piece
-        last = assembly.close(assembly.usage or self._estimate(size, assembly.text))
-        self._writer.extras.update(assembly.extras)
-        for piece in last:
-            yield piece
+        for piece in assembly.close(assembly.usage or self._estimate(size, assembly.text)):
+            yield replace(piece, source=self._endpoint.source) if isinstance(piece, Reply) else piece
         if assembly.usage:
             self.estimator.learn(size, assembly.usage.prompt)
 

@@ -6,6 +6,7 @@ servers on this machine, and no key in any text.
 """
 
 import asyncio
+import hashlib
 import json
 import logging
 import re
@@ -40,12 +41,14 @@ from .dialect import (
     wants_change,
 )
 from .reply import RetryPiece
-from .wire import ENDS, ResponseReader, dumps, to_responses
+from .responses import ENDS, ResponseReader, to_responses
+from .wire import dumps
 
 with LatePackages("openai.types"):  # 440 modules, of which 80 are used: more than half of the time of this import
     import openai
     from openai import AsyncStream, OpenAIError
     from openai._models import FinalRequestOptions
+    from openai._streaming import ServerSentEvent
 
 # Errors for the refusals of an endpoint, worded so that the user can act on them.
 
@@ -264,6 +267,15 @@ async def _judge(response: httpx2.Response) -> None:
     attempt.refused = response
 
 
+class _Events(AsyncStream[object]):
+    """The events of a stream that hold a JSON object; others keep the connection open, or say nothing that is asked."""
+
+    async def _iter_events(self) -> AsyncIterator[ServerSentEvent]:
+        async for event in super()._iter_events():
+            if event.data.lstrip()[:1] in ("{", "["):
+                yield event
+
+
 class _Bounded(httpx2.AsyncByteStream):
     """A response body that is read up to a limit: an error is cut off there, and a longer answer raises `Unbounded`."""
 
@@ -447,7 +459,7 @@ class Connection:
                 yield chunk
                 return
             ended, empty = False, True
-            async with AsyncStream[object](cast_to=object, response=response, client=self._client) as events:
+            async with _Events(cast_to=object, response=response, client=self._client) as events:
                 async for event in events:
                     chunk = self._check_chunk(event)
                     empty, ended = empty and not _is_of_completion(chunk), ended or _ends(chunk)
@@ -566,6 +578,12 @@ class Endpoint(Connection):
         api = self.settings.api
         self.dialect = dialect if api == "auto" else replace(dialect, api=api)
         self._instead: dict[str, Instead] = dict(dialect.instead)
+
+    @property
+    def source(self) -> str:
+        """The name of this endpoint and model in what came with a reply, which goes back to no other."""
+        named = f"{self.dialect.api} {self.url} {self.model}"
+        return hashlib.sha256(named.encode("utf-8", "replace")).hexdigest()[:16]
 
     async def entry(self) -> Chunk:
         """Return the model's entry in GET /models, requested once; empty if there is none."""

@@ -20,9 +20,10 @@ from sandbox.wire.strict_json import LOOSE, read_json, with_plain_escapes
 from .connection import NotTaken
 from .conversation import Entry, WireConversation, fixed_size, read_step, step_schema
 from .dialect import Dialect, constraint
-from .reply import NOTES, CallPiece, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
+from .reasoning import Reasoning
+from .reply import CallPiece, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from .request import REPLY, FunctionShown, Request
-from .stream import MOST_BLANKS, Splitter, cut_call, finish_of, note_on
+from .stream import MOST_BLANKS, Splitter, cut_call, finish_of, note_of, note_on
 from .tokens import Window
 from .wire import read_chunk, read_progress, read_usage
 
@@ -260,6 +261,7 @@ class _Whole:
         self.is_step = False
         """Whether the text is a complete step."""
         self._splitter = Splitter()
+        self._reasoning = Reasoning()
         self._finish = ""
         self._usage: TokenUsage | None = None
 
@@ -276,17 +278,20 @@ class _Whole:
     def take(self, chunk: Mapping[str, Any]) -> list[Piece]:
         """Return the displayable pieces that a chunk adds."""
         self._usage = read_usage(dict(chunk)) or self._usage
-        delta = read_chunk(dict(chunk))
-        self._finish = delta.finish or self._finish
-        thought, text = self._splitter.feed(delta.text)
-        pieces: list[Piece] = [ThoughtPiece(delta.thought + thought)] if delta.thought + thought else []
-        return [*read_progress(dict(chunk)), *pieces, *(self.step.feed(text) if text else ())]
+        pieces: list[Piece] = [*read_progress(dict(chunk))]
+        for delta in read_chunk(dict(chunk)):
+            self._finish = delta.finish or self._finish
+            thought, text = self._splitter.feed(delta.text)
+            thought = self._reasoning.add(delta.message) + thought
+            pieces += [ThoughtPiece(thought)] if thought else []
+            pieces += self.step.feed(text) if text else ()
+        return pieces
 
     def reply(self, call_id: str, entries: list[Entry]) -> Reply:
         """Return the whole reply. A call that was cut off is left out; `cut` names it and where it ended."""
         self.step.feed(self._splitter.rest()[1])
         text, finish = self.step.text, finish_of(self._finish)
-        base = Reply("", self.step.thought, (), finish, self._tokens(entries), note=NOTES.get(finish, ""))
+        base = Reply("", self.step.thought, (), finish, self._tokens(entries), note=note_of(finish, self._finish))
         step = read_step(text)
         if step is None:
             note = "The model wrote no step, so its text is used as it is." if text else base.note

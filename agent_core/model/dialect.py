@@ -101,6 +101,7 @@ class Dialect:
     path: str = ""
     api: Literal["chat", "responses"] = "chat"
     keeps_reasoning: bool = True
+    keeps_ids: bool = True
     system: str = "system"
     one_call: bool = False
     most_functions: int = 128
@@ -114,6 +115,7 @@ class Dialect:
     told: str = ""
     beside: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
     missing_extra: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
+    missing_reasoning: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
     instead: Mapping[str, Instead] = field(default_factory=dict)
 
     def call_id(self, original_id: str) -> str:

@@ -13,6 +13,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import fields
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, Final, TypeAlias
@@ -36,6 +37,15 @@ class Tag:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyEnds:
+    """The names of ways in which a reply ends, in lower case."""
+
+    good: frozenset[str]
+    length: frozenset[str]
+    filter: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class ReplyForms:
     """All data of `reading.toml`."""
 
@@ -48,20 +58,28 @@ class ReplyForms:
     object_fences: Sequence[str]
     python_fences: Sequence[str]
     lead_in_chars: int
+    ends: ReplyEnds
 
 
 @cache
 def forms() -> ReplyForms:
     """Return the forms that this version knows."""
     data = read_toml(resources.files("agent_core.model").joinpath("reading.toml").read_text(encoding="utf-8"))
-    return ReplyForms(**{**data, "tags": [Tag(**tag) for tag in data["tags"]]})
+    tags = [Tag(**tag) for tag in data["tags"]]
+    known = {field.name: data[field.name] for field in fields(ReplyForms)}
+    ends = ReplyEnds(**{name: frozenset(names) for name, names in data["ends"].items()})
+    return ReplyForms(**{**known, "tags": tags, "ends": ends})
 
 
 Shown: TypeAlias = Mapping[str, Sequence[str]]
 """The names of this step's functions, each with the names of its parameters."""
 
-_NOISE: Final = re.compile(r"<\|.*", re.DOTALL)  # special tokens that some servers leave after a name
+_MARK: Final = re.compile(r"[<(\[{|].*", re.DOTALL)  # what some servers leave of a template, or a call's brackets
+_AROUND_NAME: Final = " \t\r\n`'\",;:[{("
+_TO: Final = re.compile(r"\bto=([\w.\-]+)")
+_NUMBER: Final = re.compile(r"[:#]\d+$")
 _JOINTS: Final = re.compile(r"[_\-\s]")
+_LONGEST_ODD_NAME: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +90,31 @@ class ParsedCall:
     arguments: str
 
 
-def meant(name: str, shown: Shown) -> str | None:
-    """Return the one shown function that a name can mean: exactly, without a namespace, or in another case."""
-    bare = _NOISE.sub("", name).strip()
+def meant(name: str, known: Shown) -> str | None:
+    """Return the one function that a name can mean: exactly, without its namespace or what was left of a template, or
+    in another case.
+    """
+    if name in known:
+        return name
+    bare = _bare_name(name[:_LONGEST_ODD_NAME])
     last = re.split(r"[.:/]", bare)[-1]
-    exact = next((candidate for candidate in (name, bare, last) if candidate in shown), None)
-    if exact is not None:
+    spaces = [space for space in forms().namespaces if bare.startswith(f"{space}_")]
+    candidates = [bare, last, *(bare.removeprefix(space).lstrip("_") for space in spaces)]
+    exact = next((candidate for candidate in candidates if candidate in known), None)
+    if exact is not None or not bare:
         return exact
-    alike = [shown_name for shown_name in shown if _plain(shown_name) in {_plain(bare), _plain(last)}]
+    wanted = {_plain(bare), _plain(last)}
+    alike = [known_name for known_name in known if _plain(known_name) in wanted]
     return alike[0] if len(alike) == 1 else None
+
+
+def _bare_name(name: str) -> str:
+    """Return a name without marks, brackets, quotes and a number at its end."""
+    if address := _TO.search(name):
+        name = address[1]
+    elif name.lstrip()[:1] == "<":  # a mark before the name
+        name = re.sub(r"^\s*(?:<[^<>]*>\s*)+", "", name)
+    return _NUMBER.sub("", _MARK.sub("", name.lstrip(_AROUND_NAME)).strip(_AROUND_NAME))
 
 
 def parsed_call(name: str, arguments: Mapping[str, Any]) -> ParsedCall | None:  # Any: JSON values
@@ -103,7 +137,7 @@ def unwrapped(arguments: str) -> str:
     return inner if is_object else arguments
 
 
-@lru_cache(maxsize=1024)  # each call is compared with every shown function
+@lru_cache(maxsize=8192)  # an odd name is compared with that of every function
 def _plain(name: str) -> str:
     return _JOINTS.sub("", name.lower())
 

@@ -13,7 +13,7 @@ from .tokens import Window
 if TYPE_CHECKING:
     from agent_core.base.settings import ProgramsOffer
 
-Finish: TypeAlias = Literal["stop", "calls", "length", "filter", "refusal"]
+Finish: TypeAlias = Literal["stop", "calls", "length", "filter", "refusal", "broken"]
 Mode: TypeAlias = Literal["native", "constrained"]
 
 
@@ -21,8 +21,9 @@ NOTES: Final[dict[str, str]] = {
     "filter": "The endpoint's content filter withheld the reply, or part of it: rephrase the request.",
     "refusal": "The model refused to answer: rephrase the request, or use another model.",
     "length": "The reply was cut off at its length limit: ask for less at once, or raise `model.max_tokens`.",
+    "broken": "The endpoint ended the reply with `{}`, so it may be incomplete: ask again; at the prompt: /retry.",
 }
-"""The note to the user about a reply with this finish reason."""
+"""The note to the user about a reply with this finish reason; `{}` stands for the endpoint's name for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,9 @@ class Reply:
     written: tuple[str, ...] = ()
     attached: str = ""
     reasoning: tuple[str, ...] = ()
-    """Reasoning items that the endpoint wants back within the turn, as JSON texts."""
+    """What the endpoint wants back of its reasoning, as JSON texts; see `Assistant`."""
+    source: str = ""
+    """The endpoint and model that gave the reply."""
 
 
 class ModeChanged(ModelError):

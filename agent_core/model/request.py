@@ -4,7 +4,7 @@ A model that reads slowly may support reading the beginning of its requests in a
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
@@ -47,6 +47,8 @@ class Request:
     """The form of the reply, as in `response_format`, if it must be a JSON object."""
     vectors: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     """Embedding vectors of the texts that constrained mode compares; without them it compares words only."""
+    callable: Mapping[str, Sequence[str]] = field(default_factory=dict, repr=False)
+    """Functions that can be called without being shown by a schema, each with the names of its parameters."""
     is_apart: bool = False
     """A separate question, not a step of a conversation: constrained mode shows no demonstration and, if there are
     functions, requires the answer to be a call.

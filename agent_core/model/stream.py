@@ -5,17 +5,21 @@ that were cut off at the length limit are reported with their unfinished argumen
 """
 
 import re
+from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
 from agent_core.base.messages import Call
-from agent_core.base.records import dataclass, replace
-from sandbox.wire.strict_json import LOOSE, Malformed, read_next
+from agent_core.base.records import replace
+from agent_core.base.untrusted import one_line
+from sandbox.wire.strict_json import LOOSE, Malformed, read_next, whole_characters
 
-from .reading import Holder, Shown, attached_call, meant, read_text, unwrapped, written_calls
+from .fragments import MAX_CALLS, OpenCall, OpenCalls
+from .reading import Holder, Shown, attached_call, forms, meant, read_text, unwrapped, written_calls
+from .reasoning import Reasoning, extra_text
 from .reply import NOTES, CallPiece, Finish, Piece, Reply, TextPiece, ThoughtPiece, TokenUsage
-from .wire import Entry, Fragment, is_object, read_chunk, read_progress, read_usage
+from .wire import Entry, WireDelta, is_object, read_chunk, read_progress, read_usage
 
 _OPEN: Final = "<think>"
 _CLOSE: Final = "</think>"
@@ -61,42 +65,35 @@ class Splitter:
         return buffered
 
 
-MOST_CALLS: Final = 128  # per reply; further calls are dropped, and the note says so
-_MOST_REASONING_CHARS: Final = 1 << 20
 _LONGEST_ID: Final = 200
+_LONGEST_GIVEN_ID: Final = 1 << 16
 _LONGEST_NAME: Final = 64  # of a function: a longer name is invalid
-_FILTERED: Final = frozenset({"content_filter", "safety", "recitation"})
-
-
-@dataclass(slots=True)
-class _OpenCall:
-    index: int | None
-    id: str
-    name: str
-    arguments: list[str]
-    extra: dict[str, Any]
 
 
 class Assembly:
-    """An accumulator for one reply. `shown` are the functions of this step; `used_ids` the call ids already in use."""
+    """An accumulator for one reply. `shown` are the functions of this step; `used_ids` the call ids already in use.
 
-    def __init__(self, *, shown: Shown, used_ids: Collection[str], new_id: Callable[[], str]) -> None:
+    `known` are the functions that can be called without being shown.
+    """
+
+    def __init__(
+        self, *, shown: Shown, used_ids: Collection[str], new_id: Callable[[], str], known: Shown | None = None
+    ) -> None:
         self._shown = shown
+        self._known: Shown = ChainMap({**shown}, known) if known else shown  # type: ignore[arg-type]  # it is only read
         self._taken = set(used_ids)
         self._new_id = new_id
         self._splitter = Splitter()
         self._holder = Holder(shown)
         self._text: list[str] = []
         self._thought: list[str] = []
-        self._calls: list[_OpenCall] = []
-        self._latest: dict[int | None, _OpenCall] = {}  # by index
-        self._beyond = 0  # calls beyond the limit
+        self._halves: dict[str, str] = {}  # first halves of a character, by what they belong to
+        self._calls = OpenCalls(lambda name: meant(name, self._known) is not None)
+        self._speaker: int | None = None  # the choice that has the text
         self._refused = False
         self._finish = ""
-        self._reasoning: list[str] = []
+        self._reasoning = Reasoning()
         self.usage: TokenUsage | None = None
-        self.extras: dict[str, Mapping[str, Any]] = {}
-        """Data to return to the endpoint, by the ids of the reply's calls."""
 
     @property
     def text(self) -> str:
@@ -105,35 +102,51 @@ class Assembly:
 
     def add(self, entry: Entry) -> list[Piece]:
         """Return the pieces that a chunk adds."""
-        delta = read_chunk(entry)
         self.usage = read_usage(entry) or self.usage
-        self._finish = delta.finish or self._finish
-        self._refused = self._refused or bool(delta.refusal)
-        if delta.reasoning and sum(map(len, self._reasoning)) < _MOST_REASONING_CHARS:
-            self._reasoning.append(delta.reasoning)
-        written: list[CallPiece] = []
-        for fragment in delta.fragments:
-            call = self._open_call(fragment)
-            call.id = call.id or fragment.id
-            call.name = call.name or fragment.name
-            call.arguments.append(fragment.arguments)
-            call.extra.update(fragment.extra)
-            if call.name and fragment.arguments and len(self._calls) < MOST_CALLS:
-                written.append(CallPiece(self._calls.index(call), call.name[:_LONGEST_NAME], fragment.arguments))
-        thought, text = self._splitter.feed(delta.text + delta.refusal)
-        return [*read_progress(entry), *self._show(delta.thought + thought, text), *written]
+        pieces: list[Piece] = [*read_progress(entry)]
+        for delta in read_chunk(entry):
+            pieces += self._add(delta)
+        return pieces
 
     def close(self, usage: TokenUsage) -> list[Piece]:
         """Return the last pieces: text that was still held back, and the reply, with the reported usage or this one."""
         pieces = self._show(*self._splitter.rest())
         finish = "refusal" if self._refused else finish_of(self._finish)
-        reply = Reply(self.text, "".join(self._thought), (), finish, self.usage or usage, NOTES.get(finish, ""))
-        reply = replace(self._with_calls(reply) if self._calls else self._bare(reply), reasoning=tuple(self._reasoning))
+        note = note_of(finish, self._finish)
+        thought = whole_characters("".join(self._thought))
+        reply = Reply(whole_characters(self.text), thought, (), finish, self.usage or usage, note)
+        calls = self._calls.finished()
+        reply = self._with_calls(reply, calls) if calls else self._bare(reply)
+        reply = replace(reply, reasoning=self._reasoning.texts())
         tail = self._holder.rest()
-        if reply.finish == "calls" and not self._calls:
+        if reply.finish == "calls" and not calls:
             end = self.text.index(reply.text) + len(reply.text)
             tail = tail[: max(0, end - len(self.text) + len(tail))]
         return [*pieces, TextPiece(tail), reply] if tail else [*pieces, reply]
+
+    def _add(self, delta: WireDelta) -> list[Piece]:
+        self._finish = delta.finish or self._finish
+        self._refused = self._refused or bool(delta.refusal)
+        shown_thought = self._reasoning.add(delta.message)
+        said = delta.text + delta.refusal
+        if said and self._speaker is None:
+            self._speaker = delta.choice
+        thought, text = self._splitter.feed(self._whole("text", said if delta.choice == self._speaker else ""))
+        pieces = self._show(self._whole("thought", shown_thought) + thought, text)
+        for fragment in delta.fragments:
+            call, added = self._calls.add(fragment)
+            if call.name and added and call.place < MAX_CALLS:
+                pieces.append(CallPiece(call.place, call.name[:_LONGEST_NAME], added))
+        return pieces
+
+    def _whole(self, subject: str, text: str) -> str:
+        """Return a text in whole characters; the first half of one waits for the second."""
+        if not text:
+            return ""
+        text = self._halves.pop(subject, "") + text
+        if "\ud800" <= text[-1] <= "\udbff":
+            self._halves[subject], text = text[-1], text[:-1]
+        return whole_characters(text)
 
     def _show(self, thought: str, text: str) -> list[Piece]:
         self._thought.append(thought)
@@ -142,36 +155,17 @@ class Assembly:
         pieces: list[Piece] = [ThoughtPiece(thought)] if thought else []
         return [*pieces, TextPiece(shown)] if shown else pieces
 
-    def _open_call(self, fragment: Fragment) -> _OpenCall:
-        """Return the call that a fragment belongs to, which may be a new one."""
-        open_call = self._latest.get(fragment.index)
-        # Some servers give every parallel call the index 0, or none: a name with another id begins a new call.
-        begins = (
-            bool(fragment.name)
-            and open_call is not None
-            and (fragment.index is None or fragment.id not in {"", open_call.id})
-        )
-        if open_call is None or begins:
-            open_call = _OpenCall(fragment.index, fragment.id, fragment.name, [], {})
-            self._latest[fragment.index] = open_call
-            self._beyond += len(self._calls) == MOST_CALLS
-            if len(self._calls) < MOST_CALLS:
-                self._calls.append(open_call)
-        return open_call
-
-    def _with_calls(self, reply: Reply) -> Reply:
-        whole, cut = self._calls, tuple[str, ...]()
-        if reply.finish == "length":
-            whole = [call for call in self._calls if is_object("".join(call.arguments))]
-            halves = [call for call in self._calls if call not in whole]
-            cut = tuple(cut_call(call.name, "".join(call.arguments)) for call in halves)
-        note = reply.note
+    def _with_calls(self, reply: Reply, opened: list[OpenCall]) -> Reply:
+        whole, cut, note = opened, tuple[str, ...](), reply.note
+        if reply.finish in ("length", "broken"):
+            whole = [call for call in opened if is_object(call.arguments)]
+            cut = tuple(cut_call(call.name, call.arguments) for call in opened if call not in whole)
         if cut:
-            note = note_on(cut)
-        elif self._beyond:
-            note = f"The reply asked for {self._beyond + MOST_CALLS} calls; the first {MOST_CALLS} were taken."
-        calls = tuple(self._call(call.id, call.name, "".join(call.arguments)) for call in whole)
-        self.extras = {call.id: opened.extra for call, opened in zip(calls, whole, strict=True) if opened.extra}
+            note = note_on(cut) if reply.finish == "length" else f"{note} It ended in {' and '.join(cut)}."
+        elif self._calls.dropped:
+            asked = self._calls.dropped + MAX_CALLS
+            note = f"The reply asked for {asked} calls; the first {MAX_CALLS} were taken."
+        calls = tuple(self._call(call.id, call.name, call.arguments, call.extra) for call in whole)
         finish: Finish = "calls" if calls and reply.finish == "stop" else reply.finish
         return replace(reply, calls=calls, finish=finish, note=note, cut=cut)
 
@@ -181,23 +175,35 @@ class Assembly:
             written = written_calls(reply.text) if self._shown else ()
             return replace(reply, written=written, attached=attached_call(reply.text, self._shown))
         note = "The call was sent as text and was understood as a call."
-        calls = tuple(self._call("", call.name, call.arguments) for call in read.calls)
+        calls = tuple(self._call("", call.name, call.arguments, {}) for call in read.calls)
         written = tuple(call.name for call in calls)
         return replace(reply, text=read.lead_in, calls=calls, finish="calls", note=note, written=written)
 
-    def _call(self, given_id: str, name: str, arguments: str) -> Call:
-        is_new = 0 < len(given_id) <= _LONGEST_ID and given_id not in self._taken
-        call_id = given_id if is_new else self._new_id()
+    def _call(self, given_id: str, name: str, arguments: str, extra: Mapping[str, Any]) -> Call:  # Any: JSON
+        """Return a call with an id that is unique here; one that is too long for it goes back with the call."""
+        is_new = given_id not in self._taken
+        is_own = is_new and 0 < len(given_id) <= _LONGEST_ID
+        call_id = given_id if is_own else self._new_id()
+        is_kept = is_new and _LONGEST_ID < len(given_id) <= _LONGEST_GIVEN_ID
+        self._taken |= {call_id, given_id}
         name = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
-        self._taken.add(call_id)
-        return Call(call_id, meant(name, self._shown) or name, unwrapped(arguments))
+        text = extra_text(extra, given_id if is_kept else "")
+        return Call(call_id, meant(name, self._known) or name, unwrapped(whole_characters(arguments)), text)
 
 
 def finish_of(said: str) -> Finish:
-    """Return the finish reason of a reply from the endpoint's name for it."""
-    if said.lower() in _FILTERED:
+    """Return the finish reason of a reply from the endpoint's name for it; `broken` if that is no known good end."""
+    ends, name = forms().ends, said.lower()
+    if not name or name in ends.good:
+        return "stop"
+    if name in ends.filter:
         return "filter"
-    return "length" if said.lower() in {"length", "max_tokens"} else "stop"
+    return "length" if name in ends.length else "broken"
+
+
+def note_of(finish: Finish, said: str) -> str:
+    """Return the note for the user about the end of a reply, for which the endpoint has this name."""
+    return NOTES.get(finish, "").format(one_line(said, _LONGEST_NAME))
 
 
 _NAME: Final = re.compile(r"\s*[{,]\s*")

@@ -4,8 +4,7 @@ Requests have a form that every server accepts: each call is directly followed b
 call, and names and arguments are valid. A history that cannot be sent this way raises `InvalidRequest`. For endpoints
 with limits, replies with several calls are split, and schemas reduced to the keywords that all accept.
 
-Events of the Responses API are converted to chunks of chat completions, so readers know only those. The Responses API
-adds the reasoning of a step: its items are stored unchanged in the journal, and sent back within the turn.
+What came with a reply for its endpoint (reasoning, ids, signatures) goes back to it as it came, and to no other.
 """
 
 import json
@@ -16,10 +15,11 @@ from typing import Any, Final, TypeAlias
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
-from agent_core.base.records import dataclass, field
+from agent_core.base.records import dataclass, field, replace
 from sandbox.wire.strict_json import Malformed, read_json
 
 from .dialect import Dialect
+from .reasoning import call_fields, extra_of, items, message_fields, own_id
 from .reply import ReadingPiece, TokenUsage
 from .request import FunctionShown
 from .tokens import count
@@ -28,22 +28,9 @@ Entry: TypeAlias = dict[str, Any]  # Any: one message or function in the wire's 
 Group: TypeAlias = tuple[Message, ...]
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-KEPT_EXTRAS = ("extra_content",)
 NOTICE_PREFIX = "[Knapper] "
 IMPORTED_PREFIX = "[From an agent's file, not from the program] "
 _ROLES = {System: "system", User: "user", Notice: "user", Assistant: "assistant", Answer: "tool"}
-
-ENDS: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
-REASONING: Final = "reasoning_item"
-"""The key of a delta that contains a reasoning item."""
-_RENAMED: Final = {"messages": "input", "max_tokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"}
-_FINISH: Final = {"max_output_tokens": "length", "content_filter": "content_filter"}
-_KIND: Final = {
-    "response.output_text.delta": "content",
-    "response.refusal.delta": "refusal",
-    "response.reasoning_summary_text.delta": "reasoning_content",
-    "response.reasoning_text.delta": "reasoning_content",
-}
 
 
 def one_by_one(messages: Sequence[Message]) -> list[Message]:
@@ -53,7 +40,8 @@ def one_by_one(messages: Sequence[Message]) -> list[Message]:
     for message in messages:
         if isinstance(message, Assistant) and message.calls:
             for n, call in enumerate(message.calls):
-                written.append(Assistant("" if n else message.text, (call,), reasoning=() if n else message.reasoning))
+                reply = Assistant("" if n else message.text, (call,), reasoning=() if n else message.reasoning)
+                written.append(replace(reply, source=message.source))
                 written += [answers[call.id]] if call.id in answers else []
         elif not isinstance(message, Answer):
             written.append(message)
@@ -62,9 +50,9 @@ def one_by_one(messages: Sequence[Message]) -> list[Message]:
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A part of a call: parts with the same index belong together; without an index, a name begins the next call."""
+    """A part of a call; `index` is its place among the calls of its choice, if the endpoint gives one."""
 
-    index: int | None
+    index: tuple[int, int] | None
     id: str
     name: str
     arguments: str
@@ -74,14 +62,14 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True)
 class WireDelta:
-    """The contents of one chunk, or of one whole response."""
+    """The contents of one choice in a chunk, or in a whole response; `message` has all that the endpoint sent of it."""
 
+    choice: int = 0
     text: str = ""
-    thought: str = ""
     refusal: str = ""
     fragments: tuple[Fragment, ...] = ()
     finish: str = ""
-    reasoning: str = ""
+    message: Mapping[str, Any] = field(default_factory=dict)  # Any: foreign JSON
 
 
 class InvalidRequest(KnapperError):
@@ -124,9 +112,9 @@ class RequestWriter:
     again.
     """
 
-    def __init__(self, dialect: Dialect | None = None) -> None:
-        self.extras: dict[str, Mapping[str, Any]] = {}
-        """Data to send back with calls, by their ids."""
+    def __init__(self, dialect: Dialect | None = None, source: str = "") -> None:
+        """Create a writer for a `source`: an endpoint and model, which gets back what came with its own replies."""
+        self._source = source
         self.speak(dialect or Dialect())
 
     def speak(self, dialect: Dialect) -> None:
@@ -135,6 +123,7 @@ class RequestWriter:
         self._grouped = _Grouped(dialect.system)
         self._written: list[tuple[Group, bytes]] = []
         self._turn_at = 0
+        self._ids: dict[str, str] = {}  # of calls, as they are sent
         self._functions: Sequence[FunctionShown] = ()
         self._functions_text = b"[]"
 
@@ -183,26 +172,47 @@ class RequestWriter:
         """Return a group as JSON text: one entry in chat completions, one item per part in the Responses API."""
         first, last, is_chat = group[0], group[-1], self.dialect.api == "chat"
         if isinstance(first, Answer):
-            call_id = self.dialect.call_id(first.call_id)
+            call_id = self._ids.get(first.call_id) or self.dialect.call_id(first.call_id)
             entry = {"role": "tool", "tool_call_id": call_id, "content": first.text}
             item = {"type": "function_call_output", "call_id": call_id, "output": first.text}
             return dumps(entry if is_chat else item)
         text = "\n\n".join(filter(None, map(_text, group)))
         said = {"role": self.dialect.system if isinstance(first, System) else _ROLES[type(first)], "content": text}
-        calls = last.calls if isinstance(last, Assistant) else ()
+        if not isinstance(last, Assistant) or not last.calls:
+            return dumps(said) if is_chat or text else b""
+        is_own = bool(last.source) and last.source == self._source
+        calls = [self._call(call, is_own=is_own) for call in last.calls]
         if is_chat:
-            return dumps({**said, "content": text or None, "tool_calls": [*map(self._call, calls)]} if calls else said)
-        returned = _reasoning(group) if is_current and self.dialect.keeps_reasoning else []
-        items = [item.encode("utf-8", "replace") for item in returned] + ([dumps(said)] if text else [])
-        ids = ((call, self.dialect.call_id(call.id)) for call in calls)
-        items += [
-            dumps({"type": "function_call", "call_id": call_id, **_function_entry(call)}) for call, call_id in ids
-        ]
-        return b",".join(items)
+            fields = self._reasoning_fields(last, text) if is_own or self.dialect.missing_reasoning else {}
+            return dumps({**said, "content": text or None, **fields, "tool_calls": calls})
+        returned = items(last.reasoning) if is_current and is_own and self.dialect.keeps_reasoning else []
+        written = [item.encode("utf-8", "replace") for item in returned] + ([dumps(said)] if text else [])
+        written += [dumps({"type": "function_call", "call_id": call["id"], **call["function"]}) for call in calls]
+        return b",".join(written)
 
-    def _call(self, call: Call) -> Entry:
-        extra = self.extras.get(call.id, self.dialect.missing_extra)
-        return {"id": self.dialect.call_id(call.id), "type": "function", "function": _function_entry(call), **extra}
+    def _reasoning_fields(self, reply: Assistant, text: str) -> Entry:
+        """Return the fields with the reasoning of a reply, or with what stands for it at an endpoint that requires it.
+
+        Only its own endpoint gets it; a reply of another one has none to send, nor has one from which it was removed.
+        """
+        if not self.dialect.keeps_reasoning:
+            return {}
+        is_own = reply.source == self._source
+        if fields := message_fields(reply.reasoning, text) if is_own else {}:
+            return fields
+        missing: Entry = read_json(json.dumps(self.dialect.missing_reasoning).replace("CALL", reply.calls[0].id))
+        return missing
+
+    def _call(self, call: Call, *, is_own: bool) -> Entry:
+        """Return a call; its own endpoint gets back its id and its signature as they came."""
+        extra, of_function = call_fields(call.extra) if is_own else ({}, {})
+        call_id = self.dialect.call_id(call.id)
+        if is_own and self.dialect.keeps_ids:
+            call_id = own_id(call.extra) or call.id
+        self._ids[call.id] = call_id
+        function = {**_function_entry(call), **of_function}
+        extra = extra or (dict(self.dialect.missing_extra) if not of_function else {})
+        return {"id": call_id, "type": "function", "function": function, **extra}
 
 
 def _reasoning(group: Group) -> list[str]:
@@ -298,31 +308,36 @@ def is_object(text: str) -> bool:
         return False
 
 
-def read_chunk(entry: Entry) -> WireDelta:
-    """Return the contents of a chunk in any of the usual forms; unknown parts are ignored."""
-    choice = _dict(next(iter(_list(entry.get("choices"))), None))
-    whole = _dict(choice.get("message"))
-    part = whole or _dict(choice.get("delta"))
-    calls = _list(part.get("tool_calls")) or list(filter(None, [part.get("function_call")]))
-    thoughts = [_dict(item).get("thinking") for item in _list(part.get("content"))]
-    thinking = [inner for thought in thoughts for inner in (_list(thought) or [{"text": thought}])]
-    fragments: list[Fragment] = []
-    for n, call in enumerate(map(_dict, calls)):
-        function = _dict(call.get("function")) or call
-        arguments = function.get("arguments")
-        text = json.dumps(arguments) if isinstance(arguments, dict) else _string(arguments)
-        index = n if whole else call.get("index")
-        extra = {key: call[key] for key in KEPT_EXTRAS if isinstance(call.get(key), dict) and _can_go_back(call[key])}
-        place = index if isinstance(index, int) else None
-        fragments.append(Fragment(place, _string(call.get("id")), _string(function.get("name")), text, extra))
-    return WireDelta(
-        text=_content_text(part.get("content")),
-        thought=_content_text(part.get("reasoning_content") or part.get("reasoning") or thinking),
-        refusal=_content_text(part.get("refusal")),
-        fragments=tuple(fragments),
-        finish=_string(choice.get("finish_reason")),
-        reasoning=reasoning_text(part.get(REASONING)),
-    )
+def read_chunk(entry: Entry) -> Iterator[WireDelta]:
+    """Yield the contents of a chunk, or of a whole response, in any of the usual forms; unknown parts are ignored.
+
+    There is one for each choice: some endpoints answer in several, the text in one and the calls in another.
+    """
+    for n, choice in enumerate(map(_dict, _list(entry.get("choices")))):
+        whole = _dict(choice.get("message"))
+        part = whole or _dict(choice.get("delta"))
+        number = choice.get("index")
+        place = number if isinstance(number, int) else n
+        calls = _list(part.get("tool_calls")) or list(filter(None, [part.get("function_call")]))
+        yield WireDelta(
+            choice=place,
+            text=_content_text(part.get("content")),
+            refusal=_content_text(part.get("refusal")),
+            fragments=tuple(
+                _fragment(call, place, position if whole else call.get("index"))
+                for position, call in enumerate(map(_dict, calls))
+            ),
+            finish=_string(choice.get("finish_reason")),
+            message=part,
+        )
+
+
+def _fragment(call: Entry, choice: int, index: object) -> Fragment:
+    function = _dict(call.get("function")) or call
+    arguments = function.get("arguments")
+    text = json.dumps(arguments) if isinstance(arguments, dict) else _string(arguments)
+    place = (choice, index) if isinstance(index, int) else None
+    return Fragment(place, _string(call.get("id")), _string(function.get("name")), text, extra_of(call))
 
 
 def read_progress(entry: Entry) -> Iterator[ReadingPiece]:
@@ -347,112 +362,6 @@ def read_usage(entry: Entry) -> TokenUsage | None:
         return None
     cached = _dict(usage.get("prompt_tokens_details")).get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
     return TokenUsage(prompt, count(usage.get("completion_tokens")) or 0, count(cached) or 0)
-
-
-def to_responses(body: Mapping[str, Any]) -> Entry:
-    """Return a request of chat completions as one of the Responses API, which stores nothing of it.
-
-    Messages and functions must already be in the form of that API.
-    """
-    values = {_RENAMED.get(name, name): value for name, value in body.items()}
-    values.pop("stream_options", None)
-    reasoning = {"summary": "auto"}
-    if effort := values.pop("reasoning_effort", None):
-        reasoning["effort"] = effort
-    text = {"verbosity": verbosity} if (verbosity := values.pop("verbosity", None)) else {}
-    if form := values.pop("response_format", None):
-        text["format"] = {"type": form["type"], **form.get("json_schema", {})}
-    values |= {"text": text} if text else {}
-    choice = values.get("tool_choice")
-    if isinstance(choice, dict) and isinstance(choice.get("function"), dict):
-        values["tool_choice"] = {"type": "function", **choice["function"]}
-    return {"store": False, "include": ["reasoning.encrypted_content"], "reasoning": reasoning, **values}
-
-
-class ResponseReader:
-    """A reader of one answer: of its events in order, or of the whole answer."""
-
-    def __init__(self) -> None:
-        self._begun: set[object] = set()  # indexes of the calls whose arguments have begun
-
-    def read(self, entry: Entry) -> Iterator[Entry]:
-        """Yield an event as chunks of chat completions."""
-        kind, place = entry.get("type"), entry.get("output_index")
-        if kind is None and isinstance(entry.get("output"), list):
-            for n, item in enumerate(entry["output"]):
-                yield from self._finish_item(n, _dict(item), is_whole=True)
-            yield _end(entry)
-        elif kind in _KIND:
-            yield _delta({_KIND[kind]: entry.get("delta")})
-        elif kind == "response.reasoning_summary_part.added" and entry.get("summary_index"):
-            yield _delta({"reasoning_content": "\n\n"})
-        elif kind == "response.output_item.added":
-            yield from _begin(place, _dict(entry.get("item")), "")
-        elif kind == "response.function_call_arguments.delta":
-            self._begun.add(place)
-            yield _call(place, {"arguments": entry.get("delta")})
-        elif kind == "response.output_item.done":
-            yield from self._finish_item(place, _dict(entry.get("item")))
-        elif kind in ENDS:
-            yield _end(_dict(entry.get("response")))
-
-    def _finish_item(self, place: object, entry: Entry, *, is_whole: bool = False) -> Iterator[Entry]:
-        if entry.get("type") == "reasoning":
-            if is_whole:
-                yield _delta({"reasoning_content": _texts(entry.get("summary"), "\n\n")})
-            yield _delta({REASONING: {key: value for key, value in entry.items() if value is not None}})
-        elif is_whole and entry.get("type") == "message":
-            parts = entry.get("content")
-            yield _delta({"content": _texts(parts, ""), "refusal": _texts(parts, "", "refusal")})
-        elif is_whole:
-            yield from _begin(place, entry, entry.get("arguments"))
-        elif entry.get("type") == "function_call" and place not in self._begun:
-            yield _call(place, {"arguments": entry.get("arguments")})
-
-
-def reasoning_text(item: object) -> str:
-    """Return a reasoning item as JSON text; "" if it cannot be sent back."""
-    try:
-        return json.dumps(item, ensure_ascii=False, separators=(",", ":")) if isinstance(item, dict) else ""
-    except RecursionError:
-        return ""
-
-
-def _begin(place: object, entry: Entry, arguments: object) -> Iterator[Entry]:
-    if entry.get("type") == "function_call":
-        yield _call(place, {"name": entry.get("name"), "arguments": arguments}, entry.get("call_id"))
-
-
-def _call(place: object, entry: Entry, call_id: object = "") -> Entry:
-    return _delta({"tool_calls": [{"index": place, "id": call_id, "function": entry}]})
-
-
-def _end(entry: Entry) -> Entry:
-    reason = _dict(entry.get("incomplete_details")).get("reason")
-    finish = _FINISH.get(reason, "stop") if isinstance(reason, str) else "stop"
-    told = _dict(entry.get("usage"))
-    usage = {
-        "prompt_tokens": told.get("input_tokens"),
-        "completion_tokens": told.get("output_tokens"),
-        "prompt_tokens_details": told.get("input_tokens_details"),
-    }
-    return {"choices": [{"delta": {}, "finish_reason": finish}], "usage": usage}
-
-
-def _delta(entry: Entry) -> Entry:
-    return {"choices": [{"delta": entry}]}
-
-
-def _texts(parts: object, between: str, key: str = "text") -> str:
-    texts = [_dict(part).get(key) for part in parts] if isinstance(parts, list) else []
-    return between.join(text for text in texts if isinstance(text, str))
-
-
-def _can_go_back(entry: Entry) -> bool:
-    try:
-        return is_object(json.dumps(entry))
-    except RecursionError:
-        return False
 
 
 def _content_text(value: object) -> str:

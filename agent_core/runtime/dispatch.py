@@ -35,6 +35,7 @@ from agent_core.functions.service.call_records import SeenResults
 from agent_core.functions.worker_api import TRIES, WorkerApi, large_of
 from agent_core.memory.blocks import Alias
 from agent_core.memory.function_api import FunctionMemoryApi
+from agent_core.model.reading import meant
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.arguments import renamed
 from agent_core.registry.function import fits
@@ -349,7 +350,7 @@ class Dispatcher:
                     done[call.id] = await self._in_turn(call, callee, turn)
                     snapshot = current()
         done |= {result.call.id: result for result in (task.result() for task in tasks)}
-        for call in late:
+        for call in (self._with_current_names(each, snapshot) for each in late):  # it may exist now
             done[call.id] = await self.answer(self._record(call, turn), snapshot)
         for call in (self._with_current_names(given, snapshot) for given in calls[len(accepted) :]):
             limit = f"one reply may ask for {self._settings.max_calls} calls; ask for this one again in the next step."
@@ -387,18 +388,27 @@ class Dispatcher:
         return next(filter(None, (source.find(name, snapshot) for source in self._sources)), None)
 
     def _with_current_names(self, call: Call, snapshot: "Snapshot") -> Call:
-        """Return the call with old function and parameter names replaced by current ones.
+        """Return the call that a `call_function` wraps, or the call, with the current names of what it means.
 
-        If a workspace function has the old name, that function is meant, and the call is returned unchanged.
+        Old names of functions and parameters are replaced, unless a workspace function has the old name, and so is a
+        name in the spelling of a model's template.
         """
         call = unwrapped(call)
+        if call.name in snapshot.functions:
+            return call
         alias = self._aliases.get(call.name)
         callee = self.find(alias.name, snapshot) if alias else None
-        if alias is None or callee is None or call.name in snapshot.functions:
-            return call
-        own = callee.function.parameters.get("properties", {})
-        names = {old: new for old, new in alias.arguments.items() if old not in own}
-        return Call(call.id, alias.name, renamed(call.arguments, names))
+        if alias is not None and callee is not None:
+            own = callee.function.parameters.get("properties", {})
+            names = {old: new for old, new in alias.arguments.items() if old not in own}
+            return replace(call, name=alias.name, arguments=renamed(call.arguments, names))
+        if self.find(call.name, snapshot) is None and (name := self.meant(call.name, snapshot)):
+            return replace(call, name=name)
+        return call
+
+    def meant(self, name: str, snapshot: "Snapshot") -> str | None:
+        """Return the function that a name means which is none; None if there is none, or more than one."""
+        return meant(name, dict.fromkeys(self.names(snapshot), ()))
 
     async def _in_turn(self, call: Call, function: ModelFunction, turn: Turn) -> Done:
         """Answer a call that runs alone, unless the user has ended the turn."""

@@ -248,10 +248,16 @@ def recorded_request(
 
 def assistant(assistant_reply: Assistant) -> Entry:
     """Return the entry of a model's reply."""
-    calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in assistant_reply.calls]
-    payload = {"text": assistant_reply.text, "thought": assistant_reply.thought, "calls": calls}
-    reasoning = [*assistant_reply.reasoning]
-    return Entry("assistant", payload | ({"reasoning": reasoning} if reasoning else {}))
+    calls: list[dict[str, str]] = []
+    for call in assistant_reply.calls:
+        extra = {"extra": call.extra} if call.extra else {}
+        calls.append({"id": call.id, "name": call.name, "arguments": call.arguments, **extra})
+    payload: dict[str, Any] = {"text": assistant_reply.text, "thought": assistant_reply.thought, "calls": calls}
+    if assistant_reply.reasoning:
+        payload["reasoning"] = [*assistant_reply.reasoning]
+    if assistant_reply.source:
+        payload["source"] = assistant_reply.source
+    return Entry("assistant", payload)
 
 
 def cut_off(text: str) -> Entry:
@@ -313,7 +319,7 @@ def calls_without_answer(entries: Sequence[Entry]) -> list[tuple[Call, bool]]:
 _NEEDED: Mapping[str, Shape] = {
     "user": {"text": str},
     "notice": {"text": str},
-    "assistant": {"text": str, "calls": list, "reasoning?": [str]},
+    "assistant": {"text": str, "calls": list, "reasoning?": [str], "source?": str},
     "call": {"id": str},
     "result": {"call_id": str, "name": str, "text": str},
 }
@@ -327,9 +333,15 @@ def _checked_payload(entry: Entry) -> dict[str, Any]:  # Any: JSON
     return payload
 
 
-def _assistant(payload: dict[str, Any]) -> Assistant:
-    calls = tuple(Call(call["id"], call["name"], call["arguments"]) for call in payload["calls"])
-    return Assistant(payload["text"], calls, payload.get("thought", ""), tuple(payload.get("reasoning", ())))
+def _assistant(payload: dict[str, Any], *, is_imported: bool = False) -> Assistant:
+    """Return the reply in an entry; one from an agent's file brings nothing that would be sent on as its endpoint's."""
+    own = {} if is_imported else payload
+    calls = tuple(
+        Call(call["id"], call["name"], call["arguments"], "" if is_imported else str(call.get("extra") or ""))
+        for call in payload["calls"]
+    )
+    reasoning = tuple(own.get("reasoning", ()))
+    return Assistant(payload["text"], calls, payload.get("thought", ""), reasoning, own.get("source", ""))
 
 
 _READERS: dict[str, Callable[[dict[str, Any], bool], Message]] = {
@@ -337,6 +349,6 @@ _READERS: dict[str, Callable[[dict[str, Any], bool], Message]] = {
         payload["text"], payload.get("packed", ""), is_imported, str(payload.get("speaker") or "")
     ),
     "notice": lambda payload, is_imported: Notice(payload["text"], payload.get("packed", ""), is_imported),
-    "assistant": lambda payload, _: _assistant(payload),
+    "assistant": lambda payload, is_imported: _assistant(payload, is_imported=is_imported),
     "result": lambda payload, _: Answer(payload["call_id"], payload["name"], payload["text"]),
 }

@@ -567,7 +567,8 @@ class AgentLoop:
         """
         split = turn.origin.client.split(reply.calls, self.model_session.settings.turn.max_calls)
         if reply.text or reply.calls:
-            message = Assistant(reply.text, reply.calls, reply.thought, reply.reasoning if reply.calls else ())
+            returned = (reply.reasoning, reply.source) if reply.calls else ((), "")
+            message = Assistant(reply.text, reply.calls, reply.thought, *returned)
             spending = turn.origin.account.writes() if turn.origin.account else []
             starting = self._dispatcher.started_at_once(split.ours, snapshot) if split.ours else []
             shown, texts = self.model_session.request_record(snapshot)

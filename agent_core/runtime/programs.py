@@ -14,6 +14,7 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.access.call_exit import CallExit
@@ -39,8 +40,10 @@ from agent_core.functions.program_text import (
     SeenProgram,
     problems,
     source_of_program,
+    with_names,
 )
 from agent_core.functions.worker_api import arguments_text, large_of
+from agent_core.model.reading import meant
 from agent_core.registry.arguments import read_with
 from agent_core.storage import Entry, Plan, Store, TurnStore, Write
 from agent_core.storage.value_files import KEPT_DAYS
@@ -306,6 +309,9 @@ class Programs:
         program = await aside(len(plan.code), ProgramText.of, plan.code)
         if not isinstance(program, ProgramText):
             return await record.close(Refused("syntax"), _not_run([program]))
+        known = self.dispatcher.names(snapshot)
+        spelled = partial(meant, known=dict.fromkeys(known, ()))
+        program = await aside(len(plan.code), with_names, program, spelled, kept)
         functions = dict[str, "Function"]()
         withheld: list[str] = []  # that programs may not call
         for name in program.free:
@@ -316,14 +322,13 @@ class Programs:
                 withheld.append(name)
             else:
                 functions[name] = callee.function
-        known = self.dispatcher.names(snapshot)
         packages = self._sandbox.settings.packages
-        size = len(plan.code)
+        size = len(program.code)
         if found := await aside(size, problems, program, functions, known, kept, packages, withheld):
             return await record.close(Refused("does not fit"), _not_run(found))
         run = await self._begin_run(record, snapshot, functions, program)
         inner = lambda name, rows: _whole(self.answers(run, name, rows), run.turn)  # noqa: E731 - it is given once
-        given, gone = self._given(plan.code, kept)
+        given, gone = self._given(program.code, kept)
         outcome: CallOutcome
         try:
             async with turn.ending.interruption:
@@ -331,7 +336,7 @@ class Programs:
                     return await record.close(Refused(refusal), refusal)
                 with contextlib.closing(self._files(run, program)) as files:
                     handler = _handler(functions, inner, files)
-                    job = _job(self._sandbox, plan.code, functions, handler, run.key, run.began, given)
+                    job = _job(self._sandbox, program.code, functions, handler, run.key, run.began, given)
                     outcome = _sound(await self._sandbox.run(replace(job, on_output=record.tell_printed)))
         except StopRequested:
             outcome = Unknown() if turn.resumes_later else InterruptedCall()  # it resumes later

@@ -589,7 +589,8 @@ def forget_text(session: SqlSession, redaction: Redaction, words: Words) -> Coun
             session.all("delete from text where hash = ?", name)
     redaction = replace(redaction, hashes=hashes)
     for seq, kind, text in session.all("select seq, kind, payload from entry"):
-        is_sealed = kind == "assistant" and '"reasoning"' in text  # it is opaque, so it may contain the text
+        # What goes back to an endpoint is opaque, so it may contain the text.
+        is_sealed = kind == "assistant" and ('"reasoning"' in text or '"extra"' in text)
         if not (redaction.hashes or is_sealed or redaction.mention.within(text)):
             continue
         payload = parse_row(text, dict)
@@ -597,6 +598,8 @@ def forget_text(session: SqlSession, redaction: Redaction, words: Words) -> Coun
         counts[_PLACES.get(kind, "messages")] += without != payload
         if is_sealed:
             without.pop("reasoning", None)
+            for call in without.get("calls", ()):
+                call.pop("extra", None)
         if without != payload:
             session.all("update entry set payload = ? where seq = ?", dump(without), seq)
     for spec in _CHANGED:

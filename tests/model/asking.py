@@ -8,6 +8,7 @@ from agent_core.base.messages import Message, User
 from agent_core.base.settings import ModelSettings
 from agent_core.model import FunctionShown, Piece, Reply, Request
 from agent_core.model.client import open_model
+from agent_core.model.connection import Endpoint
 from agent_core.model.dialect import Dialect
 from agent_core.model.discover import DiscoveredModel
 from agent_core.model.wire import Entry, RequestWriter
@@ -22,6 +23,11 @@ def to_wire(messages: Iterable[Message], dialect: Dialect | None = None) -> list
     """Return the messages of a request as the endpoint reads them."""
     entries: list[Entry] = json.loads(RequestWriter(dialect).messages(tuple(messages)))
     return entries
+
+
+def source_of(server: ScriptedModel, **settings: Any) -> str:  # Any: what ModelSettings takes
+    """Return the name of the endpoint and model that these settings ask."""
+    return Endpoint(server.base_url, "scripted", settings=ModelSettings(**settings)).source
 
 
 HELLO: tuple[Message, ...] = (User("Hello."),)

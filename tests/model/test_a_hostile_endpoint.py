@@ -17,9 +17,10 @@ from agent_core.model.connection import Connection
 from agent_core.model.constrained import GrowingStep
 from agent_core.model.conversation import read_step
 from agent_core.model.discover import DiscoveredModel
+from agent_core.model.fragments import MAX_CALLS
 from agent_core.model.reply import Model, Reply, RetryPiece, TextPiece
 from agent_core.model.request import Request as ModelRequest
-from agent_core.model.stream import MOST_CALLS, Assembly, Splitter
+from agent_core.model.stream import Assembly, Splitter
 from agent_core.model.tokens import listed_window
 from agent_core.model.wire import read_usage
 from agent_core.registry.validation import NotJson, read_object
@@ -216,8 +217,8 @@ def test_an_escape_that_json_does_not_have_is_understood() -> None:
 
 def test_what_is_one_call_too_many_is_left_out_and_said_once() -> None:
     reply = assembled([calling(number) for number in range(10_000)])
-    assert len(reply.calls) == MOST_CALLS
-    assert reply.note == f"The reply asked for 10000 calls; the first {MOST_CALLS} were taken."
+    assert len(reply.calls) == MAX_CALLS
+    assert reply.note == f"The reply asked for 10000 calls; the first {MAX_CALLS} were taken."
 
 
 def test_names_and_ids_without_end_are_cut_when_they_are_read() -> None:

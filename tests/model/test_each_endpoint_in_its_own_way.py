@@ -14,8 +14,9 @@ from agent_core.model.client import NativeModel, open_model
 from agent_core.model.connection import Endpoint
 from agent_core.model.dialect import Dialect, changed, constraint, dialect_of, dialects, refuses
 from agent_core.model.discover import DiscoveredModel
+from agent_core.model.responses import to_responses
 from agent_core.model.tokens import Window
-from agent_core.model.wire import functions_to_wire, loosened, simple, to_responses
+from agent_core.model.wire import functions_to_wire, loosened, simple
 from tests.kit import Fail, Say, ScriptedModel
 from tests.kit.params import unfit
 from tests.kit.responses import as_chat

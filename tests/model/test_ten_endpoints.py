@@ -114,7 +114,7 @@ async def test_what_gemini_signs_goes_back_to_it_as_it_came(scripted: Scripted) 
         reply = (await asked.ask(User("Add.")))[-1]
         assert isinstance(reply, Reply)
         answers = [Answer(call.id, call.name, "3") for call in reply.calls]
-        await asked.ask(User("Add."), Assistant("", reply.calls), *answers)
+        await asked.ask(User("Add."), Assistant("", reply.calls, source=reply.source), *answers)
         first = asked.server.requests[1].body["messages"][1]["tool_calls"][0]
         assert first["extra_content"]["google"]["thought_signature"] == "EjQKMgEMOdbHJChLX75Q"
 

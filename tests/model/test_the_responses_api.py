@@ -12,7 +12,7 @@ from agent_core.base.settings import ModelSettings
 from agent_core.model import Reply, TextPiece, ThoughtPiece
 from agent_core.model.connection import Endpoint
 from agent_core.model.dialect import dialect_of
-from agent_core.model.wire import to_responses
+from agent_core.model.responses import to_responses
 from sandbox import Sandbox
 from tests.cli.support import run
 from tests.conftest import OpenDesk
@@ -22,7 +22,7 @@ from tests.kit.desk import desk as open_desk
 from tests.kit.params import unfit
 from tests.kit.play import scripted as scripted_model
 from tests.kit.responses import reasoning
-from tests.model.asking import ask, ask_reply
+from tests.model.asking import ask, ask_reply, source_of
 
 Scripted = Callable[..., ScriptedModel]
 STREAMS = pytest.mark.parametrize("stream", [pytest.param(True, id="streamed"), pytest.param(False, id="whole")])
@@ -78,18 +78,18 @@ def test_parameters_of_chat_completions_go_where_this_api_has_them() -> None:
 
 
 async def test_what_was_reasoned_goes_back_within_the_turn_as_it_came(scripted: Scripted) -> None:
-    call = Call("c1", "add", "{}")
+    server = scripted([Say("Here.")])
+    call, source = Call("c1", "add", "{}"), source_of(server, api="responses")
     before: list[Message] = [
         User("First."),
-        Assistant("", (call,), reasoning=(SEALED.replace("rs_7", "rs_1"),)),
+        Assistant("", (call,), reasoning=(SEALED.replace("rs_7", "rs_1"),), source=source),
         Answer("c1", "add", "1"),
     ]
     now: list[Message] = [
-        Assistant("", (Call("c2", "add", "{}"),), reasoning=(SEALED,)),
+        Assistant("", (Call("c2", "add", "{}"),), reasoning=(SEALED,), source=source),
         Answer("c2", "add", "2"),
         Notice("News."),
     ]
-    server = scripted([Say("Here.")])
     await ask(server, System("Be brief."), *before, Assistant("Done."), User("Second."), *now, api="responses")
     kinds = [item.get("id") or item.get("type") or item["role"] for item in server.requests[0].raw["input"]]
     first = ["system", "user", "function_call", "function_call_output", "assistant"]
@@ -193,12 +193,13 @@ async def kept(desk: Desk) -> list[str]:
 
 
 async def test_reasoning_that_another_model_sealed_is_left_out_when_it_is_refused(scripted: Scripted) -> None:
-    turn: list[Message] = [
-        User("Go."),
-        Assistant("", (Call("c1", "add", "{}"),), reasoning=(SEALED,)),
-        Answer("c1", "add", "1"),
-    ]
     refused = Fail(400, "The encrypted content could not be verified.", code="invalid_encrypted_content")
     server = scripted([refused, Say("Here.")])
+    source = source_of(server, api="responses")
+    turn: list[Message] = [
+        User("Go."),
+        Assistant("", (Call("c1", "add", "{}"),), reasoning=(SEALED,), source=source),
+        Answer("c1", "add", "1"),
+    ]
     assert (await ask_reply(server, *turn, api="responses")).text == "Here."
     assert [reasoned(seen) for seen in server.requests] == [["rs_7"], []]
