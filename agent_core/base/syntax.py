@@ -34,7 +34,11 @@ T = TypeVar("T")
 MAX_TOKENS: Final = 40_000
 """The limit of tokens in a parsed text, with statements and fields weighted; this many take 0.06 s."""
 MAX_DEPTH: Final = 100
-"""The levels of a tree: of 3,000 files of the standard library and of packages, none has more than 86."""
+"""The levels of a tree: of 3,000 files of the standard library and of packages, none has more than 86.
+
+A link of a chain of operators, `elif`s or conditional expressions is half a level: tables of strings and long decisions
+are written so. No walk needs more than three frames for a link (six for a level), of the thousand that Python allows.
+"""
 MAX_PARAMETERS: Final = 255
 """The parameters of one function."""
 MAX_MODULE_NAME: Final = 1_000
@@ -139,6 +143,10 @@ _WITHOUT_PARTS: Final = frozenset(
 )
 
 
+# Where the next link of a chain is. The first operator of `a + b + c` is the innermost one.
+_LINKS: Final[dict[type, str]] = {ast.BinOp: "left", ast.If: "orelse", ast.IfExp: "orelse"}
+
+
 @cache
 def _parts(kind: type) -> tuple[str, ...]:
     """Return the fields of a node type that may hold nodes with parts; none for what is no node."""
@@ -149,27 +157,35 @@ def _parts(kind: type) -> tuple[str, ...]:
 
 def _check_shape(tree: ast.AST) -> None:
     """Raise if a tree is too deep, or a function in it has too many parameters."""
-    level: list[ast.AST | None] = [tree]
+    here: list[ast.AST | None] = [tree]
+    linked: list[ast.AST | None] = []  # half a level below
     line = 0
-    for _depth in range(MAX_DEPTH):
-        below: list[ast.AST | None] = []
-        for node in level:
+    for _half_level in range(2 * MAX_DEPTH):
+        below: list[ast.AST | None] = []  # a whole level below
+        for node in here:
             kind = node.__class__
             if kind is ast.arguments:
                 _check_parameters(node)  # type: ignore[arg-type] # its class was compared
             elif kind is ast.Import or kind is ast.ImportFrom:
                 _check_import(node)  # type: ignore[arg-type] # its class was compared
-            for name in _parts(kind):  # type: ignore[arg-type] # a class has a hash
+            link = _LINKS.get(kind)  # type: ignore[arg-type] # a class has a hash
+            for name in _parts(kind):  # type: ignore[arg-type] # the same
                 value = getattr(node, name)
-                if value.__class__ is list:
+                if name == link and [each.__class__ for each in _listed(value)] == [kind]:
+                    linked += _listed(value)
+                elif value.__class__ is list:
                     below += value
                 else:
                     below.append(value)
-        if not below:
+        here, linked = linked, below
+        if not (here or linked):
             return
-        line = getattr(below[0], "lineno", line)
-        level = below
+        line = next((node.lineno for node in here[:1] if hasattr(node, "lineno")), line)
     raise _too_deep(line)
+
+
+def _listed(value: ast.AST | list[ast.AST]) -> list[ast.AST]:
+    return value if isinstance(value, list) else [value]
 
 
 def _check_parameters(node: ast.arguments) -> None:
@@ -187,7 +203,10 @@ def _check_import(node: ast.Import | ast.ImportFrom) -> None:
 
 
 def _too_deep(line: int = 0) -> BeyondLimits:
-    message = f"the code is nested more than {MAX_DEPTH} levels deep, or has a chain of more than {MAX_DEPTH} links"
+    message = (
+        f"the code is nested more than {MAX_DEPTH} levels deep, where a link of a chain is a level, and one of `elif`s,"
+        " operators or conditional expressions half a level"
+    )
     return BeyondLimits("too-deep", message, "split long expressions and nested blocks", line)
 
 

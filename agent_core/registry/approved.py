@@ -6,7 +6,6 @@ layout are no part of it.
 """
 
 import ast
-import copy
 import hashlib
 import json
 import sys
@@ -18,7 +17,7 @@ from typing import Final, TypeAlias
 from agent_core.base import syntax
 from agent_core.base.records import dataclass
 from sandbox.wire.lines import bare_lines
-from sandbox.wire.statements import drop_docstrings, is_text
+from sandbox.wire.statements import is_text, without_docstrings
 
 from .depends import NOT_PYTHON, Names, Part, Statement, packages_around, statements_of
 from .source import FOLDER, bound_names, callee, first_line, is_bare_value, is_literal, written
@@ -155,7 +154,7 @@ def _approved_statements(text: str, module: str, *, is_package: bool) -> Iterato
     for at, (node, facts, own) in enumerate(found):
         if is_text(node):
             continue
-        code, strings = _meaning_of(own) if own else _meaning(copy.deepcopy(node))
+        code, strings = _meaning_of(own) if own else _meaning(node)
         binds = frozenset({"__doc__"}) if is_bare_value(node) else facts.binds
         yield ApprovedStatement(
             at,
@@ -198,11 +197,10 @@ def _meaning_of(own: str) -> tuple[str, Names]:
 
 
 def _meaning(statement: ast.stmt) -> tuple[str, Names]:
-    """Return the tree of a statement without docstrings and places, as text, and its strings; it is changed.
+    """Return the tree of a statement without docstrings and places, as text, and its strings.
 
     Each class of node has a fixed number of fields, and each list says its length, so no two trees have the same text.
     """
-    drop_docstrings(statement)
     pieces, strings = list[str](), set[str]()
     waiting: list[object] = [statement]
     while waiting:
@@ -213,6 +211,7 @@ def _meaning(statement: ast.stmt) -> tuple[str, Names]:
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     strings.add(node.value)
             case list() as items:
+                items = without_docstrings(items)
                 pieces.append(f"[{len(items)}]")
                 waiting += reversed(items)
             case int() as value if not isinstance(value, bool):

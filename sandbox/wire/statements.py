@@ -8,7 +8,7 @@ which the host finds the node's own line in the text.
 import ast
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 Places: TypeAlias = list[list[int]]
 """The line in the text of each node, by the line and the column that the node has in the reduced tree."""
@@ -18,9 +18,15 @@ def drop_docstrings(tree: ast.AST) -> None:
     """Remove every string that is a statement by itself, at any depth."""
     for node in ast.walk(tree):
         for name, value in ast.iter_fields(node):
-            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
-                kept = [statement for statement in value if not is_text(statement)]
-                setattr(node, name, kept or [ast.copy_location(ast.Pass(), value[0])])
+            if isinstance(value, list):
+                setattr(node, name, without_docstrings(value))
+
+
+def without_docstrings(nodes: list[Any]) -> list[Any]:  # Any: what a field of a node holds
+    """Return statements without those that are only a string; others, and what is no statement, stay as they are."""
+    if not (nodes and isinstance(nodes[0], ast.stmt)):
+        return nodes
+    return [node for node in nodes if not is_text(node)] or [ast.copy_location(ast.Pass(), nodes[0])]
 
 
 def is_text(statement: ast.stmt) -> bool:

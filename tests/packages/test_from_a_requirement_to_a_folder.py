@@ -144,7 +144,14 @@ def test_pip_is_given_no_key_and_no_other_place_to_install_in(tmp_path: Path) ->
     assert given.keys() & around.keys() == {"PIP_INDEX_URL", "HOME"}
 
 
-def test_a_traceback_of_pip_is_told_by_its_last_line() -> None:
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param([], id="alone"),
+        pytest.param(["WARNING: You are using pip version 22.0.", "[notice] A new release of pip is there:"], id="remarks"),
+    ],
+)
+def test_a_failure_of_pip_is_told_by_its_last_words(after: list[str]) -> None:
     output = [
         "Collecting a",
         "ERROR: Exception:",
@@ -152,4 +159,4 @@ def test_a_traceback_of_pip_is_told_by_its_last_line() -> None:
         "  File x",
         "OSError: no space left",
     ]
-    assert "OSError: no space left" in meaning(output).message
+    assert meaning([*output, *after]).message == "pip failed. Its last words: `OSError: no space left`."

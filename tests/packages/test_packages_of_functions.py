@@ -166,6 +166,26 @@ async def test_a_package_that_cannot_be_imported_ahead_is_imported_by_each_call(
     assert (found.outcome, listing.packages[0].ahead) == ("returned", ())
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [pytest.param("while True: pass", id="computes"), pytest.param("import time; time.sleep(999)", id="waits")])
+async def test_a_package_whose_import_never_ends_is_not_installed_and_holds_nothing_up(
+    index: Path, root: Path, text: str
+) -> None:
+    require_imports_ahead()
+    wheel(index, "abacus", "3.0", {"abacus.py": f"{text}\n"})
+    async with Workspace.open(root, approver=human("yes")) as workspace:
+        began = time.monotonic()
+        verdict = await workspace.functions.create("count", COUNTS, reason="It counts.")
+        seconds = time.monotonic() - began
+        plain = COUNTS.replace("import abacus\n\n\n", "").replace("abacus.total", "sum")
+        after = await workspace.functions.create("count", plain)
+    assert "The import of the package `abacus` did not end" in str(verdict)
+    assert (verdict.admitted, after.admitted) == (False, True)
+    assert seconds < 60
+    assert not (root / "functions/requirements.lock").exists()
+    assert list((root / ".knapper/env").iterdir()) == []
+
+
 async def test_a_module_that_is_called_otherwise_is_found_in_the_package_that_was_granted(
     index: Path, root: Path
 ) -> None:

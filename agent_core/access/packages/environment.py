@@ -202,6 +202,7 @@ Tries: TypeAlias = Callable[[Names, str], Awaitable[bool]]
 
 _DOWNLOAD_S: Final = 900.0
 _UNPACK_S: Final = 300.0
+_IMPORT_S: Final = 40.0  # for all trial imports of an installation together; ending the process takes up to 5 s more
 _SET: Final = ("--require-hashes", "--no-deps", "--requirement=pins.txt", *ALWAYS)
 
 
@@ -237,11 +238,32 @@ async def install(
 
 
 async def importable(installed: Installed, requirements: Iterable[str], tries: Tries) -> tuple[str, ...]:
-    """Return the names that the requested projects provide and that can be imported."""
+    """Return the names that the requested projects provide and that can be imported in advance.
+
+    Raises:
+        PackagesError: the import of one does not end, so no call could use it either.
+    """
     projects = {project(requirement) for requirement in requirements}
     places = tuple((name, str(installed.folder)) for name in installed.names)
     candidates = [name for name, owner in installed.names.items() if owner in projects and not name.startswith("_")]
-    return tuple([name for name in candidates if await tries(places, name)])
+    until = asyncio.get_running_loop().time() + _IMPORT_S
+    ahead = list[str]()
+    for name in candidates:
+        try:
+            async with asyncio.timeout_at(until):
+                is_importable = await tries(places, name)
+        except TimeoutError as error:
+            raise _endless(name, installed.names[name]) from error
+        if is_importable:
+            ahead.append(name)
+    return tuple(ahead)
+
+
+def _endless(name: str, owner: str) -> PackagesError:
+    module = "" if name == owner else f" (its module {fence(name, 60)})"
+    message = f"The import of the package {fence(owner, 80)}{module} did not end within {_IMPORT_S:g} s,"
+    fix = "Check that it is the package that you mean. If it is only slow here, try again when less is running."
+    return PackagesError(f"{message} so it was stopped and nothing was installed.", fix=fix)
 
 
 def _looked_at(wheels: list[Path], pins: tuple["Pin", ...], listed: tuple[str, ...]) -> tuple[dict[str, str], set[str]]:

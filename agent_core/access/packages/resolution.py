@@ -24,6 +24,7 @@ from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
 
 from ..grants.value import project, written
 
+_REMARKS = ("WARNING: ", "DEPRECATION: ", "[notice] ")  # pip may print them after its failure
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 NO_PIP = f"Next: {one_line(sys.executable)} -m ensurepip"
 # A part of pip's message that has been stable for years, and its meaning; the first match is reported.
@@ -72,15 +73,15 @@ def meaning(output: Iterable[str]) -> PackagesError:
     """Return the error for pip's output before it failed."""
     lines = [line for line in output if line]
     text = "\n".join(lines)
-    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")] or lines[-1:]
-    if errors and errors[0].endswith(":"):  # a traceback follows: its last line says what happened
-        errors = lines[-1:]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    if not errors or errors[0].endswith(":"):  # a heading, such as that of a traceback: its last line says what happened
+        errors = [line for line in lines if not line.startswith(_REMARKS) and not line.endswith(":")][-1:]
     shown = fence(_CREDENTIALS.sub("", errors[0]), 300) if errors else "nothing"
     for pattern, template, fix in _MEANINGS:
         if match := re.search(pattern, text):
             subject = fence(match.groupdict().get("what") or "", 80)
             return PackagesError(template.format(told=shown, what=subject), fix=fix)
-    return PackagesError(f"pip failed. It says {shown}.", fix="See: pip config list")
+    return PackagesError(f"pip failed. Its last words: {shown}.", fix="See: pip config list")
 
 
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,99}")

@@ -193,7 +193,8 @@ ANSWER_S: Final = 15.0  # timeout of an answer, and from its first to its last b
 _CLOSING_S: Final = 2.0
 _CONNECT_S: Final = 10.0
 _MOST_REFUSAL: Final = 64 << 10
-_MOST_REDIRECTS: Final = 3
+_MAX_REDIRECTS: Final = 3
+_MESSAGE_KEEPING: Final = (307, 308)  # the statuses of redirects after which a POST stays one
 _RECONNECTING: Final = 4  # cost in non-messages: a server may end a stream and be polled again
 _IDLE_AT_ONCE, _IDLE_A_SECOND = 10.0, 0.5  # stream parts without a message: a comment every 5 to 30 s is usual
 _KEPT_S: Final = 5.0
@@ -208,8 +209,8 @@ def http_client(intake: Intake, call_s: float, headers: dict[str, str]) -> httpx
         transport=BoundedTransport(intake, call_s),
         headers={"Accept-Encoding": "identity", **headers},
         timeout=httpx2.Timeout(None, connect=_CONNECT_S, write=ANSWER_S),  # the transport limits reading
-        follow_redirects=False,
-        max_redirects=_MOST_REDIRECTS,
+        follow_redirects=False,  # the transport follows them, as does the package `mcp`, which asks for this number
+        max_redirects=0,
         trust_env=False,
     )
 
@@ -237,7 +238,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
             if request.method == "GET":
                 self._intake.take_garbage(_RECONNECTING)
             async with asyncio.timeout_at(now + asked.patience_s):
-                response = await self._inner.handle_async_request(request)
+                response = await self._redirected(request)
         except TimeoutError as error:
             raise self._intake.cut(f"it did not answer in {asked.patience_s:g} s") from error
         try:
@@ -245,6 +246,54 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         except BaseException:
             await response.aclose()
             raise
+
+    async def _redirected(self, request: httpx2.Request) -> httpx2.Response:
+        """Return the response to a request, or that of the place at the same address to which it is redirected."""
+        for _ in range(_MAX_REDIRECTS + 1):
+            response = await self._inner.handle_async_request(request)
+            try:
+                place = self._next_place(request, response)
+            except CutOff:
+                await response.aclose()
+                raise
+            if place is None:
+                return response
+            await response.aclose()  # unread: a redirect needs no body
+            request = httpx2.Request(
+                request.method, place, headers=request.headers, stream=request.stream, extensions=request.extensions
+            )
+        raise self._intake.cut(f"it redirects more than {_MAX_REDIRECTS} times")
+
+    def _next_place(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.URL | None:
+        """Return where to send the request again, or None if this is the response.
+
+        Only the same address, so with what was configured for it, and only if the request stays the same. Without the
+        stream of news (GET) and the farewell (DELETE), the connection works; without a message (POST) it does not.
+
+        Raises:
+            CutOff: a message is redirected elsewhere, or so that it would be lost.
+        """
+        if not response.has_redirect_location:
+            return None
+        location = response.headers["location"]
+        try:
+            place = request.url.join(location).copy_with(userinfo=b"", fragment=None)
+        except httpx2.InvalidURL:
+            place = None
+        is_same_address = place is not None and _address(place) == _address(request.url)
+        is_kept = request.method == "GET" or response.status_code in _MESSAGE_KEEPING
+        if is_same_address and is_kept:
+            return place
+        if request.method != "POST":
+            return None
+        why = "which is another address"
+        if is_same_address:
+            why = f"with the status {response.status_code}, after which no message is sent"
+        where = one_line(str(place or location), 200)
+        raise self._intake.cut(
+            f"it redirects to {where}, {why}, so this is not followed: if it is the server that you mean, give that"
+            " address in mcp.toml"
+        )
 
     async def _passed_on(
         self, request: httpx2.Request, response: httpx2.Response, asked: "_Asked", until: float
@@ -255,16 +304,13 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         if coding not in ("", "identity"):
             raise self._intake.cut("it packed its answer, which was not asked for and is not unpacked")
         is_asked = request.method == "POST"
-        if is_asked and response.has_redirect_location:
-            where = one_line(response.headers["location"], 200)
-            raise self._intake.cut(f"it redirects to {where}, which is not followed: give that address in mcp.toml")
         if response.is_success and kind.startswith("text/event-stream"):
             limit = None if asked.is_endless else until
             events = _Events(response, self._intake, self._waiting, limit, is_asked=is_asked)
             return httpx2.Response(response.status_code, headers=head, stream=events)
         if is_asked:
             self._intake.refusal = response.status_code if response.is_error else 0
-        is_answer = is_asked and not response.has_redirect_location and kind.startswith("application/json")
+        is_answer = is_asked and kind.startswith("application/json")
         body = await self._body(response, asked, until) if is_answer else b""
         await response.aclose()
         return httpx2.Response(response.status_code, headers=head, content=body)
@@ -320,6 +366,11 @@ class _Asked:
         is_endless = request.method == "GET" or method == "subscriptions/listen"
         number = str(table["id"]) if method and "id" in table else ""
         return cls(number, call_s if method == "tools/call" else ANSWER_S, is_endless)
+
+
+def _address(url: httpx2.URL) -> tuple[str, str, int | None]:
+    """Return what an approval is for; the package leaves out the usual port of a scheme."""
+    return url.scheme, url.host, url.port
 
 
 async def _parts(response: httpx2.Response) -> AsyncIterator[bytes]:

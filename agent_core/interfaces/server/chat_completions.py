@@ -158,11 +158,10 @@ class ChatDoor:
         self, request: Request, kind: type[R], answer: "Callable[[ChatThreads, Thread, R], _ClientAnswer]"
     ) -> Response:
         try:
-            body = await request.body()
-            asked = await read_part(kind, body)
+            asked, size = await _read_request(request, kind)
             if asked.stream:
                 request.scope["open_stream"]()
-            turn = answer(self._threads, await self._thread(asked, request.scope["identity"], len(body)), asked)
+            turn = answer(self._threads, await self._thread(asked, request.scope["identity"], size), asked)
             request.scope["body_done"]()
             if asked.stream:
                 return stream_response(turn.stream())
@@ -188,6 +187,12 @@ class ChatDoor:
         return await self._threads.take_up(
             identity, shared.model, messages, client, owner=owner, response=shared.previous
         )
+
+
+async def _read_request(request: Request, kind: type[R]) -> tuple[R, int]:
+    """Return what a client asks, and the size of the body, of which nothing is kept: the turn may take long."""
+    body = b"".join([part async for part in request.stream()])  # `request.body` would keep it
+    return await read_part(kind, body), len(body)
 
 
 async def client_terms(rooms: Rooms, agent: str, shared: Shared, size: int) -> Json:

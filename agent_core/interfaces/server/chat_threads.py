@@ -50,7 +50,7 @@ from .operations import Open
 # into parts, or omit them where there are calls.
 
 MOST_CALLS: Final = 128  # calls of consecutive messages, which are merged into one
-PER_MESSAGE: Final = 40  # cost of one message, in characters as `base/offload.py` counts them
+PER_MESSAGE: Final = 40  # cost of one message besides its text, in characters as `base/offload.py` counts them
 _SYSTEM: Final = ("system", "developer")
 
 
@@ -78,10 +78,12 @@ class ClientHistory:
     answers: tuple[ClientMessage, ...]
     text: str
     by: str
+    said: "HistoryKey"
+    """The key of all messages, to which that of an answer can be added."""
     sent: str = ""
     """The key of the earlier messages."""
     asked: str = ""
-    """The key of the whole history."""
+    """The key of the whole request."""
 
     @classmethod
     def read(cls, messages: Iterable[ClientMessage], by: str, *, is_known: bool = False) -> "ClientHistory":
@@ -104,15 +106,15 @@ class ClientHistory:
             _check_answers(said)
         answers = tuple(row for row in new if row.role == "tool")
         text = "\n\n".join(row.text for row in new if row.role == "user")
-        history = cls(system, tuple(said[:begin]), answers, text, by)
-        sent, asked = digest(by, history.before), digest(by, (*history.before, *history.new))
-        return replace(history, sent=sent, asked=asked)
+        before, key = tuple(said[:begin]), HistoryKey(by)
+        key.add(*before)
+        sent = key.text
+        key.add(*answers, *([ClientMessage("user", text)] if text or not answers else []))
+        return cls(system, before, answers, text, by, key, sent, key.text)
 
-    @property
-    def new(self) -> tuple[ClientMessage, ...]:
-        """The new messages."""
-        said = (ClientMessage("user", self.text),) if any(self.text) or not self.answers else ()
-        return (*self.answers, *said)
+    def without_past(self) -> "ClientHistory":
+        """Return what the turn needs; the rest is stored, and may take megabytes while the turn waits or runs."""
+        return replace(self, system="", before=())
 
     def turns(self) -> list[WholeTurn]:
         """Return the earlier messages as finished turns, one for each message of the user."""
@@ -138,19 +140,45 @@ class ClientHistory:
         ]
 
 
+class HistoryKey:
+    """The key of a sender's messages, which grows with each: it keeps a digest of them, and not the messages."""
+
+    def __init__(self, by: str) -> None:
+        self._begun = hashlib.sha256(b"[")
+        self._begun.update(json.dumps([by]).encode())
+
+    def add(self, *messages: ClientMessage) -> None:
+        """Add messages at the end."""
+        for message in messages:
+            calls = [call.id for call in message.calls]
+            row = [message.role, *(calls or (message.answers, "".join(message.text.split())))]
+            self._begun.update(f", {json.dumps(row)}".encode())
+
+    def with_one(self, message: ClientMessage) -> str:
+        """Return the key as it would be with one message more."""
+        other = HistoryKey("")
+        other._begun = self._begun.copy()
+        other.add(message)
+        return other.text
+
+    @property
+    def text(self) -> str:
+        """The key of the messages so far."""
+        whole = self._begun.copy()
+        whole.update(b"]")
+        return whole.hexdigest()
+
+
 def forms(history: ClientHistory, texts: Iterable[str], calls: Sequence[Call]) -> list[str]:
     """Return the keys that the client's next request may have; `texts` are the forms in which it may send our reply."""
-    said = (*history.before, *history.new)
-    return sorted({digest(history.by, (*said, ClientMessage("assistant", text, tuple(calls)))) for text in texts})
+    return sorted({history.said.with_one(ClientMessage("assistant", text, tuple(calls))) for text in texts})
 
 
 def digest(by: str, messages: Iterable[ClientMessage]) -> str:
     """Return the key of a sender's messages."""
-    rows = [[by]]
-    for message in messages:
-        calls = [call.id for call in message.calls]
-        rows.append([message.role, *(calls or (message.answers, "".join(message.text.split())))])
-    return hashlib.sha256(json.dumps(rows).encode("utf-8", "replace")).hexdigest()
+    key = HistoryKey(by)
+    key.add(*messages)
+    return key.text
 
 
 def _merge_messages(messages: Iterable[ClientMessage]) -> list[ClientMessage]:
@@ -354,7 +382,7 @@ _MOST_ASKED: Final = 8  # unanswered requests of one conversation that are recog
 _SAME_S: Final = 900.0  # later, an equal request without earlier messages is a new one
 _MOST_BUSY: Final = 1_000  # unnamed conversations of one agent with a message that waits or is being answered
 _SECTION: Final = "client"
-_NOTHING_SAID: Final = ClientHistory("", (), (), "", "")
+_NOTHING_SAID: Final = ClientHistory("", (), (), "", "", HistoryKey(""))
 _SHOWN: Final = (events.CallStarted, events.CallAnswered, events.GrantAsked, events.GrantAnswered, events.Warned)
 _WAIT_S: Final = 15.0  # time without an event after which the client gets a sign of life
 _ANSWERED: Final = ("done", "client_calls", "length")  # states of turns with a result for the client
@@ -523,7 +551,7 @@ class ChatThreads:
             is_again = bool(key)  # a retry that has no response yet
             key = key or Clock().new_id()
             await self._note(name, settings, history.asked, key, now)
-            thread = Thread(name, agent, history, client, key, is_again, identity)
+            thread = Thread(name, agent, history.without_past(), client, key, is_again, identity)
             self._answering.add(thread)
         sections = (await self._rooms.host.agent(name)).memory.sections
         has = {section.name: section.text for section in await sections.list()}
@@ -600,7 +628,7 @@ class ChatThreads:
         if not reply.is_whole or reply.ended is None:
             return
         history, texts = thread.history, (reply.text, reply.ended.reply)
-        sent = await aside(len(history.before) * PER_MESSAGE, forms, history, texts, reply.calls)
+        sent = await aside(sum(map(len, texts)), forms, history, texts, reply.calls)
         noted: Json = {"chat_sent": sent, "chat_open": [call.id for call in reply.calls]}
         noted["chat_response"] = _key_of_response(response, history.by)
         async with self._one_at_a_time:
@@ -741,10 +769,14 @@ class ChatThreads:
 
 
 async def _read(messages: Sequence[ClientMessage], by: str, client: Json, *, is_known: bool) -> ClientHistory:
-    read = partial(ClientHistory.read, messages, by, is_known=is_known)
-    history = await aside(len(messages) * PER_MESSAGE, read)
-    terms = ClientMessage("system", json.dumps([history.system, client]))  # a repeated request has the same
-    return replace(history, asked=digest(history.asked, [terms]))
+    size = sum(PER_MESSAGE + len(message.text) for message in messages)
+
+    def read() -> ClientHistory:
+        history = ClientHistory.read(messages, by, is_known=is_known)
+        terms = ClientMessage("system", json.dumps([history.system, client]))  # a repeated request has the same
+        return replace(history, asked=digest(history.asked, [terms]))
+
+    return await aside(size, read)
 
 
 def _key_of(settings: Json, history: ClientHistory, now: float) -> str:

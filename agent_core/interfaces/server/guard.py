@@ -35,6 +35,8 @@ MOST_BODY: Final = 2 << 20
 _MOST_OF_STRANGERS: Final = 16 << 10  # bytes of a body without a token: the client can only log in
 _LARGE: Final = 256 << 10
 _LARGE_AT_ONCE: Final = 2  # bodies of this size per token, until their operations have begun; others wait unread
+MOST_LARGE: Final = 16
+"""The maximum number of concurrent requests of one token with such a body: each may keep parts of it until its end."""
 MOST_VALUES: Final = 100_000  # JSON values in a body: parsing creates all of them before they can be checked
 _BODY_S: Final = 15.0  # for the whole body of a request
 _LOOK_S: Final = 15.0  # between checks that the token of an open stream is still valid
@@ -105,7 +107,8 @@ class Shares:
 
             def take() -> None:
                 if self._had[name] >= self._most:
-                    raise ApiRefusal(429, "too-many", f"A token may have {self._most} {self._what} at once.")
+                    message = f"A token may have {self._most} {self._what} at once."
+                    raise ApiRefusal(429, "too-many", message, "Send it again when one of them is answered.")
                 self._had[name] += 1
                 taken.callback(self._give_back, name)
 
@@ -120,20 +123,27 @@ class LargeBodies:
 
     def __init__(self) -> None:
         self._slots: dict[str, asyncio.Semaphore] = {}
+        self._open = Shares(MOST_LARGE, f"requests of more than {_LARGE >> 10} KiB")
 
     @asynccontextmanager
     async def of_request(self, name: str, headers: Headers, most: int) -> AsyncIterator[Callable[[], None]]:
-        """Wait until a request's body of up to `most` bytes may be read. Yield a function to call afterwards."""
+        """Wait until a request's body of up to `most` bytes may be read. Yield a function to call afterwards.
+
+        Raises:
+            ApiRefusal: the client has too many such requests that are not answered yet.
+        """
         length = headers.get("content-length", "")
         is_short = "transfer-encoding" not in headers and not (length.isdecimal() and int(length) > _LARGE)
         if is_short or most <= _LARGE:
             yield lambda: None
             return
         slot = self._slots.setdefault(name, asyncio.Semaphore(_LARGE_AT_ONCE))
-        await slot.acquire()
-        with ExitStack() as held:
-            held.callback(slot.release)
-            yield held.close
+        with self._open.of_request(name) as begin:
+            begin()
+            await slot.acquire()
+            with ExitStack() as held:
+                held.callback(slot.release)
+                yield held.close
 
 
 class Guard:

@@ -17,6 +17,8 @@ from .identity import ApiRefusal
 from .operations import Asked, Operation
 
 T = TypeVar("T")
+_TOO_MANY: Final = 429
+_RETRY_S: Final = "1"  # clients try again after this many seconds, and wait longer each time
 _LEFT: Final = 499  # as in the logs of other servers
 _TRACE = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -24,7 +26,8 @@ _TRACE = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 def json_response(value: object, status: int = 200) -> Response:
     """Return a response with the published JSON of a result."""
     text = json.dumps(to_json(value), ensure_ascii=False, default=str)
-    return Response(text.encode("utf-8", "replace"), status, media_type="application/json")
+    headers = {"Retry-After": _RETRY_S} if status == _TOO_MANY else None
+    return Response(text.encode("utf-8", "replace"), status, headers, media_type="application/json")
 
 
 def stream_response(frames: AsyncGenerator[bytes, None]) -> Response:

@@ -1,9 +1,9 @@
 // The page: its rooms, and what is common to them. All texts become text nodes.
-import { html, render, useEffect, useRef, useState } from "/page/preact.js";
+import { render, useEffect, useRef, useState } from "/page/preact.js";
 import { Approvals } from "/page/approvals.js";
 import { Chat } from "/page/chat.js";
 import { Functions } from "/page/functions.js";
-import { api, askTabs, count, Fault, hasKey, plain } from "/page/kit.js";
+import { api, askTabs, count, Fault, hasKey, html, plain } from "/page/kit.js";
 import { LogIn } from "/page/login.js";
 import { Memory } from "/page/memory.js";
 import { Agents, Growth, Steps } from "/page/work.js";

@@ -1,7 +1,7 @@
 // The questions about grants, with all that the prompt shows of them, here and where they come up in a conversation. What is
 // pressed before the question was in sight answers nothing; whoever answers first, here or elsewhere, has answered.
-import { html, useEffect, useRef, useState } from "/page/preact.js";
-import { api, Diff, Fault, plain, useDraft, when } from "/page/kit.js";
+import { useEffect, useRef, useState } from "/page/preact.js";
+import { api, Diff, Fault, html, plain, useDraft, when } from "/page/kit.js";
 
 const QUIET_MS = 600; // what is pressed before somebody can have read anything answers nothing
 const isNew = (diff) => (diff.split("\n")[2] || "").startsWith("@@ -0,0 ");

@@ -1,6 +1,5 @@
 // What a step did: a function that was made or changed is a card, any other call a line that opens.
-import { html } from "/page/preact.js";
-import { count, Diff, plain, reaches, Sentence, Source, Text } from "/page/kit.js";
+import { count, Diff, html, plain, reaches, Sentence, Source, Text } from "/page/kit.js";
 import { isVerdict, Outcome, Problems, Verdict } from "/page/verdict.js";
 
 const CODE = ["function_code_with_docstring", "code", "old_text", "new_text", "source"]; // arguments that are source

@@ -1,9 +1,9 @@
 // The conversation with an agent: as it streams, as it was, and each call in it.
-import { html, useEffect, useReducer, useRef, useState } from "/page/preact.js";
+import { useEffect, useReducer, useRef, useState } from "/page/preact.js";
 import { Approval } from "/page/approvals.js";
 import { Call } from "/page/cards.js";
-import { api, count, Fault, listen, part, plain, Sentence, useDraft, useWindow } from "/page/kit.js";
-import { asWords, Prose, words } from "/page/markdown.js";
+import { api, count, Fault, html, listen, part, plain, Sentence, useDraft, useWindow } from "/page/kit.js";
+import { asWords, Prose } from "/page/markdown.js";
 
 const LOADED = 300; // entries at once
 
@@ -140,7 +140,7 @@ const WHO = { user: "You: ", text: "Answer: ", thought: "Thought: ", notice: "",
 
 function Entry({ entry, before }) {
   if (entry.kind === "call") return html`<${Call} entry=${entry} before=${before} />`;
-  return html`<div class=${`said ${entry.kind}`}><span class="unseen">${WHO[entry.kind]}</span>${entry.kind === "text" ? html`<${Prose} text=${entry.text} />` : entry.kind === "user" ? words(entry.text) : html`<${Sentence} text=${entry.text} />`}</div>`;
+  return html`<div class=${`said ${entry.kind}`}><span class="unseen">${WHO[entry.kind]}</span>${entry.kind === "text" ? html`<${Prose} text=${entry.text} />` : entry.kind === "user" ? entry.text : html`<${Sentence} text=${entry.text} />`}</div>`;
 }
 
 const TRY_AGAIN = ["failed", "interrupted", "repeated"]; // ends after which the same may go well
@@ -188,7 +188,7 @@ export function Chat({ agent, approvals, reload, say, trouble, paused }) {
     ${entries.slice(shown.from, shown.to).map((entry) => html`<${Entry} key=${entry.key} entry=${entry} before=${before.get(entry.key)} />`)}
     ${canRetry && html`<p><button type="button" onClick=${retry}>Try again</button>${tried.times && tried.why === why && html` <span role="status">Tried again ${count(tried.times, "time")}: it failed as before.</span>`}</p>`}
     ${questions.map((row) => html`<${Approval} key=${`ask:${row.id}`} row=${row} reload=${reload} answered=${() => box.current.focus()} />`)}
-    ${unread.map((message) => html`<div key=${`unread:${message.id}`} class="said user unread"><span class="unseen">${WHO.user}</span>${words(message.text)}${running && html`<span class="dim"> (waits: added to this turn)</span>`}</div>`)}
+    ${unread.map((message) => html`<div key=${`unread:${message.id}`} class="said user unread"><span class="unseen">${WHO.user}</span>${message.text}${running && html`<span class="dim"> (waits: added to this turn)</span>`}</div>`)}
     </div><form onSubmit=${send}>
     ${!shown.isAtEnd && html`<button type="button" class="down" onClick=${shown.toEnd}>↓ To the newest</button>`}
     <${Fault} text=${fault || lost} />

@@ -1,7 +1,7 @@
 // The functions: all of them, and one with its source, examples, history, verdict, and a form to call it.
-import { html, useEffect, useRef, useState } from "/page/preact.js";
+import { useEffect, useRef, useState } from "/page/preact.js";
 import { Approval } from "/page/approvals.js";
-import { api, count, Diff, Fault, part, plain, reaches, Rows, Source, Text, useDraft, useLoaded, when } from "/page/kit.js";
+import { api, count, Diff, Fault, html, part, plain, reaches, Rows, Source, Text, useDraft, useLoaded, when } from "/page/kit.js";
 import { Outcome, Verdict } from "/page/verdict.js";
 
 const HEADS = [["Function", ""], ["What it does", "wide"], ["Standing", "far short"], ["By", "far short"], ["Reaches", "far"], ["Verdict", "far"], ["Calls", "far number"]];

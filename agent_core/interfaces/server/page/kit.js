@@ -1,5 +1,21 @@
 // What all rooms use: requests, texts made safe to look at, lists of which only a window is drawn.
-import { html, useEffect, useLayoutEffect, useRef, useState } from "/page/preact.js";
+import { html as made, useEffect, useLayoutEffect, useRef, useState } from "/page/preact.js";
+
+const visible = (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`;
+
+// Characters that turn the reading direction, or steer, would let a text look like another one. What joins letters stays. All that
+// is drawn is made here, so that no room has to think of it: what a user wrote, names and errors as well as a model's words.
+const STEERING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const NAMING = ["title", "aria-label", "placeholder"], drawn = new WeakSet();
+function draw(node) {
+  if (typeof node === "string") return node.replace(STEERING, visible);
+  if (Array.isArray(node)) return node.map(draw);
+  if (!node || !node.props || drawn.has(node)) return node;
+  drawn.add(node);
+  for (const name of ["children", ...NAMING]) if (name in node.props) node.props[name] = draw(node.props[name]);
+  return node;
+}
+export const html = (...template) => draw(made(...template));
 
 // The cookie goes to every port of this machine, so it counts only with a key, which no other origin can read: it lies in this
 // tab, and another one hands it on.
@@ -101,7 +117,7 @@ export const lines = (value) => (Array.isArray(value) ? value.join("\n") : Strin
 
 // Characters that steer a terminal, turn the reading direction, or are not seen would let a text look like another one.
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2028\u2029\u2060-\u206f\ufeff]/g;
-export const plain = (text) => String(text ?? "").replace(HIDDEN, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
+export const plain = (text) => String(text ?? "").replace(HIDDEN, visible);
 
 // A sentence of the program's own, in which names stand between backticks.
 export const Sentence = ({ text }) => plain(text).split(/`([^`\n]+)`/).map((piece, at) => (at % 2 ? html`<code>${piece}</code>` : piece));

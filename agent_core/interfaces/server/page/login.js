@@ -1,6 +1,6 @@
 // Who is not logged in is told how, and can give a link by hand. The link in the address is used at once.
-import { html, useEffect, useState } from "/page/preact.js";
-import { Fault, hasKey, logIn } from "/page/kit.js";
+import { useEffect, useState } from "/page/preact.js";
+import { Fault, hasKey, html, logIn } from "/page/kit.js";
 
 const codeIn = (text) => { try { return new URL(text.trim()).searchParams.get("code") || ""; } catch { return text.trim(); } };
 

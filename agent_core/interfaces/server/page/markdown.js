@@ -1,6 +1,7 @@
 // What a model says, as Markdown. A kept library cuts it into tokens, and each becomes an element here: no HTML of a model's
 // passes, no picture is loaded from anywhere, and a link leads to the web or to mail and nowhere else.
-import { html, useEffect, useRef, useState } from "/page/preact.js";
+import { useEffect, useRef, useState } from "/page/preact.js";
+import { html } from "/page/kit.js";
 import { Lexer, Tokenizer } from "/page/marked.js";
 
 // What is longer, wider or nested deeper is shown as it was written: the library takes the square of it, or more.
@@ -8,10 +9,7 @@ const LONGEST = 50_000, LONGEST_PARAGRAPH = 2_000, MOST_CELLS = 4_000, DEEPEST =
 const SCHEMES = ["http:", "https:", "mailto:"];
 const ENTITIES = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&nbsp;": "\u00a0" };
 
-// Characters that turn the reading direction, or steer, would let a text look like another one. What joins letters stays.
-const STEERING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
-export const words = (text) => String(text ?? "").replace(STEERING, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
-const decoded = (text) => words(text).replace(/&(?:amp|lt|gt|quot|#39|nbsp);/g, (entity) => ENTITIES[entity]);
+const decoded = (text) => text.replace(/&(?:amp|lt|gt|quot|#39|nbsp);/g, (entity) => ENTITIES[entity]);
 
 const asWritten = (text) => ({ type: "text", raw: text, text });
 
@@ -42,17 +40,17 @@ function address(href) {
 
 function Link({ href, children }) {
   const leads = address(href);
-  return leads ? html`<a href=${leads} title=${words(leads)} target="_blank" rel="noopener noreferrer">${children}</a>` : html`<span>${children} (${words(href)})</span>`;
+  return leads ? html`<a href=${leads} title=${leads} target="_blank" rel="noopener noreferrer">${children}</a>` : html`<span>${children} (${href})</span>`;
 }
 
-const many = (tokens, depth) => (depth > DEEPEST ? words(tokens.map((token) => token.raw).join("")) : tokens.map((token) => one(token, depth)));
+const many = (tokens, depth) => (depth > DEEPEST ? tokens.map((token) => token.raw).join("") : tokens.map((token) => one(token, depth)));
 
 function one(token, depth) {
   const inside = () => (token.tokens ? many(token.tokens, depth + 1) : decoded(token.text));
   switch (token.type) {
     case "space": case "def": return null;
     case "text": return inside();
-    case "escape": return words(token.text);
+    case "escape": return token.text;
     case "paragraph": return html`<p>${inside()}</p>`;
     case "heading": return html`<${`h${Math.min(token.depth + 2, 6)}`}>${inside()}<//>`; // below those of the page
     case "strong": return html`<strong>${inside()}</strong>`;
@@ -60,23 +58,23 @@ function one(token, depth) {
     case "del": return html`<del>${inside()}</del>`;
     case "br": return html`<br />`;
     case "hr": return html`<hr />`;
-    case "codespan": return html`<code>${words(token.text)}</code>`;
-    case "code": return html`<pre tabindex="0" aria-label="Code"><code>${words(token.text)}</code></pre>`;
+    case "codespan": return html`<code>${token.text}</code>`;
+    case "code": return html`<pre tabindex="0" aria-label="Code"><code>${token.text}</code></pre>`;
     case "blockquote": return html`<blockquote>${inside()}</blockquote>`;
     case "checkbox": return token.checked ? "☑ " : "☐ ";
     case "list": return html`<${token.ordered ? "ol" : "ul"} start=${token.ordered && token.start !== 1 ? token.start : undefined}>${token.items.map((item) => html`<li>${many(item.tokens, depth + 1)}</li>`)}<//>`;
     case "table": return html`<div class="wide-table" tabindex="0" role="group" aria-label="Table"><table><thead><tr>${token.header.map((cell) => html`<th scope="col" class=${cell.align || ""}>${many(cell.tokens, depth + 1)}</th>`)}</tr></thead>
       <tbody>${token.rows.map((row) => html`<tr>${row.map((cell) => html`<td class=${cell.align || ""}>${many(cell.tokens, depth + 1)}</td>`)}</tr>`)}</tbody></table></div>`;
     case "link": return html`<${Link} href=${token.href}>${inside()}<//>`;
-    case "image": return html`<${Link} href=${token.href}>Image: ${words(token.text) || words(token.href)}<//>`;
-    default: return token.block || !depth ? html`<p>${words(token.raw)}</p>` : words(token.raw); // HTML, as it was written
+    case "image": return html`<${Link} href=${token.href}>Image: ${token.text || token.href}<//>`;
+    default: return token.block || !depth ? html`<p>${token.raw}</p>` : token.raw; // HTML, as it was written
   }
 }
 
 function read(text) {
   const whole = String(text ?? "");
-  if (whole.length > LONGEST) return html`<p>${words(whole)}</p>`;
-  try { return many(new Reader({ gfm: true, tokenizer: new Tables() }).lex(whole), 0); } catch { return html`<p>${words(whole)}</p>`; } // nested beyond what the library can take
+  if (whole.length > LONGEST) return html`<p>${whole}</p>`;
+  try { return many(new Reader({ gfm: true, tokenizer: new Tables() }).lex(whole), 0); } catch { return html`<p>${whole}</p>`; } // nested beyond what the library can take
 }
 
 // The words of it alone, for who hears it: a block stands between spaces, and what lies within a line as it is.

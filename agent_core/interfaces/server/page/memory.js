@@ -1,6 +1,6 @@
 // What an agent remembers: its blocks, and the sources that it was given.
-import { html, useEffect, useRef, useState } from "/page/preact.js";
-import { api, count, Fault, lines, part, plain, Sentence, Text, useDraft, useLoaded, when } from "/page/kit.js";
+import { useEffect, useRef, useState } from "/page/preact.js";
+import { api, count, Fault, html, lines, part, plain, Sentence, Text, useDraft, useLoaded, when } from "/page/kit.js";
 
 export function Memory({ agent, beat }) { // with each look of the page
   const [document, fault] = useLoaded(`/agents/${part(agent)}/memory`, beat);

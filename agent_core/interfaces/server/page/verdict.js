@@ -1,6 +1,5 @@
 // The gate's word on a candidate, and how a call ended, as they are written.
-import { html } from "/page/preact.js";
-import { count, Diff, plain, Sentence, Text } from "/page/kit.js";
+import { count, Diff, html, plain, Sentence, Text } from "/page/kit.js";
 
 export const isVerdict = (detail) => Boolean(detail) && "admitted" in detail;
 

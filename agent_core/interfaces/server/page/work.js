@@ -1,6 +1,6 @@
 // What goes on: how functions come to be, what the model saw in a step, what it cost, and agents at work.
-import { html, useState } from "/page/preact.js";
-import { api, count, Fault, part, plain, Sentence, Text, useDraft, useLoaded, when } from "/page/kit.js";
+import { useState } from "/page/preact.js";
+import { api, count, Fault, html, part, plain, Sentence, Text, useDraft, useLoaded, when } from "/page/kit.js";
 
 const bare = (text) => text.replace(/^#+ +|\*\*|`/g, ""); // an option of a list shows no Markdown
 const STAGES = { wanted: "dim", written: "", rejected: "bad", fixed: "warn", admitted: "good", used: "good" };
