@@ -168,7 +168,7 @@ def _check_shape(tree: ast.AST) -> None:
                 _check_parameters(node)  # type: ignore[arg-type] # its class was compared
             elif kind is ast.Import or kind is ast.ImportFrom:
                 _check_import(node)  # type: ignore[arg-type] # its class was compared
-            link = _LINKS.get(kind)  # type: ignore[arg-type] # a class has a hash
+            link = _LINKS.get(kind)
             for name in _parts(kind):  # type: ignore[arg-type] # the same
                 value = getattr(node, name)
                 if name == link and [each.__class__ for each in _listed(value)] == [kind]:
@@ -180,7 +180,7 @@ def _check_shape(tree: ast.AST) -> None:
         here, linked = linked, below
         if not (here or linked):
             return
-        line = next((node.lineno for node in here[:1] if hasattr(node, "lineno")), line)
+        line = getattr(here[0], "lineno", line) if here else line
     raise _too_deep(line)
 
 

@@ -77,8 +77,13 @@ async def test_a_redirect_within_the_same_address_is_followed(
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_elsewhere_is_told_with_its_address_and_sent_nothing(tmp_path: Path, status: int) -> None:
-    async with serving() as other, serving(answering(JSON, from_mcp(f"http://127.0.0.1:{other.port}/mcp", status))) as server:
-        with pytest.raises(ServerUnavailable, match=f"redirects to http://127.0.0.1:{other.port}/mcp, which is another"):
+    async with (
+        serving() as other,
+        serving(answering(JSON, from_mcp(f"http://127.0.0.1:{other.port}/mcp", status))) as server,
+    ):
+        with pytest.raises(
+            ServerUnavailable, match=f"redirects to http://127.0.0.1:{other.port}/mcp, which is another"
+        ):
             await called(tmp_path, server.port)
     assert other.asked == []
 
@@ -109,5 +114,3 @@ async def test_a_redirect_of_the_stream_of_news_holds_up_no_call(tmp_path: Path,
         async with serving(answering(JSON, of_news)) as server:
             assert await called(tmp_path, server.port) == "fine"
         assert other.asked == []
-
-

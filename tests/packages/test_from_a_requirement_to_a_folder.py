@@ -148,7 +148,9 @@ def test_pip_is_given_no_key_and_no_other_place_to_install_in(tmp_path: Path) ->
     "after",
     [
         pytest.param([], id="alone"),
-        pytest.param(["WARNING: You are using pip version 22.0.", "[notice] A new release of pip is there:"], id="remarks"),
+        pytest.param(
+            ["WARNING: You are using pip version 22.0.", "[notice] A new release of pip is there:"], id="remarks"
+        ),
     ],
 )
 def test_a_failure_of_pip_is_told_by_its_last_words(after: list[str]) -> None:

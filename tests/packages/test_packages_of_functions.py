@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -167,7 +168,9 @@ async def test_a_package_that_cannot_be_imported_ahead_is_imported_by_each_call(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [pytest.param("while True: pass", id="computes"), pytest.param("import time; time.sleep(999)", id="waits")])
+@pytest.mark.parametrize(
+    "text", [pytest.param("while True: pass", id="computes"), pytest.param("import time; time.sleep(999)", id="waits")]
+)
 async def test_a_package_whose_import_never_ends_is_not_installed_and_holds_nothing_up(
     index: Path, root: Path, text: str
 ) -> None:

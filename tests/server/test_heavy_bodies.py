@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from agent_core.interfaces.server.app import OPERATIONS
-from agent_core.interfaces.server.guard import MOST_VALUES
+from agent_core.interfaces.server.guard import MOST_LARGE, MOST_VALUES
 from agent_core.interfaces.server.operations import MOST_KEYS, MOST_PROBLEMS
 from sandbox import Sandbox
 from tests.kit import Repeat, Say, scripted
@@ -103,6 +103,19 @@ async def test_neither_a_large_answer_nor_many_requests_at_once_hold_up_anybody(
         assert cpu_ms < MOST_MS, crowd.name
         statuses = {int(answer[9:12]) for answer in answers}
         assert statuses == {200} if crowd in rows else max(statuses) < 500, crowd.name
+
+
+async def test_of_one_token_sixteen_large_requests_are_open_and_one_more_is_told_when_to_come_again(
+    willing: Served,
+) -> None:
+    talk = '{"role":"user","content":"%s"},{"role":"assistant","content":"said"},' % ("word " * 60_000)
+    body = f'{{"model":"main","messages":[{talk}{{"role":"user","content":"a"}}]}}'.encode()
+    cpu_ms, answers = await asked(willing, Heavy("a history", CHAT, body), MOST_LARGE + 8)
+    told = [answer for answer in answers if answer.startswith(b"HTTP/1.1 429")]
+    assert len(told) == 8
+    assert all(b"retry-after: 1" in answer and b"A token may have 16 requests" in answer for answer in told)
+    assert sum(answer.startswith(b"HTTP/1.1 200") for answer in answers) == MOST_LARGE
+    assert cpu_ms < MOST_MS
 
 
 async def test_more_values_than_a_request_may_have_are_not_read(willing: Served) -> None:

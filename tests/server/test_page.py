@@ -11,6 +11,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 import pytest
@@ -1071,6 +1072,45 @@ async def test_hostile_texts_are_shown_as_texts(served: Serve) -> None:
             await view.evaluate("document.querySelectorAll('main details').forEach((part) => { part.open = true; })")
             assert await view.locator("img, main script").count() == 0
         assert [text for text in seen if "404" not in text] == []
+
+
+MARKS = "\u202e\u2066\u200e\u200f\u061c"
+NAMED = {"name", "function", "agent", "workspace", "description", "model", "sandbox", "module", "message", "label"}
+DRAWN = """() => [document.body.innerText, ...[...document.querySelectorAll('body *')].flatMap((one) =>
+  [one.textContent, ...['title', 'aria-label', 'placeholder'].map((name) => one.getAttribute(name))])].join(' ')"""
+
+
+def marked(value: Any, name: str = "") -> Any:  # Any: JSON
+    """Return an answer of the server with direction marks in its names and messages."""
+    if isinstance(value, dict):
+        return {key: marked(inner, key) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [marked(inner, name) for inner in value]
+    return value + MARKS if isinstance(value, str) and name in NAMED else value
+
+
+async def pass_marked(route: Any) -> None:  # Any: playwright's request
+    """Answer a request of the page as the server does, with marks in the names."""
+    url = route.request.url.replace(quote(MARKS), "")
+    if "/events?" in url:
+        await route.continue_(url=url)
+        return
+    answer = await route.fetch(url=url)
+    await route.fulfill(response=answer, json=marked(await answer.json()))
+
+
+@in_browser
+async def test_marks_that_turn_what_is_read_are_seen_wherever_a_text_is_drawn(served: Serve) -> None:
+    server = await served([create(DOUBLE), Say(f"Done.{MARKS}")])
+    async with page(server, before={"**/api/v1/**": pass_marked}) as (view, seen):
+        await send(view, f"tsil eht dne{MARKS}")
+        await view.locator(".said.text", has_text="Done.").wait_for()
+        for room in (*ROOMS, "Functions/double", "Functions/none"):
+            await go(view, room)
+            await settled(view, seen)
+            drawn = await view.evaluate(DRAWN)
+            assert not set(MARKS) & set(drawn), room
+            assert "\\u202e\\u2066\\u200e\\u200f\\u061c" in drawn, room
 
 
 @in_browser

@@ -74,7 +74,9 @@ def meaning(output: Iterable[str]) -> PackagesError:
     lines = [line for line in output if line]
     text = "\n".join(lines)
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
-    if not errors or errors[0].endswith(":"):  # a heading, such as that of a traceback: its last line says what happened
+    if not errors or errors[0].endswith(
+        ":"
+    ):  # a heading, such as that of a traceback: its last line says what happened
         errors = [line for line in lines if not line.startswith(_REMARKS) and not line.endswith(":")][-1:]
     shown = fence(_CREDENTIALS.sub("", errors[0]), 300) if errors else "nothing"
     for pattern, template, fix in _MEANINGS:

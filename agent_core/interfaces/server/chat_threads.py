@@ -9,7 +9,6 @@ import hashlib
 import json
 import re
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
-from functools import partial
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import Annotated, Any, Final, Literal, TypeAlias

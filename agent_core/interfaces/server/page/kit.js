@@ -3,8 +3,7 @@ import { html as made, useEffect, useLayoutEffect, useRef, useState } from "/pag
 
 const visible = (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
-// Characters that turn the reading direction, or steer, would let a text look like another one. What joins letters stays. All that
-// is drawn is made here, so that no room has to think of it: what a user wrote, names and errors as well as a model's words.
+// What turns the reading direction, or steers, lets a text look like another: all draw by this `html`. What joins letters stays.
 const STEERING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 const NAMING = ["title", "aria-label", "placeholder"], drawn = new WeakSet();
 function draw(node) {
@@ -115,12 +114,12 @@ export const count = (number, noun) => `${number.toLocaleString()} ${noun}${numb
 export const reaches = (words) => (words ? words.join("; ") || "computes only" : "");
 export const lines = (value) => (Array.isArray(value) ? value.join("\n") : String(value ?? ""));
 
-// Characters that steer a terminal, turn the reading direction, or are not seen would let a text look like another one.
-const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2028\u2029\u2060-\u206f\ufeff]/g;
-export const plain = (text) => String(text ?? "").replace(HIDDEN, visible);
+// In code and texts of the program, what is not seen is shown, too.
+const UNSEEN = /[\u00ad\u200b-\u200d\u2028\u2029\u2060-\u206f\ufeff]/g;
+export const plain = (text) => String(text ?? "").replace(UNSEEN, visible);
 
 // A sentence of the program's own, in which names stand between backticks.
-export const Sentence = ({ text }) => plain(text).split(/`([^`\n]+)`/).map((piece, at) => (at % 2 ? html`<code>${piece}</code>` : piece));
+export const Sentence = ({ text }) => html`${plain(text).split(/`([^`\n]+)`/).map((piece, at) => (at % 2 ? html`<code>${piece}</code>` : piece))}`;
 
 export const Fault = ({ text }) => (text ? html`<p class="fault" role="alert"><${Sentence} text=${text.message ?? text} /></p>` : null);
 export const Text = ({ text, label }) => html`<pre tabindex="0" aria-label=${label}>${plain(text)}</pre>`;
