@@ -126,7 +126,9 @@ class LargeBodies:
         self._open = Shares(MOST_LARGE, f"requests of more than {_LARGE >> 10} KiB")
 
     @asynccontextmanager
-    async def of_request(self, name: str, headers: Headers, most: int) -> AsyncIterator[Callable[[], None]]:
+    async def of_request(
+        self, name: str, headers: Headers, receive: Receive, most: int
+    ) -> AsyncIterator[Callable[[], None]]:
         """Wait until a request's body of up to `most` bytes may be read. Yield a function to call afterwards.
 
         Raises:
@@ -139,7 +141,11 @@ class LargeBodies:
             return
         slot = self._slots.setdefault(name, asyncio.Semaphore(_LARGE_AT_ONCE))
         with self._open.of_request(name) as begin:
-            begin()
+            try:
+                begin()
+            except ApiRefusal:
+                await _discard_body(receive, most)
+                raise
             await slot.acquire()
             with ExitStack() as held:
                 held.callback(slot.release)
@@ -208,7 +214,7 @@ class Guard:
         name, most = (identity.name, MOST_BODY) if identity else (address, _MOST_OF_STRANGERS)
         with self._running.of_request(name) as begin, self._streams.of_request(name) as scope["open_stream"]:
             begin()
-            async with self._large.of_request(name, headers, most) as scope["body_done"]:
+            async with self._large.of_request(name, headers, receive, most) as scope["body_done"]:
                 body = await _body(headers, receive, most)
                 heard = _Heard(body, receive, partial(self._is_still, headers, identity))
                 del body
@@ -333,6 +339,18 @@ async def _body(headers: Headers, receive: Receive, most: int) -> bytes:
     if await aside(size, has_more_values, body, MOST_VALUES):
         raise ApiRefusal(413, "too-large", f"A request may have {MOST_VALUES:,} values.")
     return body
+
+
+async def _discard_body(receive: Receive, most: int) -> None:
+    """Read a body piece by piece and keep none: a client that still sends it would not read the response."""
+    size = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_BODY_S):
+            while size <= most:
+                message = await receive()
+                size += len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
 
 
 def _too_large(most: int) -> ApiRefusal:
