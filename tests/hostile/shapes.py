@@ -124,6 +124,8 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "one line at the top": _top(lambda n: "b=1;" * 12_000 if n == 0 else f"B{n} = 1"),
     "a tuple": _chain(str, ","),
     "strings in a list": _chain(lambda n: f"'{n}'", ",", head="b = [", end="]"),
+    "a sum of 190": _chain(lambda n: "a", " + ", most=190),
+    "a sum of 100 in lists": _chain(lambda n: "a", " + ", head="b = " + "[" * 40, end="]" * 40, most=100),
     "a sum of 400": _chain(lambda n: "a", " + ", most=400),
     "a sum of 5000": _chain(lambda n: "a", " + ", most=5_000),
     "a sum of all": _chain(lambda n: "a", "+"),
@@ -138,6 +140,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "lambdas in calls": _nested("(lambda: ", "a", ")()", 90),
     "minus signs": _nested("-", "a", "", 20_000),
     "nots": _nested("not ", "a", "", 900),
+    "170 conditionals": _nested("a if a else ", "a", "", 170),
     "conditionals": _nested("a if a else ", "a", "", 900),
     "calls of calls": _chain(lambda n: "()", "", head="b = a"),
     "900 calls of calls": _chain(lambda n: "()", "", head="b = a", most=900),
@@ -156,6 +159,9 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "withs": _blocks("with a:", 90),
     "tries": _lines(lambda n: f"try:\n    a = {n}\nexcept E{n}:\n    a = 1"),
     "elifs": _lines(lambda n: f"{'el' if n else ''}if a == {n}:\n    a = {n}"),
+    "170 elifs": lambda entry, size: _inside(
+        "\n".join(f"{'el' if n else ''}if a == {n}:\n    a = {n}" for n in range(170)), entry
+    ),
     "cases": lambda entry, size: _lines(lambda n: f"    case {n}:\n        a = {n}" if n else "match a:")(entry, size),
     "a long pattern": _chain(str, " | ", head="match a:\n    case ", end=":\n        a = 1"),
     "parameters": _headed(lambda n: f"def f({', '.join(f'a{m}: int' for m in range(n))}) -> int:\n"),

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from agent_core.base.problem import Problem
+from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource, check_module_name, module_of, read_file
 from tests.registry.support import read
 
@@ -158,6 +159,9 @@ TEXTS = {
     "many parentheses": ("(" * 500 + ")" * 500, "syntax", 1),
     "deep attributes": ("a" + ".b" * 110, "too-deep", 1),
     "deep calls": ("x = 1\nx = " + "f(" * 90 + ")" * 90 + "." + "a." * 20 + "b", "too-deep", 2),
+    "long sum": ("x = " + " + ".join(["a"] * 200), "too-deep", 1),
+    "long decision": ("\n".join(f"{'el' if n else ''}if a == {n}:\n    a = {n}" for n in range(200)), "too-deep", 389),
+    "a sum in lists": ("x = " + "[" * 60 + " + ".join(["a"] * 100) + "]" * 60, "too-deep", 1),
     "long chain": ("x = " + "-" * 900 + "1", "too-deep", 1),
     "longer than the parser takes": ("x = " + "-" * 20_000 + "1", "too-deep", 0),
     "many parameters": (f"x = 1\ndef f({', '.join(f'a{n}' for n in range(256))}): pass\n", "too-large", 2),
@@ -172,6 +176,18 @@ def test_a_text_that_cannot_be_parsed_is_rejected_whole() -> None:
         (problem,) = reading.problems
         assert (problem.code, problem.where.line, reading.parsed) == (code, line, False), case
         assert problem.severity == "refuses", case
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("x = " + " + ".join(f"'{n}'" for n in range(190)), id="sum"),
+        pytest.param("\n".join(f"{'el' if n else ''}if a == {n}:\n    a = {n}" for n in range(190)), id="decision"),
+        pytest.param("x = " + "a if b else " * 190 + "a", id="conditional expressions"),
+    ],
+)
+def test_a_chain_as_long_as_people_write_them_is_read(text: str) -> None:
+    assert read_module(ModuleSource.of("long", text)).problems == ()
 
 
 def test_a_syntax_problem_shows_line_and_column() -> None:

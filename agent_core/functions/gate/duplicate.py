@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .trial import TrialTools
 
 STAGE = "duplicate"
+_WORD: Final = re.compile(r"\w+")
 _REQUEST = 120
 _SEARCH_S = 5.0  # the first search of a process indexes all functions
 SMALL = 15  # words of a form; below it, the types are part of the meaning
@@ -117,20 +118,16 @@ def _check_copies(draft: Draft, copies: Sequence[str], *, is_small: bool) -> Dra
     if name in copies and not draft.candidate.file:
         return replace(draft, note="it computes the same as before")
     copies = [copy for copy in copies if copy != name]
-    if told := [copy for copy in copies if is_apart(draft, copy)]:
-        return replace(draft, note=f"said to differ from `{told[0]}`")
+    apart = names_apart(draft)  # read once: a file may have thousands of copies
+    if told := next((copy for copy in copies if copy in apart), ""):
+        return replace(draft, note=f"said to differ from `{told}`")
     if not copies:
         return replace(draft, note="no function computes the same")
-    fitting = copies  # those that accept everything that the new one accepts, judged by their schemas
+    fitting = copies[0]  # the first that accepts everything that the new one accepts, judged by their schemas
     if draft.own_function is not None:
         mine = draft.own_function.parameters.get("properties", {}).values()
-        theirs = {copy: functions[copy].parameters.get("properties", {}).values() for copy in copies}
-        fitting = [
-            copy
-            for copy, others in theirs.items()
-            if all(_takes(wide, narrow, is_small=is_small) for wide, narrow in zip(others, mine, strict=False))
-        ]
-    existing = functions[(fitting or copies)[0]]
+        fitting = next((copy for copy in copies if _fits(functions[copy], mine, is_small=is_small)), "")
+    existing = functions[fitting or copies[0]]
     code, evidence = "copy" if fitting else "near-copy", (Evidence(function_line(existing)),)
     message = f"`{name}` computes the same as a function that is there: {function_line(existing)}"
     fix = fix_of_copy(draft, existing)
@@ -138,6 +135,11 @@ def _check_copies(draft: Draft, copies: Sequence[str], *, is_small: bool) -> Dra
         message = f"`{name}` computes the same as {function_line(existing)}, for arguments of other types"
         fix = f"one function can serve both: give `{existing.name}` the wider type with edit_function"
     return draft.with_findings(STAGE, [_finding(code, message, fix, draft, evidence)])
+
+
+def _fits(function: "Function", arguments: Collection[dict[str, Any]], *, is_small: bool) -> bool:  # Any: JSON Schema
+    own = function.parameters.get("properties", {}).values()
+    return all(_takes(wide, narrow, is_small=is_small) for wide, narrow in zip(own, arguments, strict=False))
 
 
 def _finding(code: str, message: str, fix: str, draft: Draft, evidence: tuple[Evidence, ...] = ()) -> Finding:
@@ -165,9 +167,13 @@ def function_line(function: "Function") -> str:
 
 def is_apart(draft: Draft, name: str) -> bool:
     """Check whether a candidate says how it differs from a function, or is exempt from comparison with it."""
+    return name in names_apart(draft)
+
+
+def names_apart(draft: Draft) -> Collection[str]:
+    """Return all words in which a candidate may say how it differs from functions, and those that it is exempt from."""
     docstring = ast.get_docstring(draft.function, clean=False) if draft.function and draft.candidate.file else None
-    reason = f"{draft.candidate.reason} {docstring or ''}"
-    return name in draft.apart or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", reason) is not None
+    return draft.apart | {*_WORD.findall(f"{draft.candidate.reason} {docstring or ''}")}
 
 
 def _takes(wide: dict[str, Any], narrow: dict[str, Any], *, is_small: bool) -> bool:  # Any: JSON Schema

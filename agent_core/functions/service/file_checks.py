@@ -13,11 +13,12 @@ import json
 import re
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from itertools import takewhile
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -342,10 +343,15 @@ async def _verdicts_of_file(source: ModuleSource, job: ReviewJob, gate: Gate, sn
         ]
     standings = dict(verdict.standings)  # functions of a module that cannot be imported have none
     covered = {line for first, last in spans.values() for line in range(first, last + 1)}
+    # By line, with their order: going through all of them for each function would take the square of a long file.
+    by_line = defaultdict[int, list[tuple[int, Problem]]](list)
+    for order, problem in enumerate(verdict.problems):
+        by_line[problem.where.line if problem.where.line in covered else 0].append((order, problem))
     rows = []
     for name, (first, last) in spans.items():
-        look, lines = looks.get(name, Look(name)), covered - {*range(first, last + 1)}
-        problems = [*(problem for problem in verdict.problems if problem.where.line not in lines), *look.problems]
+        look = looks.get(name, Look(name))
+        here = [row for line in (0, *range(first, last + 1)) for row in by_line.get(line, ())]
+        problems = [*(problem for _, problem in sorted(here, key=itemgetter(0))), *look.problems]
         refused_here = any(problem.severity == "refuses" for problem in problems)
         if name not in standings and not refused_here:  # another function's problem rejects the file
             problems, refused_here = [*problems, *refusals], True
