@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from agent_core.access.grants import Decision, Grants
+from agent_core.base.settings import load
 from agent_core.functions.service import Author
+from agent_core.storage import WholeAgent
+from agent_core.workspace.portable.moves import opened_moves
 from tests.functions.support import Room
 from tests.kit.sources import function_text
 
@@ -238,3 +241,30 @@ async def test_no_entry_that_came_with_the_folder_gives_anything(here: Room, dat
     file.write_text('["agent:main"]\nnetwork = ["one.example.org"]\n')
     (problem,) = (await here.shop.grants.listing()).problems
     assert "more than folders to read" in problem.message
+
+
+async def test_an_agent_that_is_deleted_leaves_its_folders_to_nobody_of_its_name(here: Room, data: Path) -> None:
+    await give(here)
+    await here.store.write_agent(WholeAgent("main", {}))
+    async with opened_moves(here.store, here.root, load(here.root)) as moves:
+        await moves.delete("main")
+    assert "agent:main" not in (here.root / "functions" / "grants.toml").read_text()
+    await made(here, "longest", LONGEST)
+    assert await read(here, "longest") == ("raised", ["longest: read data/b.csv"])
+    asked = here.shop.granting.approver = human("no")
+    await here.shop.call("peek", {"path": "data/b.csv"})
+    assert [question.maker for question in asked.asked] == [""]
+
+
+async def test_a_folder_that_a_function_names_is_given_as_it_joins(here: Room, data: Path) -> None:
+    names = 'return "".join(open(f"data/{name}").read() for name in ("a.csv", "b.csv"))'
+    text = function_text("both() -> str", "Return the text of both files.", names)
+    asked = here.shop.granting.approver = Human([WIDE])
+    assert (await here.shop.create("both", text, "both", author=AGENT)).admitted
+    (question,) = asked.asked
+    assert (question.moment, question.maker, question.folder) == ("join", "main", "data/")
+    assert (await here.shop.call("both", {})).value == "onetwo"
+    await made(here, "longest", LONGEST)
+    assert await read(here, "longest") == ("two", [])
+    entries = await here.shop.granting.book.entries()
+    assert {name: entry.grants for name, entry in entries.items()} == {"agent:main": Grants(read=("data/",))}

@@ -427,6 +427,12 @@ class GrantStore:
         now = (await self.folders_of_agents()).get(agent, NOTHING)
         return NewGrant(f"{OF_AGENT}{agent}", Grants(read=(folder,)), _ANY_CONTENT, by, now)
 
+    async def forget_agent(self, agent: str) -> None:
+        """Revoke what was granted to all functions of an agent, because it is gone; another may get its name."""
+        if f"{OF_AGENT}{agent}" in await self.entries():
+            with suppress(WorkspaceError):  # the file is invalid, but the approval itself is gone
+                await self.revoke(f"{OF_AGENT}{agent}")
+
     async def makers(self, codes: Iterable[str]) -> Mapping[str, frozenset[str]]:
         """Return the agents that wrote each of these statements here, by the hash of the statement."""
         return await self._store.makers(codes)

@@ -7,10 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from agent_core.access.grants import GrantStore
 from agent_core.base.errors import UsageError
 from agent_core.base.programs import NotRead, ReaderProcess, text_pieces
 from agent_core.base.records import dataclass, replace
-from agent_core.storage import AGENT, AgentStore, DropAgent, WholeAgent
+from agent_core.storage import AGENT, AgentStore, DropAgent, Store, WholeAgent, only_writer, prepare_state_dir
 
 from ..agent_files import AgentFiles, group_names
 from ..presets import presets
@@ -48,12 +49,13 @@ class ImportOptions:
 
 
 @asynccontextmanager
-async def opened_moves(store: AgentStore, root: Path, settings: "Settings") -> AsyncIterator["Moves"]:
+async def opened_moves(store: Store, root: Path, settings: "Settings") -> AsyncIterator["Moves"]:
     """Yield the export and import of a workspace's agents; a separate process parses files, started on first use."""
     known_names = KnownNames({name for name, _ in presets(root)}, {"chat", settings.memory.class_name})
     files = AgentFiles(root, settings.agent, partial(group_names, root))
+    grant_store = GrantStore(root, store, partial(only_writer, prepare_state_dir(root)))
     async with reader_of_files() as reader:
-        yield Moves(store, reader, known_names, files)
+        yield Moves(store, reader, known_names, files, grant_store)
 
 
 def reader_of_files(within_s: float = 120.0) -> ReaderProcess:
@@ -64,8 +66,19 @@ def reader_of_files(within_s: float = 120.0) -> ReaderProcess:
 class Moves:
     """Export and import of the agents of one store."""
 
-    def __init__(self, store: AgentStore, reader: ReaderProcess, known_names: KnownNames, files: AgentFiles) -> None:
-        """Create them; `files` are those of the agents, which reject the name of a new one."""
+    def __init__(
+        self,
+        store: AgentStore,
+        reader: ReaderProcess,
+        known_names: KnownNames,
+        files: AgentFiles,
+        grant_store: GrantStore | None = None,
+    ) -> None:
+        """Create them; `files` are those of the agents, which reject the name of a new one.
+
+        What the functions of an agent were granted goes with it, from the `grant_store`.
+        """
+        self._grants = grant_store
         self._store = store
         self._reader = reader
         self._known = known_names
@@ -137,7 +150,9 @@ class Moves:
         return _select(await self._read(text, file_name), ImportOptions(name))[0]
 
     async def replace(self, whole: WholeAgent, report: AgentReport) -> None:
-        """Replace the agent of the same name, in one transaction."""
+        """Replace the agent of the same name, in one transaction. The new one has no folders that it was granted."""
+        if self._grants is not None:
+            await self._grants.forget_agent(whole.name)
         moved = await self._store.write_agent(whole, drop=True)
         _tell(moved.attached, whole, report)
 
@@ -150,6 +165,8 @@ class Moves:
         """
         if not await self._store.has_agent(name):
             await self.missing(name)
+        if self._grants is not None:
+            await self._grants.forget_agent(name)
         await self._store.apply([DropAgent(name)])
 
     async def missing(self, name: str) -> NoReturn:
