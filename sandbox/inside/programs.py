@@ -30,7 +30,10 @@ _SEEN, _VALUE = "__seen__", "__value__"
 
 
 class CallFailed(Exception):
-    """A failed call in a program. A plain call raises it; `each` returns it in place of a result."""
+    """A failed call in a program. A plain call raises it; `each` returns it in place of a result.
+
+    If the function raised an error, it is of the class of that error, too.
+    """
 
 
 CallFailed.__module__ = "builtins"
@@ -77,7 +80,7 @@ class Offered:
 def _result(answer: Mapping[str, Any], *, raises: bool = True) -> Any:
     if "failed" not in answer:
         return answer["value"]
-    error = CallFailed(answer["failed"])
+    error = failure.rebuilt(answer["raised"], CallFailed) if "raised" in answer else CallFailed(answer["failed"])
     if raises:
         raise error
     return error
