@@ -90,7 +90,7 @@ def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
 def make_workspace(options: RunOptions, error: NoWorkspace) -> RunOptions | None:
     """Make the folder a workspace and return the options, or return None if the user does not want one here."""
     say([line(error.message), *_taken_over(options.root / FUNCTIONS)])
-    if not agreed("Make one here (functions/ with five files of starters, and knapper.toml)?"):
+    if not agreed("Make one here (functions/ with six files of starters, and knapper.toml)?"):
         say([line("Nothing was changed. ", error.fix)])
         return None
     say([*(line(("ok", "+ "), name) for name in create(options.root)), line()])

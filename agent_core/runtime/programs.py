@@ -242,9 +242,24 @@ class InnerRecord(CallRecord):
         self._run.record.has_changed |= self.has_changed
         return did
 
+    async def close(
+        self,
+        outcome: CallOutcome | None,
+        text: str | None = None,
+        writes: Sequence[Write] = (),
+        *,
+        unproven: str = "",
+        about: Mapping[str, Any] | None = None,  # Any: JSON
+        entries: Sequence[Entry] = (),
+    ) -> Done:
+        """Store the answer; an error is stored as the program will raise it, also when it runs again."""
+        if isinstance(outcome, Raised):
+            about = {**(about or {}), "raised": answers.callee_error(self.call.name, outcome).to_json()}
+        return await super().close(outcome, text, writes, unproven=unproven, about=about, entries=entries)
+
     async def _answer_entry(self, text: str, word: str, detail: dict[str, Any]) -> tuple[Entry, Sequence[Write]]:
         if word != "returned":
-            self.answer = {"failed": text}
+            self.answer = _failed(text, detail)
         else:
             self.answer = {"value": await aside(len(text), read_row, detail["value"]) if "value" in detail else text}
         where = {"call_id": self.call.id, "program": self._run.key, "ordinal": self.number, "name": self.call.name}
@@ -865,6 +880,11 @@ def _seen_calls(seen: object) -> dict[str, list[list[str]]]:
     return noted
 
 
+def _failed(text: str, detail: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
+    """Return the answer to a call that failed, with the error that it raised, if any."""
+    return {"failed": text} | ({"raised": detail["raised"]} if "raised" in detail else {})
+
+
 def _is_cut(entry: Entry, call: str = "") -> bool:
     payload = entry.payload
     is_program = entry.kind == "result" and payload.get("name") == RUN_PROGRAM
@@ -887,7 +907,7 @@ def _journal(rows: Sequence[Entry]) -> dict[int, InnerCall]:
                 detail = payload["detail"]
                 answer = {"value": read_row(detail["value"]) if "value" in detail else payload["text"]}
             elif payload["outcome"] != "interrupted":
-                answer = {"failed": str(payload["text"])}
+                answer = _failed(str(payload["text"]), payload["detail"])
             calls[number] = replace(calls[number], answer=answer)
     return calls
 

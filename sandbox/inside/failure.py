@@ -68,46 +68,50 @@ def _class_of(error: BaseException) -> Message:
     return claim
 
 
-def rebuilt(claim: Message) -> Exception:
+def rebuilt(claim_message: Message, also: type[Exception] | None = None) -> Exception:
     """Return the exception that another worker described, by the host's word.
 
-    It is of the same class if this worker has that, otherwise of one with its name and the same builtin base. No
-    constructor of function code runs.
+    It is of the same class if this worker has that, otherwise of one with its name and the same builtin base; in any
+    case it is `also` of another class. No constructor of function code runs.
     """
-    arguments = [] if claim["arguments"] is None else decode(claim["arguments"])
-    error = _instance(_class_named(claim), arguments)
-    message, own = claim["message"], attempt(lambda: str(error))
-    notes = [claim["note"]]
+    arguments = [] if claim_message["arguments"] is None else decode(claim_message["arguments"])
+    kind = _class_named(claim_message)
+    error = _instance(_made(kind, (also, kind)) if also else kind, arguments)
+    message, own = claim_message["message"], attempt(lambda: str(error))
+    notes = [claim_message["note"]]
     if isinstance(own, str) and message.startswith(f"{own}\n"):
         notes.insert(0, message.removeprefix(f"{own}\n"))
     elif own != message:  # its text needs what its constructor got
-        error = _instance(_with_message(type(error), message), arguments)
+        error = _instance(_made(type(error), (type(error),), {"__str__": lambda _error: message}), arguments)
     for note in filter(None, notes):
         error.add_note(note)
     return error
 
 
-def _class_named(claim: Message) -> type[Exception]:
-    base = vars(builtins).get(claim["base"])
+def _class_named(claim_message: Message) -> type[Exception]:
+    base = vars(builtins).get(claim_message["base"])
     base = base if _is_error(base) else Exception
-    kind: Any = sys.modules.get(claim["module"])  # any object, until it is known to be a class
-    for name in claim["type"].split("."):
-        kind = getattr(kind, name, None)
+    kind: Any = sys.modules.get(claim_message["module"])  # any object, until it is known to be a class
+    for name in claim_message["type"].split("."):  # not by `getattr`, which may run code
+        kind = vars(kind).get(name) if isinstance(kind, ModuleType | type) else None
     if _is_error(kind) and issubclass(kind, base):
         return kind
-    made = type(claim["type"].rpartition(".")[2], (base,), {})
-    made.__qualname__, made.__module__ = claim["type"], claim["module"]
+    made = type(claim_message["type"].rpartition(".")[2], (base,), {})
+    made.__qualname__, made.__module__ = claim_message["type"], claim_message["module"]
+    return made
+
+
+def _made(
+    kind: type[Exception], bases: tuple[type[Exception], ...], body: dict[str, Any] | None = None
+) -> type[Exception]:
+    """Return a new class that looks like another one."""
+    made = type(kind.__name__, bases, body or {})
+    made.__qualname__, made.__module__ = kind.__qualname__, kind.__module__
     return made
 
 
 def _is_error(kind: object) -> TypeGuard[type[Exception]]:
     return isinstance(kind, type) and issubclass(kind, Exception)
-
-
-def _with_message(kind: type[Exception], message: str) -> type[Exception]:
-    made = type(kind.__name__, (kind,), {"__str__": lambda _error: message})
-    made.__qualname__, made.__module__ = kind.__qualname__, kind.__module__
-    return made
 
 
 def _instance(kind: type[Exception], arguments: Sequence[Any]) -> Exception:

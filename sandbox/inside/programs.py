@@ -35,7 +35,10 @@ _SEEN, _VALUE = "__seen__", "__value__"
 
 
 class CallFailed(Exception):
-    """A failed call in a program. A plain call raises it; `each` returns it in place of a result."""
+    """A failed call in a program. A plain call raises it; `each` returns it in place of a result.
+
+    If the function raised an error, it is of the class of that error, too.
+    """
 
 
 CallFailed.__module__ = "builtins"
@@ -102,7 +105,7 @@ def _batches(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 def _result(answer: Mapping[str, Any], *, raises: bool = True) -> Any:
     if "failed" not in answer:
         return answer["value"]
-    error = CallFailed(answer["failed"])
+    error = failure.rebuilt(answer["raised"], CallFailed) if "raised" in answer else CallFailed(answer["failed"])
     if raises:
         raise error
     return error

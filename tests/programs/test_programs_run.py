@@ -299,3 +299,21 @@ async def test_of_many_problems_of_a_program_the_first_are_told(at_desk: OpenDes
     (text,), _ = await ran(at_desk, code)
     assert text.count("there is no `nothing") == 20
     assert "There may be more of them." in text
+
+
+async def test_the_error_of_a_called_function_can_be_caught_in_a_program_by_its_class(at_desk: OpenDesk) -> None:
+    says = {
+        "try:\n    number_of('x')\nexcept ValueError as error:\n    said = str(error)\nsaid": "invalid literal for",
+        "try:\n    number_of('x')\nexcept CallFailed as error:\n    said = type(error).__name__\nsaid": '"ValueError"',
+        "[isinstance(row, ValueError) for row in each(number_of, ['1', 'x'])]": "[false, true]",
+        "number_of('x')": "The program raised `ValueError`: `invalid literal for int() with base 10: 'x'",
+        "try:\n    number_of()\nexcept CallFailed:\n    said = 'not called'\nsaid": "lacks text",
+    }
+    desk = await ready(at_desk, *says)
+    text = function_text(
+        "number_of(text: str) -> int", "Read a number.\n\nArgs:\n    text: The text.", "return int(text)"
+    )
+    (desk.workspace.root / "functions" / "numbers_of.py").write_text(text)
+    await desk.workspace.functions.reload()
+    told = [answer for _ in says for answer in answers(await desk.say("Go."))]
+    assert [code for (code, said), text in zip(says.items(), told, strict=True) if said not in text] == [], told

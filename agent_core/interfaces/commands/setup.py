@@ -30,7 +30,7 @@ _AT_LEVEL = {
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
 @partial(workspace_command, searches=False)
 def init(context: CliContext, folder: Path | None) -> None:
-    """Create a workspace. It gets functions/ with five files of starters, and knapper.toml; nothing is overwritten."""
+    """Create a workspace. It gets functions/ with six files of starters, and knapper.toml; nothing is overwritten."""
     from agent_core.workspace.scaffold import create
 
     root = folder or context.root
