@@ -124,10 +124,9 @@ def with_names(program: ProgramText, meant: Callable[[str], str | None], own: Co
         root, *inner = _dotted_name(node)
         if root not in strange or not isinstance(node, ast.expr):
             continue
-        if not inner:
-            name = names[root]
-        else:  # the first part below a namespace that is a function: its methods stay
-            name = None if names[root] or any(map(meant, inner[:-1])) else meant(inner[-1])
+        # Below a namespace, its first part that is a function: its methods stay.
+        is_method = bool(names[root]) or any(map(meant, inner[:-1]))
+        name = names[root] if not inner else None if is_method else meant(inner[-1])
         begin = starts[node.lineno - 1] + node.col_offset
         end = starts[(node.end_lineno or 0) - 1] + (node.end_col_offset or 0)
         if name and code[begin:end] == ".".join((root, *inner)).encode():  # within an f-string, a place may be wrong

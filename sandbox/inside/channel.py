@@ -10,6 +10,7 @@ import _thread
 import collections
 import enum
 import io
+import json
 import os
 import pathlib
 import sys
@@ -19,6 +20,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from ..errors import ProtocolError
 from ..wire.caps import MOST_ITEMS
 from ..wire.large import PART, PIECE
 from ..wire.protocol import MAX_JOB, Frame, json_text, pack, read_frame
@@ -94,18 +96,12 @@ class Channel:
 
     def hear(self) -> Frame | None:
         """Wait for one frame, with the large values in it as `given`. Return None if the host has closed its end."""
-        given: dict[str, list[str]] = {}
-        pieces: list[str] = []
-        while (frame := self._hear_one()) is not None:
-            if frame["kind"] == "piece":
-                pieces.append(frame["text"])
-            elif frame["kind"] == "large":
-                given[frame["digest"]], pieces = pieces, []
-            else:
-                break
+        given = GivenValues()
+        while (frame := self._hear_one()) is not None and given.takes(frame):
+            pass
         if frame is not None and "most_large" in frame:
             self._most_inline, self._most_large, self._sent = frame["result"], frame["most_large"], 0
-        return {**frame, "given": given} if frame is not None and given else frame
+        return {**frame, "given": given} if frame is not None and given.texts else frame
 
     def _hear_one(self) -> Frame | None:
         return read_frame(partial(os.read, self._descriptor), MAX_JOB)
@@ -157,11 +153,38 @@ class Channel:
             raise failure.rebuilt(answer["error"]) if "error" in answer else PermissionError(answer["reason"])
         if answer["kind"] == "here":
             return self.call_here(answer)
-        return decode(answer["value"], answer.get("given", {}))
+        return decode(answer["value"], answer.get("given"))
 
     def close(self) -> None:
         """Close the channel."""
         os.close(self._descriptor)
+
+
+class GivenValues:
+    """The large values that came before a frame, as JSON by their digests; one is read when it is asked for."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self.texts: dict[str, str] = {}
+
+    def takes(self, frame: Frame) -> bool:
+        """Take a part of a large value. Return False for any other frame."""
+        if frame["kind"] == "piece":
+            self._pieces.append(frame["text"])
+        elif frame["kind"] == "large":
+            self.texts[frame["digest"]], self._pieces = "".join(self._pieces), []
+        else:
+            return False
+        return True
+
+    def __call__(self, digest: str) -> Any:  # a value that can be sent
+        """Return a value. Raise ProtocolError if the worker that sent it wrote no JSON."""
+        text = self.texts[digest]
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ProtocolError(f"a large value cannot be read: {error}") from error
+        return decode(value) if f'"{TAG}"' in text else value
 
 
 def _calls_in(frame: Frame) -> list[dict[str, Encoded]]:

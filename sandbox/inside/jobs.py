@@ -296,7 +296,7 @@ def call_in(module: ModuleType, jobs: WorkerJobs, frame: Frame, most: int = MOST
     if not callable(function):
         raise Unfit(f"{frame['module']} has no function {frame['function']!r}")
     jobs.context.begin()
-    value = call(function, decode(frame["arguments"], frame.pop("given", {})), jobs.context)
+    value = call(function, decode(frame["arguments"], frame.pop("given", None)), jobs.context)
     reply = _return_frame(value, most)  # an iterator runs here
     jobs.context.keep_state()
     return reply

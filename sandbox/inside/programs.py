@@ -20,7 +20,7 @@ from ..wire.large import PART
 from ..wire.protocol import Frame, json_text
 from ..wire.values import BODY, Encoded, Unsendable, decode, lean
 from . import failure
-from .channel import Channel, TooLarge, listed, simplify
+from .channel import Channel, GivenValues, TooLarge, listed, simplify
 from .finder import PROGRAM
 
 MOST_CALLS = 1_000  # of one program
@@ -148,7 +148,7 @@ def perform(
     target = _with_value(tree)
     code = compile_(tree, "exec")
     _fix_surroundings(frame["began"], frame["seed"])
-    variables = Variables(channel, frame["kept"], frame.pop("given", {}))
+    variables = Variables(channel, frame["kept"], frame.pop("given", None))
     offered = {name: Offered(channel, name, parameters) for name, parameters in frame["functions"].items()}
     seen: dict[str, list[list[str]]] = {}
     namespace = {"each": each, "CallFailed": CallFailed} | offered | variables.values()
@@ -226,7 +226,7 @@ class Variables:
     Each is JSON text, or, above `MOST_SMALL`, a large value. One that is as it was given is left as True.
     """
 
-    def __init__(self, channel: Channel, kept: Mapping[str, Encoded], given: dict[str, list[str]]) -> None:
+    def __init__(self, channel: Channel, kept: Mapping[str, Encoded], given: GivenValues | None) -> None:
         self._channel = channel
         self._kept = kept
         self._given = given
@@ -269,8 +269,9 @@ class Variables:
     def _is_as_given(self, name: str, value: Any) -> bool:
         """Return whether a large value is what the program was given."""
         reference = self._kept.get(name)
-        pieces = self._given.get(reference[BODY][0], []) if isinstance(reference, dict) else []
-        return "".join(pieces) == json_text(value)
+        if self._given is None or not isinstance(reference, dict):
+            return False
+        return self._given.texts.get(reference[BODY][0]) == json_text(value)
 
 
 _PLAIN = (dict, list, str, int, float, bool, type(None))

@@ -18,7 +18,6 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
-from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 from ..errors import ProtocolError
@@ -265,23 +264,13 @@ def _is_plain_scalar(item: Value, kind: type) -> bool:
     return item is None or kind is bool
 
 
-def decode(encoded: Encoded, given: Mapping[str, list[str]] = MappingProxyType({})) -> Value:
+def decode(encoded: Encoded, given: Callable[[str], Value] | None = None) -> Value:
     """Decode a value in a worker. Raise ProtocolError if it is invalid.
 
-    `given` has the pieces of the large values in it, by their digests.
+    `given` returns a large value by its digest.
     """
-    build = _BUILT if not given else _BUILT | {LARGE: lambda row: _decode_text(given[row[0]])}
+    build = _BUILT if given is None else _BUILT | {LARGE: lambda row: given(row[0])}
     return _decode(encoded, build, 0)
-
-
-def _decode_text(pieces: list[str]) -> Value:
-    text = "".join(pieces)
-    pieces[:] = [text]  # what it was joined from is freed
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"a large value cannot be read: {error}") from error
-    return value if f'"{TAG}"' not in text else _decode(value, _BUILT, 0)
 
 
 def read(encoded: Encoded, received: Sequence[Large] = ()) -> Value:
