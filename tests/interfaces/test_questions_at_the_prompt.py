@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.interfaces.asking import CALL, DONE, REFUSED, home, made, press, shown_whole, weather
-from tests.interfaces.support import prompt
+from tests.interfaces.support import create, prompt
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains
+from tests.kit.sources import function_text
 from tests.kit.terminal import CTRL_C, ENTER, ESCAPE, UP, Terminal
 
 
@@ -170,6 +171,36 @@ def test_a_yes_for_once_serves_one_call_and_a_host_of_no_text_is_asked_for_as_it
             press(screen, "o")
         assert screen.scrolled().count("? rain") == 1
     assert entries(tmp_path) == ""
+
+
+LONGEST = function_text(
+    "longest(self, path: str) -> str",
+    "Return the longest line of a file.\n\nArgs:\n    path: The file.",
+    "return max(open(path).readlines(), key=len).strip()",
+)
+PEEK = function_text(
+    "peek(self, path: str) -> str",
+    "Return the text of a file.\n\nArgs:\n    path: The file.",
+    "return open(path).read().strip()",
+)
+
+
+def test_one_key_gives_a_folder_to_all_functions_that_the_agent_makes(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / "data" / name).write_text(name)
+    peek, longest = Ask(create(PEEK, "peek")), Ask(create(LONGEST, "longest"))
+    reads = [Ask(Wanted("peek", {"path": "data/a.csv"})), Expect(Say("It says so."), contains("a.csv"))]
+    again = [longest, Ask(Wanted("longest", {"path": "data/b.csv"})), Expect(DONE, contains("b.csv"))]
+    with prompt([peek, *reads, *again], tmp_path, environment=home(tmp_path), columns=150) as (screen, _):
+        with turn(screen, "→ yes, the folder for all functions that main makes", asks="? peek is running"):
+            screen.wait_for("f (always, read data/ for all functions that main makes here)")
+            press(screen, "f")
+        screen.do("and the other?", "That is all.")
+        assert screen.scrolled().count("is running and asks") == 1
+        screen.do("/grants", "agent:main (all functions that it makes here)", "  read data/")
+        screen.do("/grants agent:main revoke", "✓ agent:main may no longer")
+    assert "data/" not in entries(tmp_path)
 
 
 SLOW_TO_SHOW = """

@@ -252,6 +252,24 @@ async def test_a_program_is_asked_for_once_before_it_runs(at_desk: OpenDesk) -> 
     assert lines(desk.workspace.root) == ["a", "b", "c"]
 
 
+NOTE_ALL = function_text(
+    "note_all(self, texts: list[str]) -> int",
+    "Write lines down, and say how many there are.\n\nArgs:\n    texts: The lines.",
+    'return [self.call("note", text=text) for text in texts][-1]',
+)
+
+
+async def test_what_its_functions_call_is_part_of_the_one_question(at_desk: OpenDesk) -> None:
+    person = Person()
+    desk = await ready(at_desk, "note_all(['a', 'b'])", person=person)
+    (desk.workspace.root / "functions" / "lists.py").write_text(NOTE_ALL)
+    await desk.workspace.functions.reload()
+    await desk.say("Go.")
+    (question,) = person.asked
+    assert question.doubts == ("note, called by note_all: read out/notes.txt; read and write out/notes.txt",)
+    assert lines(desk.workspace.root) == ["a", "b"]
+
+
 async def test_a_yes_to_one_text_does_nothing_for_another(at_desk: OpenDesk) -> None:
     person = Person()
     await ran(at_desk, "note('a')", "note('b')", person=person)
