@@ -75,6 +75,12 @@ OPENING = [
         id="a-document",
     ),
     pytest.param(
+        described("section_names(path: str) -> list[str]",
+                  "settings = configparser.ConfigParser()\nsettings.read(path)\nreturn settings.sections()",
+                  top="import configparser"),
+        id="settings",
+    ),
+    pytest.param(
         described("write_note(path: str, text: str) -> bool", "Path(path).write_text(text)\nreturn True",
                   top="from pathlib import Path"),
         id="a-note-whose-result-is-always-the-same",

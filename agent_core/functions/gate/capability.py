@@ -262,36 +262,42 @@ Reached: TypeAlias = Literal["nothing", "this", "unknown"]
 
 def reached_by(draft: Draft) -> Reached:
     """Return what a candidate reaches: by a grant that it has or needs, itself or by a function that it calls."""
-    name, snapshot = draft.candidate.name, draft.trial
-    text: str | None = draft.text
-    needs = draft.granted | draft.needs
-    if snapshot is not None and name in snapshot.functions:
-        text = _text_running(snapshot.modules[snapshot.functions[name].module].text, name)
-        needs |= needs_of_callees(name, snapshot) | (needs_of_text(text) if text else NOTHING)
-    if needs.is_outward or may_open(draft):
+    needs, tree = _all_needs(draft)
+    if (draft.granted | needs).is_outward or may_open(draft):
         return "this"
-    tree = parse(text) if text else None
-    return "nothing" if isinstance(tree, ast.Module) and _is_plain(tree) and not needs.packages else "unknown"
+    return "nothing" if tree is not None and _is_plain(tree) and not needs.packages else "unknown"
 
 
 def may_keep(draft: Draft) -> bool:
     """Check whether a candidate may keep or read something without a use that its text shows.
 
-    It has a state, or hands a text to a module that is not known to open nothing, such as `configparser`.
+    It has a state, or hands a text to a module that is not known to open nothing, such as `logging`.
     """
-    if draft.tree is None:
+    _, tree = _all_needs(draft)
+    if tree is None:
         return False
-    return "state" in uses_context(draft.tree) or gives_text(draft.tree, COMPUTING | {FOLDER, ""})
+    return "state" in uses_context(tree) or gives_text(tree, COMPUTING | {FOLDER, ""})
 
 
 def may_open(draft: Draft) -> bool:
     """Check whether a candidate may open a file or reach a host: itself, by a function, or by a package."""
-    needs = draft.needs
-    if draft.trial is not None and draft.candidate.name in draft.trial.functions:
-        needs |= needs_of_callees(draft.candidate.name, draft.trial)
+    needs, tree = _all_needs(draft)
     if needs.read or needs.write or needs.network:
         return True
-    return draft.tree is not None and bool(needs.packages) and gives_text_to_packages(draft.tree, draft.rules.packages)
+    return tree is not None and gives_text_to_packages(tree, draft.rules.packages)
+
+
+def _all_needs(draft: Draft) -> tuple[Grants, ast.Module | None]:
+    """Return the needs of a candidate with those of what it uses and calls, and the tree of what runs of its module."""
+    name, snapshot = draft.candidate.name, draft.trial
+    if snapshot is None or name not in snapshot.functions:
+        return draft.needs, draft.tree
+    text = _text_running(snapshot.modules[snapshot.functions[name].module].text, name)
+    if text is None:
+        return draft.needs, None
+    needs = draft.needs | needs_of_callees(name, snapshot) | needs_of_text(text, draft.rules.packages)
+    tree = parse(text)
+    return needs, tree if isinstance(tree, ast.Module) else None
 
 
 def reach_of(grants: Grants, missing: Iterable[str] = (), called: Iterable[str] = ()) -> tuple[str, ...]:

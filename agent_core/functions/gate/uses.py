@@ -77,6 +77,7 @@ OPENING = frozenset(
     {"zipfile.ZipFile", "tarfile.open", "gzip.open", "bz2.open", "lzma.open", "wave.open", "codecs.open"}
 )
 PARSING = frozenset({"xml.etree.ElementTree.parse", "xml.etree.ElementTree.iterparse", "xml.dom.minidom.parse"})
+_OPENING_MODULES = frozenset({"configparser", "mailbox", "netrc"})  # whose objects have methods that open files
 _STREAMS = frozenset({"io", "BytesIO", "StringIO"})
 # What no human can grant, with an alternative.
 INSTEAD: Mapping[str, str] = {
@@ -576,9 +577,9 @@ def uses(
 def gives_text_to_packages(tree: ast.Module, packages: tuple[str, ...]) -> bool:
     """Check whether a module hands a text to a package, which may open the file or the address that it names.
 
-    `packages` are those that all functions see.
+    `packages` are those that all functions see. A few modules of the standard library open files in the same way.
     """
-    return gives_text(tree, frozenset({*sys.stdlib_module_names, *packages, FOLDER, ""}))
+    return gives_text(tree, frozenset({*sys.stdlib_module_names - _OPENING_MODULES, *packages, FOLDER, ""}))
 
 
 def gives_text(tree: ast.Module, known_modules: frozenset[str]) -> bool:
