@@ -539,3 +539,24 @@ async def test_an_example_calls_other_functions_and_one_without_its_network_did_
     assert [example.agreed for example in (await here.shop.test("twice")).examples] == [True, True]
     (example,) = (await here.shop.test("news")).examples
     assert example.unrun == "`self.fetch` reaches what an example does not have"
+
+
+async def test_the_starters_say_what_is_in_a_folder_and_in_a_file_after_one_yes_each(here: Room, sales: Path) -> None:
+    text = (Path(__file__).parents[2] / "functions" / "files.py").read_text("utf-8")
+    await here.save(text, here.root / "functions" / "files.py")
+    for name in (".env", "knapper.toml", "notes.txt"):
+        (here.root / name).write_text("")
+    (here.root / "away").symlink_to("/etc")
+    (sales.parent / ".hidden").write_text("")
+    who = human("yes")
+    names = ["away@", "data/", "functions/", "notes.txt"]
+    for path in ("", ".", str(here.root)):
+        assert (await called(here, who, {"path": path}, "list_folder")).value == names, path
+    assert (await called(here, who, {"path": "data"}, "list_folder")).value == ["1", "2", "3", "sales.csv"]
+    assert (await called(here, who, {"path": "data/sales.csv"}, "read_text")).value == SALES
+    asked = [question.missing for question in who.asked]
+    assert asked == [Grants(read=("./",)), Grants(read=("data/",)), Grants(read=("data/sales.csv",))]
+    for path in ("away", "..", ".knapper"):
+        report = await called(here, who, {"path": path}, "list_folder")
+        assert "can never be granted" in (report.error.message if report.error else ""), path
+    assert len(who.asked) == 3
