@@ -428,13 +428,13 @@ class Programs:
         run.told.append(_call_line(number, _call_text(name, text), answer))
         return answer
 
-    def _known_answer(self, earlier: InnerCall) -> dict[str, Any] | None:
+    def _known_answer(self, earlier_call: InnerCall) -> dict[str, Any] | None:
         """Return the recorded answer to a call; None if its result is gone and it can be made again without effect."""
-        answer = dict(earlier.answer or {})
+        answer = dict(earlier_call.answer or {})
         value, values = answer.get("value"), self._sandbox.values
         if not isinstance(value, Large) or (values is not None and values.has(value.digest)):
             return answer
-        if not earlier.reaches:
+        if not earlier_call.reaches:
             return None
         return {"failed": f"it had returned a {value.words} before the program was cut off, which is not kept here now"}
 
