@@ -12,7 +12,8 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.access.grants import NOTHING, Approvals, Decision, Grants, Question
@@ -46,6 +47,7 @@ from sandbox import (
     Returned,
 )
 from sandbox.code import Code
+from sandbox.errors import ProtocolError
 from sandbox.inside.programs import MOST_CALLS, MOST_KEPT, MOST_KEPT_ALL, MOST_KEPT_NAMES, MOST_SMALL_ALL, ROOM
 from sandbox.processes.debugging import CallHooks
 from sandbox.wire.large import Large, mib
@@ -236,6 +238,10 @@ class InnerRecord(CallRecord):
         """Hand the notes to the program, whose answer the model reads."""
         self._run.debugged.add(notes)
         return ""
+
+    def size_notes(self) -> Iterator[str]:
+        """Yield nothing: the model did not write these arguments."""
+        return iter(())
 
     def take_size_notes(self, near: Mapping[str, None]) -> Iterable[str]:
         """Hand the notes to the program, whose answer the model reads."""
@@ -591,7 +597,8 @@ def _kept_in(payload: Mapping[str, Any]) -> dict[str, Kept]:  # Any: JSON
         if isinstance(value, str):
             kept[str(name)] = value
         elif isinstance(value, dict) and value.get(TAG) == LARGE:
-            kept[str(name)] = read_row(value)
+            with suppress(ProtocolError):  # a part of it was forgotten
+                kept[str(name)] = read_row(value)
     return kept
 
 
