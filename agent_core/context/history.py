@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from agent_core.base.errors import UsageError
@@ -30,6 +31,7 @@ from agent_core.storage import (
     content_hash,
     fitting,
 )
+from sandbox.errors import ProtocolError
 from sandbox.wire.large import Large
 from sandbox.wire.strict_json import LOOSE, read_json
 from sandbox.wire.values import LARGE, TAG, read_row
@@ -163,8 +165,10 @@ def _large_of(entry: Entry) -> Large | None:
     value = detail.get("value") if entry.kind == "result" and isinstance(detail, dict) else None
     if "chars" not in entry.payload or not (isinstance(value, dict) and value.get(TAG) == LARGE) or entry.is_imported:
         return None
-    large = read_row(value)
-    return large if isinstance(large, Large) else None
+    with suppress(ProtocolError):  # a part of it was forgotten
+        large = read_row(value)
+        return large if isinstance(large, Large) else None
+    return None
 
 
 USER: Final = "user"

@@ -111,16 +111,16 @@ def answer(outcome: CallOutcome, limit_chars: int, *, was_refused: bool = False,
             assert_never(outcome)
 
 
-def _returned_text(outcome: Returned, limit_chars: int) -> str:
+def _returned_text(returned: Returned, limit_chars: int) -> str:
     """Return the value with the output. Of a large one: what it is, how to use all of it, and its beginning."""
-    large = outcome.value
+    large = returned.value
     if not isinstance(large, Large):
-        return with_output(shorten(visible(show_value(large)), limit_chars), outcome.output)
+        return with_output(shorten(visible(show_value(large)), limit_chars), returned.output)
     about = (
         f"[A {large.words} as JSON. It is passed on whole between functions: call the function within a program, as in"
         " `f(g(…))`, or by its name within another function.]"
     )
-    return f"{with_output(about, outcome.output)}\n{visible(large.beginning)}"
+    return f"{with_output(about, returned.output)}\n{visible(large.beginning)}"
 
 
 def near_limit(label: str, large: Large, most: int) -> str:

@@ -10,7 +10,7 @@ The record of a call goes from its start to its answer: its arguments, what is s
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -39,6 +39,7 @@ from agent_core.model.reading import meant
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.arguments import renamed
 from agent_core.registry.function import fits
+from agent_core.registry.validation import LIMIT_CHARS
 from agent_core.storage import Entry, NoProgress, Plan, SaveBlock, SetThread, StateConflict, Write, commit
 from agent_core.storage.agent_store import HELPER_RUN
 from sandbox import Failure, Raised, Refused, Returned
@@ -237,6 +238,15 @@ class CallRecord:
     def take_debug_notes(self, notes: "DebugNotes", snapshot: "Snapshot") -> str:
         """Return what the answer says about breakpoints that were passed."""
         return notes.text(snapshot)
+
+    def size_notes(self) -> Iterator[str]:
+        """Yield what the answer says if the arguments that the model wrote are near their limit."""
+        size = len(self.call.arguments)
+        if size * 2 >= LIMIT_CHARS:
+            yield (
+                f"[Your arguments have {size:,} of the {LIMIT_CHARS:,} characters that you can send: pass a path, or"
+                " let a function make the data and hand it on in a program.]"
+            )
 
     def take_size_notes(self, near: Mapping[str, None]) -> Iterable[str]:
         """Return what the answer says about values that are near their limit."""
@@ -496,7 +506,7 @@ class WorkspaceFunctions(FunctionSource):
         states = service.states(turn.id)
         outcome: CallOutcome
         missing, was_refused = "", False
-        near: dict[str, None] = {}
+        near = dict.fromkeys(record.size_notes())
         watch = Watch(self._sandbox.debugging, slot=turn.questions.slot)
         watch.recording.turn, watch.recording.number = turn.id, record.number
         try:

@@ -14,6 +14,7 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -61,6 +62,7 @@ from sandbox import (
     Returned,
 )
 from sandbox.code import Code
+from sandbox.errors import ProtocolError
 from sandbox.inside.programs import MOST_CALLS, MOST_KEPT, MOST_KEPT_ALL, MOST_KEPT_NAMES, MOST_SMALL_ALL, ROOM
 from sandbox.processes.debugging import CallHooks
 from sandbox.wire.large import Large, mib
@@ -281,6 +283,10 @@ class InnerRecord(CallRecord):
         """Hand the notes to the program, whose answer the model reads."""
         self._run.debugged.add(notes)
         return ""
+
+    def size_notes(self) -> Iterator[str]:
+        """Yield nothing: the model did not write these arguments."""
+        return iter(())
 
     def take_size_notes(self, near: Mapping[str, None]) -> Iterable[str]:
         """Hand the notes to the program, whose answer the model reads."""
@@ -505,13 +511,13 @@ class Programs:
         run.told.append(_call_line(number, _call_text(name, text), answer))
         return answer
 
-    def _known_answer(self, earlier: InnerCall) -> dict[str, Any] | None:
+    def _known_answer(self, earlier_call: InnerCall) -> dict[str, Any] | None:
         """Return the recorded answer to a call; None if its result is gone and it can be made again without effect."""
-        answer = dict(earlier.answer or {})
+        answer = dict(earlier_call.answer or {})
         value, values = answer.get("value"), self._sandbox.values
         if not isinstance(value, Large) or (values is not None and values.has(value.digest)):
             return answer
-        if not earlier.reaches:
+        if not earlier_call.reaches:
             return None
         return {"failed": f"it had returned a {value.words} before the program was cut off, which is not kept here now"}
 
@@ -693,7 +699,8 @@ def _kept_in(payload: Mapping[str, Any]) -> dict[str, Kept]:  # Any: JSON
         if isinstance(value, str):
             kept[str(name)] = value
         elif isinstance(value, dict) and value.get(TAG) == LARGE:
-            kept[str(name)] = read_row(value)
+            with suppress(ProtocolError):  # a part of it was forgotten
+                kept[str(name)] = read_row(value)
     return kept
 
 

@@ -18,13 +18,14 @@ from ..wire.caps import PROGRESS_EVERY_S
 from ..wire.claims import Claimed, SentText
 from ..wire.protocol import Frame as Message
 from ..wire.requests import CalledHere, CalleeFailed, RequestHandler, RequestRefused, answered
-from ..wire.values import Unsendable, encode, is_large
+from ..wire.values import Unsendable, encode, is_large, read
 from .compilation import Compiled, CompiledCache, UncompilableModule, parents
 from .debugging import CallEnded
 from .large import LargeExchange
 from .pool import Places
 
 _MODULE_NAME_LIMIT = 500
+_OF_CALLS = frozenset({"call", "inner"})  # requests that pass values on to other functions, also large ones
 _log = logging.getLogger(__name__)
 
 
@@ -86,7 +87,7 @@ class CallServer:
                     return {"kind": "source", "text": None}
                 return {"kind": "source", "text": source.text}
             case {"kind": "request", "name": str(name), "arguments": arguments}:
-                reading = self.large.read
+                reading = self.large.read if name in _OF_CALLS else read
                 values = await asyncio.to_thread(reading, arguments) if is_large(arguments) else reading(arguments)
                 return await self._request(name, values)
             case _:

@@ -142,6 +142,13 @@ async def test_a_limit_is_told_before_it_is_reached_and_with_the_way_around(at_d
     assert "the result takes 2200002 bytes as JSON and may take 2097152" in beyond
 
 
+async def test_arguments_of_the_model_are_told_when_they_are_near_their_limit(at_desk: OpenDesk) -> None:
+    rows = [{"id": "x" * 600_000, "cents": 1}]
+    desk = await opened(at_desk, Wanted("cents_of", {"rows": rows}))
+    (text,) = await told(desk, 1)
+    assert "of the 1,000,000 characters that you can send: pass a path" in text
+
+
 async def test_values_of_a_program_up_to_four_mebibytes_are_kept_also_after_a_failure(at_desk: OpenDesk) -> None:
     codes = [
         "big = list(range(350_000))\nfew = 1\n1 / 0",

@@ -158,6 +158,13 @@ async def test_a_worker_can_refer_only_to_what_it_has_sent(
     assert "a value tagged 'large' cannot be read" in ended.reason
 
 
+async def test_only_calls_of_functions_take_large_values(sandbox: Sandbox, files: ValueFiles) -> None:
+    request = {"kind": "request", "name": "progress", "arguments": {"done": {"$": LARGE, "v": [1]}}}
+    ended = await call(sandbox, files, "say", frames=[PIECE, END, request])
+    assert isinstance(ended, Killed)
+    assert "no value is tagged 'large'" in ended.reason
+
+
 async def test_a_value_that_is_no_json_fails_only_the_call_that_gets_it(sandbox: Sandbox, files: ValueFiles) -> None:
     forged = {"kind": "piece", "text": "[" * 100_000}
     made = await call(sandbox, files, "say", frames=[forged, END, RETURNS | {"value": {"$": LARGE, "v": [1]}}])
