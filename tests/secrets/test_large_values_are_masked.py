@@ -54,7 +54,7 @@ async def test_no_file_has_a_secret_of_a_large_value(at_desk: OpenDesk, key: str
 @pytest.mark.parametrize("secret", [KEY, NUMBER, "sk-0123456789abcdef", "0123456789abcdef0123456789abcdef"])
 def test_a_form_across_the_border_of_two_pieces_is_masked_and_the_text_stays_json(secret: str) -> None:
     masks = Masks([("KEY", secret)])
-    values = [
+    values: list[object] = [
         secret,
         {"a" + secret: secret.encode()},
         "…" + json.dumps(secret),
