@@ -95,14 +95,15 @@ class AgentFolders:
         folders = await self._book.folders_of_agents()
         if not folders:
             return frozenset()
-        if self._guarded[:2] != (snapshot, folders):
-            functions = snapshot.functions.values()
-            codes = await asyncio.to_thread(lambda: {_own_code(function, snapshot): function for function in functions})
+        whole, (known, known_folders, names) = snapshot.whole or snapshot, self._guarded
+        if known is not whole or known_folders != folders:
+            functions = whole.functions.values()
+            codes = await asyncio.to_thread(lambda: {_own_code(function, whole): function for function in functions})
             makers = await self._book.makers(codes)
             made = [codes[code] for code, agents in makers.items() if agents & folders.keys()]
-            names = frozenset(function.name for function in made if not only_computes(function, snapshot))
-            self._guarded = snapshot, folders, names
-        return self._guarded[2]
+            names = frozenset(function.name for function in made if not only_computes(function, whole))
+            self._guarded = whole, folders, names
+        return names
 
 
 def _own_code(function: "Function", snapshot: "Snapshot") -> str:
