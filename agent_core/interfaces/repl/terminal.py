@@ -123,7 +123,7 @@ class Asking:
         self._reply = DialogReply()  # the answer, if no more text follows
         self._pages = QuestionPages(dialog)
         self._is_paged = False  # whether the user turns the pages of a question that is shown in short
-        self._is_page = self._is_visible = False  # whether a page was drawn last, and whether the window was high enough
+        self._is_page = self._is_visible = False  # whether a page was drawn last, and whether the window is high enough
         self._is_shown = False  # whether the terminal has had all that a yes gives
         self._draft = ""
         self._is_answer = self._is_drawn = False  # whether the line was begun after keys started to count
