@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -20,10 +21,10 @@ from agent_core.interfaces.render.grant_question import (
 )
 from agent_core.interfaces.styled_lines import Line, plain, width
 from tests.interfaces.asking import DONE, REFUSED, asked, ended, home, made, press, shown_whole, weather
-from tests.interfaces.support import create, prompt
-from tests.kit import Ask, Say, Script, Wanted
+from tests.interfaces.support import create, flags, prompt
+from tests.kit import Ask, Say, Script, Wanted, scripted
 from tests.kit.pace import least_s, time_of
-from tests.kit.terminal import ENTER
+from tests.kit.terminal import ENTER, Terminal, terminal
 from tests.programs.support import lay_out, lines
 
 RICH = "# Title\n\n`code`\n\n```python\nx = 1\n```\n"
@@ -160,6 +161,34 @@ def test_a_yes_to_a_program_counts_once_each_of_its_lines_was_on_the_screen(
         screen.answer("y")
         screen.wait_for("∙ ")
     assert lines(tmp_path) == ["a"]
+
+
+def test_a_terminal_of_lines_shows_each_line_of_a_program_before_a_yes_counts(tmp_path: Path) -> None:
+    lay_out(tmp_path)
+    script: Script = [Ask(Wanted("run_program", {"code": "\n".join(PROGRAM)})), DONE]
+    dumb = {"TERM": "dumb", **home(tmp_path)}
+    with (
+        scripted(script) as model,
+        terminal("run", *flags(model), cwd=tmp_path, environment=dumb, columns=40, rows=10) as screen,
+    ):
+        screen.wait_for("/help lists")
+        visible = screen.watch()
+        screen.line("go")
+        pages = 1
+        screen.wait(partial(_asks, screen, pages), "the first page")
+        while not any("Type y (yes)" in row for row in screen.screen()):
+            pages += 1
+            screen.type(ENTER)
+            screen.wait(partial(_asks, screen, pages), "the next page")
+        assert [row for n, row in enumerate(PROGRAM, 1) if f"  │ {n:2} {row}" not in visible] == []
+        screen.line("y")
+        screen.wait_for("∙ ")
+    assert lines(tmp_path) == ["a"]
+
+
+def _asks(screen: Terminal, times: int) -> bool:
+    text = " ".join(screen.scrolled().split())
+    return text.count("Enter shows more") + text.count("Type y (yes)") >= times
 
 
 def whole(rows: list[str]) -> bool:

@@ -6,6 +6,7 @@ pulled, imported or saved by a person is not the agent's, nor is a change of suc
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -33,6 +34,7 @@ NeedsOf: TypeAlias = "Callable[[Function, Snapshot], Awaitable[Grants]]"
 _MOST_VERSIONS: Final = 500
 _DEFINITIONS: Final = ("FunctionDef ", "AsyncFunctionDef ", "ClassDef ")
 _IMPORTS: Final = ("Import ", "ImportFrom ")
+_IDENTIFIER: Final = re.compile(r"(?<!Constant )'([A-Za-z_][A-Za-z_0-9]*)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +97,15 @@ class AgentFolders:
         folders = await self._book.folders_of_agents()
         if not folders:
             return frozenset()
-        if self._guarded[:2] != (snapshot, folders):
-            functions = snapshot.functions.values()
-            codes = await asyncio.to_thread(lambda: {_own_code(function, snapshot): function for function in functions})
+        whole, (known, known_folders, names) = snapshot.whole or snapshot, self._guarded
+        if known is not whole or known_folders != folders:
+            functions = whole.functions.values()
+            codes = await asyncio.to_thread(lambda: {_own_code(function, whole): function for function in functions})
             makers = await self._book.makers(codes)
             made = [codes[code] for code, agents in makers.items() if agents & folders.keys()]
-            names = frozenset(function.name for function in made if not only_computes(function, snapshot))
-            self._guarded = snapshot, folders, names
-        return self._guarded[2]
+            names = frozenset(function.name for function in made if not only_computes(function, whole))
+            self._guarded = whole, folders, names
+        return names
 
 
 def _own_code(function: "Function", snapshot: "Snapshot") -> str:
@@ -167,14 +170,26 @@ def _compare(
         if source
         for each in ApprovedModule.of(source, new_source.module).binding.get(name, ())
     ]
-    own = {_form(each) for each in candidate} - {""}
-    others = (ApprovedModule.of(source.text, source.module).statements for source in snapshot.modules.values())
+    definitions = [each for each in candidate if _form(each)]
+    own, words = {_form(each) for each in definitions}, [_identifiers(each) for each in definitions]
+    # Only a module with all identifiers of a definition is read: each costs some milliseconds.
+    near = (
+        source
+        for source in snapshot.modules.values()
+        if any(all(word in source.text for word in each) for each in words)
+    )
+    others = (ApprovedModule.of(source.text, source.module).statements for source in near)
     alike = [each for statements in others for each in statements if _form(each) in own]
     written, earlier, copied = (
         frozenset(code_hash(each.code) for each in statements)
         for statements in ((*candidate, *imports), replaced, alike)
     )
     return written, earlier, copied
+
+
+def _identifiers(statement: ApprovedStatement) -> frozenset[str]:
+    """Return the identifiers in a statement, without those that it binds."""
+    return frozenset(_IDENTIFIER.findall(statement.code)) - statement.binds
 
 
 def _form(statement: ApprovedStatement) -> str:

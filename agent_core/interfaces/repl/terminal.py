@@ -124,7 +124,7 @@ class Asking:
         self._reply = DialogReply()  # the answer, if no more text follows
         self._pages = QuestionPages(dialog)
         self._is_paged = False  # whether the user turns the pages of a question that is shown in short
-        self._is_page = False  # whether a page was drawn last
+        self._is_page = self._is_visible = False  # whether a page was drawn last, and whether the window is high enough
         self._is_shown = False  # whether the terminal has had all that a yes gives
         self._draft = ""
         self._is_answer = self._is_drawn = False  # whether the line was begun after keys started to count
@@ -229,16 +229,18 @@ class Asking:
         """Draw the question, or a page of it, and the keys once they count."""
         self._is_drawn = True
         lines, hidden_rows, self._is_page = self._question_rows(columns)
-        rows = coloured([*lines, *self._below(columns, hidden_rows, is_page=self._is_page)])
-        return to_formatted_text(ANSI(rows.removesuffix("\n")))
+        rows = [*lines, *self._below(columns, hidden_rows, is_page=self._is_page)]
+        self._is_visible = len(rows) + _BELOW <= self._prompt.output.get_size().rows
+        return to_formatted_text(ANSI(coloured(rows).removesuffix("\n")))
 
     def _note_written(self, _: object) -> None:
         """Record what the terminal has now, and let keys count; if some came while it was written, after a pause."""
         if not self._is_drawn:
             return
-        if self._is_page:
+        if self._is_page and self._is_visible:
             self._pages.note_written()
-        self._is_shown = self._is_shown or not self._is_page or self._pages.is_written
+        is_whole = self._is_visible and not self._is_page
+        self._is_shown = self._is_shown or is_whole or self._pages.is_written
         if self._has_arrived:
             return
         self._has_arrived = True
