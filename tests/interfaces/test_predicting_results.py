@@ -48,7 +48,7 @@ def test_in_a_pipe_the_calls_are_named_with_the_command_that_gives_their_results
     assert (done.returncode, verdict["admitted"], verdict["standing"]) == (0, True, "trial")
     assert verdict["predicted"] == calls
     text = (folder / "functions" / "grown.py").read_text()
-    assert not any(call in text for call in calls)
+    assert all(f">>> {call}\n" in text for call in calls)
 
 
 def test_at_a_terminal_each_result_is_asked_for(folder: Path) -> None:

@@ -127,6 +127,14 @@ async def test_what_a_module_may_read_is_not_called_a_computation(at_desk: OpenD
     assert "joined" in answers(await desk.say("Read the settings."))[0]
 
 
+async def test_who_asks_a_helper_is_not_told_that_it_only_computes(at_desk: OpenDesk) -> None:
+    code = HOLLOW.replace("(to: str", "(self, to: str").replace(
+        "return f'Sent", "return self.call('postman', to=to) or f'Sent"
+    )
+    desk = await at_desk([making(code), Say("Made.")], reader=reading("network"))
+    assert "joined" in answers(await desk.say("Send mails."))[0]
+
+
 async def test_what_keeps_something_keeps_what_its_description_promises(at_desk: OpenDesk) -> None:
     code = HOLLOW.replace("(to: str", "(self, to: str").replace(
         "    return f", "    self.state[to] = subject\n    return f"

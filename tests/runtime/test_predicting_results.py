@@ -50,14 +50,16 @@ async def made(desk: Desk) -> tuple[list[str], str]:
 
 
 @pytest.mark.parametrize("mode", ["native", pytest.param("constrained", marks=pytest.mark.slow)])
-async def test_right_predictions_let_it_join_unwritten_and_are_asked_once(at_desk: OpenDesk, mode: str) -> None:
+async def test_right_predictions_let_it_join_and_are_kept_in_the_docstring_and_asked_once(
+    at_desk: OpenDesk, mode: str
+) -> None:
     edit = {"function_name": "shipping", "changes": [{"old_text": "else 20;", "new_text": "else 20 (heavy);"}]}
     script: Script = [create(SHIPPING, mode), predict(right, mode), step(mode, "edit_function", **edit)]
     desk = await at_desk([*script, reply("Made.", mode)], model__mode=mode)
     (question, joined, changed), text = await made(desk)
     calls = ASKED.findall(question)
     assert 1 <= len(calls) <= 3
-    assert not any(call in text for call in calls)
+    assert all(f">>> {call}\n" in text for call in calls)
     assert "joined" in joined
     assert "as they came back" not in joined
     assert "was changed" in changed
@@ -72,7 +74,7 @@ async def test_a_wrong_body_disagrees_with_its_author_and_joins_once_it_is_fixed
     assert "its code and its examples do not agree" in disagreement
     assert "confirm_function(function_name='shipping')" in disagreement
     assert "joined" in joined
-    assert not any(call in text for call in ASKED.findall(question))
+    assert all(f">>> {call}\n" in text for call in ASKED.findall(question))
 
 
 async def test_a_wrong_prediction_can_be_given_up_for_what_came_back_which_is_said(at_desk: OpenDesk) -> None:
@@ -82,7 +84,7 @@ async def test_a_wrong_prediction_can_be_given_up_for_what_came_back_which_is_sa
     calls = ASKED.findall(question)
     assert all(f"- {call} returned {right(call)}, and the example says 77." in disagreement for call in calls)
     assert f"Taken as they came back, not as predicted: {len(calls)} of its examples." in joined
-    assert not any(call in text for call in calls)
+    assert all(f">>> {call}\n" in text for call in calls)
 
 
 async def test_anything_but_one_result_for_each_call_is_asked_again(at_desk: OpenDesk) -> None:

@@ -252,8 +252,15 @@ def needs_of_callees(name: str, snapshot: "Snapshot") -> Grants:
                 seen.add(callee)
                 waiting.append(callee)
                 text = _text_running(snapshot.modules[snapshot.functions[callee].module].text, callee)
-                needs |= needs_of_text(text) if text else NOTHING
+                needs |= needs_of_text(text) | _calls_elsewhere(text, snapshot) if text else NOTHING
     return needs
+
+
+def _calls_elsewhere(text: str, snapshot: "Snapshot") -> Grants:
+    """Return the calls of what is no function of the workspace: a helper, or a function of another program."""
+    tree = parse(text)
+    called = called_by_self(tree) if isinstance(tree, ast.Module) else set()
+    return Grants(functions=tuple(called - snapshot.functions.keys()))
 
 
 Reached: TypeAlias = Literal["nothing", "this", "unknown"]
@@ -296,6 +303,7 @@ def _all_needs(draft: Draft) -> tuple[Grants, ast.Module | None]:
     if text is None:
         return draft.needs, None
     needs = draft.needs | needs_of_callees(name, snapshot) | needs_of_text(text, draft.rules.packages)
+    needs |= _calls_elsewhere(text, snapshot)
     tree = parse(text)
     return needs, tree if isinstance(tree, ast.Module) else None
 

@@ -80,8 +80,10 @@ async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
         return draft.skip("it is refused already")
     reached = reached_by(draft)
     is_open = reached != "this" and not unprovable(own)
-    is_asked_once = draft.candidate.asked  # its author has answered, and other calls are not asked for again
-    chosen = await _chosen(draft, own, trial) if is_open and not (own.function.takes_self or is_asked_once) else []
+    answered = {example.call for example in draft.candidate.examples} & {*draft.candidate.asked}
+    # Once its author has answered, only what a reader disputes is asked for.
+    is_chosen = is_open and not (own.function.takes_self or answered)
+    chosen = await _chosen(draft, own, trial) if is_chosen else []
     chosen = chosen[:_FEW] if trial.reader is not None and draft.is_read else chosen
     answer = await _answer(draft, trial, chosen) if reached != "this" else None
     if answer is not None:
@@ -101,7 +103,6 @@ async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
         insists = draft.candidate.insists
         beyond = Finding(REACHES_NOTHING, message, None if insists else fix, draft.line, evidence=facts)
         draft = draft.with_findings(STAGE, [beyond], is_mild=insists)
-    answered = {example.call for example in draft.candidate.examples} & {*draft.candidate.asked}
     doubts = [  # a person must decide them
         Finding(
             DISPUTED,
@@ -253,13 +254,13 @@ async def _chosen(draft: Draft, subject: TrialSubject, trial: "TrialTools") -> l
     is_weak = len(unnoticed) >= max(rules.weak_least, rules.weak_share * draft.mutants_tried)
     # Changes of constants and boundaries, which few examples detect, do not count by themselves.
     is_weak = is_weak and any(mutant.operator not in _NEXT_TO_IT for mutant in unnoticed)
-    if not is_weak and not draft.shows(*CHALLENGED):
+    doubts = [problem for problem in draft.problems if problem.code in CHALLENGED and not draft.candidate.asked]
+    if not (is_weak or doubts):
         return []
     given = read_calls([example.call for example in draft.examples], subject.function)
     values = constants(subject.tree)
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     tried = await _results(draft, subject, recombine(given, subject.function.parameters, numbers)[:_TRIED], trial)
-    doubts = [problem for problem in draft.problems if problem.code in CHALLENGED]
     doubted = [row.call for doubt in doubts for row in doubt.evidence if row.call and _is_clear(row.call)][:_FEW]
     # The calls that together detect the most changes; if none detects any, calls with new results.
     results, noticed = {example.expected.strip() for example in draft.examples}, set[int]()

@@ -597,7 +597,8 @@ class ChangePlanner:
             before = await judgment_on(self._store, old_function.body_hash, old_function.name) if old_function else None
             if before is None:
                 return candidate
-            return replace(candidate, answer=answer_of(before), apart=tuple(before.document.get("apart") or ()))
+            apart = tuple(before.document.get("apart") or ())
+            return replace(candidate, answer=answer_of(before), asked=before.predicted, apart=apart)
         candidate = replace(candidate, answer=answer_of(pending.verdict))
         if not pending.asked:
             return candidate
