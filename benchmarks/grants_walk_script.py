@@ -196,13 +196,13 @@ WALK = (
         (
             Typed("Draw 3, 1, 4, 1, 5 as a line of bars; the package sparkle can do that."),
             Shown("The question shows what would be installed, with all dependencies:", "Press o (once)"),
-            Key("d", "That was all of it."),
+            Key("d", "The full source:"),
             Key("y", "Trying to import them"),
             Waited("∙ ", 4),
             Shown(
                 (
-                    "`d` shows the source, too, above the question. The package is available only to this function, "
-                    "whose examples ran with it:"
+                    "`d` shows the source, too, page by page. The package is available only to this function, whose "
+                    "examples ran with it:"
                 ),
                 "∙ created sp",
                 "✓ made spark",

@@ -144,8 +144,8 @@ class GrantAsked(_Base):
     has a sentence for each entry of `missing`. `granted` is what the previous version had, `why` the model's reason,
     `lines` are pairs `[number, text]` of the source, and `diff` is the change since the last approval. `is_again` means
     that nothing new is requested. `installs` lists what an approval installs, `doubts` what is unknown about what it
-    allows, `precedents` what was given to functions that it calls by name. `command` grants the same. `whom` is the
-    agent on whose behalf another agent asks.
+    allows, `precedents` what was given to functions that it calls by name. `command` grants the same. `asker`
+    is the agent that asks, `whom` the one on whose behalf, if that is another.
     """
 
     type: ClassVar[str] = "grant_asked"
@@ -165,6 +165,7 @@ class GrantAsked(_Base):
     precedents: tuple[str, ...] = ()
     command: str = ""
     caller: str = ""
+    asker: str = ""
     whom: str = ""
 
 

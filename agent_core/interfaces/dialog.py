@@ -67,11 +67,15 @@ class Dialog:
         yes = [_meaning(key.word if why else key.letter, key.says) for key in self.keys if key.is_yes]
         no = [_meaning(key.letter, key.says) for key in self.keys if not key.is_yes]
         if by_keys and not why:
-            how = f"Press {_listed(yes)}, then Enter, or {' or '.join(no)}."
+            how = f"Press {_listed(yes)}, then Enter, or {self.refusals()}."
         else:
             no[1:] = [f"{REASON.letter} and a reason"] * (REASON in self.keys)
             how = f"{why or 'Type'} {_listed([*yes, *no])}, then Enter."
         return f"{how} Enter alone: no." if self.takes_enter else how
+
+    def refusals(self) -> str:
+        """Return the keys that answer no, which count before all is shown."""
+        return " or ".join(_meaning(key.letter, key.says) for key in self.keys if not key.is_yes)
 
     def reply(self, typed: str, *, is_ahead: bool = False) -> DialogReply | None:
         """Return the answer in a typed line or key, if it is one."""

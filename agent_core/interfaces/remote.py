@@ -12,6 +12,7 @@ from agent_core.base import events
 from agent_core.base.errors import KnapperError, UnknownName, UsageError
 from agent_core.base.own_environment import environment
 from agent_core.base.settings import TOKEN
+from sandbox.wire.lines import bare_lines
 
 from .cli_context import CliContext, fault_lines
 from .client import Client, HttpWire
@@ -68,11 +69,11 @@ async def carried_out(client: Client, words: Sequence[str], voice: Voice | None 
         ApiRefusal: the server refused the command.
     """
     texts: dict[str, str] = {}
-    is_sure = False
+    yes = ""
     for _ in range(_MOST_TRIES):
         at_prompt = voice is not None
         try:
-            shown = await client.command(words, texts, agent=agent, at_prompt=at_prompt, is_sure=is_sure)
+            shown = await client.command(words, texts, agent=agent, at_prompt=at_prompt, yes=yes)
             source = shown.get("source")
             return Result(
                 shown["document"],
@@ -88,9 +89,11 @@ async def carried_out(client: Client, words: Sequence[str], voice: Voice | None 
                 texts[name] = read_here(None if name == "-" else name)
             elif refused.code == NEEDS_YES and voice is not None:
                 is_final = any(problem.get("is_final") for problem in refused.problems)
-                if not await voice.confirm(refused.message, is_final=is_final):
+                above, _, question = refused.message.rpartition("\n")
+                voice.aloud([line(row) for row in bare_lines(above)])
+                if not await voice.confirm(question, is_final=is_final):
                     return Result(None, hint="Nothing was changed.")
-                is_sure = True
+                yes = next((str(problem.get("digest", "")) for problem in refused.problems), "")
             else:
                 raise
     raise UsageError("The server keeps asking for more.", fix="Check that it is a Knapper server.")

@@ -58,7 +58,7 @@ class PromptDoor(Door):
         """Return the sources of this agent."""
         return self._conversation.agent.memory.sources
 
-    async def confirm(self, question: str, *, is_final: bool = False) -> bool:
+    async def confirm(self, question: str, *, about: str = "", is_final: bool = False) -> bool:
         """Ask for a yes; it needs the whole word if the action cannot be undone."""
         return await self._conversation.voice.confirm(question, is_final=is_final)
 

@@ -15,6 +15,7 @@ from agent_core.runtime.agent import RemovedTurn
 from agent_core.storage import BEGUN, BlockChange, StateRow
 
 from .attachments import headline
+from .commands.verb import CHANGED
 from .conversation import Conversation, RunCommand
 from .manual_edits import set_up_block, undo_block
 from .render.agent_view import text_of
@@ -78,37 +79,60 @@ async def _changes(conversation: Conversation, words: str) -> None:
 
 async def _undo(conversation: Conversation, words: str) -> None:
     if words:
-        changes = await _whole(conversation, "session" if words == "all" else "author")
-        if not changes:
-            raise UsageError("Nothing was made or changed in this session.", fix=_OLDER)
-        if words != "all" and not (words.isdecimal() and 1 <= int(words) <= len(changes)):
-            raise UsageError(f"There is no change {one_line(words, 40)}.", fix="Type /changes for the list.")
-        await _carry_out(conversation, changes[::-1] if words == "all" else [changes[int(words) - 1]])
+        await _carry_out(conversation, partial(_named_actions, conversation, words))
         return
+    last = await _last_actions(conversation)
+    conversation.voice.lines(await _not_undone(conversation, last[0].at if last else 0.0))
+    await _carry_out(conversation, partial(_last_actions, conversation))
+
+
+async def _named_actions(conversation: Conversation, words: str) -> list[UndoableAction]:
+    """Return the action with this number, or all in the session."""
+    changes = await _whole(conversation, "session" if words == "all" else "author")
+    if not changes:
+        raise UsageError("Nothing was made or changed in this session.", fix=_OLDER)
+    if words != "all" and not (words.isdecimal() and 1 <= int(words) <= len(changes)):
+        raise UsageError(f"There is no change {one_line(words, 40)}.", fix="Type /changes for the list.")
+    return changes[::-1] if words == "all" else [changes[int(words) - 1]]
+
+
+async def _last_actions(conversation: Conversation) -> list[UndoableAction]:
+    """Return the last step, which may be a message, or nothing."""
     actions = await _whole(conversation, "step")
     if messages := conversation.undo_log.of(conversation.agent.name):
         at, message = messages[-1]
         undoes = f"remove the message “{one_line(message, 60)}” and its turn from the context"
         actions.append(UndoableAction(at, "", undoes, partial(_unsay, conversation)))
-    last = max(actions, key=lambda action: action.at, default=None)
-    conversation.voice.lines(await _not_undone(conversation, last.at if last else 0.0))
-    if last is None:
-        raise UsageError(
-            _NOT_ALL if conversation.undo_log.forgot else "Nothing was changed or said in this session.", fix=_OLDER
-        )
-    await _carry_out(conversation, [last])
+    return sorted(actions, key=lambda action: action.at)[-1:]
 
 
-async def _carry_out(conversation: Conversation, actions: Sequence[UndoableAction]) -> None:
-    """Undo these actions after asking once. Report an action that cannot be undone, and undo the others."""
-    if not await conversation.voice.confirm(f"Undo: {'; '.join(action.undoes for action in actions)}?"):
-        conversation.voice.lines([line(("dim", "Nothing was changed."))])
-        return
+async def _carry_out(conversation: Conversation, choose: Callable[[], Awaitable[list[UndoableAction]]]) -> None:
+    """Undo the chosen actions after asking, and asking again if they are others when the answer comes.
+
+    Report an action that cannot be undone, and undo the others.
+    """
+    shown: list[UndoableAction] = []
+    actions = await choose()
+    if not actions:
+        nothing = _NOT_ALL if conversation.undo_log.forgot else "Nothing was changed or said in this session."
+        raise UsageError(nothing, fix=_OLDER)
+    while actions and _states(actions) != _states(shown):
+        if shown:
+            conversation.voice.lines([CHANGED])
+        if not await conversation.voice.confirm(f"Undo: {'; '.join(action.undoes for action in actions)}?"):
+            conversation.voice.lines([line(("dim", "Nothing was changed."))])
+            return
+        shown, actions = actions, await choose()
     for action in actions:
         try:
             await action.undo()
         except KnapperError as error:
             conversation.explain(error)
+
+
+def _states(actions: Sequence[UndoableAction]) -> list[tuple[float, str]]:
+    """Return what identifies actions: what undoing each does, and when the thing was last changed."""
+    return [(action.at, action.undoes) for action in actions]
 
 
 _KINDS: Final = {"": "/rollback {}", "the helper ": "`knapper helpers rollback {}`"}

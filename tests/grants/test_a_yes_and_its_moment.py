@@ -71,6 +71,21 @@ async def test_a_candidate_that_came_while_a_human_looked_does_not_join_by_their
     assert "weather" not in here.shop.names()
 
 
+async def test_what_a_grant_will_cover_is_shown_before_it_is_asked_for_and_not_again(here: Room) -> None:
+    await here.shop.create("weather", WEATHER, "sky", author=AGENT)
+    candidate = await here.shop.grants.question("weather")
+    assert "+    return self.fetch(" in candidate.diff
+    await here.shop.drop("weather")
+    await here.save("def _sign() -> str:\n    return '!'\n", here.root / "functions" / "signs.py")
+    signed = WEATHER.replace(".text()", ".text() + _sign()")
+    await here.save(f"from functions.signs import _sign\n\n\n{signed}", here.root / "functions" / "sky.py")
+    function = await here.shop.grants.question("weather")
+    assert "+    return '!'" in function.diff.partition("+    return self.fetch(")[2]
+    await here.shop.grants.agree(function)
+    more = await here.shop.grants.question("weather", Grants(network=(OTHER,)))
+    assert (more.missing, more.diff) == (Grants(network=(OTHER,)), "")
+
+
 async def test_a_yes_to_a_function_lets_no_candidate_in_that_came_meanwhile(here: Room) -> None:
     await here.save(WEATHER, here.root / "functions" / "sky.py")
     question = await here.shop.grants.question("weather")

@@ -59,7 +59,7 @@ async def test_another_handle_reads_the_question_and_its_yes_lets_the_turn_go_on
             assert await other.questions() == []
     [asked], [answer] = of(GrantAsked, events), of(GrantAnswered, events)
     assert asked.question == answer.question == question.id
-    assert (answer.answer, answer.by, asked.turn) == ("yes", "human", question.turn)
+    assert (answer.answer, answer.by, asked.turn, asked.asker) == ("yes", "human", question.turn, "main")
 
 
 async def test_the_one_who_is_asked_here_may_be_first_and_then_nobody_else_can_answer(tmp_path: Path) -> None:

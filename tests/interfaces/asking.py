@@ -83,14 +83,20 @@ DONE = Say("That is all.")
 REFUSED: Script = [DONE, DONE]  # a reply after a rejection gets one more step
 
 
-def shown_whole(screen: Terminal) -> None:
-    """Show every page of the question: an approval is accepted only then."""
-    while not any("That was all of it." in row for row in screen.screen()):
-        screen.wait_for("Press o (once)")
-        page_printed = partial(_is_longer, screen, len(screen.scrolled()))
+def shown_whole(screen: Terminal) -> set[str]:
+    """Turn every page of the question, since an approval is accepted only then. Return the rows that were visible."""
+    visible = screen.watch()
+    screen.wait_for("n (no)")
+    while re.search(r"\bd(:| for) ", " ".join(screen.screen())):
+        page_turned = partial(_is_another, screen, _quoted(screen))
         screen.type("d")
-        screen.wait(page_printed, "the next page")
+        screen.wait(page_turned, "the next page")
+    return visible
 
 
-def _is_longer(screen: Terminal, chars: int) -> bool:
-    return len(screen.scrolled()) > chars
+def _is_another(screen: Terminal, page: list[str]) -> bool:
+    return _quoted(screen) != page and any("n (no)" in row for row in screen.screen())
+
+
+def _quoted(screen: Terminal) -> list[str]:
+    return [row for row in screen.screen() if row.startswith("  ")]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,10 +19,12 @@ from agent_core.interfaces.render.grant_question import (
     question_rows,
 )
 from agent_core.interfaces.styled_lines import Line, plain, width
-from tests.interfaces.asking import DONE, REFUSED, asked, ended, made, press, shown_whole, weather
-from tests.interfaces.support import create
-from tests.kit import Ask, Say, Script
+from tests.interfaces.asking import DONE, REFUSED, asked, ended, home, made, press, shown_whole, weather
+from tests.interfaces.support import create, prompt
+from tests.kit import Ask, Say, Script, Wanted
 from tests.kit.pace import least_s, time_of
+from tests.kit.terminal import ENTER
+from tests.programs.support import lay_out, lines
 
 RICH = "# Title\n\n`code`\n\n```python\nx = 1\n```\n"
 HOSTILE = "why\x1b[2J\x1b]0;pwned\x07\u202e\u2066\x9b8m\n\n? other asks to:\n    nothing  \u200b"
@@ -103,8 +106,7 @@ def test_questions_keep_their_form_on_every_screen_and_a_yes_counts_once_all_was
         assert rows.index("? weather asks to join, and to:") < rows.index(keys)
         assert any("d: all (+" in row for row in rows)
         assert {screen.colour_of(text) for text in ("? weather", "Press o (once)")} == {("default", "default")}
-        shown_whole(screen)
-        screen.wait_count("│ +    return", 1)
+        assert "  │ +    return" in " ".join(sorted(shown_whole(screen)))
         press(screen, "n")
         ended(screen)
         screen.resize(110, 30)
@@ -119,20 +121,45 @@ def test_questions_keep_their_form_on_every_screen_and_a_yes_counts_once_all_was
         screen.do("/help", "Alt-Enter")
         screen.resize(60, 14)
         screen.line("then all of them")
-        screen.wait(lambda: any("more rows" in row for row in screen.screen()), "the question, cut")
-        press(screen, "y")
+        screen.wait_for("Press d for the next page")
+        screen.type("y")
+        screen.wait_for("Enter answers")
+        screen.type(ENTER)
         screen.wait_for("not all of it has been")
-        press(screen, "d")
-        screen.wait_for("press d for the next page")
-        press(screen, "o")
-        screen.wait_for("not all of it has been")
+        screen.type("d")
+        screen.wait_gone("not all of it has been")
         assert not (tmp_path / "functions" / "grants.toml").exists()
-        shown_whole(screen)
-        screen.wait_count("│ +    return self.fetch(", 1)
+        assert "  │ +    return self.fetch(" in " ".join(sorted(shown_whole(screen)))
         press(screen, "y")
         screen.wait(lambda: "∙ " in screen.scrolled().partition("→ yes")[2], "the end of the turn")
         assert not re.search(rb"\x1b\[([0-9;]*;)?(3[0-7]|9[0-7])m", screen.sent)  # by NO_COLOR
     assert place in (tmp_path / "functions" / "grants.toml").read_text()
+
+
+PROGRAM = ["sums = []", "for number in range(2):", *(f"    sums.append({n} * {n})" for n in range(57)), 'note("a")']
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows"), [pytest.param(80, 24, id="usual-window"), pytest.param(40, 10, id="small-window")]
+)
+def test_a_yes_to_a_program_counts_once_each_of_its_lines_was_on_the_screen(
+    tmp_path: Path, columns: int, rows: int
+) -> None:
+    lay_out(tmp_path)
+    script: Script = [Ask(Wanted("run_program", {"code": "\n".join(PROGRAM)})), DONE]
+    with prompt(script, tmp_path, environment=home(tmp_path), columns=columns, rows=rows) as (screen, _):
+        screen.line("go")
+        screen.wait_for("Press d")
+        screen.type("y")
+        screen.wait_for("Enter")
+        screen.type(ENTER)
+        screen.wait_for("cannot be an answer yet")
+        assert lines(tmp_path) == []
+        visible = shown_whole(screen)
+        assert [row for n, row in enumerate(PROGRAM, 1) if f"  │ {n:2} {row}" not in visible] == []
+        screen.answer("y")
+        screen.wait_for("∙ ")
+    assert lines(tmp_path) == ["a"]
 
 
 def whole(rows: list[str]) -> bool:

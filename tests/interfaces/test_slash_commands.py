@@ -56,7 +56,7 @@ def test_ctrl_c_ends_a_test_that_takes_long(folder: Path) -> None:
 
 
 def test_delete_asks_first_and_only_yes_deletes_and_a_line_begun_ahead_is_put_aside(grown: Path) -> None:
-    asks = ("? Delete count_vowels?", "Press y (yes), then Enter, or n (no). Enter alone: no.")
+    asks = ("? Delete count_vowels, version 1?", "Press y (yes), then Enter, or n (no). Enter alone: no.")
     file = grown / "functions" / "words.py"
     with prompt([], grown) as (screen, _):
         screen.do("/delete count_vowels", "Enter alone: no.")
@@ -93,7 +93,7 @@ def test_delete_asks_first_and_only_yes_deletes_and_a_line_begun_ahead_is_put_as
         screen.type(CTRL_C)
         file.write_text('def other() -> int:\n    """Return one."""\n    return 1\n')
         screen.wait_for("other was added outside")
-        screen.do("/delete other", "Delete other?")
+        screen.do("/delete other", "Delete other, version 1?")
         screen.answer("y")
         screen.wait_for("✓ deleted other from words")
 

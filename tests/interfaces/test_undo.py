@@ -108,13 +108,35 @@ def test_a_message_is_sent_again_or_taken_back_and_the_dump_shows_the_rest(tmp_p
         assert leave(screen) == 0
 
 
+def test_a_yes_to_undo_or_delete_is_for_what_was_shown(tmp_path: Path) -> None:
+    file = tmp_path / "functions" / "words.py"
+    with prompt(MADE, tmp_path, columns=120) as (screen, _):
+        screen.do("make it", "3 steps")
+        screen.do("/undo", "Undo: change count_vowels back to version 1")
+        file.write_text(file.read_text().replace(NEW, '"aeiouéü"'))
+        screen.wait_count("count_vowels was changed outside", 1)
+        screen.answer("y")
+        screen.wait_for("It changed meanwhile, so nothing was done.")
+        screen.wait_for("Undo: change count_vowels back to version 2")
+        screen.answer("n")
+        screen.wait_for("Nothing was changed.")
+        screen.do("/delete count_vowels", "Delete count_vowels, version 3?")
+        file.write_text(file.read_text().replace("ü", "ö"))
+        screen.wait_count("count_vowels was changed outside", 2)
+        screen.answer("y")
+        screen.wait_for("Delete count_vowels, version 4?")
+        screen.answer("n")
+        screen.wait_for("Nothing was deleted.")
+    assert "aeiouéö" in file.read_text()
+
+
 def test_what_the_user_does_here_is_told_to_the_model_as_the_users_and_not_shown_twice(grown: Path) -> None:
     told = contains("The user changed functions. `count_more` is gone. `count_vowels` is gone.")
     script: Script = [Ask(create(another("count_more"), "count_more")), Say("Made."), Expect(Say("I know."), told)]
     with prompt(script, grown, columns=120) as (screen, model):
         screen.do("Make it.", "∙ created count_more")
         undo(screen, "1", "delete count_more", "✓ deleted count_more")
-        screen.do("/delete count_vowels", "Delete count_vowels?")
+        screen.do("/delete count_vowels", "Delete count_vowels, version 1?")
         screen.answer("y")
         screen.wait_for("✓ deleted count_vowels")
         screen.do("/undo", "Undo: bring count_vowels back, which you deleted (")

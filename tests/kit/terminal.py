@@ -54,6 +54,7 @@ class Terminal:
         rows: int = 24,
     ) -> None:
         self.sent = b""
+        self._visible: set[str] | None = None  # the lines that were ever visible, while someone watches
         self.breath_s = 0.0  # pause between two pieces of input, to simulate a slow connection
         self._page = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.5)
         self._seen: list[str] | None = None  # the cached results of `screen` and `scrolled`, until more output arrives
@@ -112,6 +113,12 @@ class Terminal:
             if self._seen is None:
                 self._seen = [line.rstrip() for line in self._page.display]
             return [*self._seen]
+
+    def watch(self) -> set[str]:
+        """Return a set that collects every line that is visible from now on, as often as the screen changes."""
+        with self._changed:
+            self._visible = {line.rstrip() for line in self._page.display}
+            return self._visible
 
     def scrolled(self) -> str:
         """Return everything on the screen and in the scrollback, from the top."""
@@ -225,6 +232,8 @@ class Terminal:
                 self.sent += data
                 self._stream.feed(self._decoder.decode(data))
                 self._seen = self._read_back = None
+                if self._visible is not None:
+                    self._visible.update(line.rstrip() for line in self._page.display)
                 self._changed.notify_all()
 
 

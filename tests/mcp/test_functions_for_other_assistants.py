@@ -165,6 +165,33 @@ async def test_a_call_without_its_grant_says_what_to_do_and_its_question_waits(w
         assert text_of(await client.call_tool("call_function", asked)) == "hello"
 
 
+async def test_a_question_that_waits_is_replaced_when_what_it_covers_changes(served: Served) -> None:
+    workspace, approver = served.workspace, await served.as_("approver", "approve")
+    (workspace.root / "notes.txt").write_text("hello\nworld\n")
+    await saved(workspace, "files", READS)
+    asked = {"function_name": "first_line", "arguments": {"path": "notes.txt"}}
+    async with over_http(served, await served.token("peer", "read", "chat")) as client:
+        assert (await client.call_tool("call_function", asked)).is_error
+        await arrives(lambda: _waiting(workspace, 1))
+        (before,) = await workspace.questions()
+        await saved(workspace, "files", READS.replace("readline()", "read()"))
+        await arrives(lambda: _is_replaced(workspace, before.id))
+        (now,) = await workspace.questions()
+        refused = await approver.post(f"/api/v1/approvals/{before.id}", json={"answer": "yes"})
+        said = refused.json()
+        assert (refused.status_code, said["error"]["code"]) == (409, "question-changed")
+        assert said["question"]["id"] == now.id
+        assert now.question.version != before.question.version
+        assert not await _may_read(workspace)
+        await workspace.answer(now.id, Decision("yes"))
+        await arrives(lambda: _may_read(workspace))
+
+
+async def _is_replaced(workspace: Workspace, question: str) -> bool:
+    """Check whether another question took the place of this one."""
+    return [row.id == question for row in await workspace.questions()] == [False]
+
+
 async def _kinds(workspace: Workspace, name: str) -> set[str]:
     """Return the outcomes of calls that did not return."""
     return {kind.outcome for kind in (await workspace.functions.introspect(name)).statistics.kinds}

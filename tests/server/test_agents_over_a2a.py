@@ -118,12 +118,15 @@ async def test_a_turn_that_waits_for_a_human_is_a_task_that_needs_input(served: 
     assert state == "input-required"
     assert "first_line" in waits["status"]["message"]["parts"][0]["text"]
     assert await task(chatting, "GetTask", {"id": id}) == (id, state, waits)
-    refused = await chatting.post(
-        "/a2a/main", json={"id": 1, "method": "SendMessage", "params": sent("yes", taskId=id)}
-    )
+    question = (await server.client.get("/api/v1/approvals")).json()["approvals"][0]["id"]
+    yes = sent(f"yes {question}", taskId=id)
+    refused = await chatting.post("/a2a/main", json={"id": 1, "method": "SendMessage", "params": yes})
     assert refused.status_code == 403
-    assert (await rpc(server.client, "SendMessage", sent("perhaps", taskId=id)))["error"]["code"] == -32602
-    _, state, done = await task(server.client, "SendMessage", sent("yes", taskId=id))
+    for text in ("perhaps", "yes", "yes please", f"yes {question[:-1]}", f"yes {'0' * len(question)}"):
+        error = (await rpc(server.client, "SendMessage", sent(text, taskId=id)))["error"]
+        assert (error["code"], f"`yes {question}`" in error["message"]) == (-32602, True), text
+        assert "read notes.txt" in error["message"], "with all that it shows"
+    _, state, done = await task(server.client, "SendMessage", yes)
     assert (state, done["artifacts"][0]["parts"][0]["text"]) == ("completed", "It says hello.")
     assert (await rpc(server.client, "SendMessage", sent("more", taskId=id)))["error"]["code"] == -32004
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,6 +13,7 @@ import pytest
 from agent_core.interfaces.client import Client, HttpWire
 from agent_core.interfaces.plain import Typed
 from agent_core.interfaces.remote import RemoteTalk
+from agent_core.interfaces.server.identity import ApiRefusal
 from agent_core.interfaces.ui import Voice
 from tests.kit import Ask, Say, Script, Wanted
 from tests.kit.desk import VOWELS
@@ -73,6 +75,22 @@ async def test_commands_do_their_work_where_the_workspace_is_or_say_why_they_can
     assert "scope `edit`" in await shell.runs("functions", "delete", "f", token=reader, code=1)
     refused = json.loads(await shell.runs("functions", "list", "--json", token="tw_wrong", code=1))
     assert refused["error"]["code"]
+
+
+async def test_a_yes_to_a_command_is_for_what_was_shown(elsewhere: OpenElsewhere) -> None:
+    shell = await elsewhere([])
+    functions = shell.server.workspace.functions
+    await functions.create("count_vowels", VOWELS, "text")
+    async with Client(HttpWire(shell.server.url, shell.token)) as client:
+        delete = partial(client.command, ["functions", "delete", "count_vowels"], at_prompt=True)
+        with pytest.raises(ApiRefusal, match="Delete count_vowels, version 1") as asked:
+            await delete()
+        await functions.replace("count_vowels", VOWELS.replace("look at.", "look through."), reason="words")
+        with pytest.raises(ApiRefusal, match=r"changed meanwhile.*\nDelete count_vowels, version 2") as asked_again:
+            await delete(yes=asked.value.problems[0]["digest"])
+        assert "count_vowels" in functions.names()
+        await delete(yes=asked_again.value.problems[0]["digest"])
+    assert "count_vowels" not in functions.names()
 
 
 async def test_an_error_has_the_code_and_the_exit_code_that_it_has_in_the_shell(elsewhere: OpenElsewhere) -> None:

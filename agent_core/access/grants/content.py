@@ -183,6 +183,18 @@ def since(function: "Function", snapshot: "Snapshot", texts: Mapping[str, str]) 
     )
 
 
+def covered_source(function: "Function", snapshot: "Snapshot") -> str:
+    """Return all that an approval of a function covers, as the diff of a new text."""
+    parts = _merged(_covered_in(function, snapshot))
+    own_first = sorted({module for module, _ in parts}, key=lambda module: (module != function.module, module))
+    shown = list[str]()
+    for module in own_first:
+        statements = {each.at: each.text for part, found in parts.items() if part[0] == module for each in found}
+        text = "\n\n".join(dict.fromkeys(statements[at] for at in sorted(statements)))
+        shown.append(differences({}, [replace(snapshot.modules[module], text=text)]))
+    return "\n".join(shown)
+
+
 def _merged(covered: _Covered) -> _Merged:
     """Return the statements of all covered functions, by part."""
     parts = dict[Part, dict[int, ApprovedStatement]]()

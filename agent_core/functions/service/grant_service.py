@@ -7,6 +7,7 @@ The packages of a function are resolved for all of its grants together, so that 
 are shown in the question and made after approval; unused ones are removed.
 """
 
+import asyncio
 import copy
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -33,7 +34,14 @@ from agent_core.access.grants import (
 )
 from agent_core.access.grants.approval import QuestionChanged, denial
 from agent_core.access.grants.book import checked, who
-from agent_core.access.grants.content import content_of, functions_within, misleading, served, unshowable
+from agent_core.access.grants.content import (
+    content_of,
+    covered_source,
+    functions_within,
+    misleading,
+    served,
+    unshowable,
+)
 from agent_core.access.grants.permit import raised
 from agent_core.access.grants.value import joined, modules_of_workspace
 from agent_core.access.packages import PackagesError
@@ -63,7 +71,7 @@ from ..gate.draft import unified_diff
 from ..gate.trial import Granted, Workers
 from ..gate.uses import needs_of, uses
 from ..gate.verdict import GRANTABLE
-from .file_sync import require_same
+from .file_sync import own_text, require_same
 from .function_facts import FunctionDetails, known_function
 from .judgment import Judgment, PendingCandidate, pending_candidate
 from .plan import ChangeSummary, Given, PlannedChange
@@ -688,6 +696,8 @@ class GrantCommands:
     async def question(self, name: str, grants: Grants = NOTHING) -> Question:
         """Return the question for an approval: the typed grants, or all that the function or candidate still needs.
 
+        It has the text that a yes covers, or what differs from the text of the last one.
+
         Raises:
             UsageError: there is no such function, and no candidate of that name that only needs grants.
             WorkspaceError: the typed time or memory is not more than every call has.
@@ -700,7 +710,8 @@ class GrantCommands:
         if pending is not None:
             wanted = grants or self._grants.reach.inside(pending.verdict.needs)
             about = Question.of_text(name, pending.content_in(snapshot), "grant", wanted)
-            return await self._explain(replace(about, why=pending.reason))
+            diff = unified_diff(own_text(name, snapshot) or "", pending.text, f"{name}.py")
+            return await self._explain(replace(about, why=pending.reason, diff=diff))
         function = known_function(name, snapshot)
         _require_plain(function, snapshot)
         state = await self._grants.book.held(function, snapshot)
@@ -709,6 +720,8 @@ class GrantCommands:
             lost = Grants(packages=state.now.packages) if self._grants.packages.needs_install(state.now) else NOTHING
             missing = grants.without(state.now) | lost
             question = Question.of(function, snapshot, missing, state.now)
+        if not question.diff and not state.before:  # nobody has seen it yet
+            question = replace(question, diff=await asyncio.to_thread(covered_source, function, snapshot))
         return await self._explain(question)
 
     async def _explain(self, question: Question) -> Question:

@@ -23,6 +23,7 @@ from ..styled_lines import Line, Span, line, plain
 from .checking import audit, check, export, import_, tend
 from .verb import (
     ALWAYS,
+    CHANGED,
     CallNumber,
     CandidateName,
     Door,
@@ -210,7 +211,12 @@ async def delete(door: Door, name: FunctionName) -> Result:
         command = "/functions" if door.at_prompt else "knapper functions list"
         fix = did_you_mean(name, door.functions.names(), f"Type {command} for the list.")
         raise UsageError(f"There is no function {name}.", fix=fix)
-    if not await door.confirm(f"Delete {name}?"):
+
+    async def state() -> tuple[str, str]:
+        last = (await door.functions.history.versions(name))[-1]
+        return f"Delete {name}, version {last.number}?", last.hash
+
+    if not await door.confirm_state(state):
         return Result(None, hint="Nothing was deleted.")
     result = await door.functions.delete(name)
     lines = [line(("ok", "✓ "), f"deleted {result.name} from {result.module}")]
@@ -519,7 +525,7 @@ async def grant(door: Door, name: FunctionName, *, is_sure: bool, **options: Any
         try:
             result = await grants.agree(question, typed)
         except QuestionChanged:
-            door.show([line(("warn", "It changed since, so nothing was granted. Here is the new question:"))])
+            door.show([CHANGED])
     if isinstance(result, Given):
         return Result(result, grant_question.given_lines(result))
     return judged(door, result)

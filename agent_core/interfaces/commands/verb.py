@@ -7,7 +7,7 @@ workspace of the conversation; over a server, on that of the server, if the toke
 import inspect
 import re
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from enum import Enum, auto
 from math import isnan
@@ -20,6 +20,7 @@ from agent_core.base.plain_files import read_named_text
 from agent_core.base.records import dataclass, field
 
 from ..cli_context import AGENT, FUNCTION, CliContext, loading, workspace_command
+from ..styled_lines import line
 
 if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from agent_core.functions.debug import Debugger
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # `knapper --help` must not load a workspace
     from ..server.identity import Scope
     from ..styled_lines import Line, Table
 
+CHANGED: Final = line(("warn", "It changed meanwhile, so nothing was done. Here is the new question:"))
 SourceProgress: TypeAlias = Callable[[int, int, str], None]
 
 
@@ -142,9 +144,26 @@ class Door:
         """
         return read_here(file)
 
-    async def confirm(self, question: str, *, is_final: bool = False) -> bool:
-        """Ask the user to confirm, with a whole `yes` if `is_final`. In the shell, the command itself is a yes."""
+    async def confirm(self, question: str, *, about: str = "", is_final: bool = False) -> bool:
+        """Ask the user to confirm, with a whole `yes` if `is_final`. In the shell, the command itself is a yes.
+
+        `about` is the digest of what the question is about; over a server, the yes is to that and to the question.
+        """
         return True
+
+    async def confirm_state(self, state: Callable[[], Awaitable[tuple[str, str]]]) -> bool:
+        """Ask the user to confirm a question about something, and again if it is another one when the answer comes.
+
+        `state` returns the question as it is now, and the digest of what it is about.
+        """
+        shown = await state()
+        while await self.confirm(shown[0], about=shown[1]):
+            now = await state()
+            if now == shown:
+                return True
+            self.show([CHANGED])
+            shown = now
+        return False
 
     async def agrees(self, question: str, fix: str, lines: Sequence["Line"] = (), *, is_final: bool = False) -> bool:
         """Show the lines and ask the user to confirm. If no one can be asked, the error suggests the option `fix`.

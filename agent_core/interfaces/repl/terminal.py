@@ -36,6 +36,7 @@ from ..styled_lines import (
     Line,
     Table,
     coloured,
+    counted,
     cut,
     fitting,
     folded,
@@ -54,21 +55,59 @@ from .render import TurnRenderer
 # immediately if the user was not typing when the question appeared, otherwise when the input line is empty and no keys
 # arrive. A line begun after that answers with a word, such as yes; any other line is not sent but is kept in the
 # history. A line begun earlier is put aside by Enter and restored after the answer. An answer followed immediately by
-# more text is a paste.
+# more text is a paste. What does not fit the window is shown page by page: a yes counts once the terminal has had it
+# all, from the first row to the last.
 
 ALONE_S = 0.25
 CHOSEN_S = 0.05  # until the row shows what Enter answers
 LAST_S = 0.05  # after an Enter that answers; a paste continues within this time
-_BELOW = 3  # other rows: the note on rows left out, the input line, the bar
+_BELOW = 2  # other rows: the input line, the bar
 _LONGEST_WORD = 2_000
-_LEAST_PAGE = 8  # rows
 _ANSWERS = "answers with your line if it is an answer; it is not sent as a message."
 _ASIDE = "puts your line aside until you have answered; then a key answers."
 _TYPED = "That was typed text: it is in the line below."
 _MORE_KEY = "d"
-_MORE = "There is more: press d for the next page."
-_ALL = "That was all of it."
+_ALL = "That is all of it."
 State = Literal["quiet", "armed", "pressed", "chosen", "entered", "word"]
+
+
+class QuestionPages:
+    """The rows of a question, a page at a time, and how many of them the terminal has had, from the first one on."""
+
+    def __init__(self, dialog: Dialog) -> None:
+        self._dialog = dialog
+        self._columns = 0
+        self._rows: list[Line] = []  # those made so far, from `_others`
+        self._others: Iterator[Line] = iter(())
+        self._top = self._bottom = self._written = 0
+
+    def page(self, columns: int, count: int) -> list[Line]:
+        """Return the rows of the current page. In another width, the text begins again: its rows are others."""
+        if columns != self._columns:
+            self._columns, self._rows, self._others = columns, [], self._dialog.rows(columns)
+            self._top = self._written = 0
+        self._rows += islice(self._others, max(self._top + count + MOST_COUNTED - len(self._rows), 0))
+        self._bottom = min(self._top + count, len(self._rows))
+        return self._rows[self._top : self._bottom]
+
+    @property
+    def rows_below(self) -> int:
+        """The number of rows after the current page, up to 200."""
+        return min(len(self._rows) - self._bottom, MOST_COUNTED)
+
+    @property
+    def is_written(self) -> bool:
+        """True once each row has been on the screen."""
+        return bool(self._rows) and self._written == len(self._rows)
+
+    def note_written(self) -> None:
+        """Record that the terminal has the current page."""
+        if self._top <= self._written:
+            self._written = max(self._written, self._bottom)
+
+    def turn(self) -> None:
+        """Go on to the next page, and from the last one to the first."""
+        self._top = min(self._bottom, self._written) if self.rows_below else 0
 
 
 class Asking:
@@ -82,13 +121,17 @@ class Asking:
         self._note = ""
         self._pressed = ""
         self._reply = DialogReply()  # the answer, if no more text follows
-        self._pages: Iterator[tuple[list[Line], bool]] | None = None
-        self._seen = False
+        self._pages = QuestionPages(dialog)
+        self._is_paged = False  # whether the user turns the pages of a question that is shown in short
+        self._is_page = False  # whether a page was drawn last
+        self._is_shown = False  # whether the terminal has had all that a yes gives
         self._draft = ""
         self._is_answer = self._is_drawn = False  # whether the line was begun after keys started to count
+        self._has_arrived = False  # whether the terminal has had any of it
         self._timer: asyncio.TimerHandle | None = None
         prompt.buffer.cancel_completion()
         prompt.app.key_processor.before_key_press += self._note_key
+        prompt.app.after_render += self._note_written
 
     def press(self, key: str) -> None:
         """Handle a key that may be an answer."""
@@ -166,8 +209,9 @@ class Asking:
         self._close(DialogReply())
 
     def end(self) -> None:
-        """Restore the input line, and print the question and the answer above it."""
+        """Restore the input line, and print the question in short and the answer above it."""
         self._prompt.app.key_processor.before_key_press -= self._note_key
+        self._prompt.app.after_render -= self._note_written
         if self._timer is not None:
             self._timer.cancel()
         if self.state == "word":
@@ -175,32 +219,39 @@ class Asking:
         self._prompt.bring_back(self._draft)
         decided = self.answer.done() and not self.answer.cancelled()
         ending = self._dialog.ending(self.answer.result()) if decided else line("  ", ("dim", "→ not answered"))
-        self._note, self._dialog, columns = "", self._dialog.for_transcript(), self._prompt.columns
-        self._print([*self._question_rows(columns)[0], *folded([ending], columns)])
+        columns = self._prompt.columns
+        lines, hidden_rows, is_cut = self._dialog.for_transcript().fitting_rows(columns, self._room(1))
+        more = [line(("dim", f"  … {_counted(hidden_rows)}"))] if is_cut else []
+        self._prompt.print_above(painted([*lines, *more, *folded([ending], columns)], sys.stdout))
 
     def draw(self, columns: int) -> StyleAndTextTuples:
-        """Draw the question to fit the screen, and the keys once they count."""
-        if not self._is_drawn:
-            self._is_drawn = True
-            self._prompt.app.after_render += self._note_written
-        lines, hidden_rows, _ = self._question_rows(columns)
-        rows = coloured([*lines, *self._below(columns, hidden_rows)])
+        """Draw the question, or a page of it, and the keys once they count."""
+        self._is_drawn = True
+        lines, hidden_rows, self._is_page = self._question_rows(columns)
+        rows = coloured([*lines, *self._below(columns, hidden_rows, is_page=self._is_page)])
         return to_formatted_text(ANSI(rows.removesuffix("\n")))
 
     def _note_written(self, _: object) -> None:
-        """Let keys count, now that the terminal has the question; if some came while it was written, after a pause."""
-        self._prompt.app.after_render -= self._note_written
+        """Record what the terminal has now, and let keys count; if some came while it was written, after a pause."""
+        if not self._is_drawn:
+            return
+        if self._is_page:
+            self._pages.note_written()
+        self._is_shown = self._is_shown or not self._is_page or self._pages.is_written
+        if self._has_arrived:
+            return
+        self._has_arrived = True
         if self._timer is None and not self._prompt.is_typed_in:
             self.state = "armed"
             self._prompt.app.invalidate()
         else:
             self._wait(QUIET_S)
 
-    def _below(self, columns: int, hidden_rows: int) -> list[Line]:
+    def _below(self, columns: int, hidden_rows: int, *, is_page: bool) -> list[Line]:
         notes = [line(("warn", self._note))] if self._note else []
-        return [*folded([self._keys(hidden_rows), *notes], columns)]
+        return [*folded([self._keys(hidden_rows, is_page=is_page), *notes], columns)]
 
-    def _keys(self, hidden_rows: int) -> Line:
+    def _keys(self, hidden_rows: int, *, is_page: bool) -> Line:
         if self.state == "word":
             return line(("strong", "Type the word for the model and press Enter."), ("dim", " Esc: no, without a word"))
         if self.state == "chosen":
@@ -210,17 +261,30 @@ class Asking:
             return line(("strong", "Enter"), " " + (_ANSWERS if self._is_answer else _ASIDE))
         if self.state == "quiet":
             return line(("dim", "…"))
+        more = _counted(hidden_rows)
+        if is_page and hidden_rows and not self._is_shown:
+            page = f"Press {_MORE_KEY} for the next page ({more}), or {self._dialog.refusals()}."
+            return line(("strong", page), " Yes counts on the last one.")
+        where = "the next page" if is_page else "all"
         return line(
             ("strong", self._dialog.instructions(by_keys=True)),
-            f" {_MORE_KEY}: all (+{hidden_rows} rows)." if hidden_rows else "",
+            f" {_MORE_KEY}: {where} ({more})." if hidden_rows else "",
         )
 
     def _question_rows(self, columns: int) -> tuple[list[Line], int, bool]:
-        """Return the rows of the question, the number left out, and whether these include part of what a yes gives."""
-        lines, hidden_rows, is_cut = self._dialog.fitting_rows(columns, self._room(len(self._below(columns, 1))))
-        least = "at least " if hidden_rows == MOST_COUNTED else ""
-        more = [line(("dim", f"  … {least}{hidden_rows} more rows"))] if is_cut else []
-        return [*lines, *more], hidden_rows, is_cut
+        """Return the rows to show, the number of those left out, up to 200, and whether this is a page of all rows.
+
+        Pages are for what does not fit, and for what the user wants to see whole.
+        """
+        lines, hidden_rows, is_cut = self._dialog.fitting_rows(columns, self._room(self._rows_below(columns)))
+        if not (is_cut or self._is_paged):
+            return lines, hidden_rows, False
+        page = self._pages.page(columns, self._room(self._rows_below(columns, is_page=True)))
+        return page, self._pages.rows_below, True
+
+    def _rows_below(self, columns: int, *, is_page: bool = False) -> int:
+        """Return the number of rows below the question, however many of its rows are left out."""
+        return max(len(self._below(columns, count, is_page=is_page)) for count in (0, MOST_COUNTED))
 
     def _room(self, below: int) -> int:
         return max(self._prompt.output.get_size().rows - _BELOW - below, 1)
@@ -249,24 +313,25 @@ class Asking:
 
     def _take(self, reply: DialogReply) -> None:
         self.state = "armed"
-        columns = self._prompt.columns
-        *_, is_cut = self._question_rows(columns)
         if reply.letter == _MORE_KEY:
-            room = max(self._room(0), _LEAST_PAGE)
-            self._pages = self._pages or self._dialog.pages(columns, room)
-            page, is_last = next(self._pages)
-            self._seen = self._seen or is_last
-            self._pages = None if is_last else self._pages
-            self._print(page)
-            self._explain(_ALL if is_last else _MORE)
+            self._turn_page()
         elif reply == DialogReply(REASON.letter):
             self.state, self._note = "word", ""
             self._prompt.buffer.reset()
             self._prompt.app.layout.focus(self._prompt.buffer)
-        elif is_cut and not self._seen and self._is_yes:
+        elif self._is_yes and not self._is_shown:
             self._explain(f"{UNSEEN} Press {_MORE_KEY}.")
         else:
             self._close(reply)
+
+    def _turn_page(self) -> None:
+        """Show the next page; a question in short begins with its first one, and ends in short after its last one."""
+        if self._is_page:
+            self._is_paged = self._is_paged and bool(self._pages.rows_below)
+            self._pages.turn()
+        else:
+            self._is_paged = bool(self._question_rows(self._prompt.columns)[1])
+        self._explain("" if self._is_page or self._is_paged else _ALL)
 
     def _typing(self, text: str) -> None:
         self.state, self._is_answer = "quiet", True
@@ -282,8 +347,9 @@ class Asking:
         if not self.answer.done():
             self.answer.set_result(reply)
 
-    def _print(self, lines: list[Line]) -> None:
-        self._prompt.print_above(painted(lines, sys.stdout))
+
+def _counted(hidden_rows: int) -> str:
+    return f"+{counted(hidden_rows, 'row')}{' or more' if hidden_rows == MOST_COUNTED else ''}"
 
 
 _AROUND = 5  # rows: the title, the head, the rule, the input line, the bar

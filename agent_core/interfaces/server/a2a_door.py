@@ -17,11 +17,14 @@ from starlette.responses import Response
 
 from agent_core import __version__
 from agent_core.access.grants import Answer, Decision, PendingQuestion
+from agent_core.access.grants.approval import QuestionChanged
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.records import dataclass, field, replace
 from agent_core.storage import AGAIN
 
+from ..render.grant_question import question_rows
+from ..styled_lines import plain
 from .agent_host import Listening, Rooms
 from .chat_threads import ChatThreads, no_reply
 from .identity import Identity
@@ -270,6 +273,7 @@ _ABOUT: Final = "An assistant that makes the functions it is missing, tests them
 _BORDERS: Final = (events.TurnStarted, events.GrantAsked, events.GrantAnswered, events.TurnEnded)
 _WAIT_S: Final = 15.0  # time without an event after which the client gets a sign of life
 _AGAIN_S: Final = 0.02
+_COLUMNS: Final = 119  # of a question
 _NO_TASK, _NOT_CANCELABLE, _UNSUPPORTED = -32001, -32002, -32004
 
 
@@ -349,12 +353,8 @@ class A2aDoor:
                 if question is None:
                     message = "The task takes no input: it waits for none. Send a message without its id."
                     raise RpcError(_UNSUPPORTED, message)
-                answer, _, word = request.text.strip().partition("\n")
-                given = next((choice for choice in get_args(Answer) if choice == answer.strip().lower()), None)
-                if given is None:
-                    raise RpcError(-32602, "The answer must be yes, once or no; a line below it is for the agent.")
                 identity.needs("approve")
-                await self._rooms.workspace.answer(question.id, Decision(given, word.strip()))
+                await self._answer(question, request.text)
                 while question.id in [row.id for row in await self._rooms.workspace.questions()]:  # noqa: ASYNC110 - a row
                     await asyncio.sleep(_AGAIN_S)
             return place
@@ -368,6 +368,20 @@ class A2aDoor:
             message = "params.message.messageId: another message of this context has this id, so this one was not sent."
             raise RpcError(-32602, message)
         return _TaskPlace(name, context, posted.event)
+
+    async def _answer(self, question: PendingQuestion, text: str) -> None:
+        """Answer the question of a task. The answer names it by its id, which changes with all that a yes covers."""
+        line, _, word = text.strip().partition("\n")
+        answer, _, id = line.strip().partition(" ")
+        given = next((choice for choice in get_args(Answer) if choice == answer.lower()), None)
+        if given is None or id.strip() != question.id:
+            why = "This names no answer and question." if given is None or not id else "That question is gone."
+            raise RpcError(-32602, f"{why} Nothing was answered. {_asked(question)}")
+        try:
+            await self._rooms.workspace.answer(question.id, Decision(given, word.strip()))
+        except QuestionChanged as changed:
+            row = replace(question, question=changed.question)
+            raise RpcError(-32602, f"{changed.message} {_asked(row)}") from changed
 
     async def _find_place(self, agent: str, task: str) -> _TaskPlace:
         context, _, event = task.partition(".")
@@ -396,10 +410,7 @@ class A2aDoor:
             is_there = any(place.event == row.id or row.kind == AGAIN for row in await store.waiting(place.agent))
             return self._as(place, TaskState.SUBMITTED) if is_there else None
         if question := await self._question(place):
-            sentences = " ".join(question.question.missing.sentences())
-            how = f"Answer yes, once or no, or type: {question.question.command}"
-            reason = f"`{question.question.function}` needs a yes of a human. {sentences} {how}"
-            return self._as(place, TaskState.INPUT_REQUIRED, reason)
+            return self._as(place, TaskState.INPUT_REQUIRED, _asked(question))
         heard = await self._rooms.host.past(place.agent, turn)
         ended = next((event for event in heard if isinstance(event, events.TurnEnded)), None)
         if ended is not None:
@@ -487,6 +498,13 @@ class A2aDoor:
                         result = dialect.result(part) if is_first else dialect.update(part)
                         is_first = False
                     yield f"data: {json.dumps(_response(request, result))}\n\n".encode()
+
+
+def _asked(row: PendingQuestion) -> str:
+    """Return a question with all that it shows, and how a message answers it."""
+    how = f"Answer with `yes {row.id}`, `once {row.id}` or `no {row.id}`; a line below it is for the agent."
+    by_command = f" Or a human types: {row.question.command}" if row.question.missing else ""
+    return f"A human must say yes first. {how}{by_command}\n{plain(question_rows(row.question, _COLUMNS))}".rstrip()
 
 
 def _response(request: RpcRequest, result: Json) -> Json:

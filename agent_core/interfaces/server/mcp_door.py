@@ -18,9 +18,10 @@ import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final, TypeAlias, TypeVar
+from uuid import uuid4
 
 import mcp_types as wire
 from mcp.server import subscriptions
@@ -37,10 +38,12 @@ from pydantic import Field
 
 from agent_core import __version__
 from agent_core.access.grants import ApprovalQueue, Approvals, Decision, Question
+from agent_core.access.grants.approval import QuestionChanged
+from agent_core.access.grants.content import content_of
 from agent_core.base import syntax
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.offload import aside, bulk
-from agent_core.base.records import dataclass, replace
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
 from agent_core.context import presentation
 from agent_core.functions.answers import CallReport, bad_arguments, show_value
@@ -151,7 +154,7 @@ class Offer:
         self._settings = workspace.settings.mcp
         self._chosen: list[str] = []  # the functions listed as tools, of one snapshot
         self._chosen_of: Snapshot | None = None
-        self.questions = WaitingQuestions(workspace.functions.granting)
+        self.questions = WaitingQuestions(workspace.functions.granting, workspace.functions.registry)
         self.hidden: frozenset[str] = frozenset()
         """Functions temporarily removed from the list, so that clients treat a new signature as a new tool."""
         self.listings = 0
@@ -230,7 +233,7 @@ class Offer:
             raise UsageError(await self.functions.quarantine.refusal(function, owners))
         author = USER  # only the grants file decides
         if self.workspace.settings.grants.unattended != "file":
-            author = Author(approvals=self.questions.approvals(self.functions.registry.snapshot()))
+            author = Author(approvals=self.questions.approvals())
         report = await self.functions.call(name, arguments, on_progress, author)
         if report.outcome != "refused":
             await self.questions.settle(name)
@@ -415,7 +418,8 @@ def _failure(report: CallReport) -> str:
 
 # Questions about grants that wait in the approvals after the call that raised them was answered.
 # A program that calls a function cannot wait for the user. It gets instructions for the user, and the question remains:
-# a yes gives the grant for the next call, but runs nothing.
+# a yes gives the grant for the next call, but runs nothing. If what a yes would cover changes meanwhile, the question
+# is replaced, and an answer to the earlier one is refused with the new one.
 
 _MOST: Final = 20  # waiting questions
 _HOW: Final = (
@@ -423,16 +427,69 @@ _HOW: Final = (
 )
 
 
+_Standing: TypeAlias = tuple[str, str, str]
+"""What a question stands for: a function, the moment, and what was missing as it ran."""
+
+
+def _standing_of(question: Question) -> _Standing:
+    return question.function, question.moment, question.command if question.moment == "run" else ""
+
+
+@dataclass(slots=True)
+class StandingApprovals(Approvals):
+    """The questions about a call that was answered without them. A yes to code that has changed since is none.
+
+    All have one occasion, that of the first, so that an answer to one that was replaced finds the new one.
+    """
+
+    registry: Registry = field(kw_only=True)
+    first_occasion: str = field(default_factory=lambda: uuid4().hex)
+
+    async def ask(self, question: Question) -> Decision:
+        """Ask the user.
+
+        Raises:
+            QuestionChanged: what a yes would cover has changed.
+        """
+        decision = await Approvals.ask(self, replace(question, occasion=self.first_occasion))
+        if decision.answer != "no" and self.has_changed(question):
+            raise QuestionChanged(question)
+        return decision
+
+    def has_changed(self, question: Question) -> bool:
+        """Check whether the code that a question is about is another one by now."""
+        snapshot = self.registry.snapshot()
+        function = snapshot.functions.get(question.function)
+        return function is None or content_of(function, snapshot).digest != question.version
+
+    async def wait_for_change(self, question: Question) -> Decision:
+        """Wait until the question has to be replaced; the answer itself comes by its id.
+
+        Raises:
+            QuestionChanged: it has to be.
+        """
+        changed = asyncio.Event()
+        end = self.registry.subscribe(lambda _: changed.set())
+        try:
+            while not self.has_changed(question):
+                await changed.wait()
+                changed.clear()
+        finally:
+            end()
+        raise QuestionChanged(question)
+
+
 class WaitingQuestions:
     """The waiting questions, each for a function and a missing grant."""
 
-    def __init__(self, grants: GrantService) -> None:
+    def __init__(self, grants: GrantService, registry: Registry) -> None:
         self._grants = grants
-        self._waiting: dict[tuple[str, str, str], asyncio.Task[None]] = {}
+        self._registry = registry
+        self._waiting: dict[_Standing, asyncio.Task[None]] = {}
 
-    def approvals(self, snapshot: Snapshot) -> Approvals:
-        """Return the approvals for a call of a function in this snapshot; its questions wait."""
-        return Approvals(ApprovalQueue(partial(self._defer_question, snapshot)))
+    def approvals(self) -> Approvals:
+        """Return the approvals for a call; its questions wait."""
+        return Approvals(ApprovalQueue(self._defer_question))
 
     async def settle(self, function: str) -> None:
         """Cancel the waiting question before calls of a function that has now been called: it is no longer needed."""
@@ -442,28 +499,33 @@ class WaitingQuestions:
         """Cancel all waiting questions."""
         await _end([*self._waiting.values()])
 
-    async def _defer_question(self, snapshot: Snapshot, question: Question) -> Decision:
+    async def _defer_question(self, question: Question) -> Decision:
         if question.moment not in ("call", "run"):
             return Decision("no", by="policy")
-        key = question.function, question.moment, question.command
+        key = _standing_of(question)
         if key not in self._waiting and len(self._waiting) < _MOST:
-            task = asyncio.create_task(self._wait_for_answer(snapshot, question))
+            task = asyncio.create_task(self._wait_for_answer(question))
             self._waiting[key] = task
             task.add_done_callback(lambda _: self._waiting.pop(key, None))
         return Decision("no", _HOW.format(command=question.command), by="unavailable")
 
-    async def _wait_for_answer(self, snapshot: Snapshot, question: Question) -> None:
-        """Ask until the question is answered by its id. A yes is stored for the function in this snapshot."""
-        granting = self._grants.during(Approvals(self._grants.queue.asking(Workspace.answered_by_id)))
-        try:
-            if question.moment == "call":
-                function = snapshot.functions[question.function]
-                await granting.permit(function, snapshot, question.caller)
-            else:
-                missing, folder = question.missing, question.folder
-                await granting.want_path(question.function, snapshot, missing, folder, "", caller=question.caller)
-        except KnapperError:
-            return  # the grant is impossible; the next call reports that
+    async def _wait_for_answer(self, question: Question) -> None:
+        """Ask until the question is answered by its id, each time anew when the function or what it uses changed."""
+        approvals = StandingApprovals(self._grants.queue.asking(None), registry=self._registry)
+        approvals.queue.approver = approvals.wait_for_change
+        granting = self._grants.during(approvals)
+        while question.function in (snapshot := self._registry.snapshot()).functions:
+            try:
+                if question.moment == "call":
+                    await granting.permit(snapshot.functions[question.function], snapshot, question.caller)
+                else:
+                    missing, folder = question.missing, question.folder
+                    await granting.want_path(question.function, snapshot, missing, folder, "", caller=question.caller)
+            except QuestionChanged:
+                continue
+            except KnapperError:
+                return  # the grant is impossible; the next call reports that
+            return
 
 
 async def _end(tasks: Sequence[asyncio.Task[Any]]) -> None:  # Any: their results

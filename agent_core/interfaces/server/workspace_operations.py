@@ -7,6 +7,7 @@ source is a document that a client uploads for an agent, in parts.
 import asyncio
 import binascii
 import hashlib
+import json
 import re
 import time
 from base64 import b64decode
@@ -40,7 +41,7 @@ from agent_core.workspace.portable import NoAgent
 from agent_core.workspace.state_store import WorkspaceState
 
 from ..commands.memory import source_json
-from ..commands.verb import Door
+from ..commands.verb import CHANGED, Door
 from ..render.agent_view import helper_document, helpers_document
 from ..render.grant_question import title_of
 from ..slash_catalog import verb_of
@@ -621,15 +622,15 @@ _Word = Annotated[str, Field(max_length=400_000)]
 class CommandLine(Part):
     """A command as it is typed, word by word, with the `texts` of the files that it names.
 
-    `agent` is the one that is talked to where it was typed; `at_prompt`: at a prompt, whose user said yes to the
-    question if they are `is_sure`.
+    `agent` is the one that is talked to where it was typed; `at_prompt`: at a prompt. `yes` is the digest of the
+    question to which its user said yes, from the error that asked it.
     """
 
     words: Annotated[list[_Word], Field(min_length=2, max_length=200, fail_fast=True)]
     texts: Annotated[dict[str, _Word], Field(default_factory=dict, max_length=10)]
     agent: Annotated[str, Field(max_length=64)] = ""
     at_prompt: bool = False
-    is_sure: bool = False
+    yes: Annotated[str, Field(max_length=64)] = ""
 
 
 NEEDS_TEXT, NEEDS_YES = "needs-text", "needs-yes"
@@ -676,15 +677,18 @@ class ServerDoor(Door):
             raise ApiRefusal(409, NEEDS_TEXT, f"The text of {name} did not come with the command.", problems=[problem])
         return self._line.texts[name]
 
-    async def confirm(self, question: str, *, is_final: bool = False) -> bool:
+    async def confirm(self, question: str, *, about: str = "", is_final: bool = False) -> bool:
         """Ask the user who typed the command, if it was typed at a prompt.
 
         Raises:
-            ApiRefusal: the user has not confirmed yet; the message is the question.
+            ApiRefusal: the user has not confirmed this question yet, which is the message; its problem has the digest
+                that a yes names.
         """
-        if self.at_prompt and not self._line.is_sure:
-            problems = [{"is_final": True}] if is_final else []
-            raise ApiRefusal(409, NEEDS_YES, f"{plain(self._said)}{question}", problems=problems)
+        shown = f"{plain(self._said)}{question}"
+        digest = hash_of(json.dumps([shown, about]))
+        if self.at_prompt and self._line.yes != digest:
+            shown = f"{plain([CHANGED])}{shown}" if self._line.yes else shown
+            raise ApiRefusal(409, NEEDS_YES, shown, problems=[{"digest": digest, "is_final": is_final}])
         return True
 
     async def agrees(self, question: str, fix: str, lines: Sequence[Line] = (), *, is_final: bool = False) -> bool:

@@ -50,6 +50,6 @@ export function Approval({ row, reload, notNow, answered }) {
       <button disabled=${!isReady} onClick=${() => answer({ answer: "no" })}>No</button>
       <button ref=${opener} aria-expanded=${withWord > 0} onClick=${() => setWithWord(withWord ? 0 : 2)}>No, with a word</button>${notNow && html`<button onClick=${notNow}>Not now</button>`}</div>
     ${withWord > 0 && html`<form class="row" onSubmit=${refuse}><label class="wide">A word for the model <input ref=${field} maxlength="400" value=${word} onInput=${(event) => setWord(event.target.value)} onKeyDown=${close} /></label><button disabled=${!isReady || !word.trim()}>No, and say this</button></form>`}
-    <p class="dim">${row.agent ? `For the agent ${row.agent}` : "For a call by hand"}, since ${when(row.asked_at)}.${row.command && html` The same by a command: <code>${row.command}</code>`}</p>
+    <p class="dim">${row.agent ? `The agent ${row.agent} asks${row.whom ? ` on behalf of ${row.whom}` : ""}` : "For a call by hand"}, since ${when(row.asked_at)}.${row.command && html` The same by a command: <code>${row.command}</code>`}</p>
     <${Fault} text=${fault} /></section>`;
 }
