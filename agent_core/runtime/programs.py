@@ -445,7 +445,8 @@ class Programs:
             refused = [*run.exit.refusals]
             write = lambda: answers.answer(outcome, 1 << 20, was_refused=bool(refused), subject="program")  # noqa: E731 - once
             text = await aside(1, write)
-            lines = [visible(refusal) for refusal in refused if refusal not in text]
+            error = outcome.failure.message if isinstance(outcome, Raised) else ""
+            lines = [visible(refusal) for refusal in refused if refusal not in error]
             if isinstance(outcome, Raised) and (left := dict(outcome.kept)) and _are_values(left) and left != kept:
                 entries.append(Entry(KEPT, {"values": left}))
                 lines += [visible(line) for line in _new_names(left, kept)]
