@@ -539,7 +539,8 @@ class Programs:
             refused = [*run.exit.refusals]
             write = lambda: answers.answer(outcome, 1 << 20, was_refused=bool(refused), subject="program")  # noqa: E731 - once
             text = await aside(1, write)
-            lines = [*_gone_names(gone), *(refusal for refusal in refused if refusal not in text)]
+            error = outcome.failure.message if isinstance(outcome, Raised) else ""
+            lines = [*_gone_names(gone), *(refusal for refusal in refused if refusal not in error)]
             if isinstance(outcome, Raised) and (claimed := dict(outcome.kept)) and _are_values(claimed):
                 left = _left_values(claimed, kept, given)
                 entries += _kept_entries(left, kept, gone)

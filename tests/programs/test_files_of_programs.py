@@ -57,6 +57,7 @@ async def test_where_nobody_can_be_asked_a_file_is_never_said_to_be_missing(at_d
         assert "a program may not " in text, way
         assert "such as `read_text`" not in text, way  # this workspace does not have it
         assert "No such file" not in text, way
+        assert text.count("a program may not ") == 1, way
 
 
 async def test_a_person_is_asked_once_for_each_path_and_sees_the_whole_program(
