@@ -249,10 +249,10 @@ class Forgetting:
             if is_old or is_gone(_read(path, _MOST_BYTES)):
                 yield path, "", "crash logs", 1
         path, target = self._folder / _DEBUG, order.erasure.target
-        for digest in self._values.kept() if isinstance(target, Mention) else ():
-            value = self._values.folder / digest
-            if target.within(_read(value, _MOST_BYTES)):
-                yield value, "", _VALUES, 1
+        if isinstance(target, Mention):
+            for value in (self._values.folder / digest for digest in self._values.kept()):
+                if target.within(_read(value, _MOST_BYTES)):
+                    yield value, "", _VALUES, 1
         text = _read(path, _MOST_BYTES)
         if text and (not isinstance(target, Mention) or target.within(text)):
             yield path, "", "debug log", 1
