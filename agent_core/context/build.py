@@ -52,7 +52,7 @@ second name.
 then; self.call("name", argument=value) for a name known only at run time, self.progress(done, total), self.scratch, \
 self.state.
 - Write it as if it had its files, hosts (spelled out), secrets and packages: the user is asked.
-- Functions pass each other up to 64 MB; you see its beginning, and send 1 MB at most: pass paths, not contents.
+- Functions pass each other up to 64 MB whole; you send 1 MB at most: pass paths.
 {ABOUT_PROGRAMS}\
 - The user can type =name(…) and /break name:line; in a shell `knapper functions call NAME` (for cron), `functions \
 export DIR`, `secrets set NAME`.

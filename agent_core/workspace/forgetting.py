@@ -250,8 +250,7 @@ class Forgetting:
                 yield path, "", "crash logs", 1
         path, target = self._folder / _DEBUG, order.erasure.target
         if isinstance(target, Mention):
-            for digest in self._values.kept():
-                value = self._values.folder / digest
+            for value in (self._values.folder / digest for digest in self._values.kept()):
                 if target.within(_read(value, _MOST_BYTES)):
                     yield value, "", _VALUES, 1
         text = _read(path, _MOST_BYTES)

@@ -89,7 +89,8 @@ async def call(
 async def test_a_large_value_of_any_form_passes(
     sandbox: Sandbox, files: ValueFiles, name: str, argument: int, size: int
 ) -> None:
-    made = await call(sandbox, files, name, None, **{"levels" if name == "deep" else "count": argument})
+    arguments: dict[str, Any] = {"levels" if name == "deep" else "count": argument}
+    made = await call(sandbox, files, name, **arguments)
     assert isinstance(made, Returned)
     assert isinstance(made.value, Large)
     again = await call(sandbox, files, "same", value=made.value)

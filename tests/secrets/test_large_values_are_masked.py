@@ -4,13 +4,14 @@ import base64
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_core.access.secrets.masks import JsonStream, Masks, byte_forms
 from sandbox.wire.values import encode
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Say, Wanted
+from tests.kit import Ask, Say, Script, Wanted
 from tests.kit.desk import answers
 from tests.kit.sources import function_text
 from tests.secrets.support import KEY, MARK, files_with, put
@@ -20,7 +21,7 @@ LARGE = """
 import random
 key, rows = self.secret("KEY"), []
 chance = random.Random(5)
-for number in range(3_000):
+for number in range(500):
     data = key.encode()
     rows.append(["x" * chance.randrange(700), key, {key: data}, base64.b64encode(b"ab" + data).decode()])
 """
@@ -37,7 +38,8 @@ SAME = function_text("same(rows: list) -> list", "Give rows back.\n\nArgs:\n    
     ],
 )
 async def test_no_file_has_a_secret_of_a_large_value(at_desk: OpenDesk, key: str, config: Path, code: str) -> None:
-    desk = await at_desk([Ask(Wanted("run_program", {"code": code})), Say("Done.")])
+    script: Script = [Ask(Wanted("run_program", {"code": code})), Say("Done.")]
+    desk = await at_desk(script, **{"sandbox.result_kib": 128})
     await put(desk.workspace, "tell", f"{LARGE}return rows", "KEY")
     (desk.workspace.root / "functions" / "same.py").write_text(SAME)
     await desk.workspace.functions.reload()
@@ -54,7 +56,7 @@ async def test_no_file_has_a_secret_of_a_large_value(at_desk: OpenDesk, key: str
 @pytest.mark.parametrize("secret", [KEY, NUMBER, "sk-0123456789abcdef", "0123456789abcdef0123456789abcdef"])
 def test_a_form_across_the_border_of_two_pieces_is_masked_and_the_text_stays_json(secret: str) -> None:
     masks = Masks([("KEY", secret)])
-    values: list[object] = [
+    values: list[Any] = [
         secret,
         {"a" + secret: secret.encode()},
         "…" + json.dumps(secret),

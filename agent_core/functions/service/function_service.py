@@ -536,7 +536,7 @@ class FunctionService:
     def value_part(self, digest: str, start: int, size: int) -> str | None:
         """Return a part of the JSON of a large value, from a byte on; None if it is not kept."""
         values = self._parts.sandbox().values
-        return values.part(digest, start, size) if values is not None else None
+        return None if values is None else values.part(digest, start, size)
 
     async def call(
         self,
