@@ -6,11 +6,12 @@ first.
 """
 
 import sys
-from collections import ChainMap, Counter
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent_core.base.records import dataclass, replace
+from agent_core.model.reading import KnownFunctions
 from agent_core.model.request import FunctionShown
 from agent_core.registry.function import line_of
 
@@ -181,6 +182,8 @@ class Shown:
         self._index: PromptIndex | None = None
         self._drawn: MaskDraw | None = None
         self.line: tuple[FunctionShown, ...] = ()
+        self.callable = KnownFunctions({})
+        """The functions that can be called by name, whether they are shown by a schema or by a line."""
 
     @property
     def masked(self) -> frozenset[str]:
@@ -315,6 +318,8 @@ class Shown:
             self._used.setdefault(name, self._uses)
             self.tell([name])
         self._known, self._functions = names, functions
+        of_host = {name: place.function for name, place in self._pinned.items()}
+        self.callable = KnownFunctions({**functions, **of_host})
         staying = self._most_useful(functions, max(self._limit - len(self._pinned), 0))
         # New ones that will be removed first come last, so that the beginning stays.
         new = sorted(staying - self._places.keys(), key=lambda name: (-self._used.get(name, 0), name))
@@ -350,11 +355,6 @@ class Shown:
                 shown = line if len(staying) == len(line) else tuple(part for part in line if part.name in staying)
             self._fitted = line, terms, shown
         return self._fitted[2]
-
-    @property
-    def functions(self) -> Mapping[str, "Function"]:
-        """The functions that can be called by name, whether they are shown by a schema or by a line."""
-        return ChainMap({name: place.function for name, place in self._pinned.items()}, {**self._functions})
 
     @property
     def pinned(self) -> tuple["Function", ...]:

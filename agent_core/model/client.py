@@ -29,6 +29,7 @@ from .connection import Endpoint, FunctionsRefused, NotTaken
 from .constrained import BYTES_PER_TOKEN, ConstrainedModel, NoneHeld, ReplyFormState
 from .dialect import Loading, changed, dialects, is_loopback, quirks
 from .discover import DiscoveredModel
+from .reading import KnownFunctions
 from .reply import CallPiece, Mode, ModeChanged, Model, Piece, ReadingPiece, Reply, RetryPiece, TokenUsage
 from .request import FunctionShown, Request
 from .stream import Assembly
@@ -411,10 +412,9 @@ class NativeModel:
         body = self._body(request)
         size = len(body["messages"]) + len(body.get("tools", b""))
         assembly = Assembly(
-            shown={function.name: (*function.parameters.get("properties", ()),) for function in request.functions},
+            known=KnownFunctions({function.name: function for function in request.functions}, request.callable),
             used_ids={call.id for each in request.messages if type(each) is Assistant for call in each.calls},
             new_id=lambda: f"call_{self.clock.entropy(12).hex()}",
-            known=request.callable,
         )
         async with aclosing(self._endpoint.complete(body)) as chunks:
             async for chunk in chunks:

@@ -23,7 +23,8 @@ from .dialect import Dialect, constraint
 from .reasoning import Reasoning
 from .reply import CallPiece, Piece, Reply, RetryPiece, TextPiece, ThoughtPiece, TokenUsage
 from .request import REPLY, FunctionShown, Request
-from .stream import MOST_BLANKS, Splitter, cut_call, finish_of, note_of, note_on
+from .splitter import MAX_BLANKS, Splitter
+from .stream import cut_call, finish_of, note_of, note_on
 from .tokens import Window
 from .wire import read_chunk, read_progress, read_usage
 
@@ -55,7 +56,7 @@ class GrowingStep:
     def feed(self, more: str) -> list[TextPiece | ThoughtPiece | CallPiece]:
         """Return the pieces that new text adds to the thought and to the reply or the call."""
         self.text += more
-        if not self._part and len(self.text) > MOST_BLANKS and not self.text[:MOST_BLANKS].strip():
+        if not self._part and len(self.text) > MAX_BLANKS and not self.text[:MAX_BLANKS].strip():
             self._part = "blanks"
         pieces = [self._read()]
         while begun := self._match_beginning():
@@ -268,7 +269,7 @@ class _Whole:
     @property
     def is_prose(self) -> bool:
         """True if the text so far can no longer become a JSON object."""
-        return self.step.text[:MOST_BLANKS].lstrip()[:1] not in ("", "{", "`")
+        return self.step.text[:MAX_BLANKS].lstrip()[:1] not in ("", "{", "`")
 
     @property
     def is_other(self) -> bool:

@@ -14,26 +14,47 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
-from functools import cache, lru_cache
-from importlib import resources
-from typing import Any, Final, TypeAlias
+from functools import cache, cached_property, lru_cache, partial
+from itertools import chain
+from typing import Any, Final, Protocol, TypeAlias
 
 from agent_core.base import syntax
 from agent_core.base.records import dataclass
 from sandbox.wire.lines import bare_lines, lines_of
-from sandbox.wire.strict_json import LOOSE, Malformed, read_json, read_next, read_toml
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json, read_next
 
-MOST_PARTS: Final = 64
-"""Maximum number of consecutive tags or fences: a longer reply is noise and must not cost time."""
+from .dialect import as_kind, parsed_toml
+from .marked import (
+    ELEMENT,
+    MAX_PARTS,
+    SPECIAL,
+    ElementReader,
+    mark_pattern,
+    marked_name,
+    read_pairs,
+    read_sequence,
+    skip_marks,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Tag:
-    """Marks around calls; `whole` accepts them only at the beginning of the text."""
+class TemplateFamily:
+    """The marks of calls in a family of templates; `whole` accepts them only at the beginning of the text."""
+
+    name: str
+    source: str
+    opens: tuple[str, ...]
+    inner: tuple[str, ...] = ()
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningMarks:
+    """Marks around reasoning that is left in the text."""
 
     open: str
     close: str
-    whole: bool = False
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +68,20 @@ class ReplyEnds:
 
 @dataclass(frozen=True, slots=True)
 class ReplyForms:
-    """All data of `reading.toml`."""
+    """The data of `reading.toml`, except for the fields that go back."""
 
-    name_keys: Sequence[str]
-    argument_keys: Sequence[str]
-    several_keys: Sequence[str]
-    idle_keys: Sequence[str]
-    namespaces: Sequence[str]
-    tags: Sequence[Tag]
-    object_fences: Sequence[str]
-    python_fences: Sequence[str]
+    name_keys: tuple[str, ...]
+    argument_keys: tuple[str, ...]
+    several_keys: tuple[str, ...]
+    idle_keys: tuple[str, ...]
+    namespaces: tuple[str, ...]
+    families: tuple[TemplateFamily, ...]
+    mark_words: tuple[str, ...]
+    reasoning_marks: tuple[ReasoningMarks, ...]
+    before_answer: tuple[str, ...]
+    after_answer: tuple[str, ...]
+    object_fences: tuple[str, ...]
+    python_fences: tuple[str, ...]
     lead_in_chars: int
     ends: ReplyEnds
 
@@ -64,15 +89,84 @@ class ReplyForms:
 @cache
 def forms() -> ReplyForms:
     """Return the forms that this version knows."""
-    data = read_toml(resources.files("agent_core.model").joinpath("reading.toml").read_text(encoding="utf-8"))
-    tags = [Tag(**tag) for tag in data["tags"]]
-    known = {field.name: data[field.name] for field in fields(ReplyForms)}
-    ends = ReplyEnds(**{name: frozenset(names) for name, names in data["ends"].items()})
-    return ReplyForms(**{**known, "tags": tags, "ends": ends})
+    data = parsed_toml("reading.toml")
+    return as_kind({field.name: data[field.name] for field in fields(ReplyForms)}, ReplyForms)
+
+
+@cache
+def _opens() -> tuple[tuple[re.Pattern[str], str, bool], ...]:
+    """Return the marks at which calls begin: the pattern, the mark, and whether it counts only at the beginning.
+
+    A mark in angle brackets may have a name before it, as in `<minimax:tool_call>`.
+    """
+    opens: list[tuple[re.Pattern[str], str, bool]] = []
+    for family in forms().families:
+        for mark in family.opens:
+            pattern = re.escape(mark)
+            if re.match(r"<[a-z]", mark):
+                pattern = rf"<(?:[\w.-]{{1,30}}:)?{re.escape(mark[1:])}"
+            opens.append((re.compile(pattern), mark, family.whole))
+    return tuple(opens)
+
+
+@cache
+def marks() -> re.Pattern[str]:
+    """Return the pattern of any mark of a template."""
+    known = [mark for family in forms().families for mark in (*family.opens, *family.inner)]
+    known = [mark for mark in known if not mark.startswith(("<", "to="))]
+    return mark_pattern((*known, *forms().after_answer))
 
 
 Shown: TypeAlias = Mapping[str, Sequence[str]]
-"""The names of this step's functions, each with the names of its parameters."""
+"""The names of functions, each with the names of its parameters."""
+
+
+class HasParameters(Protocol):
+    """A function, as far as its parameters are concerned."""
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The JSON Schema of its parameters. Any: JSON."""
+
+
+class KnownFunctions(Mapping[str, Sequence[str]]):
+    """The functions that can be called, by name, and `more` of them; their parameters are looked up when needed."""
+
+    def __init__(self, functions: Mapping[str, HasParameters], more: "KnownFunctions | None" = None) -> None:
+        self._functions = functions
+        self._more: Mapping[str, Sequence[str]] = {} if more is None else more
+
+    def __getitem__(self, name: str) -> Sequence[str]:
+        if (function := self._functions.get(name)) is None:
+            return self._more[name]
+        return tuple(function.parameters.get("properties", ()))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._functions or name in self._more
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(chain(self._functions, self._more)))
+
+    def __len__(self) -> int:
+        return len({*self._functions, *self._more})
+
+    def __bool__(self) -> bool:
+        return bool(self._functions or self._more)
+
+    @cached_property
+    def beginnings(self) -> frozenset[str]:
+        """The names as they are compared while text arrives."""
+        return frozenset(map(_beginning, self._functions)) | beginnings_of(self._more)
+
+
+def beginnings_of(known: Shown) -> frozenset[str]:
+    """Return the names of functions as they are compared while text arrives."""
+    return known.beginnings if isinstance(known, KnownFunctions) else frozenset(map(_beginning, known))
+
+
+def _beginning(name: str) -> str:
+    return name.lower().replace("_", "")
+
 
 _MARK: Final = re.compile(r"[<(\[{|].*", re.DOTALL)  # what some servers leave of a template, or a call's brackets
 _AROUND_NAME: Final = " \t\r\n`'\",;:[{("
@@ -145,17 +239,22 @@ def _plain(name: str) -> str:
 _OBJECT: Final = re.compile(r"[\[{]\s*(?:$|[\[{\"'])")
 _PYTHON: Final = re.compile(r"\[?\s*(?:([A-Za-z_][\w.]*)\s*)?(\(|$)")
 _FENCE: Final = re.compile(r"```[ \t]*(\w*)(\s*)")
+_BEGUN_ELEMENT: Final = re.compile(r"<[\w:.-]*(?:[\s=][^<>\n]{0,300})?")
 _DECIDED_CHARS: Final = 600
 
 
 class Holder:
     """A filter that releases text as soon as it can no longer be a call; text before a call is its lead-in."""
 
-    def __init__(self, shown: Shown) -> None:
-        self._names = [name.lower().replace("_", "") for name in shown]
+    def __init__(self, known: Shown) -> None:
+        self._known = known
         self._held = ""
         self._passed = ""  # the lead-in so far
-        self._open = not shown
+        self._open = not known
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return beginnings_of(self._known)
 
     def feed(self, text: str) -> str:
         """Return the text that can be shown now."""
@@ -184,22 +283,27 @@ class Holder:
         return buffered
 
     def _may_open(self, start: str, lead_in: str) -> bool:
-        marks = [tag.open for tag in forms().tags if not (tag.whole and lead_in)] + ["<function="]
-        if any(mark.startswith(start[: len(mark)]) for mark in marks):
+        if start and self._may_open_mark(start, lead_in):
             return True
         if "```".startswith(start[:3]):
             return self._may_open_fence(start, lead_in)
         return not lead_in and (bool(_OBJECT.match(start)) or self._may_open_python(start))
+
+    def _may_open_mark(self, start: str, lead_in: str) -> bool:
+        opens = [mark for _, mark, is_whole in _opens() if not (is_whole and lead_in)]
+        if any(mark.startswith(start[: len(mark)]) for mark in opens) or start.startswith(("<|", "<｜")):
+            return True
+        return bool(_BEGUN_ELEMENT.fullmatch(start)) or opens_at(start, 0, self._known, lead_in)
 
     def _may_open_python(self, start: str) -> bool:
         match = _PYTHON.match(start)
         if match is None:
             return False
         name = match[1] or ""  # of a list, perhaps only the bracket arrived so far
-        written = name.lower().replace("_", "")
+        written = _beginning(name)
         last = written.rpartition(".")[2]
         if match[2]:
-            return bool({written, last} & {*self._names})
+            return not {written, last}.isdisjoint(self._names)
         spaces = any(space.startswith(name) or name == f"{space}." for space in forms().namespaces)
         return spaces or any(known.startswith(last) for known in self._names)
 
@@ -222,11 +326,15 @@ _MOST_CHARS: Final = 20_000
 def read_python(text: str, shown: Shown) -> tuple[ParsedCall, ...]:
     """Return the calls that make up the whole text; empty if a statement is no call or an argument no literal."""
     calls: list[ParsedCall] = []
-    for node in expressions(text):
+    for expression in expressions(text):
+        node = expression
+        match expression:
+            case ast.Call(func=ast.Name("print"), args=[ast.Call() as inner], keywords=[]) if "print" not in shown:
+                node = inner  # as Gemma 3 writes it
         if not isinstance(node, ast.Call):
             return ()
         try:
-            space, _, last = ast.unparse(node.func).rpartition(".")
+            space, _, last = ast.unparse(node.func).removesuffix(".call").rpartition(".")  # `.call`: Llama 3.1
             name = meant(last, shown) if not space or space in forms().namespaces else None
             if name is None or len(node.args) > len(shown[name]):
                 return ()
@@ -305,6 +413,10 @@ def _object_call(value: Any, shown: Shown, *, marked: bool) -> ParsedCall | None
         return _object_call(inner, shown, marked=marked) if value.keys() <= {"function", *forms().idle_keys} else None
     names = [(key, value[key]) for key in forms().name_keys if isinstance(value.get(key), str)]
     key, name = next(((key, name) for key, text in names if (name := meant(text, shown))), ("", ""))
+    if not name and marked and len(value) == 1:  # the name is the key, as Apertus writes it
+        key, inner = next(iter(value.items()))
+        named = meant(key, shown) if isinstance(inner, dict) else None
+        return parsed_call(named, inner) if named else None
     if not name:
         return None
     fields = {field: inner for field, inner in value.items() if field != key}
@@ -323,76 +435,83 @@ def _object_call(value: Any, shown: Shown, *, marked: bool) -> ParsedCall | None
     return parsed_call(name, arguments)
 
 
-_LONGEST_NAME: Final = 80
-_FUNCTION_LINE: Final = re.compile(r"^[ \t]*<function=", re.MULTILINE)
+def opens_at(text: str, place: int, known: Shown, lead_in: str = "") -> bool:
+    """Check whether a mark of calls stands at a place: of a known family, or one that shows by its form what it is."""
+    for pattern, _, is_whole in _opens():
+        if not (is_whole and lead_in.strip()) and pattern.match(text, place):
+            return True
+    if SPECIAL.match(text, place):
+        return True
+    element = ELEMENT.match(text, place)
+    if element is None or element["close"]:
+        return False
+    name = element["element"]
+    return any(word in name.lower() for word in forms().mark_words) or bool(known.get(name))
 
 
-def split_tagged(text: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return the lead-in and the contents of the tags; None unless the text ends in tags that start a line."""
-    there = [tag for tag in forms().tags if tag.open in text]
-    found = [(re.search(rf"^[ \t]*{re.escape(tag.open)}", text, 0 if tag.whole else re.M), tag) for tag in there]
-    starts = [(match.start(), tag) for match, tag in found if match]
-    function = _FUNCTION_LINE.search(text)
-    if function and all(function.start() < place for place, _ in starts):
-        return text[: function.start()], (text[function.start() :],)
-    if not starts:
-        return None
-    place, tag = min(starts, key=lambda start: start[0])
-    parts: list[str] = []
-    remaining = text[place:].strip()
-    while remaining:  # the tags have to make up the rest; the last may be unclosed: some servers cut it
-        if not remaining.startswith(tag.open) or len(parts) == MOST_PARTS:
+def has_call_mark(text: str) -> bool:
+    """Check whether a mark with which calls begin in a family of templates is anywhere in a text."""
+    return any(pattern.search(text) for pattern, _, is_whole in _opens() if not is_whole)
+
+
+_LEAD_IN_CHARS: Final = 4_000  # of a text before calls that is looked through
+
+
+def split_marked(text: str, known: Shown) -> tuple[str, str] | None:
+    """Return what is before the first line that begins with a mark of calls, and the rest; None if there is none."""
+    place = 0
+    for line in lines_of(text):
+        start = place + len(line) - len(line.lstrip(" \t"))
+        if place > _LEAD_IN_CHARS:
             return None
-        inner, mark, remaining = remaining.removeprefix(tag.open).partition(tag.close or tag.open)
-        parts.append(inner)
-        remaining = ("" if tag.close else mark) + remaining.strip() if remaining.strip() else ""
-    return (text[:place], tuple(parts)) if parts else None
+        if opens_at(text, start, known, text[:place]):
+            return text[:place], text[start:]
+        place += len(line)
+    return None
 
 
-def read_tagged(part: str, shown: Shown) -> tuple[ParsedCall, ...]:
-    """Return the calls between two tags."""
-    return _read_xml(part, shown) or read_objects(part, shown, marked=True) or read_python(part, shown)
+_LAST_MARK: Final = re.compile(r"(?:<[^<>\n]*>|\[[^\[\]\n]*\])\Z")
 
 
-def _read_xml(part: str, shown: Shown) -> tuple[ParsedCall, ...]:
-    """Read `<function=f><parameter=x>1</parameter></function>`, or the same with a JSON object inside."""
-    if not 0 < part.count("<function=") == part.count("</function>") <= MOST_PARTS:
-        return ()
-    calls: list[ParsedCall] = []
-    functions, around = _split_elements(part, "function")
-    if around.strip():
-        return ()
-    for name, inside in functions:
-        function_name = meant(name, shown)
-        if function_name is None or not inside.count("<parameter=") == inside.count("</parameter>") <= MOST_PARTS:
-            return ()
-        parameters, between = _split_elements(inside, "parameter")
-        if not between.strip():
-            arguments = {key: value.removeprefix("\n").removesuffix("\n") for key, value in parameters}
-            call = parsed_call(function_name, arguments)
-        else:
-            written = f'{{"name": "{function_name}", "arguments": {inside}}}'
-            call = next(iter(read_objects(written, shown, marked=True)), None)
-        if call is None:
-            return ()
-        calls.append(call)
-    return tuple(calls)
+def read_marked(text: str, known: Shown) -> tuple[ParsedCall, ...]:
+    """Return the calls that make up a text which begins with a mark, in any of the structures that families have."""
+    resolve = partial(meant, known=known)
+    found = ElementReader(text, known, resolve, marks()).read() or read_pairs(text, resolve, marks())
+    found = found or read_sequence(text, resolve, marks(), partial(_calls_of, known=known))
+    if found:
+        calls = [parsed_call(name, arguments) for name, arguments in found]
+        whole = tuple(call for call in calls if call is not None)
+        return whole if len(whole) == len(calls) else ()
+    inner = text[skip_marks(text, 0, marks()) :].rstrip()
+    while (last := _LAST_MARK.search(inner, max(0, len(inner) - _LONGEST_ODD_NAME))) and marks().fullmatch(last[0]):
+        inner = inner[: last.start()].rstrip()
+    return read_python(inner, known)
 
 
-def _split_elements(text: str, kind: str) -> tuple[list[tuple[str, str]], str]:
-    """Return the name and the content of each `<kind=name>…</kind>`, and the text around them."""
-    elements: list[tuple[str, str]] = []
-    first, *others = text.split(f"<{kind}=")
-    around = [first]
-    for other in others:
-        content, is_closed, after = other.partition(f"</{kind}>")
-        name, is_named, value = content.partition(">")
-        if is_closed and is_named and 0 < len(name) <= _LONGEST_NAME and not any(map(str.isspace, name)):
-            elements.append((name, value))
-            around.append(after)
-        else:
-            around.append(f"<{kind}={other}")
-    return elements, "".join(around)
+def _calls_of(value: Any, known: Shown) -> list[tuple[str, Mapping[str, Any]]]:  # Any: foreign JSON
+    """Return the calls that a value is: an object, a list of them, or an object that has such a list."""
+    inner = value
+    if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in forms().several_keys:
+        inner = next(iter(value.values()))
+    values = inner if isinstance(inner, list) else [inner]
+    calls = [_object_call(each, known, marked=True) for each in values[: MAX_PARTS + 1]]
+    return [(call.name, read_json(call.arguments, LOOSE)) for call in calls if call] if all(calls) else []
+
+
+def exact_name(word: str, known: Shown) -> str | None:
+    """Return the function that a word names exactly, or behind a namespace and before a number."""
+    bare = _bare_name(word[:_LONGEST_ODD_NAME])
+    return next((name for name in (bare, re.split(r"[.:/]", bare)[-1]) if name in known), None)
+
+
+_IN_MARKS: Final = re.compile(r"<|\[[A-Z/]|Action:")
+
+
+def marked_function(text: str, known: Shown) -> str:
+    """Return the function whose name stands between a template's marks somewhere in a text; "" if there is none."""
+    if not _IN_MARKS.search(text):
+        return ""
+    return marked_name(text, partial(exact_name, known=known), marks(), forms().mark_words)
 
 
 _OPEN: Final = re.compile(r"^[ \t]*```", re.MULTILINE)
@@ -407,7 +526,7 @@ def split_fenced(text: str) -> tuple[str, tuple[tuple[str, str], ...]] | None:
     remaining = text[opening.start() :].strip() if opening else ""
     while remaining:
         closing = _CLOSE.search(remaining, 3)
-        if closing is None or not remaining.startswith("```") or len(fences) == MOST_PARTS:
+        if closing is None or not remaining.startswith("```") or len(fences) == MAX_PARTS:
             return None
         head = _LANGUAGE.match(remaining, 3, closing.start())
         begins = head.end() if head else 3
@@ -440,9 +559,9 @@ def read_text(text: str, shown: Shown) -> ReadText | None:
         return None
     if bare := read_objects(text, shown, marked=False) or read_python(text, shown):
         return ReadText("", bare)
-    tagged = split_tagged(text)
-    if tagged and is_lead_in(tagged[0]) and all(parts := [read_tagged(part, shown) for part in tagged[1]]):
-        return ReadText(tagged[0].strip(), tuple(call for part in parts for call in part))
+    marked = split_marked(text, shown)
+    if marked and is_lead_in(marked[0]) and (calls := read_marked(marked[1], shown)):
+        return ReadText(marked[0].strip(), calls)
     fenced = split_fenced(text)
     if fenced is None or fenced[0].strip():
         return None
@@ -458,8 +577,8 @@ def attached_call(text: str, shown: Shown) -> str:
     if not _IN_CALLS.search(text):
         return ""
     found = list[tuple[str, list[tuple[ParsedCall, ...]]]]()
-    if tagged := split_tagged(text):
-        found.append((tagged[0], [read_tagged(part, shown) for part in tagged[1]]))
+    if marked := split_marked(text, shown):
+        found.append((marked[0], [read_marked(marked[1], shown)]))
     if fenced := split_fenced(text):
         found.append((fenced[0], [read_fence(*fence, shown) for fence in fenced[1]]))
     for lead_in, parts in found:
@@ -513,8 +632,8 @@ def written_calls(text: str) -> tuple[str, ...]:
     if not _IN_CALLS.search(text):
         return ()
     calls = read_objects(text, _ANY, marked=False)
-    if not calls and (split := split_tagged(text)) and is_lead_in(split[0]):
-        calls = tuple(call for part in split[1] for call in read_tagged(part, _ANY))
+    if not calls and (split := split_marked(text, _ANY)) and is_lead_in(split[0]):
+        calls = read_marked(split[1], _ANY)
     if calls:
         return tuple(call.name for call in calls)
     begun = _call_pattern().search(text)
@@ -533,7 +652,7 @@ _TOOL_CODE: Final = re.compile(r"\A\s*```(?:tool_code)?[ \t]*\n|```\s*\Z")
 @cache
 def _call_pattern() -> re.Pattern[str]:
     """Return the pattern of an object at the start of the text, a fence or a tag that begins like a call."""
-    opening = "|".join(re.escape(tag.open) for tag in forms().tags)
+    opening = "|".join(pattern.pattern for pattern, _, _ in _opens())
     names, values = "|".join(forms().name_keys), "|".join(forms().argument_keys)
     call = rf"[\"'](?:{names})[\"']\s*:\s*[\"'](?P<name>[A-Za-z_][\w.-]{{0,80}})[\"']\s*,\s*[\"'](?:{values})[\"']\s*:"
     wrapped = (

@@ -87,7 +87,8 @@ class Reply:
     An empty reply has finish `stop`, no text and no calls. `note` reports corrections and omissions. `cut` names the
     calls that were cut off, each with the unfinished argument; they are not among `calls`. `written` names the calls
     that arrived as text although functions were shown; known ones are also among `calls`. `attached` is the function
-    whose call follows words of the reply as text, intended or as an example.
+    whose call follows words of the reply as text, intended or as an example. `marked` is the function whose name stands
+    between the marks of a template somewhere in the text.
     """
 
     text: str
@@ -99,6 +100,7 @@ class Reply:
     cut: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
     attached: str = ""
+    marked: str = ""
     reasoning: tuple[str, ...] = ()
     """What the endpoint wants back of its reasoning, as JSON texts; see `Assistant`."""
     source: str = ""

@@ -4,12 +4,15 @@ A model that reads slowly may support reading the beginning of its requests in a
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from agent_core.base.messages import Message
 from agent_core.base.records import dataclass, field
+
+if TYPE_CHECKING:
+    from .reading import KnownFunctions
 
 _ENVELOPE: Final = 80
 REPLY: Final = "(reply)"
@@ -47,8 +50,8 @@ class Request:
     """The form of the reply, as in `response_format`, if it must be a JSON object."""
     vectors: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     """Embedding vectors of the texts that constrained mode compares; without them it compares words only."""
-    callable: Mapping[str, Sequence[str]] = field(default_factory=dict, repr=False)
-    """Functions that can be called without being shown by a schema, each with the names of its parameters."""
+    callable: "KnownFunctions | None" = field(default=None, repr=False)
+    """Functions that can be called without being shown by a schema."""
     is_apart: bool = False
     """A separate question, not a step of a conversation: constrained mode shows no demonstration and, if there are
     functions, requires the answer to be a call.

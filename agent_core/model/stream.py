@@ -1,11 +1,10 @@
 """Assembly of chunks into pieces and one whole reply, in any of the usual forms. Pure.
 
-Some servers leave the thought in the text, between `<think>` at its very start and `</think>`; it is split off. Calls
-that were cut off at the length limit are reported with their unfinished argument.
+This is the one reader of replies, over each API: chunks → text, thought, calls, end. Calls that were cut off are
+reported with their unfinished argument.
 """
 
 import re
-from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -16,54 +15,11 @@ from agent_core.base.untrusted import one_line
 from sandbox.wire.strict_json import LOOSE, Malformed, read_next, whole_characters
 
 from .fragments import MAX_CALLS, OpenCall, OpenCalls
-from .reading import Holder, Shown, attached_call, forms, meant, read_text, unwrapped, written_calls
+from .reading import Holder, Shown, attached_call, forms, marked_function, meant, read_text, unwrapped, written_calls
 from .reasoning import Reasoning, extra_text
 from .reply import NOTES, CallPiece, Finish, Piece, Reply, TextPiece, ThoughtPiece, TokenUsage
+from .splitter import Splitter
 from .wire import Entry, WireDelta, is_object, read_chunk, read_progress, read_usage
-
-_OPEN: Final = "<think>"
-_CLOSE: Final = "</think>"
-MOST_BLANKS: Final = 4_096  # before a reply or a step begins; more blanks mean that none will
-
-
-class Splitter:
-    """Separates thought from text in a stream."""
-
-    def __init__(self) -> None:
-        self._held = ""
-        self._place = "start"
-
-    def feed(self, part: str) -> tuple[str, str]:
-        """Return the thought and the text in this part, and hold back a possible partial mark."""
-        self._held += part
-        if self._place == "start":
-            start = self._held.lstrip()
-            if start.startswith(_OPEN):
-                self._place, self._held = "thought", start[len(_OPEN) :]
-            elif not _OPEN.startswith(start) or len(self._held) > MOST_BLANKS:  # else quadratic time
-                self._place = "text"
-        thought = ""
-        if self._place == "thought":
-            thought, mark, text = self._held.partition(_CLOSE)
-            half = next((size for size in range(len(_CLOSE) - 1, 0, -1) if thought.endswith(_CLOSE[:size])), 0)
-            if mark:
-                self._place, self._held = "gap", text
-            else:
-                thought, self._held = thought[: len(thought) - half], thought[len(thought) - half :]
-        if self._place == "gap" and (text := self._held.lstrip()):
-            self._place, self._held = "text", text
-        return thought, self._take() if self._place == "text" else ""
-
-    def rest(self) -> tuple[str, str]:
-        """Return the text still held back at the end of the stream."""
-        if self._place == "gap":
-            return "", ""
-        return (self._take(), "") if self._place == "thought" else ("", self._take())
-
-    def _take(self) -> str:
-        buffered, self._held = self._held, ""
-        return buffered
-
 
 _LONGEST_ID: Final = 200
 _LONGEST_GIVEN_ID: Final = 1 << 16
@@ -71,21 +27,16 @@ _LONGEST_NAME: Final = 64  # of a function: a longer name is invalid
 
 
 class Assembly:
-    """An accumulator for one reply. `shown` are the functions of this step; `used_ids` the call ids already in use.
+    """An accumulator for one reply. `known` are the functions that can be called; `used_ids` the ids already in use."""
 
-    `known` are the functions that can be called without being shown.
-    """
-
-    def __init__(
-        self, *, shown: Shown, used_ids: Collection[str], new_id: Callable[[], str], known: Shown | None = None
-    ) -> None:
-        self._shown = shown
-        self._known: Shown = ChainMap({**shown}, known) if known else shown  # type: ignore[arg-type]  # it is only read
+    def __init__(self, *, known: Shown, used_ids: Collection[str], new_id: Callable[[], str]) -> None:
+        self._known = known
         self._taken = set(used_ids)
         self._new_id = new_id
         self._splitter = Splitter()
-        self._holder = Holder(shown)
+        self._holder = Holder(self._known)
         self._text: list[str] = []
+        self._moved = ""  # text that a mark showed to be thought
         self._thought: list[str] = []
         self._halves: dict[str, str] = {}  # first halves of a character, by what they belong to
         self._calls = OpenCalls(lambda name: meant(name, self._known) is not None)
@@ -111,6 +62,9 @@ class Assembly:
     def close(self, usage: TokenUsage) -> list[Piece]:
         """Return the last pieces: text that was still held back, and the reply, with the reported usage or this one."""
         pieces = self._show(*self._splitter.rest())
+        if self._moved and not self.text.strip():  # nothing but that text came
+            self._thought.remove(self._moved)
+            self._text.insert(0, self._moved)
         finish = "refusal" if self._refused else finish_of(self._finish)
         note = note_of(finish, self._finish)
         thought = whole_characters("".join(self._thought))
@@ -131,8 +85,14 @@ class Assembly:
         said = delta.text + delta.refusal
         if said and self._speaker is None:
             self._speaker = delta.choice
+        had_moved = self._splitter.was_thought
         thought, text = self._splitter.feed(self._whole("text", said if delta.choice == self._speaker else ""))
+        has_moved = self._splitter.was_thought and not had_moved
+        if has_moved:
+            self._moved, self._text, self._holder = self.text + self._splitter.last_words, [], Holder(self._known)
         pieces = self._show(self._whole("thought", shown_thought) + thought, text)
+        if has_moved:
+            self._thought.append(self._moved)
         for fragment in delta.fragments:
             call, added = self._calls.add(fragment)
             if call.name and added and call.place < MAX_CALLS:
@@ -170,10 +130,12 @@ class Assembly:
         return replace(reply, calls=calls, finish=finish, note=note, cut=cut)
 
     def _bare(self, reply: Reply) -> Reply:
-        read = read_text(reply.text, self._shown) if reply.finish == "stop" else None
+        read = read_text(reply.text, self._known) if reply.finish == "stop" else None
+        if read is None and self._known:
+            attached, marked = attached_call(reply.text, self._known), marked_function(reply.text, self._known)
+            return replace(reply, written=written_calls(reply.text), attached=attached, marked=marked)
         if read is None:
-            written = written_calls(reply.text) if self._shown else ()
-            return replace(reply, written=written, attached=attached_call(reply.text, self._shown))
+            return reply
         note = "The call was sent as text and was understood as a call."
         calls = tuple(self._call("", call.name, call.arguments, {}) for call in read.calls)
         written = tuple(call.name for call in calls)

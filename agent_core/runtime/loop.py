@@ -185,10 +185,8 @@ class DirectReplyPolicy:
             return GoOn()
         if not reply.text.strip():
             return Ended("failed", warning="The model gave an empty answer twice.", fix=_AGAIN)
-        if names := written_calls(reply.text):
-            warning = (
-                f"The model answered with the text of a call of `{one_line(names[0], 80)}` again, and called nothing."
-            )
+        if name := _written_name(reply):
+            warning = f"The model answered with the text of a call of `{name}` again, and called nothing."
             return Ended("failed", warning=warning, fix=f"{_AGAIN} Another model may do better.")
         return Ended("replied", reply.text)
 
@@ -299,13 +297,20 @@ def _objections(reply: "Reply", turn: Turn) -> Iterator[tuple[str, str]]:
         return
     if turn.work.refused:
         yield "refused", _advice_on_refused(turn.work.refused)
-    if names := written_calls(reply.text):
-        message = f"Nothing was called: your reply is only the text of a call of `{one_line(names[0], 80)}`."
-        yield "written", f"{message} Call a function that you have, or answer the user in a sentence."
+    if name := _written_name(reply):
+        message = f"Nothing was called: your reply holds the text of a call of `{name}`, which is not read as one."
+        advice = "Call a function that you have, or answer the user in a sentence; an example belongs in a code block."
+        yield "written", f"{message} {advice}"
     elif reply.attached:
         message = f"Nothing was called: your reply holds the text of a call of `{reply.attached}`."
         advice = "If you mean it, call the function, or send the call alone."
         yield "attached", f"{message} {advice} If it is an example for the user, send the same reply again."
+
+
+def _written_name(reply: "Reply") -> str:
+    """Return the function whose call the text of a reply is, or holds between the marks of a template."""
+    names = reply.written or written_calls(reply.text)
+    return one_line(names[0], 80) if names else reply.marked
 
 
 def _advice_on_refused(refused: Collection[str]) -> str:
@@ -348,7 +353,7 @@ class SendMessagePolicy(DirectReplyPolicy):
         if reply.finish != "length" and (self.turn.work.function_messages or not self.turn.origin.is_asked):
             return GoOn() if step.more_waits else self._end_as_replied()
         follows = DirectReplyPolicy._after_reply(self, step)
-        if reply.text.strip() and not written_calls(reply.text):
+        if reply.text.strip() and not _written_name(reply):
             self._unheard = reply.text
         if isinstance(follows, GoOn):
             return follows

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from agent_core.base.clock import shown_time
 from agent_core.base.messages import SEND
 from agent_core.base.records import dataclass, field, replace
-from agent_core.model.reading import forms
+from agent_core.model.reading import forms, has_call_mark
 from agent_core.model.request import FunctionShown
 from sandbox.wire.strict_json import Malformed, read_json
 
@@ -99,8 +99,7 @@ class MessageProtocol:
             if word := _RESERVED.search(text):
                 return f"its {place} holds `{word[0]}`, a word of the program"
             # Models write a call in tags, as an object, or as Python.
-            is_tagged = any(tag.open in text for tag in forms().tags if tag.close)
-            if is_tagged or _OBJECT.search(text) or called.search(text):
+            if has_call_mark(text) or _OBJECT.search(text) or called.search(text):
                 return f"its {place} holds a call, written as text"
         return ""
 

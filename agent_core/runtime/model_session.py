@@ -6,7 +6,7 @@ in case the program is killed.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import partial
@@ -367,9 +367,8 @@ class ModelSession:
 
     async def _stream(self, turn: Turn, model: Model, prompt: RequestPrompt, excluded: frozenset[str]) -> Reply:
         most = self.settings.model.max_tokens
-        callable_names = self.functions.callable
-        given = Request(prompt.messages, prompt.functions, most, excluded, callable=callable_names)
-        request = turn.origin.client.request(given)
+        request = Request(prompt.messages, prompt.functions, most, excluded, callable=self.shown.callable)
+        request = turn.origin.client.request(request)
         if model.mode == "constrained" and self._vectors is not None:
             request = replace(request, vectors=await self._vectors.of(compared(request)))
         shown = ReplyKeeper(turn)
@@ -567,26 +566,6 @@ class ReplyKeeper:
 
 # The functions that a step shows: chosen, written in the agent's style, limited to the room, with those of a client.
 
-
-class CallableNames(Mapping[str, Sequence[str]]):
-    """The names of functions, each with the names of its parameters, which are looked up only when they are needed."""
-
-    def __init__(self, functions: "Mapping[str, Function]") -> None:
-        self._functions = functions
-
-    def __getitem__(self, name: str) -> Sequence[str]:
-        return tuple(self._functions[name].parameters.get("properties", ()))
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._functions
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._functions)
-
-    def __len__(self) -> int:
-        return len(self._functions)
-
-
 _NOTHING_JOINED: Final[tuple[object, tuple[FunctionShown, ...]]] = (None, ())
 
 
@@ -615,14 +594,11 @@ class StepFunctions:
         self._merged: Mapping[str, Function] = {}
         self._of_client: tuple[FunctionShown, ...] = ()
         self._joined = _NOTHING_JOINED
-        self.callable = CallableNames({})
-        """The functions that can be called in this step, with the names of their parameters."""
 
     def choose(self, snapshot: "Snapshot") -> None:
         """Choose the functions that the next step shows."""
         self.shown.withhold(self.withheld())
         self.shown.choose(self.offered(snapshot), self.own_set.names.union(self._helpers.offered(snapshot)))
-        self.callable = CallableNames(self.shown.functions)
 
     def withheld(self) -> frozenset[str]:
         """Return the built-in functions that the agent currently does not have."""

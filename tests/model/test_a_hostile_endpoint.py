@@ -20,7 +20,8 @@ from agent_core.model.discover import DiscoveredModel
 from agent_core.model.fragments import MAX_CALLS
 from agent_core.model.reply import Model, Reply, RetryPiece, TextPiece
 from agent_core.model.request import Request as ModelRequest
-from agent_core.model.stream import Assembly, Splitter
+from agent_core.model.splitter import Splitter
+from agent_core.model.stream import Assembly
 from agent_core.model.tokens import listed_window
 from agent_core.model.wire import read_usage
 from agent_core.registry.validation import NotJson, read_object
@@ -67,7 +68,7 @@ async def told(url: str, key: str = KEY) -> str:
 
 
 def assembled(chunks: list[dict[str, Any]]) -> Reply:  # Any: JSON
-    assembly = Assembly(shown={}, used_ids=(), new_id=iter(map(str, range(10**6))).__next__)
+    assembly = Assembly(known={}, used_ids=(), new_id=iter(map(str, range(10**6))).__next__)
     for chunk in chunks:
         assembly.add(chunk)
     last = assembly.close(read_usage({"usage": {"prompt_tokens": 1}}))  # type: ignore[arg-type]
@@ -113,7 +114,7 @@ async def test_the_users_key_is_in_no_error(serve: Callable[[Handler], str]) -> 
         f'{{"error": {{"message": "bad key {KEY}"}}}}',
         f'{{"error": {{"message": "bad key \\u0073{KEY[1:]}"}}}}',
         f'data: {{"error": {{"message": "bad key {KEY}"}}}}\n\n',
-        f"data: bad {KEY}\n\n",
+        f"data: {{bad {KEY}\n\n",
         f'data: ["{KEY}"]\n\n',
     ]:
         status, kind = (200, "text/event-stream") if body.startswith("data") else (401, "application/json")
