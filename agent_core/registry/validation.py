@@ -119,12 +119,6 @@ def schemas_in(schema: Any) -> Iterator[Schema]:
                     pending.append(value)
 
 
-def leads_astray(schema: Schema) -> bool:
-    """Check whether a reference has no target in the schema, or leads back to itself without entering a value."""
-    nodes = [node for node in schemas_in(schema) if _POINTER.match(str(node.get("$ref", "")))]
-    return any(_target(node["$ref"], schema) is None for node in nodes) or _has_empty_cycle(nodes, schema)
-
-
 def _target(reference: str, root: Schema) -> Any:  # Any: a schema, or None
     """Return the target of a reference if it can be a schema, otherwise None."""
     found: Any = root  # Any: JSON

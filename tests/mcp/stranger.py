@@ -17,6 +17,9 @@ def main() -> None:
         if "method" not in message:  # the answer to one of its own requests
             with Path(f"{sys.argv[1]}.heard").open("a") as heard:
                 heard.write(line)
+        if does.get("protests") and "id" not in message:
+            print(json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32601, "message": "unknown"}}))
+            sys.stdout.flush()
         if "id" not in message or "method" not in message:
             continue
         answer(message, does)
@@ -30,8 +33,13 @@ def answer(message: dict[str, Any], does: dict[str, Any]) -> None:  # Any: JSON
         case "initialize":
             about = {"protocolVersion": message["params"]["protocolVersion"]}
             result = {**about, "serverInfo": {"name": "s", "version": "1"}, "capabilities": {"tools": {}}}
+            result = does.get("greeting", result)
         case "tools/list":
-            result = {"tools": does["tools"]}
+            result = {"tools": does["tools"], **does.get("page", {})}
+        case "tools/call" if message["params"]["name"] in does.get("answers", {}):
+            odd = does["answers"][message["params"]["name"]]
+            print((odd if isinstance(odd, str) else json.dumps(odd)).replace('"NUMBER"', json.dumps(message["id"])))
+            return
         case "tools/call":
             text = does.get("says") or called(message["params"]["name"], message["params"].get("arguments", {}))
             behave(message["params"]["name"])

@@ -5,6 +5,7 @@ limited time, and get the reason if there is none.
 """
 
 import asyncio
+import json
 import logging
 import re
 import shlex
@@ -20,12 +21,14 @@ from urllib.parse import urlsplit
 
 from agent_core.base import machine, programs
 from agent_core.base.errors import KnapperError
+from agent_core.base.problem import misfit_sentence
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import block, fence, one_line, shorten
 from agent_core.base.user_folders import home
 from sandbox.wire.lines import bare_lines
 
-from .servers import MOST_TOOLS, RESULT, ForeignListing, read_tools
+from .replies import ROWS
+from .servers import MOST_TOOLS, ForeignListing, read_tools
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -240,7 +243,7 @@ class ServerConnection:
             return "it ended"
         if isinstance(failure, TimeoutError):
             return f"it did not answer in {self._wait_s:g} s"
-        why = str(failure) or type(failure).__name__
+        why = _words_of(failure)
         if why == _CLOSED and self.entry.command:
             return "it closed its output"
         if why in _REFUSED and self._intake and self._intake.refusal:
@@ -477,6 +480,16 @@ def _load() -> None:
         logging.getLogger(name).addHandler(_NOWHERE)
 
 
+def _words_of(failure: BaseException) -> str:
+    from pydantic import ValidationError  # noqa: PLC0415 - loaded with the first connection
+
+    if not isinstance(failure, ValidationError):
+        return str(failure) or type(failure).__name__
+    problem = failure.errors()[0]
+    place = fence(".".join(map(str, problem["loc"])), 80)
+    return f"its answer has another form than the protocol's, at {place}: {misfit_sentence(problem)}"
+
+
 def _errors() -> tuple[type[Exception], ...]:
     import anyio  # noqa: PLC0415 - loaded with the first connection
     import httpx2  # noqa: PLC0415 - the same
@@ -488,27 +501,43 @@ def _errors() -> tuple[type[Exception], ...]:
 
 
 async def _listing(client: "Client") -> ForeignListing:
-    rows: list[tuple[str, str, object, object]] = []
+    """Return the tools of all pages. A page that adds nothing to what was read, or cannot be read, is the last one."""
+    rows: dict[str, object] = {}
+    dropped = set[str]()
+    problems: list[str] = []
     cursor: str | None = None
+    cursors = set[str | None]()
     size = 0
     async with asyncio.timeout(_LISTING_S):
-        for _ in range(_MOST_PAGES):
-            page = await client.list_tools(cursor=cursor, cache_mode="bypass")
-            new = [
-                (one.name, one.description or "", one.input_schema, (one.meta or {}).get(RESULT)) for one in page.tools
-            ]
-            rows += new
+        while cursor not in cursors and len(rows) <= MOST_TOOLS:
+            if len(cursors) == _MOST_PAGES:
+                problems.append(
+                    f"its list has more than {_MOST_PAGES} pages, of which the first {_MOST_PAGES} are read"
+                )
+                break
+            cursors.add(cursor)
+            try:
+                page = await client.list_tools(cursor=cursor, cache_mode="bypass")
+            except _errors() as error:
+                if cursor is None or _CLOSED in str(error):
+                    raise
+                problems.append(f"page {len(cursors)} of its list cannot be read: {one_line(str(error), 200)}")
+                break
+            sent = (page.meta or {}).get(ROWS, [])
+            new = {json.dumps(row, sort_keys=True): row for row in sent}
+            if sent and new.keys() <= rows.keys():
+                break
+            rows |= new
+            names = {row["name"] for row in sent if isinstance(row, dict) and isinstance(row.get("name"), str)}
+            dropped |= names - {tool.name for tool in page.tools}
             cursor = page.next_cursor
-            size += sum(len(str(row)) for row in new) + len(cursor or "")
+            size += sum(map(len, new)) + len(cursor or "")
             if size > _MOST_LISTED:
                 raise ServerUnavailable(f"its list of tools has more than {_MOST_LISTED >> 20} MiB")
-            if cursor is None or len(rows) > MOST_TOOLS:
+            if cursor is None:
                 break
-    listing = await asyncio.to_thread(read_tools, rows)
-    if cursor is None or len(rows) > MOST_TOOLS:
-        return listing
-    more = f"its list has more than {_MOST_PAGES} pages, of which the first {_MOST_PAGES} are read"
-    return replace(listing, problems=(*listing.problems, more))
+    listing = await asyncio.to_thread(read_tools, rows.values(), dropped)
+    return replace(listing, problems=(*listing.problems, *problems))
 
 
 async def _end(task: asyncio.Task[Any]) -> None:

@@ -15,6 +15,7 @@ from agent_core.base.records import dataclass
 from sandbox import Failure, Outcome, Raised, Refused, Returned
 
 from .connection import ServerConnection, ServerPlace, ServerUnavailable
+from .replies import VALUE
 from .servers import FILE, ForeignListing, ForeignTool, ServerBook, ServerEntry, capped, functions_of
 
 if TYPE_CHECKING:
@@ -87,17 +88,22 @@ class ForeignLibrary:
         except KnapperError as error:
             return Refused(f"{error.message} {error.fix}".strip())
         masks = CallSecrets(self._secrets, foreign.function.name, _secret_names(entry))
-        text = masks.words(capped("\n".join([_text(part) for part in result.content])))
+        text = masks.words(capped("\n".join(part.text for part in result.content)))
         seconds = loop.time() - began
         if result.is_error:
             return Raised(Failure("ForeignError", text[:2_000]), "", seconds)
-        structured = result.structured_content
-        is_small = structured is not None and len(str(structured)) <= len(text) * 4 + 100_000
-        return Returned(masks.words(structured) if is_small else text, "", "", seconds)
+        structured = (result.meta or {}).get(VALUE)
+        is_small = len(str(structured)) <= len(text) * 4 + 100_000
+        if structured is None or not is_small or (text and structured in ([], {})):
+            return Returned(text, "", "", seconds)
+        return Returned(masks.words(structured), "", "", seconds)
 
     def _why_changed(self, foreign: ForeignFunction, listing: ForeignListing) -> str:
         now = listing.tools.get(foreign.tool)
         name, fix = foreign.function.name, f"A human looks at it: knapper mcp approve {foreign.server}"
+        if foreign.tool in listing.left_out:
+            why = listing.left_out[foreign.tool]
+            return f"`{name}` was not called: of what the server `{foreign.server}` says of it now, {why}. {fix}"
         if now is None:
             return f"`{name}` is not there any more: the server `{foreign.server}` does not offer it. {fix}"
         said = now.to_json()
@@ -174,15 +180,6 @@ def stub(function: "Function") -> str:
 
 def _secret_names(entry: ServerEntry) -> tuple[str, ...]:
     return (*entry.secrets, *([entry.bearer] if entry.bearer else []))
-
-
-def _text(part: Any) -> str:
-    if part.type == "text":
-        return str(part.text)
-    if part.type == "resource" and hasattr(part.resource, "text"):
-        return str(part.resource.text)
-    kind = getattr(part, "mime_type", None) or "unknown kind"
-    return f"[{part.type} of {kind}, which is not shown]"
 
 
 def _stamp(path: Path) -> object:

@@ -4,24 +4,23 @@
 whole entry, and a tool is offered if they approved its exact text and schema. Both are stored sealed next to the state.
 
 A tool becomes a function with a safe name, a fenced text, and the approved schema. A stranger wrote all of it, possibly
-for the model to read. Anything that is not a schema, is too large or hides characters is left out, with the reason.
+for the model to read. Each row of a list stands alone: one that is no tool, is too large or hides characters is left
+out, with the reason. An approval covers what was sent, letter by letter; what is made of it follows from that alone.
 Text that reads like an instruction is shown to the user for approval.
 """
 
 import hashlib
 import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agent_core.base.errors import UsageError, WorkspaceError
-from agent_core.base.late import LateModule
 from agent_core.base.matching import did_you_mean
 from agent_core.base.plain_files import read_plain
 from agent_core.base.problem import misfit_sentence
@@ -31,14 +30,10 @@ from agent_core.base.untrusted import CONTROLS, UNSEEN, fence, one_line, shorten
 from agent_core.registry.function import Function, type_of
 from agent_core.registry.module_edits import save_text
 from agent_core.registry.source import hash_of
-from agent_core.registry.validation import leads_astray
 from agent_core.storage import prepare_state_dir
 from sandbox.wire.strict_json import LOOSE, OF_A_FILE, Malformed, read_json, read_toml
 
-if TYPE_CHECKING:
-    import jsonschema
-else:
-    jsonschema = LateModule("jsonschema")
+from .schemas import ForeignSchema, UnusableSchema, read_schema
 
 FILE: Final = "mcp.toml"
 _APPROVED: Final = ".knapper/mcp.json"
@@ -225,12 +220,12 @@ def _text(value: object) -> str:
 
 MOST_TOOLS: Final = 200
 _MOST_SCHEMA: Final = 20_000  # of a schema or a description
-_DEEPEST: Final = 24
+_MAX_NAME: Final = 200
+_MAX_PROBLEMS: Final = 50
 _DESCRIBED: Final = 600
 _SAID: Final = 200  # of a description inside a schema
 _MOST_RESULT: Final = 100_000
 _MOST_RETURNS: Final = 160  # of a type, which is part of every request
-RESULT: Final = "outputSchema"
 _LONGEST: Final = 64
 _HIDDEN: Final = re.compile(f"[{CONTROLS}{UNSEEN}]")
 
@@ -241,13 +236,22 @@ class ForeignTool:
 
     name: str
     description: str
-    parameters: Mapping[str, Any] = field(hash=False)  # Any: JSON Schema
+    parameters: Mapping[str, Any] = field(hash=False)  # Any: JSON, as it was sent
     returns: str = ""  # the declared type of its results, if any
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return the parts that an approval covers."""
         returns = {"returns": self.returns} if self.returns else {}
         return {"description": self.description, "parameters": dict(self.parameters), **returns}
+
+    @property
+    def schema(self) -> ForeignSchema:
+        """The schema that calls are checked by.
+
+        Raises:
+            UnusableSchema: no call can be checked by it.
+        """
+        return _schema_of(json.dumps(self.parameters))
 
     @property
     def suspicions(self) -> list[str]:
@@ -258,77 +262,83 @@ class ForeignTool:
 
 @dataclass(frozen=True, slots=True)
 class ForeignListing:
-    """The tools of a server that can be functions, by name, and the reasons why others cannot."""
+    """The tools of a server that can be functions, by name, and the reasons why others cannot, by name."""
 
     tools: Mapping[str, ForeignTool] = field(hash=False)
     problems: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(hash=False, default_factory=dict)
 
 
-def read_tools(rows: Iterable[tuple[str, str, object] | tuple[str, str, object, object]]) -> ForeignListing:
-    """Return the tools of a server, from rows of name, description, schema, and possibly the schema of results."""
+def read_tools(rows: Iterable[object], dropped: Collection[str] = ()) -> ForeignListing:
+    """Return the tools of a server, from the rows of its list as they were sent. Equal rows are one.
+
+    The package `mcp` `dropped` tools whose parameters cannot be sent as the headers that they ask for.
+    """
     rows = list(rows)
-    counts = Counter(row[0] for row in rows)
-    tools, problems = dict[str, ForeignTool](), list[str]()
-    for name, description, schema, *result in rows:
+    tools = dict[str, ForeignTool]()
+    left_out = dict.fromkeys(dropped, "its schema asks for a header that is none")
+    problems: list[str] = []
+    for at, row in enumerate(rows, 1):
         if len(tools) >= MOST_TOOLS:
             problems.append(f"it lists {len(rows):,} tools or more, of which the first {MOST_TOOLS} are read")
             break
-        if why := "two tools have this name" if counts[name] > 1 else _unfit(name, description, schema):
-            problems.append(f"{fence(name, 80)}: {why}")
-        elif isinstance(schema, dict):
-            returns = type_of(result[0], with_keys=True) if result and isinstance(result[0], dict) else ""
-            tools[name] = ForeignTool(name, description, schema, returns if len(returns) <= _MOST_RETURNS else "")
-    return ForeignListing(tools, tuple(dict.fromkeys(problems))[:50])
+        name = row.get("name") if isinstance(row, dict) else None
+        if not isinstance(row, dict) or not isinstance(name, str):
+            problems.append(f"row {at:,} of its list is no tool with a name")
+            continue
+        try:
+            tool = _tool_of(name, row)
+        except UnusableSchema as error:
+            left_out.setdefault(name, str(error))
+            continue
+        if tools.setdefault(name, tool) != tool:
+            left_out.setdefault(name, "two tools have this name")
+    tools = {name: tool for name, tool in tools.items() if name not in left_out}
+    problems += [f"{fence(name, 80)}: {why}" for name, why in left_out.items()]
+    return ForeignListing(tools, tuple(dict.fromkeys(problems))[:_MAX_PROBLEMS], left_out)
 
 
-def _unfit(name: str, description: str, schema: object) -> str:
-    if not name.strip() or len(name) > 200 or len(description) > _MOST_SCHEMA:
-        return "its name is empty or too long" if len(description) <= _MOST_SCHEMA else "its description is too long"
-    if not isinstance(schema, dict) or schema.get("type") != "object":
-        return "its schema describes no object"
-    try:
-        text = json.dumps(schema, ensure_ascii=False)
-        is_schema = len(text) > _MOST_SCHEMA or _is_schema(text)
-    except (ValueError, RecursionError, TypeError):
-        is_schema = False
-    if not is_schema:
-        return "its schema is no schema"
-    if len(text) > _MOST_SCHEMA or _depth(schema) > _DEEPEST:
-        return "its schema is too large"
-    if any(not reference.startswith("#") for reference in _references(schema)) or leads_astray(schema):
-        return "its schema refers to another document, to nothing, or to itself without end"
-    return "its name or schema holds hidden letters" if _HIDDEN.search(name + text) else ""
+def _tool_of(name: str, row: Mapping[str, Any]) -> ForeignTool:  # Any: JSON
+    """Return the tool of a row.
+
+    Raises:
+        UnusableSchema: it cannot be a function.
+    """
+    description, given, result = row.get("description"), row.get("inputSchema"), row.get("outputSchema")
+    if not name.strip() or len(name) > _MAX_NAME:
+        raise UnusableSchema("its name is empty or too long")
+    if not isinstance(description, str):
+        description = ""
+    if len(description) > _MOST_SCHEMA:
+        raise UnusableSchema("its description is too long")
+    if given is None or given == [] or given is True:  # as other languages write an empty object
+        given = {}
+    if not isinstance(given, dict):
+        raise UnusableSchema("its schema describes no object")
+    text = json.dumps(given, ensure_ascii=False)
+    if len(text) > _MOST_SCHEMA:
+        raise UnusableSchema("its schema is too large")
+    if _HIDDEN.search(name + text):
+        raise UnusableSchema("its name or schema holds hidden letters")
+    returns = type_of(result, with_keys=True) if isinstance(result, dict) else ""
+    tool = ForeignTool(name, description, given, returns if len(returns) <= _MOST_RETURNS else "")
+    tool.schema  # noqa: B018 - one that cannot be used raises
+    return tool
 
 
 @lru_cache(maxsize=1024)
-def _is_schema(text: str) -> bool:
-    try:
-        jsonschema.Draft202012Validator.check_schema(read_json(text, LOOSE))
-    except jsonschema.SchemaError:
-        return False
-    return True
-
-
-def _depth(value: object, level: int = 0) -> int:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return level if level > _DEEPEST else max((_depth(part, level + 1) for part in inner), default=level)
-
-
-def _references(value: object) -> list[str]:
-    if isinstance(value, list):
-        return [reference for part in value for reference in _references(part)]
-    if not isinstance(value, dict):
-        return []
-    own = [str(value[key]) for key in ("$ref", "$dynamicRef", "$schema") if isinstance(value.get(key), str)]
-    own = [reference for reference in own if not reference.startswith("http://json-schema.org/")]
-    own = [reference for reference in own if not reference.startswith("https://json-schema.org/")]
-    return own + [reference for part in value.values() for reference in _references(part)]
+def _schema_of(text: str) -> ForeignSchema:
+    return read_schema(read_json(text, LOOSE))
 
 
 def functions_of(server: str, tools: Mapping[str, ForeignTool]) -> dict[str, tuple[Function, str]]:
     """Return the functions for approved tools, by name, each with the tool's name on the server."""
     functions: dict[str, tuple[Function, str]] = {}
     for tool in tools.values():
+        try:
+            schema = tool.schema.schema
+        except UnusableSchema:  # `knapper mcp doctor` reports it
+            continue
         name = function_name(server, tool.name)
         if name in functions:
             name = f"{name[:57]}_{_short(tool.name)}"
@@ -341,7 +351,7 @@ def functions_of(server: str, tools: Mapping[str, ForeignTool]) -> dict[str, tup
             line=1,
             end_line=1,
             description=f"Foreign: a tool of the MCP server `{server}`, not made here. It says: {says}",
-            parameters={"properties": {}, **_shorten_schema(tool.parameters)},
+            parameters={"properties": {}, **_shorten_schema(schema)},
             is_async=False,
             takes_self=False,
             returns=tool.returns,

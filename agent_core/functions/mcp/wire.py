@@ -10,6 +10,8 @@ stay silent or send comments, but what it has begun must end soon.
 """
 
 import asyncio
+import math
+import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -29,17 +31,21 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
-from agent_core.base.records import dataclass
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
 from sandbox.wire.strict_json import LOOSE, MESSAGE, Malformed, read_json
 
-from .servers import RESULT
+from . import replies
 
 MOST_LINE: Final = 8 << 20  # bytes
 _MOST_VALUES: Final = 100_000  # of one message: each takes hundreds of bytes in memory
 _AT_ONCE, _A_SECOND = 5_000.0, 50.0  # costs
 _BYTES_A_COST: Final = 8 << 10
 _GARBAGE, _QUESTION = 25, 25  # costs, which allow 200 at once and two per second
+_OF_SERVERS: Final = replace(MESSAGE, constants=False, finite=False, whole=False, bare=True)  # what is odd is read
+_ODD_NUMBER: Final = re.compile(rb"NaN|Infinity|[eE]\+?[0-9]{3}")  # as other languages write what JSON does not have
+_BEGINNING: Final = 400  # bytes of an unreadable message in which its number is looked for
+_MAX_OPEN: Final = 1_000  # requests that are remembered until they are answered
 ENDLESS: Final = "it sent without end what answers nothing"
 _GONE: Final = (anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError)
 
@@ -67,8 +73,16 @@ class ReadAllowance:
         return self._left >= 0
 
 
+@dataclass(frozen=True, slots=True)
+class _OpenRequest:
+    """A request that is not answered yet, and how long it is waited for."""
+
+    method: str
+    until: float
+
+
 class Intake:
-    """The bounds of one connection; `trouble` is why it was cut off.
+    """The bounds of one connection, and what waits for an answer on it; `trouble` is why it was cut off.
 
     `refusal` is the status of the last HTTP response, if it was an error.
     """
@@ -79,6 +93,31 @@ class Intake:
         self.refusal = 0
         self._serves = serves
         self._allowance = ReadAllowance(_AT_ONCE, _A_SECOND)
+        self._open: dict[str, _OpenRequest] = {}
+        self._unanswered_notes = 0
+
+    def expect(self, number: str, method: str, patience_s: float = math.inf) -> None:
+        """Remember a request until it is answered, or for this time."""
+        now = time.monotonic()
+        for other, request in [*self._open.items()]:
+            # A handshake begins anew, without what was tried before it.
+            if request.until < now or method == "initialize" or len(self._open) >= _MAX_OPEN:
+                del self._open[other]
+        self._open[number] = _OpenRequest(method, now + patience_s)
+
+    def note_sent(self, message: JSONRPCMessage) -> None:
+        """Remember what was sent through a pipe, where nothing else says what an answer belongs to."""
+        match message:
+            case JSONRPCRequest():
+                self.expect(str(message.id), message.method)
+            case JSONRPCNotification():
+                self._unanswered_notes += 1
+                if message.method == "notifications/cancelled":
+                    self._open.pop(str((message.params or {}).get("requestId")), None)
+
+    def is_waiting(self, number: object) -> bool:
+        """Return whether a request of this number is not answered yet."""
+        return str(number) in self._open
 
     async def read_line(self, reader: asyncio.StreamReader) -> bytes:
         """Return the next line; empty at the end.
@@ -91,27 +130,72 @@ class Intake:
         except ValueError as error:
             raise self.cut(f"it sent a line of more than {MOST_LINE >> 20} MiB") from error
 
-    def read(self, data: bytes) -> JSONRPCMessage:
-        """Return the parsed message.
+    def read(self, data: bytes, number: str = "", *, is_refusal: bool = False) -> JSONRPCMessage:
+        """Return the parsed message. What arrives in place of the answer to a request has its `number`.
 
         Raises:
             ValueError: it is not a valid message, or nested too deeply.
             CutOff: it is too large.
         """
         try:
-            value = read_json(data, MESSAGE, most=MOST_LINE, most_values=0 if self._serves else _MOST_VALUES)
+            strictness = MESSAGE if self._serves else _OF_SERVERS
+            value = read_json(data, strictness, most=MOST_LINE, most_values=0 if self._serves else _MOST_VALUES)
         except Malformed as error:
-            if error.code != "size":
+            if error.code == "size":
+                raise self.cut(
+                    f"it sent a message of more than {MOST_LINE >> 20} MiB or {_MOST_VALUES:,} values"
+                ) from error
+            value = self._unreadable_answer(data, error)
+            if value is None:
                 raise
-            raise self.cut(
-                f"it sent a message of more than {MOST_LINE >> 20} MiB or {_MOST_VALUES:,} values"
-            ) from error
-        match value:
-            case {"result": {"tools": list(tools)}}:  # the SDK would run their patterns
-                for tool in tools:
-                    if isinstance(tool, dict):
-                        tool["_meta"] = {RESULT: tool.pop(RESULT, None)}
+        if not self._serves:
+            if _ODD_NUMBER.search(data):
+                value = replies.finite(value)
+            value = self._understood(value, number, is_refusal=is_refusal)
         return jsonrpc_message_adapter.validate_python(value, by_name=False)
+
+    def _unreadable_answer(self, data: bytes, error: Malformed) -> object:
+        """Return an error in place of an answer that is no JSON, which ends its request; None if it is none."""
+        number = "" if self._serves else replies.number_in(data[:_BEGINNING].decode("utf-8", "replace"))
+        if number not in self._open:
+            return None
+        return {"id": number, "error": f"its answer cannot be read: {error}"}
+
+    def _understood(self, value: object, number: str, *, is_refusal: bool) -> object:
+        """Return a message in the form that the package `mcp` takes, as far as it can be understood."""
+        value = replies.unwrapped(value)
+        if isinstance(value, dict) and isinstance(value.get("method"), str):
+            return replies.as_question(value)
+        if not isinstance(value, dict) or not replies.is_answer(value):
+            return value
+        named = replies.answered_number(value)
+        if named not in self._open and (named == "" or number):
+            if not number:
+                return self._answer_to_no_one(value)
+            if named:  # what answers one POST cannot be for another
+                return value
+            named = number
+        request = self._open.get(named)
+        if request is None or not value.keys() & {"result", "error", "jsonrpc"}:
+            return value
+        self._unanswered_notes = 0
+        return replies.as_answer(value, named, request.method, is_refusal=is_refusal)
+
+    def _answer_to_no_one(self, value: dict[str, Any]) -> object:  # Any: JSON
+        """Return an answer without a number as one to the request that waits for one.
+
+        Some servers answer notifications, always with an error. If several requests wait, nobody can say whose result
+        it is, so it ends the first one as an error.
+        """
+        if self._unanswered_notes and "error" in value:
+            self._unanswered_notes -= 1
+            raise ValueError("an answer to a notification")
+        if not self._open:
+            return value
+        number, request = next(iter(self._open.items()))
+        if len(self._open) > 1 and "result" in value:
+            value = {"error": f"it answered without a number while {len(self._open)} requests waited"}
+        return replies.as_answer(value, number, request.method)
 
     def take(self, message: JSONRPCMessage, size: int) -> None:
         """Count a message that arrived on a stream of messages.
@@ -119,11 +203,17 @@ class Intake:
         Raises:
             CutOff: too many messages answered nothing.
         """
-        if not (self._serves or isinstance(message, JSONRPCResponse | JSONRPCError)):
+        if not (self._serves or self.is_expected_answer(message)):
             self.take_unasked(message, size)
 
+    def is_expected_answer(self, message: JSONRPCMessage) -> bool:
+        """Return whether a message answers a request, which is then no longer open."""
+        if not isinstance(message, JSONRPCResponse | JSONRPCError):
+            return False
+        return self._open.pop(str(message.id), None) is not None
+
     def take_unasked(self, message: JSONRPCMessage, size: int) -> None:
-        """Count a message that cannot be an answer.
+        """Count a message that is no answer.
 
         Raises:
             CutOff: too many arrived.
@@ -155,10 +245,11 @@ async def connect_pipes(
     """Yield the streams of received messages and of messages to send; the caller keeps the pipes."""
     arriving, arrived = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     leaving, left = anyio.create_memory_object_stream[SessionMessage](0)
-    taking_in = _take_in(reader, arriving, intake or Intake(serves=True))
+    intake = intake or Intake(serves=True)
+    taking_in = _take_in(reader, arriving, intake)
     with arriving, arrived, leaving, left:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(taking_in), group.create_task(_send_out(left, writer))]
+            tasks = [group.create_task(taking_in), group.create_task(_send_out(left, writer, intake))]
             try:
                 yield arrived, leaving
             finally:
@@ -181,9 +272,12 @@ async def _take_in(
             await arriving.send(SessionMessage(message))
 
 
-async def _send_out(left: MemoryObjectReceiveStream[SessionMessage], writer: asyncio.StreamWriter) -> None:
+async def _send_out(
+    left: MemoryObjectReceiveStream[SessionMessage], writer: asyncio.StreamWriter, intake: Intake
+) -> None:
     with suppress(*_GONE), left:
         async for message in left:
+            intake.note_sent(message.message)
             text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
             writer.write(text.encode("utf-8", "replace") + b"\n")
             await writer.drain()
@@ -222,7 +316,6 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         self._intake = intake
         self._call_s = call_s
         self._inner = _Connections(intake)
-        self._waiting: dict[str, float] = {}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Return the response with its body read and checked, or streamed event by event.
@@ -231,9 +324,8 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
             CutOff: it is too large, or does not arrive in time.
         """
         asked, now = _Asked.of(request, self._call_s), asyncio.get_running_loop().time()
-        self._waiting = {number: until for number, until in self._waiting.items() if until > now}
         if asked.number:
-            self._waiting[asked.number] = now + asked.patience_s
+            self._intake.expect(asked.number, asked.method, asked.patience_s)
         try:
             if request.method == "GET":
                 self._intake.take_garbage(_RECONNECTING)
@@ -306,7 +398,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         is_asked = request.method == "POST"
         if response.is_success and kind.startswith("text/event-stream"):
             limit = None if asked.is_endless else until
-            events = _Events(response, self._intake, self._waiting, limit, is_asked=is_asked)
+            events = _Events(response, self._intake, asked.number, limit, is_asked=is_asked)
             return httpx2.Response(response.status_code, headers=head, stream=events)
         if is_asked:
             self._intake.refusal = response.status_code if response.is_error else 0
@@ -329,10 +421,11 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
                 body += part
             if len(body) > MOST_LINE:
                 raise self._intake.cut(f"it sent more than {MOST_LINE >> 20} MiB in one answer")
-            message = self._intake.read(bytes(body))
+            message = self._intake.read(bytes(body), asked.number, is_refusal=response.is_error)
             answered = str(message.id) if isinstance(message, JSONRPCResponse | JSONRPCError) else None
             if asked.number and response.is_success and answered != asked.number:
                 raise self._intake.cut("its answer is none to what was asked")
+            self._intake.is_expected_answer(message)
         except TimeoutError as error:
             raise self._intake.cut(f"it did not send its answer in {ANSWER_S:g} s") from error
         except ValueError as error:
@@ -348,9 +441,10 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a request expects: its number, if any, how long its answer may take, and whether a stream may be endless."""
+    """What a request expects: an answer to its number, if any, its time, and whether a stream may be endless."""
 
     number: str
+    method: str
     patience_s: float
     is_endless: bool
 
@@ -358,14 +452,14 @@ class _Asked:
     def of(cls, request: httpx2.Request, call_s: float) -> "_Asked":
         """Return what a request of the package `mcp` expects."""
         if request.method == "DELETE":
-            return cls("", _CLOSING_S, is_endless=False)
+            return cls("", "", _CLOSING_S, is_endless=False)
         table: dict[str, Any] = {}  # Any: JSON
         with suppress(ValueError):
             table = read_json(request.content, LOOSE) if request.method == "POST" else {}
-        method = table.get("method")
+        method = str(table.get("method") or "")
         is_endless = request.method == "GET" or method == "subscriptions/listen"
         number = str(table["id"]) if method and "id" in table else ""
-        return cls(number, call_s if method == "tools/call" else ANSWER_S, is_endless)
+        return cls(number, method, call_s if method == "tools/call" else ANSWER_S, is_endless)
 
 
 def _address(url: httpx2.URL) -> tuple[str, str, int | None]:
@@ -450,7 +544,7 @@ class _Connections(httpx2.AsyncHTTPTransport):
 class _Events(httpx2.AsyncByteStream):
     """A stream of server-sent events that passes on only parsed events with a message.
 
-    `until` is the deadline of the stream, if any; `waiting` are the numbers of unanswered requests. With `is_asked`, a
+    `until` is the deadline of the stream, if any; `number` is that of the request that it answers. With `is_asked`, a
     caller waits for the first answer, which ends the stream.
     """
 
@@ -458,7 +552,7 @@ class _Events(httpx2.AsyncByteStream):
         self,
         response: httpx2.Response,
         intake: Intake,
-        waiting: dict[str, float],
+        number: str,
         until: float | None,
         *,
         is_asked: bool,
@@ -466,7 +560,7 @@ class _Events(httpx2.AsyncByteStream):
         self._response = response
         self._parts = _parts(response)
         self._intake = intake
-        self._waiting = waiting
+        self._number = number
         self._until = until
         self._is_asked = is_asked
         self._idle = ReadAllowance(_IDLE_AT_ONCE, _IDLE_A_SECOND)
@@ -523,7 +617,7 @@ class _Events(httpx2.AsyncByteStream):
             self._intake.take_garbage()
             return event.written(b"") if event.id else b""
         try:
-            message = self._intake.read(bytes(event.data))
+            message = self._intake.read(bytes(event.data), self._number)
         except ValueError:
             self._intake.take_garbage()
             return b""
@@ -536,12 +630,12 @@ class _Events(httpx2.AsyncByteStream):
         """Check that a message answers a request, reports its progress, or is another message of the protocol."""
         match message:
             case JSONRPCNotification(method="notifications/progress"):
-                return str((message.params or {}).get("progressToken")) in self._waiting
+                return self._intake.is_waiting((message.params or {}).get("progressToken"))
             case JSONRPCNotification():
                 return message.method.startswith("notifications/")
             case JSONRPCRequest():
                 return True
-        return self._waiting.pop(str(message.id), None) is not None
+        return self._intake.is_expected_answer(message)
 
     async def aclose(self) -> None:
         """Close this side of the response."""

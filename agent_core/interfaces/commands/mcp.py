@@ -26,6 +26,8 @@ if TYPE_CHECKING:  # `knapper --help` loads none of it
 
 
 _ABOUT = 100  # characters shown of a description
+_PLACE = 80  # the same, of a place in a schema
+_MAX_PLACES = 5
 
 
 @click.group(invoke_without_command=True)
@@ -163,7 +165,7 @@ async def doctor(door: Door, name: str) -> Result:
     now = {tool.name: tool.to_json() for tool in listing.tools.values()}
     changed = sorted(tool for tool in approved.keys() | now.keys() if approved.get(tool) != now.get(tool))
     problems = [*listing.problems]
-    for tool in changed:
+    for tool in [tool for tool in changed if tool not in listing.left_out]:
         how = "differs from what you approved" if tool in approved else "is not approved"
         problems.append(f"{fence(tool, 80)} {how if tool in now else 'is gone'}")
     data = {"name": name, "tools": len(now), "approved": len(approved), "problems": problems, "ok": not problems}
@@ -212,14 +214,24 @@ async def _tools_to_approve(library: "ForeignLibrary", name: str, *, is_whole: b
         old = _tool_lines(approved.get(tool.name))
         changes = difflib.ndiff(old, _tool_lines(tool.to_json())) if is_whole else ()
         lines += [line(("dim", f"  {text}")) for text in changes if text[0] != "?"]
+        if tool.schema.unchecked:
+            places = ", ".join(fence(place, _PLACE) for place in tool.schema.unchecked[:_MAX_PLACES])
+            lines.append(line(("dim", f"  of its schema, this cannot be read and is not checked: {places}")))
         if tool.suspicions:
             suspicions[tool.name] = tool.suspicions
             lines += [line(("bad", f"  ! its text {why}")) for why in tool.suspicions]
-    lines += [line(("bad", f"! {one_line(tool, 80)} is gone")) for tool in approved.keys() - tools.keys()]
+    gone = sorted(approved.keys() - tools.keys() - listing.left_out.keys())
+    lines += [line(("bad", f"! {one_line(tool, 80)} is gone")) for tool in gone]
     lines += [line(("bad", f"! left out: {problem}")) for problem in listing.problems]
     document = {"name": name, "tools": tools, "digest": digest(tools), "problems": listing.problems}
+    if not tools and not approved:
+        why = "No tool of it can be used" if listing.problems else "It lists no tools"
+        return Result(
+            {**document, "approved": False}, [*lines, line(f"{name}: {why}.")], code=int(bool(listing.problems))
+        )
     if tools == approved:
-        return Result({**document, "approved": True}, [line(f"{name}: nothing has changed since you approved it.")])
+        lines.append(line(f"{name}: nothing has changed since you approved it."))
+        return Result({**document, "approved": True}, lines)
     lines += [] if is_whole else [line(f"To read all that they say, with their schemas: knapper mcp approve {name}")]
     fix = f"To use these: knapper mcp approve {name} {digest(tools)}"
     return Result({**document, "suspicions": suspicions, "approved": False}, [*lines, line(fix)])
