@@ -409,6 +409,7 @@ class Programs:
         lacking: dict[tuple[str, str], Grants] = {}
         within: dict[tuple[str, str], Grants] = {}
         says: list[str] = []
+        asked: list[Question] = []
         calls = 0
         for name in run.functions if granting.can_ask else ():
             callee = self.dispatcher.find(name, run.snapshot)
@@ -416,6 +417,7 @@ class Programs:
             missing = replace(question.missing, packages=()) if question else NOTHING
             if question is not None and missing:
                 lacking[name, question.version] = missing
+                asked.append(question)
                 calls += (most := program.most_calls(name, _APPROVED))
                 says.append(f"{name}, in up to {most} call{'' if most == 1 else 's'}: {'; '.join(missing.sentences())}")
             if callee is None or callee.snapshot is None:
@@ -425,6 +427,7 @@ class Programs:
                 missing = replace(question.missing, packages=()) if question else NOTHING
                 if question is not None and missing and (function.name, question.version) not in within:
                     within[function.name, question.version] = missing
+                    asked.append(question)
                     says.append(f"{function.name}, called by {name}: {'; '.join(missing.sentences())}")
         if not lacking and not within:
             return ""
@@ -435,7 +438,10 @@ class Programs:
         if run.sealed[0] != text or not granting.book.sealer.holds(run.sealed[1], "program", text):
             whole = joined(everything.values())
             rows = tuple(enumerate(bare_lines(program.code), 1))
-            question = replace(Question.of_text(RUN_PROGRAM, text, "program", whole), lines=rows, doubts=tuple(says))
+            changed = "; ".join(f"{each.function}: {each.changed}" for each in asked if each.changed)
+            diff = "\n".join(each.diff for each in asked if each.diff)
+            question = Question.of_text(RUN_PROGRAM, text, "program", whole)
+            question = replace(question, lines=rows, doubts=tuple(says), changed=changed, diff=diff)
             try:
                 if denied := await granting.agreed(question):
                     return denied

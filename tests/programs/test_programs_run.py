@@ -5,6 +5,7 @@ import json
 import pytest
 
 from agent_core import Decision
+from agent_core.access.grants import Grants
 from agent_core.base.events import Event
 from agent_core.interfaces.render.grant_question import grant_lines
 from agent_core.interfaces.styled_lines import plain
@@ -268,6 +269,19 @@ async def test_what_its_functions_call_is_part_of_the_one_question(at_desk: Open
     (question,) = person.asked
     assert question.doubts == ("note, called by note_all: read out/notes.txt; read and write out/notes.txt",)
     assert lines(desk.workspace.root) == ["a", "b"]
+
+
+async def test_what_changed_since_the_last_yes_is_shown_in_the_question(at_desk: OpenDesk) -> None:
+    person = Person(Decision("no"))
+    desk = await ready(at_desk, 'note("a")', person=person)
+    file = desk.workspace.root / "functions" / "notes.py"
+    await desk.workspace.functions.grants.grant("note", Grants(write=("out/",)))
+    file.write_text(file.read_text("utf-8").replace('text + "\\n"', 'text.upper() + "\\n"'), "utf-8")
+    await desk.workspace.functions.reload()
+    await desk.say("Go.")
+    (question,) = person.asked
+    assert question.changed == "note: `note` itself is changed"
+    assert '+        file.write(text.upper() + "\\n")' in question.diff
 
 
 async def test_a_yes_to_one_text_does_nothing_for_another(at_desk: OpenDesk) -> None:
