@@ -189,10 +189,14 @@ def test_one_key_gives_a_folder_to_all_functions_that_the_agent_makes(tmp_path: 
     (tmp_path / "data").mkdir()
     for name in ("a.csv", "b.csv"):
         (tmp_path / "data" / name).write_text(name)
-    script: Script = [Ask(create(PEEK, "peek"))]
-    script += [Ask(Wanted("peek", {"path": "data/a.csv"})), Expect(Say("It says so."), contains("a.csv"))]
-    script += [Ask(create(LONGEST, "longest")), Ask(Wanted("longest", {"path": "data/b.csv"}))]
-    script.append(Expect(DONE, contains("b.csv")))
+    script: Script = [
+        Ask(create(PEEK, "peek")),
+        Ask(Wanted("peek", {"path": "data/a.csv"})),
+        Expect(Say("It says so."), contains("a.csv")),
+        Ask(create(LONGEST, "longest")),
+        Ask(Wanted("longest", {"path": "data/b.csv"})),
+        Expect(DONE, contains("b.csv")),
+    ]
     with prompt(script, tmp_path, environment=home(tmp_path), columns=150) as (screen, _):
         with turn(screen, "→ yes, the folder for all functions that main makes", asks="? peek is running"):
             screen.wait_for("f (always, read data/ for all functions that main makes here)")
