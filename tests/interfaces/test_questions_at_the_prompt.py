@@ -189,10 +189,15 @@ def test_one_key_gives_a_folder_to_all_functions_that_the_agent_makes(tmp_path: 
     (tmp_path / "data").mkdir()
     for name in ("a.csv", "b.csv"):
         (tmp_path / "data" / name).write_text(name)
-    peek, longest = Ask(create(PEEK, "peek")), Ask(create(LONGEST, "longest"))
-    reads: Script = [Ask(Wanted("peek", {"path": "data/a.csv"})), Expect(Say("It says so."), contains("a.csv"))]
-    again: Script = [longest, Ask(Wanted("longest", {"path": "data/b.csv"})), Expect(DONE, contains("b.csv"))]
-    with prompt([peek, *reads, *again], tmp_path, environment=home(tmp_path), columns=150) as (screen, _):
+    script: Script = [
+        Ask(create(PEEK, "peek")),
+        Ask(Wanted("peek", {"path": "data/a.csv"})),
+        Expect(Say("It says so."), contains("a.csv")),
+        Ask(create(LONGEST, "longest")),
+        Ask(Wanted("longest", {"path": "data/b.csv"})),
+        Expect(DONE, contains("b.csv")),
+    ]
+    with prompt(script, tmp_path, environment=home(tmp_path), columns=150) as (screen, _):
         with turn(screen, "→ yes, the folder for all functions that main makes", asks="? peek is running"):
             screen.wait_for("f (always, read data/ for all functions that main makes here)")
             press(screen, "f")
