@@ -606,8 +606,8 @@ class ServedRequests:
 
 
 _LISTED_WORDS, _FEWEST_WORDS, _DISTINCT, _MISPLACED = 20, 7, 0.5, 2
-_UNDIVIDED: Final = 12
-"""The most content words without a sign between them that any sentence may have."""
+_UNDIVIDED, _MANY_WORDS, _MANY_ITEMS = 9, 60, 8
+"""The most content words between two signs, in a whole description, and the most items of one word or two in a row."""
 _SIGN: Final = re.compile(r"[^\w\s'’-]|\n")
 _LIKENESS, _LIKENESS_OF_FEW, _LIKENESS_OF_NO_SENTENCE = 0.022, -0.015, 0.04
 """The minimum similarity between the words of a description.
@@ -631,6 +631,19 @@ _MEANT: Final = {"wordllama": 0.16, "minilm": 0.3, "e5": 0.8}
 """The minimum score of a result, by model; without a model, any shared word is enough."""
 
 _BATCH: Final = 256
+
+
+def _looks_listed(description: str, count: int) -> bool:
+    """Check whether a description with this number of content words has the form of a list of words."""
+    sizes = [len(words.content(part)) for part in _SIGN.split(description)]
+    if count > _MANY_WORDS or max(sizes) > _UNDIVIDED:
+        return True
+    in_a_row = 0
+    for size in sizes:
+        in_a_row = in_a_row + 1 if 0 < size <= 2 else 0
+        if in_a_row >= _MANY_ITEMS:
+            return True
+    return False
 
 
 class FunctionIndex:
@@ -815,16 +828,15 @@ class FunctionIndex:
         return replace(function, description="") if name in self._word_lists else function
 
     async def _is_word_list(self, description: str) -> bool:
-        """Return whether a description only lists words: the same ones, or many without a sign between them.
+        """Return whether a description only lists words: the same ones, or words without order or a common subject.
 
-        Of many words without a sign, which a long sentence may have too, the order and the meaning decide.
+        Words of a trade have no common subject either, so a list has to look like one, too.
         """
-        said = words.content(description)
+        said, slips = words.content(description), count_misplaced(description)
         if len(said) > _LISTED_WORDS and len({*said}) < _DISTINCT * len(said):
             return True
-        if all(len(words.content(part)) <= _UNDIVIDED for part in _SIGN.split(description)):
+        if not (slips or _looks_listed(description, len(said))):
             return False
-        slips = count_misplaced(description)
         if len(said) <= _LISTED_WORDS and language_of(description) not in ("en", ""):
             return False  # the model's distances between words of other languages are too large
         likeness = await self._likeness(said[: 2 * _LISTED_WORDS])
