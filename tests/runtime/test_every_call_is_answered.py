@@ -120,7 +120,7 @@ def outer(self, n: int) -> list[object]:
     """
     try:
         return [self.call("probe", n=n), self.call("delete_function", function_name="probe")]
-    except PermissionError as refused:
+    except LookupError as refused:
         return [self.call("probe", n=n), str(refused)]
 '''
 
