@@ -28,6 +28,7 @@ from ..wire.values import BODY, LARGE, TAG, Encoded, Unsendable, decode, kind_of
 from . import failure
 
 _NO_ROOM = "no memory is left to write the result as JSON: return less, or a part"
+_MANY, _AT_ONCE = 10_000, 2_000  # items of a value whose JSON is written in parts, and of a part
 _BASES: tuple[Callable[[Any], Any], ...] = (int, float, str, bytes, list, tuple, frozenset, set, dict)
 
 
@@ -51,9 +52,11 @@ class Channel:
     def reply(self, frame: Frame, limit: int | None) -> None:
         """Send the reply to a job, its result as a large value if it is too large for a frame, or its `bounded` form.
 
-        One that fits is serialized only once.
+        One that fits is serialized only once, unless it has very many items.
         """
         try:
+            if limit is not None and frame["kind"] == "returned" and _has_many_items(frame["value"]):
+                frame = {**frame, "value": self.part(frame["value"], limit - PART)}
             data = pack(frame)
             if _fits(frame, len(data), limit):
                 self._send(data)
@@ -75,15 +78,17 @@ class Channel:
             return self._part(encoded, most)
 
     def _part(self, encoded: Encoded, most: int = PART) -> Encoded:
-        text = json_text(encoded)
-        if len(text) <= most:
+        texts = [*_texts_of(encoded)]
+        if sum(map(len, texts)) <= most:
             return encoded
-        starts = range(0, len(text), PIECE)
-        size = len(text) if text.isascii() else sum(len(text[at : at + PIECE].encode()) for at in starts)
+        size = sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
         if size > self._most_large:
             raise TooLarge(size, self._most_large or self._most_inline)
-        for at in starts:
-            self.say({"kind": "piece", "text": text[at : at + PIECE]})
+        texts.reverse()
+        while texts:  # each is freed when it is sent
+            text = texts.pop()
+            for at in range(0, len(text), PIECE):
+                self.say({"kind": "piece", "text": text[at : at + PIECE]})
         kind, count = kind_of(encoded)
         self.say({"kind": "large", "type": kind, "count": count})
         self._sent += 1
@@ -127,12 +132,15 @@ class Channel:
         Raises:
             ValueError: it is too large even then.
         """
-        data = pack(frame)
-        calls = _calls_in(frame) if self._most_large and len(data) > self._most_inline else ()
-        if not calls:
-            return data
-        del data
+        calls = _calls_in(frame) if self._most_large else ()
         try:
+            for call in calls:
+                many = {name: value for name, value in call.items() if _has_many_items(value)}
+                call |= {name: self._part(value, self._most_inline - PART) for name, value in many.items()}
+            data = pack(frame)
+            if not calls or len(data) <= self._most_inline:
+                return data
+            del data
             for call in calls:
                 call |= {name: self._part(value) for name, value in call.items()}
         except TooLarge as error:
@@ -158,6 +166,23 @@ class Channel:
     def close(self) -> None:
         """Close the channel."""
         os.close(self._descriptor)
+
+
+def _has_many_items(encoded: Encoded) -> bool:
+    return isinstance(encoded, list | dict) and len(encoded) > _MANY
+
+
+def _texts_of(encoded: Encoded) -> Iterator[str]:
+    """Yield the JSON of a value in parts: one text of it all may be as large as the value, and take much more room."""
+    if not _has_many_items(encoded):
+        yield json_text(encoded)
+        return
+    begin, end = ("[", "]") if isinstance(encoded, list) else ("{", "}")
+    items = iter(encoded if isinstance(encoded, list) else encoded.items())
+    while some := [*islice(items, _AT_ONCE)]:
+        yield begin + json_text(some if isinstance(encoded, list) else dict(some))[1:-1]
+        begin = ","
+    yield end
 
 
 class GivenValues:

@@ -132,6 +132,7 @@ RETURNS: dict[str, Any] = {"kind": "returned", "shown": ""}
         pytest.param([PIECE, {"kind": "large", "type": 5, "count": 1}], "where none may be", id="a-type-that-is-none"),
         pytest.param([{"kind": "piece", "text": "x" * 900_000}] * 3, "bytes of a large value", id="too-much"),
         pytest.param([PIECE, END] * 5_001, "large values, and the most is", id="too-many"),
+        pytest.param([{"kind": "piece", "text": "x" * 900_000}, END] * 36, "32,000,000", id="too-much-in-all"),
     ],
 )
 async def test_a_worker_that_breaks_the_rules_of_large_values_is_stopped(

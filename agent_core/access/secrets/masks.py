@@ -14,7 +14,7 @@ import re
 import unicodedata
 from base64 import b64encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from functools import cached_property, lru_cache
 from itertools import chain, product
@@ -22,6 +22,7 @@ from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import quote
 from uuid import UUID
 
+from agent_core.base.records import dataclass
 from sandbox.wire.large import Large
 from sandbox.wire.values import BODY, TAG, Members, Pairs, encode
 
