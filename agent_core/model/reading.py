@@ -239,6 +239,7 @@ def _plain(name: str) -> str:
 _OBJECT: Final = re.compile(r"[\[{]\s*(?:$|[\[{\"'])")
 _PYTHON: Final = re.compile(r"\[?\s*(?:([A-Za-z_][\w.]*)\s*)?(\(|$)")
 _FENCE: Final = re.compile(r"```[ \t]*(\w*)(\s*)")
+_PRINT: Final = "print("  # around a call, as Gemma 3 writes it
 _BEGUN_ELEMENT: Final = re.compile(r"<[\w:.-]*(?:[\s=][^<>\n]{0,300})?")
 _DECIDED_CHARS: Final = 600
 
@@ -317,6 +318,8 @@ class Holder:
         if language in forms().object_fences and _OBJECT.match(inside):
             return True
         is_python = language in forms().python_fences or not language
+        if is_python and _PRINT.startswith(inside[: len(_PRINT)]):
+            inside = inside[len(_PRINT) :]
         return is_python and self._may_open_python(inside)
 
 

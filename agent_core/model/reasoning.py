@@ -21,6 +21,7 @@ THOUGHT: Final = "thought"
 """The key of a delta with reasoning that is only shown: the Responses API has it in an item, too."""
 REASONING_ITEM: Final = "reasoning_item"
 """The key of a delta that contains an item of reasoning."""
+_TYPES: Final = {"text": str, "parts": list, "whole": (str, dict), "content": list}
 _TEXT_KEYS: Final = ("text", "summary", "thinking")
 _Part: TypeAlias = dict[str, Any]  # Any: foreign JSON
 
@@ -162,10 +163,11 @@ def message_fields(reasoning: tuple[str, ...], text: str) -> dict[str, Any]:  # 
     given = {key: value for each in reasoning for key, value in _object(each).items()}
     for field in returned_fields().reasoning_fields:
         value = given.get(field.name)
-        if value and field.kind == "content":
-            fields[field.name] = [*value, *([{"type": "text", "text": text}] if text else [])]
-        elif value:
-            fields[field.name] = value
+        if not value or not isinstance(value, _TYPES[field.kind]):
+            continue
+        if field.kind == "content":
+            value = [*value, *([{"type": "text", "text": text}] if text else [])]
+        fields[field.name] = value
     return fields
 
 

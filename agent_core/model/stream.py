@@ -32,6 +32,7 @@ class Assembly:
     def __init__(self, *, known: Shown, used_ids: Collection[str], new_id: Callable[[], str]) -> None:
         self._known = known
         self._taken = set(used_ids)
+        self._given = {""}  # ids of calls in this reply, as the endpoint gave them
         self._new_id = new_id
         self._splitter = Splitter()
         self._holder = Holder(self._known)
@@ -142,12 +143,12 @@ class Assembly:
         return replace(reply, text=read.lead_in, calls=calls, finish="calls", note=note, written=written)
 
     def _call(self, given_id: str, name: str, arguments: str, extra: Mapping[str, Any]) -> Call:  # Any: JSON
-        """Return a call with an id that is unique here; one that is too long for it goes back with the call."""
-        is_new = given_id not in self._taken
-        is_own = is_new and 0 < len(given_id) <= _LONGEST_ID
+        """Return a call with an id that is unique here; if the endpoint's is another, it goes back with the call."""
+        is_own = given_id not in self._taken and 0 < len(given_id) <= _LONGEST_ID
         call_id = given_id if is_own else self._new_id()
-        is_kept = is_new and _LONGEST_ID < len(given_id) <= _LONGEST_GIVEN_ID
-        self._taken |= {call_id, given_id}
+        is_kept = not is_own and given_id not in self._given and len(given_id) <= _LONGEST_GIVEN_ID
+        self._taken.add(call_id)
+        self._given.add(given_id)
         name = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
         text = extra_text(extra, given_id if is_kept else "")
         return Call(call_id, meant(name, self._known) or name, unwrapped(whole_characters(arguments)), text)

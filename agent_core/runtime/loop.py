@@ -298,9 +298,10 @@ def _objections(reply: "Reply", turn: Turn) -> Iterator[tuple[str, str]]:
     if turn.work.refused:
         yield "refused", _advice_on_refused(turn.work.refused)
     if name := _written_name(reply):
-        message = f"Nothing was called: your reply holds the text of a call of `{name}`, which is not read as one."
-        advice = "Call a function that you have, or answer the user in a sentence; an example belongs in a code block."
-        yield "written", f"{message} {advice}"
+        what = "holds marks of a call" if reply.marked else "is only the text of a call"
+        advice = "Call a function that you have, or answer the user in a sentence"
+        example = "; an example belongs in a code block" if reply.marked else ""
+        yield "written", f"Nothing was called: your reply {what} of `{name}`. {advice}{example}."
     elif reply.attached:
         message = f"Nothing was called: your reply holds the text of a call of `{reply.attached}`."
         advice = "If you mean it, call the function, or send the call alone."

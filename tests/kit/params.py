@@ -15,18 +15,33 @@ BESIDE = {
     "body.guided_json",
     "body.response_format.schema",
     "body.messages.tool_calls.extra_content",
+    "body.messages.reasoning_content",
+    "body.messages.reasoning",
+    "body.messages.reasoning_details",
+    "body.messages.reasoning_text",
+    "body.messages.reasoning_opaque",
+    "body.messages.thinking_blocks",
 }
 
 
 def unfit(body: Any, path: str) -> str | None:
     """Return what is wrong with the body of a request to this path, or None."""
     try:
+        body = {**body, "messages": [*map(_with_plain_parts, body["messages"])]} if "messages" in body else body
         valid = _whole(_adapter(path.rpartition("/v1")[2]).validate_python(body))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         return f"no request of the package: {'.'.join(map(str, first['loc']))}: {first['msg']}"
     unknown = [place for place in _lost(body, valid, "body") if place not in BESIDE]
     return f"nothing that the package's types know: {', '.join(unknown)}" if unknown else None
+
+
+def _with_plain_parts(message: Any) -> Any:
+    """Return a message without the parts of its content that only Mistral takes: a reply's reasoning."""
+    content = message.get("content") if isinstance(message, dict) else None
+    if not isinstance(content, list) or message["role"] != "assistant":
+        return message
+    return {**message, "content": [part for part in content if part.get("type") != "thinking"] or None}
 
 
 @cache

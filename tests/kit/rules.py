@@ -60,9 +60,13 @@ def _waiting(message: dict[str, Any], waiting: list[str]) -> list[str]:
 
 def _in_content(message: dict[str, Any], n: int) -> Iterator[str]:
     content = message.get("content")
-    may_be_null = message.get("role") == "assistant" and message.get("tool_calls")
-    if not isinstance(content, str) and not (content is None and may_be_null):
+    is_of_reply = message.get("role") == "assistant" and message.get("tool_calls")
+    if not isinstance(content, str) and not (is_of_reply and (content is None or _are_parts(content))):
         yield f"Invalid value for 'content': expected a string, got {content!r}. - 'messages.{n}.content'"
+
+
+def _are_parts(content: Any) -> bool:
+    return isinstance(content, list) and all(isinstance(part, dict) and "type" in part for part in content)
 
 
 def _in_calls(message: dict[str, Any], n: int) -> Iterator[str]:

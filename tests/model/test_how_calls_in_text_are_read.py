@@ -8,7 +8,7 @@ from typing import TypeAlias
 import pytest
 
 from agent_core.model import Reply, TextPiece
-from agent_core.model.reading import Holder, attached_call, read_text, unwrapped, written_calls
+from agent_core.model.reading import Holder, attached_call, marked_function, read_text, unwrapped, written_calls
 from tests.kit import Ask, Say, ScriptedModel, Wanted
 from tests.model.asking import ask, ask_reply
 
@@ -22,6 +22,7 @@ SUM: tuple[str, Mapping[str, object]] = ("add", {"a": 1, "b": 2})
 
 
 NAMED: tuple[str, Mapping[str, object]] = ("label", {"name": "n", "text": "x"})
+HTML: tuple[str, Mapping[str, object]] = ("count_vowels", {"text": "<b>x</b>"})
 WIRE = {"type": "function", "function": {"name": "count_vowels", "arguments": '{"text":"x"}'}}
 
 
@@ -56,6 +57,69 @@ READ = [
     case("other-case", '{"name": "Count_Vowels", "arguments": {"text": "x"}}'),
     case("camel-case", "countVowels(text='x')"),
     case("newline-in-a-string", ONE.replace('"x"', '"a\nb"'), ("count_vowels", {"text": "a\nb"})),
+    case("glm", "<tool_call>count_vowels\n<arg_key>text</arg_key>\n<arg_value>x</arg_value>\n</tool_call>"),
+    case(
+        "glm-two-calls",
+        "<tool_call>count_vowels<arg_key>text</arg_key><arg_value>x</arg_value></tool_call><tool_call>now</tool_call>",
+        VOWELS,
+        ("now", {}),
+    ),
+    case(
+        "deepseek-v3",
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>count_vowels\n```json\n"
+        '{"text": "x"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+    ),
+    case(
+        "deepseek-v3.1",
+        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>count_vowels<｜tool▁sep｜>{"text": "x"}<｜tool▁call▁end｜>',
+    ),
+    case(
+        "deepseek-v4",
+        '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="add">\n'
+        '<｜DSML｜parameter name="a" string="false">1</｜DSML｜parameter>\n'
+        '<｜DSML｜parameter name="b" string="false">2</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>',
+        SUM,
+    ),
+    case(
+        "kimi",
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.count_vowels:0<|tool_call_argument_begin|>"
+        '{"text": "x"}<|tool_call_end|><|tool_calls_section_end|>',
+    ),
+    case(
+        "gpt-oss", '<|channel|>commentary to=functions.count_vowels <|constrain|>json<|message|>{"text": "x"}<|call|>'
+    ),
+    case(
+        "minimax",
+        '<minimax:tool_call>\n<invoke name="count_vowels">\n<parameter name="text">x</parameter>\n</invoke>\n'
+        "</minimax:tool_call>",
+    ),
+    case("invoke-alone", '<invoke name="count_vowels"><parameter name="text">x</parameter></invoke>'),
+    case("gemma-4", '<|tool_call>call:count_vowels{text:<|"|>x<|"|>}<tool_call|>'),
+    case("gemma-3", "```tool_code\nprint(count_vowels(text='x'))\n```"),
+    case("mistral-v11", '[TOOL_CALLS]count_vowels[ARGS]{"text": "x"}'),
+    case("mistral-with-an-id", '[TOOL_CALLS]count_vowels[CALL_ID]a1b2c3d4e[ARGS]{"text": "x"}'),
+    case("lfm2", "<|tool_call_start|>[count_vowels(text='x')]<|tool_call_end|>"),
+    case("llama-4", "<|python_start|>[count_vowels(text='x')]<|python_end|><|eom|>"),
+    case("seed", "<seed:tool_call><function=count_vowels><parameter=text>x</parameter></function></seed:tool_call>"),
+    case("nemotron", f"<TOOLCALL>[{ONE}]</TOOLCALL>"),
+    case(
+        "command-a",
+        '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "add", "parameters": {"a": 1, "b": 2}}]<|END_ACTION|>',
+        SUM,
+    ),
+    case("apertus", '<|tools_prefix|>[{"add": {"a": 1, "b": 2}}]<|tools_suffix|>', SUM),
+    case(
+        "qwen-without-its-opening",
+        "<function=count_vowels>\n<parameter=text>\nx\n</parameter>\n</function>\n</tool_call>",
+    ),
+    case(
+        "qwen-unclosed", "<tool_call>\n<function=label>\n<parameter=name>\nn\n<parameter=text>\nx\n</function>", NAMED
+    ),
+    case("react", 'Action: count_vowels\nAction Input: {"text": "x"}'),
+    case("of-no-family", '<tool_use>\n<name>count_vowels</name>\n<arguments>{"text": "x"}</arguments>\n</tool_use>'),
+    case("an-element-of-its-name", "<count_vowels>\n<text>x</text>\n</count_vowels>"),
+    case("marks-in-a-value", "<function=count_vowels><parameter=text><b>x</b></parameter></function>", HTML),
+    case("marks-in-an-object", '<function=count_vowels>{"text": "<b>x</b>"}</function>', HTML),
     case("no-arguments-in-a-tag", '<tool_call>{"name": "now"}</tool_call>', ("now", {})),
 ]
 
@@ -133,6 +197,28 @@ def test_arguments_encoded_twice_are_taken_out_of_their_text() -> None:
     ]
     for case, given, expected in rows:
         assert unwrapped(given) == expected, case
+
+
+def test_marks_around_the_name_of_a_function_are_found_anywhere_but_in_code() -> None:
+    for text in [
+        f"I add.<tool_call>{ONE}</tool_call>",
+        f"{'Word. ' * 50}\n<tool_call>{ONE}</tool_call>",
+        f"<tool_call>{ONE}</tool_call>\nThis counts.",
+        'Thought: I count.\nAction: count_vowels\nAction Input: {"text": "x"}\nObservation: 1',
+        "Then <|go|>count_vowels<|with|> x",
+        '<call_it name="count_vowels">x</call_it> and more',
+    ]:
+        assert read_text(text, SHOWN) is None, text
+        assert marked_function(text, SHOWN) == "count_vowels", text
+    for text in [
+        "Use `<tool_call>count_vowels</tool_call>`.",
+        "```\n<tool_call>count_vowels</tool_call>\n```",
+        "<p>The <b>count_vowels</b> function.</p>",
+        "[NOTE] count_vowels is fine.",
+        '<label name="now">Now</label>',
+        "<tool_call>something else</tool_call>",
+    ]:
+        assert marked_function(text, SHOWN) == "", text
 
 
 UNKNOWN = '{"name": "get_weather", "arguments": {"city": "Paris"}}'

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,6 +95,56 @@ async def test_what_was_reasoned_goes_back_within_the_turn_as_it_came(scripted: 
     kinds = [item.get("id") or item.get("type") or item["role"] for item in server.requests[0].raw["input"]]
     first = ["system", "user", "function_call", "function_call_output", "assistant"]
     assert kinds == [*first, "user", "rs_7", "function_call", "function_call_output", "user"]
+
+
+def stream(*rows: dict[str, Any]) -> Raw:
+    return Raw(b"".join(event(json.dumps(row)) for row in rows))
+
+
+FUNCTION = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "add", "arguments": '{"a": 1}'}
+MESSAGE = {"type": "message", "id": "m_1", "content": [{"type": "output_text", "text": "I add."}]}
+DONE = {"type": "response.completed", "response": {"status": "completed", "output": []}}
+
+
+async def test_what_one_event_leaves_out_another_brings(scripted: Scripted) -> None:
+    begun = {"type": "response.output_item.added", "output_index": 0, "item": {**FUNCTION, "arguments": ""}}
+    nameless = {**begun, "item": {"type": "function_call", "id": "fc_1"}}
+    deltas = [
+        {"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "fc_1", "delta": piece}
+        for piece in ('{"a"', ": 1}")
+    ]
+    done = {"type": "response.output_item.done", "output_index": 0, "item": FUNCTION}
+    arguments = {"type": "response.function_call_arguments.done", "item_id": "fc_1", "arguments": '{"a": 1}'}
+    text = {"type": "response.output_text.delta", "output_index": 0, "item_id": "m_1", "delta": "I add."}
+    whole = {"status": "completed", "output": [MESSAGE, FUNCTION]}
+    rows: dict[str, tuple[Raw, str]] = {
+        "only the last event": (stream({"type": "response.completed", "response": whole}), "I add."),
+        "the last event of lighter servers": (stream({"type": "response.done", "response": whole}), "I add."),
+        "a name in the done item": (stream(nameless, *deltas, done, DONE), ""),
+        "arguments in their done event": (stream(begun, arguments, DONE), ""),
+        "all of it more than once": (
+            stream(text, begun, *deltas, arguments, done, {**DONE, "response": whole}),
+            "I add.",
+        ),
+        "no index": (stream(*({**row, "output_index": None} for row in (begun, *deltas, done)), DONE), ""),
+    }
+    for case, (raw, said) in rows.items():
+        *pieces, reply = await ask(scripted([raw]), api="responses")
+        assert isinstance(reply, Reply), case
+        assert (reply.text, [(call.id, call.name, call.arguments) for call in reply.calls]) == (
+            said,
+            [("c1", "add", '{"a": 1}')],
+        ), case
+        assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)) == said, case
+
+
+async def test_a_response_that_ends_otherwise_is_told(scripted: Scripted) -> None:
+    text = {"type": "response.output_text.delta", "output_index": 0, "delta": "half"}
+    for kind, response in [("incomplete", {"status": "incomplete"}), ("done", {"status": "cancelled"})]:
+        server = scripted([stream(text, {"type": f"response.{kind}", "response": response})])
+        reply = await ask_reply(server, api="responses")
+        assert (reply.text, reply.finish) == ("half", "broken"), kind
+        assert response["status"] in reply.note, kind
 
 
 async def test_a_model_without_reasoning_is_asked_without_it(scripted: Scripted) -> None:
