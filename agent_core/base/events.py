@@ -145,7 +145,9 @@ class GrantAsked(_Base):
     `lines` are pairs `[number, text]` of the source, and `diff` is the change since the last approval. `is_again` means
     that nothing new is requested. `installs` lists what an approval installs, `doubts` what is unknown about what it
     allows, `precedents` what was given to functions that it calls by name. `command` grants the same. `asker` is the
-    agent that asks, `whom` the one on whose behalf, if that is another.
+    agent that asks, `whom` the one on whose behalf, if that is another. A yes may be wide where there is a `folder`:
+    for the function, or for all functions of its `maker`. `changed` says what did since the last yes, `unset` which
+    secrets have no value.
     """
 
     type: ClassVar[str] = "grant_asked"
@@ -167,6 +169,10 @@ class GrantAsked(_Base):
     caller: str = ""
     asker: str = ""
     whom: str = ""
+    folder: str = ""
+    maker: str = ""
+    changed: str = ""
+    unset: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ import json
 import re
 import secrets
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.access.call_exit import CallExit
 from agent_core.access.grants import NOTHING, Approvals, Decision, Grants, ProgramFiles, Question
-from agent_core.access.grants.content import covered_code
+from agent_core.access.grants.content import content_of, covered_code
 from agent_core.access.grants.value import joined
 from agent_core.access.secrets.session import FILES
 from agent_core.base.errors import UsageError
@@ -121,6 +122,17 @@ class InnerCall:
     answer: Mapping[str, Any] | None = None  # Any: the wire value, `value` or `failed`
 
 
+@dataclass(frozen=True, slots=True)
+class ApprovedWithin:
+    """What a program's approval gives to a function that its functions call by name, in each call by one of these.
+
+    `callers` have the digests of all code that an approval of each would cover: it does not change in between.
+    """
+
+    grants: Grants
+    callers: dict[str, str] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class ProgramRun:
     """One run of a program. `earlier` are the inner calls of interrupted runs, by number."""
@@ -133,7 +145,7 @@ class ProgramRun:
     began: float
     earlier: Mapping[int, InnerCall]
     approved: Mapping[tuple[str, str], Grants] = field(default_factory=dict)  # by function and version
-    approved_within: Mapping[tuple[str, str], Grants] = field(default_factory=dict)  # of what these functions call
+    approved_within: Mapping[tuple[str, str], ApprovedWithin] = field(default_factory=dict)
     left: int = 0  # calls that the approval still covers
     calls: int = 0
     did: Receipt = field(default_factory=Receipt)
@@ -142,6 +154,7 @@ class ProgramRun:
     near: dict[str, None] = field(default_factory=dict)  # notes on values that are near their limit
     deviation: str = ""
     sealed: Sequence[str] = ("", "")  # what the user approved, and the seal
+    asked: Counter[str] = field(default_factory=Counter)  # how often each question was asked
     exit: CallExit = field(default_factory=CallExit)  # the words of the host about the files that it opens
     form: str = ""  # the digest of its normal form
     is_like: bool = False  # whether a program of the same form ran before
@@ -152,12 +165,16 @@ class ProgramRun:
         return self.record.turn
 
 
-def _functions_within(
-    function: "Function", snapshot: "Snapshot", functions: Mapping[str, "Function"]
-) -> Iterator["Function"]:
-    """Yield what a function calls by name, directly or not, without the program's own `functions`."""
-    others = covered_code(function, snapshot).names - functions.keys() - {function.name}
+def _functions_within(function: "Function", snapshot: "Snapshot") -> Iterator["Function"]:
+    """Yield what a function calls by name, directly or not."""
+    others = covered_code(function, snapshot).names - {function.name}
     yield from ((snapshot.whole or snapshot).functions[name] for name in sorted(others))
+
+
+def _digests(function: "Function", snapshot: "Snapshot") -> dict[str, str]:
+    """Return the digests of the code of a function and of each that it calls by name."""
+    functions = (snapshot.whole or snapshot).functions
+    return {name: content_of(functions[name], snapshot).digest for name in covered_code(function, snapshot).names}
 
 
 @dataclass(slots=True)
@@ -181,9 +198,10 @@ class ProgramApprovals(Approvals):
         """Return a yes if the program's approval covers this call; otherwise ask the user."""
         run, decision = self.run, Decision("once", by="earlier")
         given = run.approved.get((question.function, question.version), NOTHING)
-        within = run.approved_within.get((question.function, question.version), NOTHING)
-        if self.number and within and within.covers(question.missing):
-            pass  # in as many calls as those of its callers
+        within = run.approved_within.get((question.function, question.version))
+        if self.number and question.caller:
+            if within is None or question.caller not in within.callers or not within.grants.covers(question.missing):
+                decision = await Approvals.ask(self, question)
         elif self.number and run.left > 0 and given.covers(question.missing):
             run.left -= 1
         else:
@@ -191,6 +209,12 @@ class ProgramApprovals(Approvals):
         if self.number and decision.answer != "no":
             await run.turn.append([Entry(INNER_GIVEN, {"program": run.key, "ordinal": self.number})])
         return decision
+
+    def _occasion_of(self, question: Question) -> str:
+        """Return the occasion; the same question later in the same call is another one: once is once."""
+        occasion = Approvals._occasion_of(self, question)
+        self.run.asked[occasion] += 1
+        return json.dumps([occasion, self.run.asked[occasion]])
 
 
 class InnerRecord(CallRecord):
@@ -407,7 +431,7 @@ class Programs:
         """Ask once for every grant that the program's functions need; return why it may not run, or an empty text."""
         granting = self._functions.granting.during(ProgramApprovals.of(run))
         lacking: dict[tuple[str, str], Grants] = {}
-        within: dict[tuple[str, str], Grants] = {}
+        within: dict[tuple[str, str], ApprovedWithin] = {}
         says: list[str] = []
         asked: list[Question] = []
         calls = 0
@@ -422,24 +446,27 @@ class Programs:
                 says.append(f"{name}, in up to {most} call{'' if most == 1 else 's'}: {'; '.join(missing.sentences())}")
             if callee is None or callee.snapshot is None:
                 continue
-            for function in _functions_within(callee.function, callee.snapshot, run.functions):
+            for function in _functions_within(callee.function, callee.snapshot):
                 question = await granting.question(function, callee.snapshot)
                 missing = replace(question.missing, packages=()) if question else NOTHING
-                if question is not None and missing and (function.name, question.version) not in within:
-                    within[function.name, question.version] = missing
+                if question is None or not missing:
+                    continue
+                if (function.name, question.version) not in within:
+                    within[function.name, question.version] = ApprovedWithin(missing)
                     asked.append(question)
-                    says.append(f"{function.name}, called by {name}: {'; '.join(missing.sentences())}")
+                within[function.name, question.version].callers.update(_digests(callee.function, callee.snapshot))
+                says.append(f"{function.name}, called by {name}: {'; '.join(missing.sentences())}")
         if not lacking and not within:
             return ""
-        everything = {**lacking, **within}
-        digests = sorted(everything)
-        grants = {name: missing.to_json() for (name, _), missing in everything.items()}
-        text = json.dumps([run.key, run.text, digests, grants, calls], sort_keys=True)
+        everything = [*lacking.items(), *((key, each.grants) for key, each in within.items())]
+        grants = [[*key, missing.to_json()] for key, missing in everything]
+        texts = [[*key, each.callers] for key, each in within.items()]
+        text = json.dumps([run.key, run.text, grants, texts, calls], sort_keys=True)
         if run.sealed[0] != text or not granting.book.sealer.holds(run.sealed[1], "program", text):
-            whole = joined(everything.values())
+            whole = joined(missing for _, missing in everything)
             rows = tuple(enumerate(bare_lines(program.code), 1))
             changed = "; ".join(f"{each.function}: {each.changed}" for each in asked if each.changed)
-            diff = "\n".join(each.diff for each in asked if each.diff)
+            diff = "\n".join(dict.fromkeys(each.diff for each in asked if each.diff))
             question = Question.of_text(RUN_PROGRAM, text, "program", whole)
             question = replace(question, lines=rows, doubts=tuple(says), changed=changed, diff=diff)
             try:

@@ -20,6 +20,7 @@ from agent_core.base.records import asdict, dataclass, field, fields, replace
 from agent_core.base.untrusted import one_line
 from agent_core.registry.source import hash_of
 from agent_core.storage import ApprovalStore, QuestionRow
+from sandbox.wire.lines import first_lines
 
 from .content import content_of
 from .value import NOTHING, UNSAID, Grants
@@ -48,6 +49,7 @@ _FLAGS: Mapping[str, str] = MappingProxyType(
 )
 
 _OCCASION_CHARS, _DIGEST_CHARS = 16, 32  # of an id
+_NEW, DIFF_HEAD = "@@ -0,0 ", 3  # in the diff of a new text, this is the last of so many lines before the text
 
 # The placeholders for items that a human must name.
 _NAMED: Mapping[str, str] = MappingProxyType(
@@ -124,7 +126,14 @@ class Question:
     @property
     def is_about_text(self) -> bool:
         """Whether an approval is for a text that the user must have seen: not only for what a function may reach."""
-        return self.is_again or bool(self.changed) or self.moment in BOUND or not self.missing.sentences()
+        is_change = self.is_again or bool(self.changed) or bool(self.diff and not self.is_new)
+        return is_change or self.moment in BOUND or not self.missing.sentences()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the difference is the whole text of something new."""
+        head = first_lines(self.diff, DIFF_HEAD)
+        return len(head) == DIFF_HEAD and head[-1].startswith(_NEW)
 
     @property
     def command(self) -> str:

@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from agent_core.base.settings import GrantSettings
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Registry, Snapshot
-    from agent_core.storage import FunctionStore
+    from agent_core.storage import CallOwners, FunctionStore
 
     from ..gate import Verdict
     from ..gate.draft import Way
@@ -855,12 +855,14 @@ class GrantCommands:
             f"`{name}` may: {'; '.join((now | grants).sentences())}.", detail=detail, new_grant=new_grant
         )
 
-    async def revoke(self, name: str, grants: Grants | None) -> Revoked:
-        """Revoke these grants, or all, from a function.
+    async def revoke(self, name: str, grants: Grants | None, owners: "CallOwners" = None) -> Revoked:
+        """Revoke these grants, or all, from a function, or from an agent if it is one of `owners`.
 
         Raises:
             UsageError: it has none of them.
         """
+        if not _is_visible(name, owners):
+            known_function(name, self._registry.snapshot())
         entry, once = (await self._grants.book.entries()).get(name), self._grants.book.take_back(name)
         if entry is None and once:
             return Revoked(name, once, NOTHING)
@@ -882,12 +884,15 @@ class GrantCommands:
             verdict = replace(verdict, problems=tuple(problems))
         return replace(details, verdict=verdict, grants=await self._grants.in_force(function, snapshot))
 
-    async def listing(self, name: str = "") -> GrantListing:
-        """Return the grants that the file proposes, those in force, and the parts of the file that are invalid."""
+    async def listing(self, name: str = "", owners: "CallOwners" = None) -> GrantListing:
+        """Return the grants that the file proposes, those in force, and the parts of the file that are invalid.
+
+        Of agents, those of `owners` are listed.
+        """
         snapshot, rows = self._registry.snapshot(), list[ProposedGrants]()
         folders = await self._grants.book.folders_of_agents()
         for owner, entry in sorted((await self._grants.book.entries()).items()):
-            if name in ("", owner):
+            if name in ("", owner) and _is_visible(owner, owners):
                 function = snapshot.functions.get(owner)
                 now = await self._grants.in_force(function, snapshot) if function else NOTHING
                 now = folders.get(owner.removeprefix(OF_AGENT), NOTHING) if owner.startswith(OF_AGENT) else now
@@ -902,6 +907,11 @@ class GrantCommands:
         """Return the candidate with this name if it only needs grants."""
         pending = await pending_candidate(self._store, name)
         return pending if pending and pending.needs_only_grants else None
+
+
+def _is_visible(owner: str, owners: "CallOwners") -> bool:
+    """Check whether who has a grant may be seen: a function, or one of these agents."""
+    return owners is None or not owner.startswith(OF_AGENT) or owner.removeprefix(OF_AGENT) in owners
 
 
 def _require_plain(function: "Function", snapshot: "Snapshot") -> None:

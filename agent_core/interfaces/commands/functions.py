@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # the commands start without the service
     from agent_core.functions.service.grant_service import PackageListing
     from agent_core.functions.service.judgment import Judgment
     from agent_core.registry.registry import RegistryChange
+    from agent_core.storage import CallOwners
 
     from ..render import function_view, grant_question, verdicts
 else:
@@ -542,7 +543,7 @@ async def revoke(door: Door, name: FunctionName, *, is_all: bool, **options: Any
         raise UsageError(
             "Name the grants to revoke, or use --all.", fix=f"Such as: knapper functions revoke {name} --all"
         )
-    return await revoked(door.functions, name, None if is_all else selection)
+    return await revoked(door.functions, name, None if is_all else selection, door.owners)
 
 
 @slash(
@@ -557,7 +558,7 @@ async def grants(door: Door, name: FunctionName = "") -> Result:
     """Show what functions may reach. Also shows how much of functions/grants.toml is in force for you."""
     from agent_core.functions.service.function_facts import unknown_function
 
-    data = await door.functions.grants.listing(name)
+    data = await door.functions.grants.listing(name, door.owners)
     if name and not data.grants and name not in (names := door.functions.names()):
         raise unknown_function(name, names)
     none = f"{name or 'No function'} has {'no' if name else 'a'} grant. "
@@ -567,10 +568,11 @@ async def grants(door: Door, name: FunctionName = "") -> Result:
     )
 
 
-async def revoked(functions: "FunctionService", name: str, selection: "Grants | None") -> Result:
+async def revoked(
+    functions: "FunctionService", name: str, selection: "Grants | None", owners: "CallOwners" = None
+) -> Result:
     """Revoke the selected grants of a function, or all with None."""
-
-    result = await functions.grants.revoke(name, selection)
+    result = await functions.grants.revoke(name, selection, owners)
     return Result(result, grant_question.revoked_lines(result))
 
 

@@ -12,10 +12,10 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from agent_core.access.grants import Answer, Decision, Grants, Question
-from agent_core.access.grants.approval import BOUND
+from agent_core.access.grants.approval import BOUND, DIFF_HEAD
 from agent_core.access.grants.book import OF_AGENT
 from agent_core.base.untrusted import one_line, visible, whole_line
-from sandbox.wire.lines import bare_lines, first_lines
+from sandbox.wire.lines import bare_lines
 
 from ..dialog import MOST_COUNTED, NO, REASON, YES, AnswerKey, Dialog, DialogReply, cut_to
 from ..styled_lines import Line, Role, certain, folded, indented, line, split
@@ -46,7 +46,6 @@ _BECAUSE = {
     "never": "no human can grant it",
     "unavailable": "what it needs is not available",
 }
-_NEW, _HEAD = "@@ -0,0 ", 3  # a diff of a new text: this follows the file names
 _LONGEST_WHY, _LONGEST_DENIED, _MOST_DENIED = 300, 480, 12
 MOST_ROWS = 6
 """The rows of a question above its keys, if everything that a yes gives fits into them; `d` shows the rest."""
@@ -115,7 +114,7 @@ def grant_lines(question: Question) -> list[Line]:
     name, (title, without) = one_line(question.function, 80), _TITLES[question.moment]
     if question.is_again:
         title = _AGAIN.get(question.moment, " is a new version now and asks again to")
-    elif question.moment == "join" and question.diff and not _is_new(question):
+    elif question.moment == "join" and question.diff and not question.is_new:
         title, without = f", a new version,{title}", f", a new version,{without}"
     caller = line(", called by ", ("name", one_line(question.caller, 80)), ",") if question.caller else ()
     sentences, prefix = question.missing.sentences(), "You grant " if question.moment == "grant" else ""
@@ -170,8 +169,8 @@ def _fact_rows(question: Question, columns: int) -> tuple[Iterator[Line], Iterat
 
 
 def _code_rows(question: Question, columns: int) -> Iterator[Line]:
-    is_new = _is_new(question)
-    rows = bare_lines(question.diff)[_HEAD if is_new else 0 :]
+    is_new = question.is_new
+    rows = bare_lines(question.diff)[DIFF_HEAD if is_new else 0 :]
     differing = (
         line((SIGNS.get(text[:1], ""), _as_written(text[:1].strip() or " ") + _as_written(text[1:])))
         for text in rows
@@ -209,12 +208,7 @@ def _certain(lines: Iterable[Line]) -> Iterator[Line]:
 
 def transcript_form(question: Question) -> Question:
     """Return a question in the form that stays on the screen. The source of a new function follows with its verdict."""
-    return replace(question, diff="") if _is_new(question) else question
-
-
-def _is_new(question: Question) -> bool:
-    head = first_lines(question.diff, _HEAD)
-    return len(head) == _HEAD and head[-1].startswith(_NEW)
+    return replace(question, diff="") if question.is_new else question
 
 
 @lru_cache(maxsize=8)

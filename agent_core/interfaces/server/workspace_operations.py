@@ -271,7 +271,11 @@ async def answer(asked: Asked, id: str, approval: ApprovalAnswer) -> object:
             changed = QuestionChanged(row.question)
             raise ApiRefusal(409, changed.code, changed.message, changed.fix, question=_question_json(row))
         raise NotThere(f"No question `{id[:80]}` is pending: it was answered, or its turn has ended.")
-    is_wide = approval.wide and approval.answer == "yes" and bool(pending[id].question.folder)
+    question = pending[id].question
+    is_wide = approval.wide and approval.answer == "yes" and bool(question.folder)
+    if is_wide and question.maker and not await asked.rooms.shows(question.maker, asked.identity):
+        fix = "Answer without `wide`, or use a token for that agent."
+        raise NotAllowed(f"The folder would be for all functions of `{question.maker}`.", fix=fix)
     await asked.workspace.answer(id, Decision(approval.answer, approval.word, is_wide=is_wide))
     return {"id": id, "answer": approval.answer}
 
@@ -441,7 +445,7 @@ _CallNumber = Annotated[int, _number]
 @operation("GET", "/grants", ("read", "approve"), "List the grants.")
 async def grants(asked: Asked, of_function: OfFunction) -> object:
     """List what functions may reach, and how much of it is in force."""
-    return await asked.functions.grants.listing(of_function.function)
+    return await asked.functions.grants.listing(of_function.function, await asked.rooms.owners(asked.identity))
 
 
 @operation("POST", "/grants/{name}/revoke", ("approve",), "Revoke grants.")
@@ -450,7 +454,8 @@ async def revoke(asked: Asked, name: str, revoking: Revoking) -> object:
     book = asked.functions.grants
     if revoking.all == bool(revoking.grants):
         raise UsageError("Name the grants to revoke, or all of them.", fix='Send {"grants": {…}} or {"all": true}.')
-    return await book.revoke(name, book.wanted(revoking.grants) if revoking.grants else None)
+    selection = book.wanted(revoking.grants) if revoking.grants else None
+    return await book.revoke(name, selection, await asked.rooms.owners(asked.identity))
 
 
 @operation("GET", "/calls", ("read",), "List recorded calls.")
