@@ -21,7 +21,12 @@ THOUGHT: Final = "thought"
 """The key of a delta with reasoning that is only shown: the Responses API has it in an item, too."""
 REASONING_ITEM: Final = "reasoning_item"
 """The key of a delta that contains an item of reasoning."""
-_TYPES: Final = {"text": str, "parts": list, "whole": (str, dict), "content": list}
+_TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "text": str,
+    "parts": list,
+    "whole": (str, dict),
+    "content": list,
+}
 _TEXT_KEYS: Final = ("text", "summary", "thinking")
 _Part: TypeAlias = dict[str, Any]  # Any: foreign JSON
 

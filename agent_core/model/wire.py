@@ -332,12 +332,12 @@ def read_chunk(entry: Entry) -> Iterator[WireDelta]:
         )
 
 
-def _fragment(call: Entry, choice: int, index: object) -> Fragment:
-    function = _dict(call.get("function")) or call
+def _fragment(entry: Entry, choice: int, index: object) -> Fragment:
+    function = _dict(entry.get("function")) or entry
     arguments = function.get("arguments")
     text = json.dumps(arguments) if isinstance(arguments, dict) else _string(arguments)
     place = (choice, index) if isinstance(index, int) else None
-    return Fragment(place, _string(call.get("id")), _string(function.get("name")), text, extra_of(call))
+    return Fragment(place, _string(entry.get("id")), _string(function.get("name")), text, extra_of(entry))
 
 
 def read_progress(entry: Entry) -> Iterator[ReadingPiece]:
