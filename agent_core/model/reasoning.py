@@ -170,8 +170,8 @@ def message_fields(reasoning: tuple[str, ...], text: str) -> dict[str, Any]:  # 
         value = given.get(field.name)
         if not value or not isinstance(value, _TYPES[field.kind]):
             continue
-        if field.kind == "content":
-            value = [*value, *([{"type": "text", "text": text}] if text else [])]
+        if isinstance(value, list) and field.kind == "content" and text:
+            value = [*value, {"type": "text", "text": text}]
         fields[field.name] = value
     return fields
 
