@@ -59,6 +59,13 @@ def returned_fields() -> ReturnedFields:
     return as_kind({name: data[name] for name in ("reasoning_fields", "call_fields")}, ReturnedFields)
 
 
+@cache
+def _field_names() -> frozenset[str]:
+    """Return the names of all fields that have only reasoning."""
+    names = (field.name for field in returned_fields().reasoning_fields if field.kind != "content")
+    return frozenset({THOUGHT, REASONING_ITEM, *names})
+
+
 class _Pieces(list[Any]):  # Any: foreign JSON
     """The pieces of a text or of a list, joined at the end, so that many of them take no more time than few."""
 
@@ -78,6 +85,8 @@ class Reasoning:
 
         If several fields have a text, it is the same one, so only the first is shown.
         """
+        if message.keys().isdisjoint(_field_names()) and not isinstance(message.get("content"), list):
+            return ""  # most pieces are text
         self._add_item(message.get(REASONING_ITEM))
         thought = message.get(THOUGHT)
         shown = thought if isinstance(thought, str) else ""
