@@ -1,7 +1,7 @@
 """Readers for calls that a model writes as text: bare, fenced, tagged, as JSON or as Python, in any form. Pure.
 
 A call is read only if the reply consists of calls: as the whole text, or in tags after a short sentence; and only if
-every call names a shown function. Otherwise the text remains text: it may be an example, or a quotation of a stranger's
+every call names a known function. Otherwise the text remains text: it may be an example, or a quotation of a stranger's
 text. Wording cannot decide that, so the model is asked. Python is parsed but never executed. The forms are the data of
 `reading.toml`.
 """
@@ -117,7 +117,7 @@ def marks() -> re.Pattern[str]:
     return mark_pattern((*known, *forms().after_answer))
 
 
-Shown: TypeAlias = Mapping[str, Sequence[str]]
+KnownNames: TypeAlias = Mapping[str, Sequence[str]]
 """The names of functions, each with the names of its parameters."""
 
 
@@ -159,7 +159,7 @@ class KnownFunctions(Mapping[str, Sequence[str]]):
         return frozenset(map(_beginning, self._functions)) | beginnings_of(self._more)
 
 
-def beginnings_of(known: Shown) -> frozenset[str]:
+def beginnings_of(known: KnownNames) -> frozenset[str]:
     """Return the names of functions as they are compared while text arrives."""
     return known.beginnings if isinstance(known, KnownFunctions) else frozenset(map(_beginning, known))
 
@@ -178,13 +178,13 @@ _LONGEST_ODD_NAME: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class ParsedCall:
-    """A call: the name of a shown function, and its arguments as the JSON text of an object."""
+    """A call: the name of a known function, and its arguments as the JSON text of an object."""
 
     name: str
     arguments: str
 
 
-def meant(name: str, known: Shown) -> str | None:
+def meant(name: str, known: KnownNames) -> str | None:
     """Return the one function that a name can mean: exactly, without its namespace or what was left of a template, or
     in another case.
     """
@@ -247,7 +247,7 @@ _DECIDED_CHARS: Final = 600
 class Holder:
     """A filter that releases text as soon as it can no longer be a call; text before a call is its lead-in."""
 
-    def __init__(self, known: Shown) -> None:
+    def __init__(self, known: KnownNames) -> None:
         self._known = known
         self._held = ""
         self._passed = ""  # the lead-in so far
@@ -326,22 +326,22 @@ class Holder:
 _MOST_CHARS: Final = 20_000
 
 
-def read_python(text: str, shown: Shown) -> tuple[ParsedCall, ...]:
+def read_python(text: str, known: KnownNames) -> tuple[ParsedCall, ...]:
     """Return the calls that make up the whole text; empty if a statement is no call or an argument no literal."""
     calls: list[ParsedCall] = []
     for expression in expressions(text):
         node = expression
         match expression:
-            case ast.Call(func=ast.Name("print"), args=[ast.Call() as inner], keywords=[]) if "print" not in shown:
+            case ast.Call(func=ast.Name("print"), args=[ast.Call() as inner], keywords=[]) if "print" not in known:
                 node = inner  # as Gemma 3 writes it
         if not isinstance(node, ast.Call):
             return ()
         try:
             space, _, last = ast.unparse(node.func).removesuffix(".call").rpartition(".")  # `.call`: Llama 3.1
-            name = meant(last, shown) if not space or space in forms().namespaces else None
-            if name is None or len(node.args) > len(shown[name]):
+            name = meant(last, known) if not space or space in forms().namespaces else None
+            if name is None or len(node.args) > len(known[name]):
                 return ()
-            arguments = {name: ast.literal_eval(value) for name, value in zip(shown[name], node.args, strict=False)}
+            arguments = {name: ast.literal_eval(value) for name, value in zip(known[name], node.args, strict=False)}
             named = {keyword.arg: ast.literal_eval(keyword.value) for keyword in node.keywords if keyword.arg}
         except (ValueError, TypeError, MemoryError, RecursionError):
             return ()
@@ -373,7 +373,7 @@ def expressions(text: str) -> Sequence[ast.expr | None]:
 _MOST_LITERAL_CHARS: Final = 20_000
 
 
-def read_objects(text: str, shown: Shown, *, marked: bool) -> tuple[ParsedCall, ...]:
+def read_objects(text: str, known: KnownNames, *, marked: bool) -> tuple[ParsedCall, ...]:
     """Return the calls that make up the whole text; empty if any part is not a call.
 
     Unless `marked`, an object must have only the keys of a call.
@@ -384,7 +384,7 @@ def read_objects(text: str, shown: Shown, *, marked: bool) -> tuple[ParsedCall, 
         if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in forms().several_keys:
             inner = next(iter(value.values()))
         opened += inner if isinstance(inner, list) else [inner]
-    calls = [_object_call(value, shown, marked=marked) for value in opened]
+    calls = [_object_call(value, known, marked=marked) for value in opened]
     whole = tuple(call for call in calls if call is not None)
     return whole if len(whole) == len(calls) else ()
 
@@ -409,16 +409,16 @@ def _values(text: str) -> list[Any]:  # Any: foreign JSON
     return values
 
 
-def _object_call(value: Any, shown: Shown, *, marked: bool) -> ParsedCall | None:
+def _object_call(value: Any, known: KnownNames, *, marked: bool) -> ParsedCall | None:
     if not isinstance(value, dict):
         return None
     if value.get("type", "function") == "function" and isinstance(inner := value.get("function"), dict):
-        return _object_call(inner, shown, marked=marked) if value.keys() <= {"function", *forms().idle_keys} else None
+        return _object_call(inner, known, marked=marked) if value.keys() <= {"function", *forms().idle_keys} else None
     names = [(key, value[key]) for key in forms().name_keys if isinstance(value.get(key), str)]
-    key, name = next(((key, name) for key, text in names if (name := meant(text, shown))), ("", ""))
+    key, name = next(((key, name) for key, text in names if (name := meant(text, known))), ("", ""))
     if not name and marked and len(value) == 1:  # the name is the key, as Apertus writes it
         key, inner = next(iter(value.items()))
-        named = meant(key, shown) if isinstance(inner, dict) else None
+        named = meant(key, known) if isinstance(inner, dict) else None
         return parsed_call(named, inner) if named else None
     if not name:
         return None
@@ -432,13 +432,13 @@ def _object_call(value: Any, shown: Shown, *, marked: bool) -> ParsedCall | None
                 inner = read_json(inner.strip() or "{}", LOOSE)
         arguments = inner if isinstance(inner, dict) else None
     if arguments is None:  # or next to the name, if each one is a parameter of the function
-        arguments = {key: fields[key] for key in fields if key in shown[name] or key not in forms().idle_keys}
-        if not arguments.keys() <= {*shown[name]} or not (arguments or marked):
+        arguments = {key: fields[key] for key in fields if key in known[name] or key not in forms().idle_keys}
+        if not arguments.keys() <= {*known[name]} or not (arguments or marked):
             return None
     return parsed_call(name, arguments)
 
 
-def opens_at(text: str, place: int, known: Shown, lead_in: str = "") -> bool:
+def opens_at(text: str, place: int, known: KnownNames, lead_in: str = "") -> bool:
     """Check whether a mark of calls stands at a place: of a known family, or one that shows by its form what it is."""
     for pattern, _, is_whole in _opens():
         if not (is_whole and lead_in.strip()) and pattern.match(text, place):
@@ -460,7 +460,7 @@ def has_call_mark(text: str) -> bool:
 _LEAD_IN_CHARS: Final = 4_000  # of a text before calls that is looked through
 
 
-def split_marked(text: str, known: Shown) -> tuple[str, str] | None:
+def split_marked(text: str, known: KnownNames) -> tuple[str, str] | None:
     """Return what is before the first line that begins with a mark of calls, and the rest; None if there is none."""
     place = 0
     for line in lines_of(text):
@@ -476,7 +476,7 @@ def split_marked(text: str, known: Shown) -> tuple[str, str] | None:
 _LAST_MARK: Final = re.compile(r"(?:<[^<>\n]*>|\[[^\[\]\n]*\])\Z")
 
 
-def read_marked(text: str, known: Shown) -> tuple[ParsedCall, ...]:
+def read_marked(text: str, known: KnownNames) -> tuple[ParsedCall, ...]:
     """Return the calls that make up a text which begins with a mark, in any of the structures that families have."""
     resolve = partial(meant, known=known)
     found = ElementReader(text, known, resolve, marks()).read() or read_pairs(text, resolve, marks())
@@ -491,7 +491,7 @@ def read_marked(text: str, known: Shown) -> tuple[ParsedCall, ...]:
     return read_python(inner, known)
 
 
-def _calls_of(value: Any, known: Shown) -> list[tuple[str, Mapping[str, Any]]]:  # Any: foreign JSON
+def _calls_of(value: Any, known: KnownNames) -> list[tuple[str, Mapping[str, Any]]]:  # Any: foreign JSON
     """Return the calls that a value is: an object, a list of them, or an object that has such a list."""
     inner = value
     if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in forms().several_keys:
@@ -501,7 +501,7 @@ def _calls_of(value: Any, known: Shown) -> list[tuple[str, Mapping[str, Any]]]: 
     return [(call.name, read_json(call.arguments, LOOSE)) for call in calls if call] if all(calls) else []
 
 
-def exact_name(word: str, known: Shown) -> str | None:
+def exact_name(word: str, known: KnownNames) -> str | None:
     """Return the function that a word names exactly, or behind a namespace and before a number."""
     bare = _bare_name(word[:_LONGEST_ODD_NAME])
     return next((name for name in (bare, re.split(r"[.:/]", bare)[-1]) if name in known), None)
@@ -510,7 +510,7 @@ def exact_name(word: str, known: Shown) -> str | None:
 _IN_MARKS: Final = re.compile(r"<|\[[A-Z/]|Action:")
 
 
-def marked_function(text: str, known: Shown) -> str:
+def marked_function(text: str, known: KnownNames) -> str:
     """Return the function whose name stands between a template's marks somewhere in a text; "" if there is none."""
     if not _IN_MARKS.search(text):
         return ""
@@ -538,10 +538,10 @@ def split_fenced(text: str) -> tuple[str, tuple[tuple[str, str], ...]] | None:
     return (text[: opening.start()], tuple(fences)) if opening and fences else None
 
 
-def read_fence(language: str, text: str, shown: Shown) -> tuple[ParsedCall, ...]:
+def read_fence(language: str, text: str, known: KnownNames) -> tuple[ParsedCall, ...]:
     """Return the calls in a fence."""
-    objects = read_objects(text, shown, marked=False) if language in forms().object_fences else ()
-    return objects or (read_python(text, shown) if language in {"", *forms().python_fences} else ())
+    objects = read_objects(text, known, marked=False) if language in forms().object_fences else ()
+    return objects or (read_python(text, known) if language in {"", *forms().python_fences} else ())
 
 
 _IN_CALLS: Final = re.compile(r"[({<]")
@@ -556,23 +556,23 @@ class ReadText:
     calls: tuple[ParsedCall, ...]
 
 
-def read_text(text: str, shown: Shown) -> ReadText | None:
-    """Return the calls in the text; None if it contains anything else or names a function that is not shown."""
-    if not shown or not _IN_CALLS.search(text):
+def read_text(text: str, known: KnownNames) -> ReadText | None:
+    """Return the calls in the text; None if it contains anything else or names a function that is not known."""
+    if not known or not _IN_CALLS.search(text):
         return None
-    if bare := read_objects(text, shown, marked=False) or read_python(text, shown):
+    if bare := read_objects(text, known, marked=False) or read_python(text, known):
         return ReadText("", bare)
-    marked = split_marked(text, shown)
-    if marked and is_lead_in(marked[0]) and (calls := read_marked(marked[1], shown)):
+    marked = split_marked(text, known)
+    if marked and is_lead_in(marked[0]) and (calls := read_marked(marked[1], known)):
         return ReadText(marked[0].strip(), calls)
     fenced = split_fenced(text)
     if fenced is None or fenced[0].strip():
         return None
-    parts = [read_fence(*fence, shown) for fence in fenced[1]]
+    parts = [read_fence(*fence, known) for fence in fenced[1]]
     return ReadText("", tuple(call for part in parts for call in part)) if all(parts) else None
 
 
-def attached_call(text: str, shown: Shown) -> str:
+def attached_call(text: str, known: KnownNames) -> str:
     """Return the function whose complete or incomplete call follows a few words; "" if there is none.
 
     It may be intended or an example; the words are not interpreted.
@@ -580,10 +580,10 @@ def attached_call(text: str, shown: Shown) -> str:
     if not _IN_CALLS.search(text):
         return ""
     found = list[tuple[str, list[tuple[ParsedCall, ...]]]]()
-    if marked := split_marked(text, shown):
-        found.append((marked[0], [read_marked(marked[1], shown)]))
+    if marked := split_marked(text, known):
+        found.append((marked[0], [read_marked(marked[1], known)]))
     if fenced := split_fenced(text):
-        found.append((fenced[0], [read_fence(*fence, shown) for fence in fenced[1]]))
+        found.append((fenced[0], [read_fence(*fence, known) for fence in fenced[1]]))
     for lead_in, parts in found:
         if lead_in.strip() and _is_short(lead_in) and all(parts):
             return parts[0][0].name
@@ -607,7 +607,7 @@ def _is_short(lead_in: str) -> bool:
 
 
 class _AnyName(Mapping[str, Sequence[str]]):
-    """A mapping that accepts every valid function name, for calls of functions that are not shown."""
+    """A mapping that accepts every valid function name, for calls of functions that are not known."""
 
     def __getitem__(self, name: str) -> Sequence[str]:
         if not _NAME.fullmatch(name):

@@ -21,7 +21,12 @@ THOUGHT: Final = "thought"
 """The key of a delta with reasoning that is only shown: the Responses API has it in an item, too."""
 REASONING_ITEM: Final = "reasoning_item"
 """The key of a delta that contains an item of reasoning."""
-_TYPES: Final = {"text": str, "parts": list, "whole": (str, dict), "content": list}
+_TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "text": str,
+    "parts": list,
+    "whole": (str, dict),
+    "content": list,
+}
 _TEXT_KEYS: Final = ("text", "summary", "thinking")
 _Part: TypeAlias = dict[str, Any]  # Any: foreign JSON
 
@@ -54,6 +59,13 @@ def returned_fields() -> ReturnedFields:
     return as_kind({name: data[name] for name in ("reasoning_fields", "call_fields")}, ReturnedFields)
 
 
+@cache
+def _field_names() -> frozenset[str]:
+    """Return the names of all fields that have only reasoning."""
+    names = (field.name for field in returned_fields().reasoning_fields if field.kind != "content")
+    return frozenset({THOUGHT, REASONING_ITEM, *names})
+
+
 class _Pieces(list[Any]):  # Any: foreign JSON
     """The pieces of a text or of a list, joined at the end, so that many of them take no more time than few."""
 
@@ -73,6 +85,8 @@ class Reasoning:
 
         If several fields have a text, it is the same one, so only the first is shown.
         """
+        if message.keys().isdisjoint(_field_names()) and not isinstance(message.get("content"), list):
+            return ""  # most pieces are text
         self._add_item(message.get(REASONING_ITEM))
         thought = message.get(THOUGHT)
         shown = thought if isinstance(thought, str) else ""
@@ -165,8 +179,8 @@ def message_fields(reasoning: tuple[str, ...], text: str) -> dict[str, Any]:  # 
         value = given.get(field.name)
         if not value or not isinstance(value, _TYPES[field.kind]):
             continue
-        if field.kind == "content":
-            value = [*value, *([{"type": "text", "text": text}] if text else [])]
+        if isinstance(value, list) and field.kind == "content" and text:
+            value = [*value, {"type": "text", "text": text}]
         fields[field.name] = value
     return fields
 

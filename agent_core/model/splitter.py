@@ -192,9 +192,10 @@ class CodeState:
         """Go on to the end of more text."""
         if not self.has_text and (bare := text.lstrip()):
             self._is_json, self.has_text = bare[0] == "{", True
-        tail = self._tail + text
-        self._is_fenced ^= tail.count(_FENCE) % 2 == 1
-        self._tail = tail[-2:] if not tail.endswith(_FENCE) else ""
+        if "`" in text or self._tail:
+            tail = self._tail + text
+            self._is_fenced ^= tail.count(_FENCE) % 2 == 1
+            self._tail = "`" * min(2, len(tail) - len(tail.rstrip("`"))) if not tail.endswith(_FENCE) else ""
         line = text.rpartition("\n")[2]
         self._ticks = line.count("`") + (0 if "\n" in text else self._ticks)
 

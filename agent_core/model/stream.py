@@ -15,7 +15,17 @@ from agent_core.base.untrusted import one_line
 from sandbox.wire.strict_json import LOOSE, Malformed, read_next, whole_characters
 
 from .fragments import MAX_CALLS, OpenCall, OpenCalls
-from .reading import Holder, Shown, attached_call, forms, marked_function, meant, read_text, unwrapped, written_calls
+from .reading import (
+    Holder,
+    KnownNames,
+    attached_call,
+    forms,
+    marked_function,
+    meant,
+    read_text,
+    unwrapped,
+    written_calls,
+)
 from .reasoning import Reasoning, extra_text
 from .reply import NOTES, CallPiece, Finish, Piece, Reply, TextPiece, ThoughtPiece, TokenUsage
 from .splitter import Splitter
@@ -29,7 +39,7 @@ _LONGEST_NAME: Final = 64  # of a function: a longer name is invalid
 class Assembly:
     """An accumulator for one reply. `known` are the functions that can be called; `used_ids` the ids already in use."""
 
-    def __init__(self, *, known: Shown, used_ids: Collection[str], new_id: Callable[[], str]) -> None:
+    def __init__(self, *, known: KnownNames, used_ids: Collection[str], new_id: Callable[[], str]) -> None:
         self._known = known
         self._taken = set(used_ids)
         self._given = {""}  # ids of calls in this reply, as the endpoint gave them

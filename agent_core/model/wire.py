@@ -190,17 +190,19 @@ class RequestWriter:
         written += [dumps({"type": "function_call", "call_id": call["id"], **call["function"]}) for call in calls]
         return b",".join(written)
 
-    def _reasoning_fields(self, reply: Assistant, text: str) -> Entry:
+    def _reasoning_fields(self, assistant_reply: Assistant, text: str) -> Entry:
         """Return the fields with the reasoning of a reply, or with what stands for it at an endpoint that requires it.
 
         Only its own endpoint gets it; a reply of another one has none to send, nor has one from which it was removed.
         """
         if not self.dialect.keeps_reasoning:
             return {}
-        is_own = reply.source == self._source
-        if fields := message_fields(reply.reasoning, text) if is_own else {}:
+        is_own = assistant_reply.source == self._source
+        if fields := message_fields(assistant_reply.reasoning, text) if is_own else {}:
             return fields
-        missing: Entry = read_json(json.dumps(self.dialect.missing_reasoning).replace("CALL", reply.calls[0].id))
+        missing: Entry = read_json(
+            json.dumps(self.dialect.missing_reasoning).replace("CALL", assistant_reply.calls[0].id)
+        )
         return missing
 
     def _call(self, call: Call, *, is_own: bool) -> Entry:
@@ -332,12 +334,12 @@ def read_chunk(entry: Entry) -> Iterator[WireDelta]:
         )
 
 
-def _fragment(call: Entry, choice: int, index: object) -> Fragment:
-    function = _dict(call.get("function")) or call
+def _fragment(entry: Entry, choice: int, index: object) -> Fragment:
+    function = _dict(entry.get("function")) or entry
     arguments = function.get("arguments")
     text = json.dumps(arguments) if isinstance(arguments, dict) else _string(arguments)
     place = (choice, index) if isinstance(index, int) else None
-    return Fragment(place, _string(call.get("id")), _string(function.get("name")), text, extra_of(call))
+    return Fragment(place, _string(entry.get("id")), _string(function.get("name")), text, extra_of(entry))
 
 
 def read_progress(entry: Entry) -> Iterator[ReadingPiece]:

@@ -20,7 +20,7 @@ ALLOWED = {
     "a file of this package, or of one that comes with it": """
         base/language functions/mcp/servers
         memory/embedding/models memory/search
-        model/dialect model/reading storage/postgres/database
+        model/dialect storage/postgres/database
         storage/sqlite/connection
         workspace/presets/__init__ workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """

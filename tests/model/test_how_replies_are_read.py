@@ -234,7 +234,7 @@ async def test_halves_of_a_character_are_joined_wherever_they_come(scripted: Scr
 
 async def test_what_stands_in_a_second_choice_counts(scripted: Scripted) -> None:
     called = {"role": "assistant", "content": None, **call(0, id="a", name="add", arguments="{}")}
-    rows = [
+    rows: list[list[dict[str, Any]]] = [
         [{"message": {"content": "I add."}}, {"message": called}],
         [{"message": called}, {"message": {"content": "I add."}}],
         [{"message": {"content": "I add.", **call(0, id="b", name="add", arguments='{"a":1}')}}, {"message": called}],

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from agent_core.base.messages import Answer, Assistant, Message, User
 from agent_core.model import Reply, TextPiece
-from agent_core.model.reading import Shown, read_text
+from agent_core.model.reading import KnownNames, read_text
 from agent_core.model.reply import TokenUsage
 from agent_core.model.stream import Assembly
 from tests.kit.drawing import drawn
 from tests.kit.rules import fault
 from tests.model.asking import to_wire
 
-SHOWN: Shown = {"count_vowels": ("text",), "add": ("a", "b"), "now": ()}
+SHOWN: KnownNames = {"count_vowels": ("text",), "add": ("a", "b"), "now": ()}
 names = st.sampled_from(["add", "ADD", "count_vowels", "countVowels", "now", "rm", "functions.add", "", "add<|x|>"])
 scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8))
 values = st.recursive(

@@ -107,13 +107,14 @@ DONE = {"type": "response.completed", "response": {"status": "completed", "outpu
 
 
 async def test_what_one_event_leaves_out_another_brings(scripted: Scripted) -> None:
-    begun = {"type": "response.output_item.added", "output_index": 0, "item": {**FUNCTION, "arguments": ""}}
-    nameless = {**begun, "item": {"type": "function_call", "id": "fc_1"}}
-    deltas = [
+    item = {**FUNCTION, "arguments": ""}
+    begun: dict[str, Any] = {"type": "response.output_item.added", "output_index": 0, "item": item}
+    nameless: dict[str, Any] = {**begun, "item": {"type": "function_call", "id": "fc_1"}}
+    deltas: list[dict[str, Any]] = [
         {"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "fc_1", "delta": piece}
         for piece in ('{"a"', ": 1}")
     ]
-    done = {"type": "response.output_item.done", "output_index": 0, "item": FUNCTION}
+    done: dict[str, Any] = {"type": "response.output_item.done", "output_index": 0, "item": FUNCTION}
     arguments = {"type": "response.function_call_arguments.done", "item_id": "fc_1", "arguments": '{"a": 1}'}
     text = {"type": "response.output_text.delta", "output_index": 0, "item_id": "m_1", "delta": "I add."}
     whole = {"status": "completed", "output": [MESSAGE, FUNCTION]}

@@ -154,7 +154,7 @@ REASONED = ('{"reasoning_content":"I add."}',)
 async def test_what_another_endpoint_gave_is_not_sent(scripted: Scripted) -> None:
     server = scripted([Say("Here."), Say("Here.")])
     for source, fields in ((source_of(server), 2), ("another", 0), ("", 0)):
-        messages = [User("Go."), Assistant("", (TURN,), "", REASONED, source), Answer("c1", "add", "1")]
+        messages: list[Message] = [User("Go."), Assistant("", (TURN,), "", REASONED, source), Answer("c1", "add", "1")]
         if source != "":
             await ask_reply(server, *messages)
             (sent,) = [message for message in server.requests[-1].messages if message.get("tool_calls")]
