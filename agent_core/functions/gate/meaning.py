@@ -6,7 +6,7 @@
 | this call must return X | returns Y | the author is asked what it must return, and sees neither |
 | | the author also says X | refused: the body is wrong |
 | | the author says Y | the user decides; without a user it becomes a draft, with both values |
-| nothing (off, infers, cannot tell) | has changes that no example detects | the author predicts the results of other calls |
+| nothing (off, cannot tell, infers) | has changes that no example detects | the author predicts other results |
 
 The author of the code also wrote the examples, so their agreement proves little. The gate's calls are made from the
 examples' values.
