@@ -2,11 +2,11 @@
 
 | the reader says | and the code | so |
 |---|---|---|
-| it must reach something | only computes | refused once; if the author insists, the user decides, or it is a draft |
+| it must reach something | uses no grant | refused once; if the author insists, the user decides, or it is a draft |
 | this call must return X | returns Y | the author is asked what it must return, and sees neither |
 | | the author also says X | refused: the body is wrong |
 | | the author says Y | the user decides; without a user it becomes a draft, with both values |
-| nothing (off, cannot tell) | has changes that no example detects | the author predicts the results of other calls |
+| nothing (off, cannot tell, infers) | has changes that no example detects | the author predicts other results |
 
 The author of the code also wrote the examples, so their agreement proves little. The gate's calls are made from the
 examples' values.
