@@ -219,7 +219,9 @@ def _calls_in(frame: Frame) -> list[dict[str, Encoded]]:
         ):
             frame["arguments"] = {**request, "arguments": (own := dict(given))}
             return [own]
-        case {"kind": "request", "name": "inner", "arguments": {"rows": list(rows)} as request}:
+        case {"kind": "request", "name": "inner", "arguments": {"rows": list(rows)} as request} if all(
+            isinstance(row, dict) for row in rows
+        ):
             own_rows = [dict(row) for row in rows]
             frame["arguments"] = {**request, "rows": own_rows}
             return [row for row in own_rows if TAG not in row]
