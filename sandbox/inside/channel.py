@@ -29,6 +29,7 @@ from . import failure
 
 _NO_ROOM = "no memory is left to write the result as JSON: return less, or a part"
 _MANY, _AT_ONCE = 10_000, 2_000  # items of a value whose JSON is written in parts, and of a part
+_LONG = 1_000_000  # characters
 _BASES: tuple[Callable[[Any], Any], ...] = (int, float, str, bytes, list, tuple, frozenset, set, dict)
 
 
@@ -52,10 +53,10 @@ class Channel:
     def reply(self, frame: Frame, limit: int | None) -> None:
         """Send the reply to a job, its result as a large value if it is too large for a frame, or its `bounded` form.
 
-        One that fits is serialized only once, unless it has very many items.
+        One that fits is serialized only once, unless it is bulky.
         """
         try:
-            if limit is not None and frame["kind"] == "returned" and _has_many_items(frame["value"]):
+            if limit is not None and frame["kind"] == "returned" and _is_bulky(frame["value"]):
                 frame = {**frame, "value": self.part(frame["value"], limit - PART)}
             data = pack(frame)
             if _fits(frame, len(data), limit):
@@ -135,8 +136,8 @@ class Channel:
         calls = _calls_in(frame) if self._most_large else ()
         try:
             for call in calls:
-                many = {name: value for name, value in call.items() if _has_many_items(value)}
-                call |= {name: self._part(value, self._most_inline - PART) for name, value in many.items()}
+                bulky = {name: value for name, value in call.items() if _is_bulky(value)}
+                call |= {name: self._part(value, self._most_inline - PART) for name, value in bulky.items()}
             data = pack(frame)
             if not calls or len(data) <= self._most_inline:
                 return data
@@ -170,6 +171,11 @@ class Channel:
 
 def _has_many_items(encoded: Encoded) -> bool:
     return isinstance(encoded, list | dict) and len(encoded) > _MANY
+
+
+def _is_bulky(encoded: Encoded) -> bool:
+    """Return whether a value is better written apart: writing the frame with it may take too much memory."""
+    return _has_many_items(encoded) or (isinstance(encoded, str) and len(encoded) > _LONG)
 
 
 def _texts_of(encoded: Encoded) -> Iterator[str]:
@@ -220,7 +226,9 @@ def _calls_in(frame: Frame) -> list[dict[str, Encoded]]:
         ):
             frame["arguments"] = {**request, "arguments": (own := dict(given))}
             return [own]
-        case {"kind": "request", "name": "inner", "arguments": {"rows": list(rows)} as request}:
+        case {"kind": "request", "name": "inner", "arguments": {"rows": list(rows)} as request} if all(
+            isinstance(row, dict) for row in rows
+        ):
             own_rows = [dict(row) for row in rows]
             frame["arguments"] = {**request, "rows": own_rows}
             return [row for row in own_rows if TAG not in row]

@@ -44,8 +44,8 @@ async def test_a_forged_reply_is_no_answer_and_keeps_nothing(at_desk: OpenDesk) 
     forged = ["42", "[1]", "{'kept': 1}", "{'is_shown': False, 'kept': {}, 'dropped': [], 'seen': {}}"]
     forged += [f"{start}{kept}, 'dropped': []{end}" for kept in ("{'rows': ''}", "{'rows': '[1'}")]
     forged += [f"{start}{{'rows': '[1]'}}, 'dropped': 3{end}", f"{start}{{'rows': '1' * 300_000}}, 'dropped': []{end}"]
-    code = "import sys\nreal = sys.modules['sandbox.inside.programs']\ntrue = real.encode\n"
-    code += "real.encode = lambda value, *more: true({}, *more) if 'seen' in str(value) else true(value, *more)\n1"
+    code = "import sys\nreal = sys.modules['sandbox.inside.channel']\ntrue = real.pack\nreal.pack = lambda frame: "
+    code += "true({**frame, 'value': {}} if frame['kind'] == 'returned' else frame)\n1"
     programs = [code.replace("{}", reply) for reply in forged]
     (*told, honest), desk = await ran(at_desk, *programs, "count_vowels('aha')")
     for text, reply in zip(told, forged, strict=True):

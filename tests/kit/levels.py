@@ -111,6 +111,8 @@ NOT_THERE: Final = {  # why a test does not apply to level `portable` → its fi
         "test_attempts_that_attack.py", "test_caps_on_claims.py", "test_requests_that_are_sent_ahead_hold_up_no_clock",
         "test_a_worker_that_says_more_than_its_reply_is_ended", "test_claims_that_are_sent_ahead_hold_up_no_clock",
         "test_a_claim_ends_its_call_where_it_is_too_long_altogether",
+        "test_a_worker_can_refer_only_to_what_it_has_sent", "test_only_calls_of_functions_take_large_values",
+        "test_a_value_that_is_no_json_fails_only_the_call_that_gets_it",
     ),
     "`ssl` and `bz2` are not there": (
         "test_a_certificate_that_proves_nothing_ends_the_fetch", "test_clients_that_are_routed.py",
