@@ -16,6 +16,8 @@ from agent_core.base.untrusted import block, fence, shorten, visible
 from sandbox import Failure, Frame, Killed, Outcome, Raised, Refused, Returned, TimedOut
 from sandbox.wire.values import Pairs, encode
 
+from .named_data import name_data
+
 if TYPE_CHECKING:
     from agent_core.base.events import Quarantined
     from agent_core.base.problem import Problem
@@ -87,7 +89,7 @@ def answer(outcome: CallOutcome, limit_chars: int, *, was_refused: bool = False,
     """Return the text that the model reads about a call; `was_refused` tells whether it was denied anything."""
     match outcome:
         case Returned():
-            return with_output(shorten(visible(show_value(outcome.value)), limit_chars), outcome.output)
+            return with_output(shorten(visible(name_data(show_value(outcome.value))), limit_chars), outcome.output)
         case Raised():
             return with_output(_error_text(outcome.failure, subject, was_refused=was_refused), outcome.output)
         case TimedOut():
