@@ -372,7 +372,7 @@ class ItemMessage(ChatMessage):
 
 
 class OtherItem(Open):
-    """An item of another type; validation rejects it by this type."""
+    """An item of another type: thoughts that a program sends back are passed over, all else is rejected by its type."""
 
     type: str
 
@@ -442,7 +442,7 @@ class ResponsesRequest(Shared):
         system = [ClientMessage("system", self.instructions)] if self.instructions else []
         if isinstance(self.input, str):
             return [*system, ClientMessage("user", self.input)]
-        return [*system, *(item.read() for item in self.input)]
+        return [*system, *(item.read() for item in self.input if not isinstance(item, OtherItem))]
 
     def forget(self) -> None:
         """Drop the items to free their memory."""

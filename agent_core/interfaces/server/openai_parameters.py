@@ -140,6 +140,7 @@ _ITEMS: Final = Kinds(
             "async": NotOffered("is not possible: the turn waits for the answer.", (False,)),
         },
         "function_call_output": {**_CALL, "output": _CONTENT, "name": Acts(_NAMED)},
+        "reasoning": {},
     },
     "is the work of a service of OpenAI's own, or of use to its model only.",
     "message",
