@@ -98,6 +98,7 @@ def test_a_server_of_this_machine_needs_no_variable(
     monkeypatch.setenv("OPENAI_API_KEY", " sk-test\n")
     with closing(ScriptedModel([Say("Hello.")])) as model:
         monkeypatch.setenv("OPENAI_BASE_URL", f" {model.base_url}\n")
+        monkeypatch.setenv("KNAPPER_MODEL_NAME", "scripted")
         assert main(["run", "--once", "--message", "hi", "-C", str(tmp_path)]) == 0
         assert "Hello." in capsys.readouterr().out
 
