@@ -18,6 +18,8 @@ from sandbox.wire.caps import MOST_MESSAGE
 from sandbox.wire.large import Large, mib
 from sandbox.wire.values import Pairs, encode
 
+from .named_data import name_data
+
 if TYPE_CHECKING:
     from agent_core.base.events import Quarantined
     from agent_core.base.problem import Problem
@@ -115,7 +117,7 @@ def _returned_text(returned: Returned, limit_chars: int) -> str:
     """Return the value with the output. Of a large one: what it is, how to use all of it, and its beginning."""
     large = returned.value
     if not isinstance(large, Large):
-        return with_output(shorten(visible(show_value(large)), limit_chars), returned.output)
+        return with_output(shorten(visible(name_data(show_value(large))), limit_chars), returned.output)
     about = (
         f"[A {large.words} as JSON. It is passed on whole between functions: call the function within a program, as in"
         " `f(g(…))`, or by its name within another function.]"

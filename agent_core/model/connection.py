@@ -10,11 +10,9 @@ import hashlib
 import json
 import logging
 import re
-import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, suppress
 from contextvars import ContextVar
-from functools import cache
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
@@ -22,6 +20,14 @@ import httpx2
 
 from agent_core.base.errors import ContextOverflow, ModelError
 from agent_core.base.late import LatePackages
+from agent_core.base.network_variables import (
+    UnusableVariable,
+    certificates,
+    checked_address,
+    checked_key,
+    masked_address,
+    proxy_for,
+)
 from agent_core.base.records import dataclass, replace
 from agent_core.base.settings import ModelSettings
 from agent_core.base.untrusted import one_line
@@ -215,6 +221,8 @@ _attempt: ContextVar[_Attempt] = ContextVar("attempt")
 class _Client(httpx2.AsyncClient):
     """An HTTP client that records why a request failed, and asks an unresponsive server only once."""
 
+    proxy_variable = ""
+
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:  # Any: the package's
         """Send a request; see the base class."""
         try:
@@ -223,7 +231,11 @@ class _Client(httpx2.AsyncClient):
             if isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.ConnectTimeout):
                 raise openai.APITimeoutError(request) from error
             if attempt := _attempt.get(None):
-                if isinstance(error, httpx2.ConnectTimeout):
+                if self.proxy_variable and isinstance(error, httpx2.ConnectError | httpx2.ProxyError):
+                    said = one_line(str(error)).rstrip(".")
+                    message = f"{attempt.where} cannot be reached through the proxy in {self.proxy_variable}: {said}."
+                    fix = "Is that proxy running, and right? Correct the variable, or unset it."
+                elif isinstance(error, httpx2.ConnectTimeout):
                     message, fix = f"{attempt.where} did not accept the connection within {_CONNECT_S:g} s.", ""
                 else:
                     message = f"{attempt.where} cannot be reached: {one_line(str(error)).rstrip('.')}."
@@ -323,23 +335,20 @@ class Connection:
         """Create a client: Azure's own if `azure` is given; `transport` replaces the network.
 
         `name` replaces the address in messages to the user.
+
+        Raises:
+            ModelError: the address, the key, or a variable that decides how it is reached cannot be used.
         """
+        try:
+            url, key = checked_address(url), checked_key(key)
+            http_client = _http_client(url, timeout_s, transport)
+        except UnusableVariable as error:
+            raise ModelError(error.message, fix=error.fix) from error
         self.url = url = url.rstrip("/")
-        self._where = name or url
+        self._where = name or masked_address(url)
         self._key = key
         self._timeout_s = timeout_s
         self._retries = retries
-        secure = url.startswith("https:")
-        http_client = _Client(
-            headers={"Accept-Encoding": "identity"},
-            timeout=httpx2.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s)),
-            verify=_tls() if secure else False,
-            follow_redirects=secure,
-            # Also for requests that follow from redirects.
-            event_hooks={"request": [_check_origin], "response": [_limit_response, _judge]},
-            trust_env=not is_loopback(url),  # a proxy cannot reach servers on this machine
-            transport=transport,
-        )
         credential = "azure_ad_token" if azure and azure.is_token else "api_key"
         terms: Any = {credential: key or _NO_KEY, "max_retries": 0, "http_client": http_client}
         self._client: openai.AsyncOpenAI = (
@@ -387,7 +396,7 @@ class Connection:
             ModelError: no answer in time, or an unusable one.
         """
         url = root_of(self.url) + path[1:] if path.startswith("//") else path
-        attempt = _Attempt(f"{self._where}{path}" if url is path else url)
+        attempt = _Attempt(f"{self._where}{path}" if url is path else masked_address(url))
         token = _attempt.set(attempt)
         options: Any = {"max_retries": 0}  # Any: a part of the package's types
         try:
@@ -649,9 +658,22 @@ class Endpoint(Connection):
         return ModelError(f"There is no model `{self.model}` at {self.url}.", fix=f"There are: {listed}.")
 
 
-@cache
-def _tls() -> ssl.SSLContext:
-    return httpx2.create_ssl_context()
+def _http_client(url: str, timeout_s: float, transport: httpx2.AsyncBaseTransport | None) -> _Client:
+    secure = url.startswith("https:")
+    proxy = None if is_loopback(url) or transport else proxy_for(url)  # none reaches servers on this machine
+    client = _Client(
+        headers={"Accept-Encoding": "identity"},
+        timeout=httpx2.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s)),
+        verify=certificates() if secure else False,
+        follow_redirects=secure,
+        # Also for requests that follow from redirects.
+        event_hooks={"request": [_check_origin], "response": [_limit_response, _judge]},
+        proxy=proxy.for_client() if proxy else None,
+        trust_env=False,  # what it would read was chosen above
+        transport=transport,
+    )
+    client.proxy_variable = proxy.variable if proxy else ""
+    return client
 
 
 def _is_of_completion(chunk: Chunk) -> bool:

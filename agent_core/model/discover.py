@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from agent_core.base import machine
 from agent_core.base.errors import ModelError, NoModel
 from agent_core.base.matching import nearest
+from agent_core.base.network_variables import UnusableVariable, checked_address, masked_address
 from agent_core.base.own_installation import add_extra
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.settings import ModelSettings
@@ -129,7 +130,7 @@ async def listed(model: DiscoveredModel) -> DiscoveredModel:
     near = nearest(name, names, most=_SHOWN, likeness=_LIKE) or names[:_SHOWN]
     shown = ", ".join(f"`{each}`" for each in near)
     fix = f"It has {shown}." if len(near) == len(names) else f"The nearest of its {len(names)}: {shown}."
-    raise ModelError(f"{url} has no model `{name}`.", fix=fix)
+    raise ModelError(f"{masked_address(url)} has no model `{name}`.", fix=fix)
 
 
 async def endpoint_names(model: DiscoveredModel) -> list[str]:
@@ -151,14 +152,14 @@ async def _at_set_address(settings: ModelSettings, environment: Mapping[str, str
     if variable != AZURE_VARIABLE:
         return await _at_address(url, name, key, f"{variable} is set") if url else None
     # At Azure the deployment of that name, over the v1 API unless `OPENAI_API_VERSION` is set.
-    found = f"{AZURE_VARIABLE} is set to {url}"
+    found = f"{AZURE_VARIABLE} is set to {masked_address(url)}"
     token = environment.get("AZURE_OPENAI_AD_TOKEN", "")
     key, version = token or environment.get("AZURE_OPENAI_API_KEY", ""), environment.get("OPENAI_API_VERSION", "")
     if not key:
         raise NoModel(f"{found}, and no key.", fix="export AZURE_OPENAI_API_KEY=… (or AZURE_OPENAI_AD_TOKEN)")
     if not name:
         raise NoModel(f"{found}, and no deployment is named.", fix="Name one as the model: --model NAME.")
-    why = f"{name} at {url}: {AZURE_VARIABLE} is set, API version {version or 'v1'}"
+    why = f"{name} at {masked_address(url)}: {AZURE_VARIABLE} is set, API version {version or 'v1'}"
     azure = AzureTerms(version, bool(token)) if version else None
     return DiscoveredModel(url if version else f"{url}/openai/v1", name, key, why, azure=azure)
 
@@ -174,12 +175,15 @@ def address_of(environment: Mapping[str, str]) -> tuple[str, str]:
 
 
 async def _at_address(url: str, name: str, key: str, why: str) -> DiscoveredModel:
-    if not url.startswith(("http://", "https://")):
-        raise ModelError(f"`{url}` is not an address of an endpoint.", fix="It looks like http://127.0.0.1:8080/v1.")
+    try:
+        url = checked_address(url)
+    except UnusableVariable as error:
+        raise ModelError(error.message, fix=error.fix) from error
+    place = masked_address(url)
     if not name and url.rstrip("/") == quirks().openai_url:
         name = quirks().openai_model
     if name:
-        return DiscoveredModel(url, name, key, f"{name} at {url}: {why}")
+        return DiscoveredModel(url, name, key, f"{name} at {place}: {why}")
     name_one = "Or name a model: --model NAME."
     try:
         entries = await _list_models(url, key=key, timeout_s=_LISTING_S)
@@ -189,12 +193,12 @@ async def _at_address(url: str, name: str, key: str, why: str) -> DiscoveredMode
         raise ModelError(error.message, fix=f"{error.fix or base_url_hint(url)} {name_one}") from error
     entry = _pick(entries, "")
     if entry is None:
-        raise ModelError(f"{url} lists no models, and no model is named.", fix=f"{base_url_hint(url)} {name_one}")
+        raise ModelError(f"{place} lists no models, and no model is named.", fix=f"{base_url_hint(url)} {name_one}")
     return DiscoveredModel(
         url,
         entry["id"],
         key,
-        f"{entry['id']} at {url}: {why}, first of its models",
+        f"{entry['id']} at {place}: {why}, first of its models",
         context_tokens=listed_window(entry),
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from agent_core import __version__
 from agent_core.access.grants.record import UnconfirmedAddress, unconfirmed
 from agent_core.base.errors import KnapperError
+from agent_core.base.network_variables import masked_address, unusable_variables
 from agent_core.base.own_installation import add_extra
 from agent_core.base.settings import ModelSettings, Settings
 from agent_core.model.dialect import dialect_of
@@ -62,6 +63,7 @@ async def examine(
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
         "sandbox": sandbox,
         "model": await _model(settings, choose, functions),
+        "network": _network(),
         "grants": {"unattended": settings.grants.unattended},
         "storage": {
             "ok": damage is None,
@@ -75,6 +77,12 @@ async def examine(
         },
         "ok": sandbox["level"] != "none" and damage is None,
     }
+
+
+def _network() -> dict[str, Any]:  # Any: JSON
+    """Check the variables of this machine for proxies and certificates."""
+    problems = [{"problem": error.message, "fix": error.fix} for error in unusable_variables()]
+    return {"ok": not problems, "problems": problems}
 
 
 async def embedding(name: str, factory: Callable[[], "Embedder | None"]) -> dict[str, Any]:  # Any: JSON
@@ -134,14 +142,18 @@ async def _model(settings: Settings, choose: Choose, functions: Iterable["Functi
         return {"ok": False, "problem": message, "fix": f"knapper models get {chosen.model_name}"}
     from agent_core.model.client import window_of  # noqa: PLC0415 - the HTTP client is slow to import
 
-    window = await window_of(chosen, settings.model)
+    try:
+        window = await window_of(chosen, settings.model)
+    except KnapperError as error:
+        return {"ok": False, "problem": error.message, "fix": error.fix}
     told = window and {
         "tokens": window.tokens,
         "source": window.source,
         "assumed": window.is_assumed,
         "warning": window.warning(chosen.model_name) or None,
     }
-    report = {"ok": True, "name": chosen.model_name, "endpoint": chosen.endpoint_url, "why": chosen.why}
+    place = masked_address(chosen.endpoint_url)
+    report = {"ok": True, "name": chosen.model_name, "endpoint": place, "why": chosen.why}
     # The functions that the endpoint's strict mode cannot express, each with the reason.
     strict = dialect_of(chosen.endpoint_url).strict
     reasons = {function.name: loosened(function.parameters) for function in functions} if strict else {}

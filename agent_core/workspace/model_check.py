@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from agent_core.access.grants.record import confirm, is_confirmed
 from agent_core.base.errors import ModelError, UsageError
 from agent_core.base.messages import System, User
+from agent_core.base.network_variables import masked_address
 from agent_core.base.own_environment import environment
 from agent_core.base.records import asdict, dataclass, replace
 from agent_core.base.settings import ModelSettings, Settings, load, write_values
@@ -68,10 +69,12 @@ async def try_model(settings: ModelSettings, environment: Mapping[str, str], roo
             await listed(chosen)
         window = await _ask(chosen, patient)
     except ModelError as error:
-        name, address = (chosen.model_name, chosen.endpoint_url) if chosen else (settings.name or "", "")
+        name, address = (
+            (chosen.model_name, masked_address(chosen.endpoint_url)) if chosen else (settings.name or "", "")
+        )
         return Tested(False, name, address, "", time.monotonic() - began, error.message, error.fix)
     name = f"local/{chosen.model_name}" if chosen.kind == "local" else chosen.model_name
-    tested = Tested(True, name, chosen.endpoint_url, chosen.why, time.monotonic() - began)
+    tested = Tested(True, name, masked_address(chosen.endpoint_url), chosen.why, time.monotonic() - began)
     return replace(tested, context_tokens=window.tokens, window_warning=window.warning(name))
 
 

@@ -37,7 +37,7 @@ def test_the_ways_to_a_model_are_a_line_each_and_nothing_is_left_in_the_folder(t
     assert report["sandbox"]["level"] in (*LEVELS, "portable")
     nonsense = knapper("doctor", cwd=tmp_path, environment={"KNAPPER_MODEL_BASE_URL": "nonsense"})
     assert nonsense.returncode == 1
-    assert "✗ model: `nonsense` is not an address of an endpoint. It looks like http" in nonsense.stdout
+    assert "✗ model: The address in KNAPPER_MODEL_BASE_URL cannot be used (nonsense): it begins with" in nonsense.stdout
     assert nonsense.stdout.endswith("✓ storage: whole\n")
     assert list(tmp_path.iterdir()) == []
 

@@ -68,7 +68,8 @@ async def test_what_cannot_act_within_a_parameter_is_a_400_that_names_it(unchang
         if not isinstance(effect, NotOffered) or f"{before}." not in WITHIN:
             continue
         put, sample = WITHIN[f"{before}."]
-        for key, why in ((name, effect.why), ("frobnicate", "is not known here.")):
+        unknown = [] if before.startswith(("messages", "input", "tools[")) else [("frobnicate", "is not known here.")]
+        for key, why in ((name, effect.why), *unknown):
             answer = await unchanged.client.post(path, json={**body, **put({**sample, key: {"neither": "usual"}})})
             error = answer.json()["error"]
             top = place.partition("[")[0].partition(".")[0]
@@ -380,3 +381,44 @@ async def test_a_model_in_constrained_mode_writes_the_shape_as_its_reply(served:
     path = "/v1/chat/completions"
     answer = await server.client.post(path, json=shaped_request(path, CITY, streamed=False))
     assert json.loads(read_answer(path, answer, streamed=False)[0]) == {"city": "Bonn", "people": 1}
+
+
+MARK: dict[str, Any] = {"cache_control": {"type": "ephemeral"}}
+THOUGHT: dict[str, Any] = {
+    "reasoning_content": "hm",
+    "reasoning": "hm",
+    "reasoning_details": [{"type": "reasoning.text"}],
+}
+TOOL: dict[str, Any] = {"type": "function", "function": {"name": "f", **MARK}, **MARK}
+PASSED_OVER = [
+    pytest.param(
+        "/v1/chat/completions",
+        {"messages": [user("a"), {"role": "assistant", "content": "b", **THOUGHT}, {**user("c"), **MARK}]},
+        id="thoughts-in-a-history",
+    ),
+    pytest.param(
+        "/v1/chat/completions",
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": "a", **MARK}]}], "tools": [TOOL]},
+        id="marks-of-a-cache",
+    ),
+    pytest.param(
+        "/v1/responses",
+        {"input": [{"type": "reasoning", "id": "rs_1", "summary": []}, {**user("a"), **MARK}]},
+        id="thoughts-as-items",
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "more"), PASSED_OVER)
+async def test_what_asks_for_nothing_is_passed_over(served: Serve, path: str, more: dict[str, Any]) -> None:
+    server = await served([Say("Hello.")])
+    answer = await server.client.post(path, json={"model": "main", **more})
+    assert answer.status_code == 200, answer.text
+    assert '"hm"' not in server.model.requests[-1].text
+
+
+async def test_one_model_is_retrieved_like_the_list(unchanged: Served) -> None:
+    listed = (await unchanged.client.get("/v1/models")).json()["data"]
+    assert (await unchanged.client.get("/v1/models/main")).json() == next(row for row in listed if row["id"] == "main")
+    missing = await unchanged.client.get("/v1/models/nobody")
+    assert (missing.status_code, missing.json()["error"]["code"]) == (404, "model_not_found")

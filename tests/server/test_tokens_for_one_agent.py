@@ -230,6 +230,8 @@ async def _planted(server: Served) -> dict[str, tuple[str, ...]]:
     await _share(server.workspace)
     upload = {"name": "notes.txt", "data": base64.b64encode(f"What is kept is {SECRET}.".encode()).decode()}
     assert (await server.client.post(f"{API}/agents/{OTHER}/sources", json=upload)).status_code == 200
+    (server.workspace.root / f"{SECRET}-folder").mkdir(exist_ok=True)
+    await server.workspace.functions.granting.book.give_folder(OTHER, f"{SECRET}-folder/", "a human")
     posted = await server.client.post(f"{API}/agents/{OTHER}/messages", json={"text": f"Read {SECRET}.txt"})
     await server.frames(
         lambda frames: any(data is not None and data["type"] == "grant_asked" for _, data in frames), agent=OTHER

@@ -25,6 +25,7 @@ from urllib.parse import urljoin
 import httpcore2
 import httpx2
 
+from agent_core.base.network_variables import UnusableVariable, certificates
 from agent_core.base.records import dataclass, replace
 from sandbox import RequestRefused
 
@@ -353,10 +354,16 @@ def _resolvers() -> ThreadPoolExecutor:
 _DEFAULTS = (("Accept", "*/*"), ("Accept-Encoding", "identity"), ("User-Agent", "knapper"))
 
 
-@functools.cache
 def tls() -> ssl.SSLContext:
-    """Return a context that verifies certificates against those that this machine trusts."""
-    return httpcore2.default_ssl_context()
+    """Return a context that verifies certificates against those that this machine trusts.
+
+    Raises:
+        FetchFailed: a variable names certificates that cannot be read.
+    """
+    try:
+        return certificates()
+    except UnusableVariable as error:
+        raise FetchFailed("tls", f"{error.message} {error.fix}") from error
 
 
 async def tls_context(target: Target, tls: Tls) -> ssl.SSLContext | None:

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from agent_core.base import machine, programs
 from agent_core.base.errors import KnapperError
+from agent_core.base.network_variables import UnusableVariable, checked_address, checked_key
 from agent_core.base.problem import misfit_sentence
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import block, fence, one_line, shorten
@@ -320,10 +321,14 @@ class ServerConnection:
 
             from .wire import http_client  # noqa: PLC0415 - the same
 
-            secret = self._secrets.get(self.entry.bearer, "")
+            try:
+                address = checked_address(self.entry.url)
+                secret = checked_key(self._secrets.get(self.entry.bearer, ""))
+            except UnusableVariable as error:
+                raise ServerUnavailable(f"{error.message} {error.fix}") from error
             http = http_client(intake, _CALL_S, {"Authorization": f"Bearer {secret}"} if secret else {})
             stack.push_async_callback(http.aclose)
-            transport = streamable_http_client(self.entry.url, http_client=http, max_sse_event_size=None)
+            transport = streamable_http_client(address, http_client=http, max_sse_event_size=None)
             return transport, asyncio.create_task(asyncio.Event().wait())
         process = await stack.enter_async_context(self._server())
         assert process.stdout is not None

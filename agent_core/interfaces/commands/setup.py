@@ -78,6 +78,7 @@ def _doctor_lines(report: dict[str, Any]) -> list[Line]:  # Any: the published s
         if loosened := status.get("loosened"):
             listed = ", ".join(f"{name} ({why})" for name, why in loosened.items())
             lines.append(line(f"  sent without a strict schema, which cannot express them: {listed}"))
+    lines += [line(_BAD, f"network: {row['problem']} {row['fix']}") for row in report["network"]["problems"]]
     return [*lines, *_database_lines(report["storage"], report["version"])]
 
 

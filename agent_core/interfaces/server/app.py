@@ -257,7 +257,8 @@ def application(rooms: Rooms, login: LoginDoor, mcp_door: HttpDoor) -> Starlette
     routes += [Route(address, partial(_page, name)) for address, name in _PAGE.items()]
     threads = ChatThreads(rooms)
     chat = ChatDoor(rooms, threads)
-    routes += [Route("/v1/models", chat.models), Route("/v1/chat/completions", chat.complete, methods=["POST"])]
+    routes += [Route("/v1/models", chat.models), Route("/v1/models/{model}", chat.model)]
+    routes += [Route("/v1/chat/completions", chat.complete, methods=["POST"])]
     routes += [Route("/v1/responses", chat.respond, methods=["POST"])]
     a2a, at = A2aDoor(rooms, threads), "/.well-known/agent-card.json"
     routes += [Route(at, a2a.card), Route(f"/a2a/{{agent}}{at}", a2a.card)]

@@ -15,6 +15,7 @@ from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.messages import Call
 from agent_core.base.offload import aside
+from agent_core.base.untrusted import one_line
 from agent_core.workspace.agent_files import is_group
 
 from .agent_host import Rooms
@@ -140,11 +141,21 @@ class ChatDoor:
 
     async def models(self, request: Request) -> Response:
         """List the agents that the token may talk to."""
-        identity: Identity = request.scope["identity"]
+        return json_response({"object": "list", "data": await self._models(request.scope["identity"])})
+
+    async def model(self, request: Request) -> Response:
+        """Return one of the agents that the token may talk to."""
+        asked = request.path_params["model"]
+        row = next((row for row in await self._models(request.scope["identity"]) if row["id"] == asked), None)
+        if row is None:
+            message = f"There is no model `{one_line(asked, 80)}`. See: GET /v1/models"
+            return client_error(404, message, "model_not_found", "model")
+        return json_response(row)
+
+    async def _models(self, identity: Identity) -> list[Json]:
         names = [name for name in await self._rooms.workspace.agent_names() if CONVERSATION not in name]
         shown = await self._rooms.shown(names, identity)
-        rows = [{"id": name, "object": "model", "created": 0, "owned_by": "knapper"} for name in shown]
-        return json_response({"object": "list", "data": rows})
+        return [{"id": name, "object": "model", "created": 0, "owned_by": "knapper"} for name in shown]
 
     async def complete(self, request: Request) -> Response:
         """Let an agent reply to the last message of a conversation."""
@@ -366,7 +377,7 @@ class ItemMessage(ChatMessage):
 
 
 class OtherItem(Open):
-    """An item of another type; validation rejects it by this type."""
+    """An item of another type: thoughts that a program sends back are passed over, all else is rejected by its type."""
 
     type: str
 
@@ -436,7 +447,7 @@ class ResponsesRequest(Shared):
         system = [ClientMessage("system", self.instructions)] if self.instructions else []
         if isinstance(self.input, str):
             return [*system, ClientMessage("user", self.input)]
-        return [*system, *(item.read() for item in self.input)]
+        return [*system, *(item.read() for item in self.input if not isinstance(item, OtherItem))]
 
     def forget(self) -> None:
         """Drop the items to free their memory."""

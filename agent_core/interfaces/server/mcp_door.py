@@ -61,6 +61,7 @@ from agent_core.workspace.workspace import Workspace
 from sandbox.wire.large import Large
 from sandbox.wire.values import decode, read_row
 
+from .host_schemas import host_schema, own_arguments
 from .identity import OWNER, Identity, Scope
 
 Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
@@ -81,7 +82,7 @@ def fixed_tools() -> Mapping[str, wire.Tool]:
     functions, _ = read_methods(FixedTools)
     tools = {
         function.name: wire.Tool(
-            name=function.name, description=function.description, input_schema=dict(function.parameters)
+            name=function.name, description=function.description, input_schema=host_schema(function)
         )
         for function in functions
     }
@@ -95,7 +96,7 @@ def function_tool(function: Function, ending: str) -> wire.Tool:
     return wire.Tool(
         name=function.name,
         description=shorten(visible(function.description), LONGEST_DESCRIPTION) + visible(ending),
-        input_schema=dict(function.parameters),
+        input_schema=host_schema(function),
         output_schema=result_schema(function.returns),
     )
 
@@ -197,7 +198,7 @@ class Offer:
         try:
             identity.needs(*_NEEDS.get(name, _CALLS))
             if name not in LOOKING and not (name in GROWING and self._grows(identity)):
-                return await tools._answer(name, arguments)
+                return await tools._answer(name, own_arguments(await self.function(name), arguments))
             checked = read_arguments(json.dumps(arguments), fixed_tools()[name].input_schema)
             if not isinstance(checked, dict):
                 return ToolAnswer(bad_arguments(name, checked), is_error=True)

@@ -57,6 +57,9 @@ class NotOffered:
 
 
 Effect: TypeAlias = Acts | SentOn | NotOffered
+# What programs say of a message or a function for other endpoints, such as thoughts and marks of caches: unlike a
+# parameter of the request, it asks for nothing.
+_PARTS_OF_OTHERS: Final = ("messages.", "input.", "tools.")
 _SENT_BACK: Final = Acts("taken as it was returned from here: it asks for nothing")
 _NO_SERVICE: Final = "is a service of OpenAI's own, which is not offered here."
 _SEVERAL_STEPS: Final = "is not possible: a reply is the work of several requests to a model."
@@ -137,6 +140,7 @@ _ITEMS: Final = Kinds(
             "async": NotOffered("is not possible: the turn waits for the answer.", (False,)),
         },
         "function_call_output": {**_CALL, "output": _CONTENT, "name": Acts(_NAMED)},
+        "reasoning": {},
     },
     "is the work of a service of OpenAI's own, or of use to its model only.",
     "message",
@@ -360,6 +364,8 @@ def _check(open_part: Open, parts: Mapping[str, Effect] | Kinds, place: str) -> 
         parts = parts.kinds[kind]
     for name, value in given.items():
         where, effect = f"{place}{one_line(name, 80)}", parts.get(name)
+        if effect is None and place.startswith(_PARTS_OF_OTHERS):
+            continue
         if effect is None:
             raise Unsupported(where, "is not known here.")
         if isinstance(effect, NotOffered) and not any(

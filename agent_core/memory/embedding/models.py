@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from agent_core.base.errors import IntegrityError, KnapperError, ModelError, UsageError
+from agent_core.base.network_variables import masked_address
 from agent_core.base.offload import LARGE
 from agent_core.base.own_installation import add_extra, reinstall_program
 from sandbox.wire.strict_json import LOOSE, read_json, whole_characters
@@ -333,7 +334,10 @@ class EndpointModel:
         from agent_core.model.connection import Connection  # noqa: PLC0415 - the HTTP client is slow to import
 
         self._check()
-        connection = Connection(self._url, key=self._key, timeout_s=_REQUEST_S)
+        try:
+            connection = Connection(self._url, key=self._key, timeout_s=_REQUEST_S)
+        except ModelError as error:
+            raise self._unavailable(error.message) from error
         try:
             vectors: list[bytes] = []
             for start in range(0, len(texts), _MOST_AT_ONCE):
@@ -355,7 +359,8 @@ class EndpointModel:
 
     def _unavailable(self, why: str) -> EmbeddingUnavailable:
         fix = "Check `embedding_model` and the endpoint, or set `[memory] embedding` to `wordllama`."
-        return EmbeddingUnavailable(f"`{self._model}` cannot embed at {self._url}: {why}.", fix=fix)
+        where = masked_address(self._url)
+        return EmbeddingUnavailable(f"`{self._model}` cannot embed at {where}: {why.rstrip('.')}.", fix=fix)
 
 
 def _unit(vector: Any) -> bytes:  # Any: JSON

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from agent_core.base import machine, programs
 from agent_core.base.errors import IntegrityError, ModelError, UsageError, WorkspaceError
 from agent_core.base.matching import nearest
+from agent_core.base.network_variables import UnusableVariable, certificates, proxy_for
 from agent_core.base.own_environment import environment
 from agent_core.base.records import dataclass
 from agent_core.base.user_folders import cache_folder, data_folder, expand_home
@@ -247,8 +248,15 @@ async def _from_address(host: str, url: str, size: int, offset: int) -> AsyncGen
 
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={offset}-"} if offset else {})
     try:
+        trusted, proxy = certificates(), proxy_for(url)
+        way = proxy.for_client() if proxy else None
+    except UnusableVariable as error:
+        raise SourceFailed(f"{error.message} {error.fix}") from error
+    try:
         async with (
-            httpx2.AsyncClient(timeout=_TIMEOUT_S, follow_redirects=True) as client,
+            httpx2.AsyncClient(
+                timeout=_TIMEOUT_S, follow_redirects=True, verify=trusted, proxy=way, trust_env=False
+            ) as client,
             client.stream("GET", url, headers=headers) as response,
         ):
             if not response.is_success:
