@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_core.access.broker import Broker
-from agent_core.access.grants.permit import OF_THE_PROGRAM, UNWRITTEN, without_repositories
+from agent_core.access.grants.permit import OF_THE_PROGRAM, UNWRITTEN, WrittenPlaces, without_repositories
 from agent_core.access.secrets import CallSecrets, MaskedChannel, Secrets
 from agent_core.access.secrets.session import MaskedValues
 from agent_core.base.late import LateModule
@@ -110,8 +110,13 @@ class SandboxClient:
         sandbox = await self.ready()
         return isinstance(sandbox, SandboxUnavailable) or sandbox.level != "portable"
 
-    async def run(self, job: Job[Work], channel: MaskedChannel | None = None) -> Outcome:
-        """Run a job. All output of the worker, including requests and prints, passes through the channel."""
+    async def run(
+        self, job: Job[Work], channel: MaskedChannel | None = None, places: WrittenPlaces | None = None
+    ) -> Outcome:
+        """Run a job. All output of the worker, including requests and prints, passes through the channel.
+
+        To the `places` where it may write, its handler of files adds those that are given while it runs.
+        """
         sandbox = await self.ready()
         if isinstance(sandbox, SandboxUnavailable):
             return Refused(str(sandbox))
@@ -119,7 +124,9 @@ class SandboxClient:
             secrets = self._secrets_of(job.access)
             large = job.large and (channel.keeping(job.large) if channel else MaskedValues(job.large, secrets))
             running = sandbox.run(replace(job, handler=channel or job.handler, on_output=hear, large=large))
-            outcome = await without_repositories(running, job.access.writable)
+            outcome = await without_repositories(
+                running, WrittenPlaces() if places is None else places, job.access.writable
+            )
             masked = channel.over if channel else secrets.over
             return await aside(bulk(getattr(outcome, "value", None)), masked, outcome)
 

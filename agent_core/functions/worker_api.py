@@ -234,7 +234,7 @@ class WorkerApi:
                 work = FunctionCall(function.name, arguments)
                 job = Job(permit.modules, function.module, work, permit.limits, permit.access)
                 job = replace(job, keep=permit.keep, around=around, large=self.sandbox.values)
-                outcome = await self.sandbox.run(job, channel)
+                outcome = await self.sandbox.run(job, channel, files.places)
                 self.refusals.extend(exit.refusals)
                 self.tries.extend(exit.tries)
                 if secrets.lacks_value:

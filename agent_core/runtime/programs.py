@@ -354,13 +354,13 @@ class Programs:
         program = await aside(len(plan.code), ProgramText.of, plan.code)
         if not isinstance(program, ProgramText):
             return await record.close(Refused("syntax"), _not_run([program]))
-        known = self.dispatcher.names(snapshot)
-        spelled = partial(meant, known=dict.fromkeys(known, ()))
+        known = dict.fromkeys(self.dispatcher.names(snapshot), ())
+        spelled = partial(meant, known=known)
         program = await aside(len(plan.code), with_names, program, spelled, kept)
         functions = dict[str, "Function"]()
         withheld: list[str] = []  # that programs may not call
-        for name in program.free:
-            callee = None if name in kept else self.dispatcher.find(name, snapshot)
+        for name in program.free:  # thousands, perhaps, of which few can be found
+            callee = self.dispatcher.find(name, snapshot) if name in known and name not in kept else None
             if callee is None:
                 continue
             if callee.version is None and (callee.function.returns in _CHANGES or name in ABOUT_HELPERS):
@@ -382,7 +382,8 @@ class Programs:
                 with contextlib.closing(self._files(run, program)) as files:
                     handler = _handler(functions, inner, files)
                     job = _job(self._sandbox, program.code, functions, handler, run.key, run.began, given)
-                    outcome = _sound(await self._sandbox.run(replace(job, on_output=record.tell_printed)))
+                    job = replace(job, on_output=record.tell_printed)
+                    outcome = _sound(await self._sandbox.run(job, places=files.places))
         except StopRequested:
             outcome = Unknown() if turn.resumes_later else InterruptedCall()  # it resumes later
         return await self._close(run, outcome, {name: kept[name] for name in kept if name not in gone}, given, gone)
@@ -646,7 +647,7 @@ async def run_apart(
     exit = CallExit(want_path=refuse_path)
     with contextlib.closing(service.granting.files_of_program(exit, instead)) as files:
         job = _job(sandbox, code, functions, _handler(functions, answers_of, files), key, time.time(), {})
-        outcome = _sound(await sandbox.run(job))
+        outcome = _sound(await sandbox.run(job, places=files.places))
     if isinstance(outcome, Returned):
         return "\n".join([await aside(1, _value_text, outcome), *map(visible, exit.refusals)]), True
     text = await aside(1, lambda: answers.answer(outcome, 1 << 20, subject="program"))

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.access.grants import Grants
+from agent_core.access.grants import Decision, Grants, Question
 from agent_core.access.grants.repositories import FAR, MOST_ENTRIES, RepositorySearch, repository_in
 from agent_core.base.errors import WorkspaceError
+from agent_core.functions.answers import CallReport
 from tests.functions.support import Room
 from tests.kit.levels import IS_PORTABLE
+from tests.kit.repositories import BARE_GIT, EVERY_NAME, LEFT
+from tests.kit.sources import function_text
 
-from .support import STOPPED, human
+from .support import STOPPED, Human, human
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -158,3 +161,72 @@ async def test_a_file_called_config_in_a_users_own_repository_can_be_granted(her
 async def test_a_folder_that_cannot_be_read_is_not_looked_through(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir(0o300)
     assert not repository_in(tmp_path).is_whole
+
+
+def making(code: str) -> str:
+    takes = "Write into a folder.\n\nArgs:\n    folder: The folder."
+    return function_text("make(folder: str) -> list", takes, f"{code}\nreturn told")
+
+
+async def made_after_a_yes(here: Room, code: str, who: Human) -> CallReport:
+    (here.root / "out").mkdir()
+    await here.save(making(code), here.root / "functions" / "makes.py")
+    here.shop.granting.approver = who
+    return await here.shop.call("make", {"folder": "out"})
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("decision", [Decision("yes", is_wide=True), Decision("yes"), Decision("once")])
+async def test_a_yes_while_a_call_runs_lets_it_leave_no_repository(here: Room, decision: Decision) -> None:
+    found = await made_after_a_yes(here, BARE_GIT, Human([decision]))
+    git_status(here.root / "out")
+    assert names_in(here.root / "out") == ["config", "objects", "refs", "tmp"]
+    assert (found.outcome, "`out/HEAD` can never be granted for writing" in str(found.error)) == ("raised", True)
+
+
+async def test_a_yes_for_a_folder_covers_no_name_that_nobody_can_grant(here: Room) -> None:
+    found = await made_after_a_yes(here, EVERY_NAME, Human([Decision("yes", is_wide=True)]))
+    assert (found.value, names_in(here.root / "out")) == ([], LEFT)
+
+
+class Meanwhile(Human):
+    """Says yes, and something makes a repository before its last answer."""
+
+    def __init__(self, folder: Path, at: int) -> None:
+        super().__init__([Decision("yes", is_wide=True)])
+        self.folder, self.at = folder, at
+
+    async def __call__(self, question: Question) -> Decision:
+        if len(self.asked) == self.at:
+            (self.folder / ".git").mkdir()
+        return await super().__call__(question)
+
+
+TWO = 'told = [open(f"{each}/a", "w").write("x") for each in (folder, "data")]'
+
+
+async def test_a_folder_that_was_given_while_a_call_ran_is_looked_through_after_it(here: Room) -> None:
+    found = await made_after_a_yes(here, TWO, Meanwhile(here.root / "out", at=1))
+    assert (found.outcome, found.value) == ("killed", None)
+    assert "It made what is taken for a repository" in str(found.error)
+    assert repository_in(here.root / "out").path == ""
+
+
+async def test_a_repository_that_appears_before_the_yes_stays_and_its_folder_is_not_given(here: Room) -> None:
+    found = await made_after_a_yes(here, TWO, Meanwhile(here.root / "out", at=0))
+    assert (found.outcome, "`out/` can never be granted for writing" in str(found.error)) == ("raised", True)
+    assert names_in(here.root / "out") == [".git"]
+
+
+async def test_a_part_of_a_repository_is_known_among_any_number_of_names(here: Room) -> None:
+    parts = ("config", "objects", "refs", "packed-refs", "gitdir", "reftable")
+    for name in (*parts, *map(str, range(2 * MOST_ENTRIES))):
+        (here.root / name).touch()
+    for name in sorted(parts, key=[path.name for path in here.root.iterdir()].index)[:-1]:
+        (here.root / name).unlink()
+    await here.save(WRITES.replace("{body}", "pass"), here.root / "functions" / "makes.py")
+    with pytest.raises(WorkspaceError, match=r"`HEAD.*can never be granted"):
+        await here.shop.grants.grant("make", here.shop.grants.wanted({"write": ("HEAD",)}))

@@ -1,13 +1,15 @@
 """The files that a program opens: asked for with its whole text, or said to be out of its reach, never missing."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from agent_core import Decision
+from agent_core import Decision, Question
 from tests.conftest import OpenDesk
 from tests.kit.desk import answers
+from tests.kit.repositories import BARE_GIT, EVERY_NAME, LEFT
 
 from .support import Person, ready
 
@@ -152,3 +154,38 @@ async def test_the_workspaces_own_folder_is_listed_by_name_after_one_yes(at_desk
         ["list the names in the workspace's folder (not hidden ones, nor settings)"],
         ["read knapper.toml"],
     ]
+
+
+async def left_by(at_desk: OpenDesk, code: str) -> tuple[str, Path]:
+    """Return the answer to a program that makes something in a folder after a yes for it, and the folder."""
+    desk = await ready(at_desk, f'folder = "out"\n{code}', person=Person(Decision("yes", is_wide=True)))
+    (text,) = answers(await desk.say("Go."))
+    return text, desk.workspace.root / "out"
+
+
+async def test_a_yes_lets_a_program_leave_no_repository(at_desk: OpenDesk) -> None:
+    text, out = await left_by(at_desk, BARE_GIT)
+    subprocess.run(["git", "status"], cwd=out, capture_output=True, timeout=20)  # noqa: ASYNC221 - the test waits for it
+    assert "'out/HEAD' can never be granted for writing" in text
+    assert sorted(path.name for path in out.iterdir()) == ["config", "objects", "refs", "tmp"]
+
+
+async def test_a_yes_for_a_folder_lets_a_program_make_no_name_that_nobody_can_grant(at_desk: OpenDesk) -> None:
+    text, out = await left_by(at_desk, f"{EVERY_NAME}\ntold")
+    assert (text.splitlines()[0], sorted(path.name for path in out.rglob("*"))) == ("[]", LEFT)
+
+
+async def test_what_was_given_to_a_program_is_looked_through_after_it(at_desk: OpenDesk) -> None:
+    asked = list[Question]()
+
+    async def someone(question: Question) -> Decision:
+        asked.append(question)
+        if len(asked) == 2:
+            (desk.workspace.root / "out" / ".git").mkdir()
+        return Decision("yes", is_wide=True)
+
+    code = 'open("out/a", "w").write("x")\nopen("other/a", "w").write("x")'
+    desk = await ready(at_desk, code, person=someone)
+    (text,) = answers(await desk.say("Go."))
+    assert "It made what is taken for a repository" in text
+    assert not (desk.workspace.root / "out" / ".git").exists()

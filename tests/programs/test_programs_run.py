@@ -12,6 +12,8 @@ from agent_core.interfaces.styled_lines import plain
 from tests.broker.servers import serving
 from tests.conftest import OpenDesk
 from tests.kit.desk import answers, ended
+from tests.kit.heartbeat import MOST_MS, heartbeat
+from tests.kit.pace import slowness
 from tests.kit.program import knapper
 from tests.kit.sources import function_text
 
@@ -324,6 +326,16 @@ async def test_a_program_is_held_to_the_limits_of_a_file(at_desk: OpenDesk) -> N
         assert text.startswith("The program was not run:"), code[:40]
         assert expected in text, (code[:40], text)
     assert not [*desk.workspace.root.glob(".knapper/crash*")]
+
+
+async def test_a_program_of_thousands_of_names_does_not_hold_up_the_event_loop(at_desk: OpenDesk) -> None:
+    code = ",".join(f"n{at:x}" for at in range(11_000))
+    desk = await ready(at_desk, "1", code)
+    await desk.say("Go.")
+    async with heartbeat() as stall:
+        (told,) = answers(await desk.say("Go."))
+    assert "there is no `n0`" in told
+    assert stall.cpu_ms <= MOST_MS / 2 * slowness(), stall
 
 
 async def test_of_many_problems_of_a_program_the_first_are_told(at_desk: OpenDesk) -> None:

@@ -26,7 +26,7 @@ from sandbox.access import AccessRefused
 from sandbox.confine.opened_grants import OpenedGrant, opened
 
 from ..call_exit import CallExit
-from .permit import UNWRITTEN, AccessResolver, Permit, make_path
+from .permit import UNWRITTEN, AccessResolver, Permit, WrittenPlaces, make_path
 from .value import NOTHING, UNSAID, WORKSPACE, Grants, oddity, written
 
 MOST_ASKED: Final = 5  # files and folders that one call may ask a human for
@@ -100,6 +100,8 @@ class FileRequests:
         self._permit = permit
         self._exit = exit
         self._given = NOTHING  # during this call
+        self.places = WrittenPlaces()
+        """Where the call may write; what is given for writing is added."""
         self._noes: dict[Grants, str] = {}
         self.named: Callable[[], Iterable[str]] = tuple  # texts that may name a path: its arguments and its source
         self.is_typed: Callable[[], bool] = lambda: False  # whether a user types the current code at a debugger
@@ -267,7 +269,7 @@ class FileRequests:
                 await self._require_grant(place, writes=True)
                 if self._doubt(asked) == "":
                     raise FileExistsError(errno.EEXIST, "")
-                await asyncio.to_thread(make_path, str(asked.real), is_folder=True)
+                await asyncio.to_thread(self._make, asked, is_folder=True)
             case "names", ["remove" | "unlink" | "rmdir"] | ["rename" | "replace", str()]:
                 await self._require_grant(place, writes=True)
                 await asyncio.to_thread(self._make_change, asked, path, act)
@@ -360,7 +362,15 @@ class FileRequests:
         if why:
             self._noes[grants] = why
             raise RequestRefused(why)
+        if given.write:
+            await asyncio.to_thread(self._begin_writing, given)
         self._given |= given
+
+    def _begin_writing(self, given: Grants) -> None:
+        """Add places that were given for writing; a repository that appeared there since the question is not ours."""
+        if why := self._resolver.refusal(given, self._function):
+            raise RequestRefused(why)
+        self.places.add(str(self._root / item) for item in given.write)
 
     @staticmethod
     def _doubt(asked: _Asked) -> str:
@@ -386,7 +396,7 @@ class FileRequests:
         if "x" in mode and os.path.lexists(asked.real):
             raise FileExistsError(errno.EEXIST, "")
         if writes and mode != "+r":
-            make_path(str(asked.real), is_folder=False)
+            self._make(asked, is_folder=False)
         with self._hold(asked, writes=writes) as grant:
             if grant.is_folder:
                 raise IsADirectoryError(errno.EISDIR, "")
@@ -396,6 +406,21 @@ class FileRequests:
             flags |= machine.CLOEXEC | machine.NONBLOCK | machine.NOCTTY
             return machine.reopen(grant.descriptor, grant.path, flags)
 
+    @contextmanager
+    def _naming(self, asked: _Asked) -> Iterator[None]:
+        """Hold the places of the call while the host gives a file or folder this name.
+
+        A grant of the folder is not enough: with the names that are there now, this one may make it a repository.
+        """
+        with self.places.held():
+            if why := self._resolver.refusal(asked.grants(writes=True), self._function):
+                raise RequestRefused(why)
+            yield
+
+    def _make(self, asked: _Asked, *, is_folder: bool) -> None:
+        with self._naming(asked):
+            make_path(str(asked.real), is_folder=is_folder)
+
     def _make_change(self, asked: _Asked, path: str, act: list[Any]) -> None:  # Any: values that cross
         """Make a change below a granted folder, in the folder that exists now, reached without links."""
         name, says_folder = asked.real.name, any(str(text).endswith("/") for text in (path, *act))
@@ -404,7 +429,8 @@ class FileRequests:
                 raise NotADirectoryError(errno.ENOTDIR, "")
             match act:
                 case ["mkdir"]:
-                    os.mkdir(name, dir_fd=folder)
+                    with self._naming(asked):
+                        os.mkdir(name, dir_fd=folder)
                 case ["remove" | "unlink"]:
                     os.unlink(name, dir_fd=folder)
                 case ["rmdir"]:
@@ -414,7 +440,8 @@ class FileRequests:
                     to, granted = self._locate(target, follows=False), self._permit.grants | self._given
                     if to.real.parent != asked.real.parent or not granted.covers(to.grants(writes=True)):
                         raise OSError(errno.EXDEV, "")
-                    os.replace(name, to.real.name, src_dir_fd=folder, dst_dir_fd=folder)
+                    with self._naming(to):
+                        os.replace(name, to.real.name, src_dir_fd=folder, dst_dir_fd=folder)
                 case ["rename" | "replace"]:  # from or to scratch
                     raise OSError(errno.EXDEV, "")
                 case ["truncate", int(size)]:

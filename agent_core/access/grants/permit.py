@@ -2,15 +2,17 @@
 
 Some access can never be granted: to write what controls the workspace (its functions, its state, its settings, its
 agents' instructions, its repository) or another workspace, to read where secrets and approvals are stored, and to use
-the system's own trees. A repository or workspace that a call creates nevertheless is reported and made ineffective.
+the system's own trees. A repository or workspace that is in a writable folder after a call is reported and made
+ineffective.
 """
 
 import asyncio
 import logging
 import math
 import os
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -20,7 +22,7 @@ from agent_core.base.untrusted import fence
 from agent_core.base.user_folders import config_folder, data_folder
 from agent_core.base.workspace_folder import FUNCTIONS, SETTINGS, STATE
 from agent_core.registry import folder_access
-from sandbox import Access, Killed, Limits, Outcome, Refused
+from sandbox import Access, Killed, Limits, Outcome, Refused, RequestRefused
 from sandbox.access import NOTHING as NO_ACCESS
 
 from ..secrets import CallSecrets, Secrets
@@ -282,16 +284,83 @@ _LOG: Final = logging.getLogger("knapper.grants")
 _MOST_NAMED: Final = 5
 
 
-async def without_repositories(running: Awaitable[Outcome], writable: Sequence[str]) -> Outcome:
-    """Return the outcome of a call: as killed if it created a repository or a workspace, or too much to check."""
-    if not writable:
-        return await running
-    before = await asyncio.to_thread(_too_large, writable)
+class WrittenPlaces:
+    """The files and folders that one call may write: from its start, or from a yes while it runs.
+
+    Each is looked through before the call can write there, so that the look afterwards knows what has grown. The host
+    makes a change for the call while it holds them, and none after that look.
+    """
+
+    def __init__(self) -> None:
+        self._were_large: dict[str, bool] = {}  # path → whether it could not be looked through before
+        self._one_at_a_time = threading.Lock()
+        self._is_over = False
+
+    def __bool__(self) -> bool:
+        """Return whether the call may write anywhere."""
+        return bool(self._were_large)
+
+    def add(self, paths: Iterable[str]) -> None:
+        """Add places where the call cannot write yet."""
+        for path in paths:
+            if path not in self._were_large:
+                self._were_large[path] = _is_large(path)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the places for one change, from its check on.
+
+        Raises:
+            RequestRefused: the call is over.
+        """
+        with self._one_at_a_time:
+            if self._is_over:
+                raise RequestRefused("the call is over")
+            yield
+
+    def disarmed(self) -> str:
+        """End the changes. Return why a result is withheld: a repository or a workspace, or too much to check."""
+        with self._one_at_a_time:
+            self._is_over = True
+        names: list[str] = []
+        grown = sorted(path for path, was_large in self._were_large.items() if not was_large and _is_large(path))
+        for path in map(Path, self._were_large):
+            try:
+                if path.is_dir() and not path.is_symlink():
+                    names += [str(path / name) for name in disarm(path, FAR if str(path) in grown else NEAR)]
+                elif path.exists() and is_part(path):
+                    with folder_access.folder(path.parent, ()) as folder_fd:
+                        rename(path.name, folder_fd)
+                    names.append(str(path))
+            except OSError as error:
+                where = f"{fence(str(path))}, which cannot be renamed: {error.strerror}"
+                return f"It made a repository or a workspace in {where}. Remove it."
+        if names:
+            named = ", ".join(map(fence, names[:_MOST_NAMED])) + (" and more" if len(names) > _MOST_NAMED else "")
+            why = "git, Knapper and programs like them run as you what such a folder says"
+            told = f"so its result is withheld, and {named} was renamed"
+            return f"It made what is taken for a repository or a workspace, {told}: {why}."
+        hidden = [path for path in grown if not repository_in(Path(path), FAR).is_whole]
+        if not hidden:
+            return ""
+        message = f"It wrote more into {fence(hidden[0])} than can be looked through for repositories and workspaces"
+        return f"{message}, so its result is withheld. Look there yourself before you run git or Knapper in it."
+
+
+async def without_repositories(running: Awaitable[Outcome], places: WrittenPlaces, writable: Sequence[str]) -> Outcome:
+    """Return the outcome of a call: as killed if a repository or a workspace is left, or too much to check.
+
+    It may write what is `writable` from its start, and the `places` that are added while it runs.
+    """
+    if writable:
+        await asyncio.to_thread(places.add, writable)
     outcome: Outcome | None = None
+    reason = ""
     try:
         outcome = await running
     finally:  # even if it was interrupted
-        reason = await asyncio.to_thread(_reason, writable, before)
+        if places:
+            reason = await asyncio.to_thread(places.disarmed)
         if reason and outcome is None:
             _LOG.warning(reason)
     if not reason:
@@ -301,32 +370,5 @@ async def without_repositories(running: Awaitable[Outcome], writable: Sequence[s
     return Killed(reason, outcome.output, outcome.seconds, outcome.memory, outcome.cpu_s)
 
 
-def _reason(writable: Sequence[str], before: frozenset[str]) -> str:
-    """Return why a result is withheld: a repository or a workspace was created, or too much to check; else ""."""
-    names: list[str] = []
-    grown = _too_large(writable) - before
-    for path in map(Path, writable):
-        try:
-            if path.is_dir() and not path.is_symlink():
-                names += [str(path / name) for name in disarm(path, FAR if str(path) in grown else NEAR)]
-            elif path.exists() and is_part(path):
-                with folder_access.folder(path.parent, ()) as folder_fd:
-                    rename(path.name, folder_fd)
-                names.append(str(path))
-        except OSError as error:
-            where = f"{fence(str(path))}, which cannot be renamed: {error.strerror}"
-            return f"It made a repository or a workspace in {where}. Remove it."
-    if names:
-        named = ", ".join(map(fence, names[:_MOST_NAMED])) + (" and more" if len(names) > _MOST_NAMED else "")
-        why = "git, Knapper and programs like them run as you what such a folder says"
-        told = f"so its result is withheld, and {named} was renamed"
-        return f"It made what is taken for a repository or a workspace, {told}: {why}."
-    hidden = [path for path in sorted(grown) if not repository_in(Path(path), FAR).is_whole]
-    if not hidden:
-        return ""
-    message = f"It wrote more into {fence(hidden[0])} than can be looked through for repositories and workspaces"
-    return f"{message}, so its result is withheld. Look there yourself before you run git or Knapper in it."
-
-
-def _too_large(writable: Sequence[str]) -> frozenset[str]:
-    return frozenset(path for path in writable if not repository_in(Path(path)).is_whole)
+def _is_large(path: str) -> bool:
+    return not repository_in(Path(path)).is_whole

@@ -78,10 +78,15 @@ def owner_around(path: Path, root: Path) -> Path | None:
     for folder, child in zip(path.parents, (path, *path.parents), strict=False):
         if folder == root:
             return None
-        names = {name for name in _OWNING if os.path.lexists(folder / name)} | {child.name}
+        names = _owning_names(folder) | {child.name}
         if STATE in map(plain, names) or _bare(str(folder), names):
             return folder
     return None
+
+
+def _owning_names(folder: Path) -> set[str]:
+    """Return the names in a folder, however many it has, that can make it a workspace or a bare repository."""
+    return {name for name in _OWNING if os.path.lexists(folder / name)}
 
 
 def _search(folder: Path, limits: WalkLimits, target: Callable[[str, set[str]], str]) -> RepositorySearch:
@@ -116,8 +121,7 @@ def is_part(path: Path) -> bool:
     """Return whether a file or folder makes, or would make, its parent folder a repository or a workspace."""
     if plain(path.name) not in _PARTS | {"head", SETTINGS, FUNCTIONS}:
         return False
-    names, _, _ = _entries(str(path.parent), MOST_ENTRIES)
-    return bool(_bare(str(path.parent), names | {path.name}))
+    return bool(_bare(str(path.parent), _owning_names(path.parent) | {path.name}))
 
 
 def looked_through(root: Path, read: Iterable[str], write: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
