@@ -221,12 +221,12 @@ def parsed_call(name: str, arguments: Mapping[str, Any]) -> ParsedCall | None:  
 
 def unwrapped(arguments: str) -> str:
     """Return the object's JSON text for arguments that were encoded more than once; anything else unchanged."""
+    if arguments.lstrip()[:1] != '"':
+        return arguments
     inner: Any = arguments
     try:
         while isinstance(inner, str) and inner.lstrip()[:1] == '"':
             inner = read_json(inner, LOOSE, most_values=MAX_VALUES)
-        if inner is arguments:  # it was no text in a text
-            return arguments
         if isinstance(inner, str) and isinstance(read_json(inner, LOOSE, most_values=MAX_VALUES), dict):
             return inner
     except Malformed:
