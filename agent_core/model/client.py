@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -25,7 +26,7 @@ from agent_core.base.records import dataclass, replace
 from agent_core.base.settings import ModelSettings
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
-from .connection import Endpoint, FunctionsRefused, NotTaken
+from .connection import Endpoint, FunctionsRefused, NotTaken, read_aside
 from .constrained import BYTES_PER_TOKEN, ConstrainedModel, NoneHeld, ReplyFormState
 from .dialect import Loading, changed, dialects, is_loopback, quirks
 from .discover import DiscoveredModel
@@ -45,7 +46,7 @@ from .tokens import (
     window,
 )
 from .tour import SERVED, streamed
-from .wire import RequestWriter, loosened
+from .wire import RequestWriter, bulk_of, loosened
 
 SMALL: Final = 4e9
 """A model with fewer parameters counts as too small to call functions natively."""
@@ -416,11 +417,18 @@ class NativeModel:
             used_ids={call.id for each in request.messages if type(each) is Assistant for call in each.calls},
             new_id=lambda: f"call_{self.clock.entropy(12).hex()}",
         )
+        received = 0
         async with aclosing(self._endpoint.complete(body)) as chunks:
             async for chunk in chunks:
-                for piece in (chunk,) if isinstance(chunk, RetryPiece) else assembly.add(chunk):
+                if isinstance(chunk, RetryPiece):
+                    yield chunk
+                    continue
+                bulk = bulk_of(chunk)
+                received += bulk
+                for piece in await read_aside(bulk, partial(assembly.add, chunk), self._endpoint.url):
                     yield piece
-        for piece in assembly.close(assembly.usage or self._estimate(size, assembly.text)):
+        usage = assembly.usage or self._estimate(size, assembly.text)
+        for piece in await read_aside(received, partial(assembly.close, usage), self._endpoint.url):
             yield replace(piece, source=self._endpoint.source) if isinstance(piece, Reply) else piece
         if assembly.usage:
             self.estimator.learn(size, assembly.usage.prompt)

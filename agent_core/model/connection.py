@@ -10,10 +10,11 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
 from contextvars import ContextVar
-from typing import Any, Final, TypeAlias
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import httpx2
@@ -28,10 +29,11 @@ from agent_core.base.network_variables import (
     masked_address,
     proxy_for,
 )
+from agent_core.base.offload import aside
 from agent_core.base.records import dataclass, replace
 from agent_core.base.settings import ModelSettings
 from agent_core.base.untrusted import one_line
-from sandbox.wire.strict_json import LOOSE, Malformed, read_json
+from sandbox.wire.strict_json import LOOSE, MAX_VALUES, PART, Malformed, Strictness, read_json
 
 from .dialect import (
     AZURE,
@@ -48,7 +50,7 @@ from .dialect import (
 )
 from .reply import RetryPiece
 from .responses import ENDS, ResponseReader, to_responses
-from .wire import dumps
+from .wire import bulk_of, dumps
 
 with LatePackages("openai.types"):  # 440 modules, of which 80 are used: more than half of the time of this import
     import openai
@@ -196,6 +198,9 @@ _PLACEHOLDERS: Final = frozenset(
     {"lm-studio", "not-needed", "not-required", "no-key-required", "sk-no-key-required", "placeholder"}
 )
 _WIRE: Final = logging.getLogger("agent_core.wire")
+_DEEPEST: Final = 256  # levels of an event: arguments that come as an object have up to 200
+_END_MARK: Final = "[DONE]"
+_EVENTS_AT_ONCE: Final = 200
 
 
 class Unbounded(OpenAIError, httpx2.RequestError):
@@ -280,12 +285,60 @@ async def _judge(response: httpx2.Response) -> None:
 
 
 class _Events(AsyncStream[object]):
-    """The events of a stream that hold a JSON object; others keep the connection open, or say nothing that is asked."""
+    """The events of a stream that hold a JSON object; others keep the connection open, or say nothing that is asked.
+
+    They are parsed here, within limits and next to the event loop: the package would do it in the loop, without any.
+    """
 
     async def _iter_events(self) -> AsyncIterator[ServerSentEvent]:
+        passed = 0
         async for event in super()._iter_events():
-            if event.data.lstrip()[:1] in ("{", "["):
+            if event.data.startswith(_END_MARK):
                 yield event
+            elif event.data.lstrip()[:1] in ("{", "["):
+                yield _ParsedEvent(event, await _parse(event.data, PART))
+            passed += 1
+            if passed % _EVENTS_AT_ONCE == 0:  # many of them arrive in one read, which would not wait
+                await asyncio.sleep(0)
+
+
+class _ParsedEvent(ServerSentEvent):
+    """An event with the value of its JSON text."""
+
+    def __init__(self, event: ServerSentEvent, value: Any) -> None:  # Any: foreign JSON
+        super().__init__(event=event.event, data=event.data)
+        self._value = value
+
+    def json(self) -> Any:  # Any: foreign JSON
+        """Return the value."""
+        return self._value
+
+
+async def _parse(text: str | bytes, strictness: Strictness) -> Any:  # Any: foreign JSON
+    """Return the value of one event or answer, parsed in a thread if it is large.
+
+    Raises:
+        Malformed: it is no JSON, or exceeds a limit.
+    """
+    return await aside(len(text), read_json, text, strictness, deepest=_DEEPEST, most_values=MAX_VALUES)
+
+
+T = TypeVar("T")
+_UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+
+
+async def read_aside(size: int, read: Callable[[], T], where: str = "The endpoint") -> T:
+    """Return what reads a part of a reply, in a thread if it is large.
+
+    Raises:
+        ModelError: the part has a form that no reader expects.
+    """
+    try:
+        return await aside(size, read)
+    except _UNREADABLE as error:
+        what = one_line(str(error))[:200] if isinstance(error, Malformed) else type(error).__name__
+        message = f"{where} sent an answer in a form that cannot be read ({what})."
+        raise ModelError(message, fix="Try again, or choose another model.") from error
 
 
 class _Bounded(httpx2.AsyncByteStream):
@@ -412,7 +465,7 @@ class Connection:
             raise self._to_model_error(error, attempt) from error
         finally:
             _attempt.reset(token)
-        return self._json(response)
+        return await self._json(response)
 
     async def fetch(self, path: str, body: Chunk | None = None, *, timeout_s: float = _BESIDE_S) -> Chunk:
         """Return the object at a path of the endpoint's server; an empty one if none arrives in time."""
@@ -463,7 +516,7 @@ class Connection:
             kind = response.headers.get("content-type", "")
             if "application/json" in kind or not (streamed or "text/event-stream" in kind):
                 await response.aread()
-                if not _is_of_completion(chunk := self._check_chunk(self._json(response))):
+                if not _is_of_completion(chunk := self._check_chunk(await self._json(response))):
                     raise self._no_completion()
                 yield chunk
                 return
@@ -484,11 +537,11 @@ class Connection:
         if not ended and not (isinstance(response.stream, _Bounded) and response.stream.is_done):
             raise self._broken_off()
 
-    def _json(self, response: httpx2.Response) -> Any:  # Any: foreign JSON
+    async def _json(self, response: httpx2.Response) -> Any:  # Any: foreign JSON
         if not response.content.strip():
             raise ModelError(f"{self._where} sent an empty answer.", fix=base_url_hint(self.url))
         try:
-            return read_json(response.content, LOOSE)
+            return await _parse(response.content, LOOSE)
         except Malformed as error:
             raise self._not_json(error, response.text) from error
 
@@ -542,7 +595,10 @@ class Connection:
         return error
 
     def _not_json(self, error: Exception, text: str = "") -> ModelError:
-        text = text or getattr(error, "doc", "")
+        if isinstance(error, Malformed) and error.code in ("size", "depth"):
+            message = f"{self._where} sent more at once than an answer has: {error}."
+            return ModelError(message, fix="Is this a model's endpoint? If this continues, choose another one.")
+        text = text or getattr(error.__cause__, "doc", "")
         if text.lstrip()[:1] == "<":
             return ModelError(f"{self._where} sent a web page instead of JSON.", fix=base_url_hint(self.url))
         message = f"{self._where} sent what is not JSON ({one_line(str(error))[:200]}): {one_line(text[:200])}"
@@ -614,7 +670,10 @@ class Endpoint(Connection):
                 async with aclosing(self._complete(body)) as chunks:
                     reader = ResponseReader() if self.dialect.api == "responses" else None
                     async for chunk in chunks:
-                        for piece in reader.read(chunk) if reader and isinstance(chunk, dict) else (chunk,):
+                        if reader is None or isinstance(chunk, RetryPiece):
+                            yield chunk
+                            continue
+                        for piece in await read_aside(bulk_of(chunk), partial(reader.read, chunk), self._where):
                             yield piece
             except ParameterRefused as error:
                 if error.parameter in self._instead:

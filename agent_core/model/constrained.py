@@ -8,6 +8,7 @@ such.
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Final, Literal, Protocol
 
 from agent_core.base.clock import Clock
@@ -17,7 +18,7 @@ from agent_core.base.records import dataclass, replace
 from agent_core.base.settings import ModelSettings
 from sandbox.wire.strict_json import LOOSE, read_json, with_plain_escapes
 
-from .connection import NotTaken
+from .connection import NotTaken, read_aside
 from .conversation import Entry, WireConversation, fixed_size, read_step, step_schema
 from .dialect import Dialect, constraint
 from .reasoning import Reasoning
@@ -26,7 +27,7 @@ from .request import REPLY, FunctionShown, Request
 from .splitter import MAX_BLANKS, Splitter
 from .stream import cut_call, finish_of, note_of, note_on
 from .tokens import Window
-from .wire import read_chunk, read_progress, read_usage
+from .wire import bulk_of, read_chunk, read_progress, read_usage
 
 _NEXT: Final[Mapping[str, Mapping[str, re.Pattern[str]]]] = {
     "": {"thought": re.compile(r'\s*(?:```\w*\s*)?\{\s*"thought"\s*:\s*"')},
@@ -207,13 +208,18 @@ class ConstrainedModel:
                 return
 
     async def _once(self, request: Request, entries: list[Entry]) -> AsyncGenerator[Piece, None]:
-        whole = _Whole()
+        whole, received = _Whole(), 0
         async with aclosing(self._completions.complete(self._body(request, entries))) as chunks:
             async for chunk in chunks:
-                for piece in (chunk,) if isinstance(chunk, RetryPiece) else whole.take(chunk):
+                if isinstance(chunk, RetryPiece):
+                    yield chunk
+                    continue
+                bulk = bulk_of(chunk)
+                received += bulk
+                for piece in await read_aside(bulk, partial(whole.take, chunk)):
                     yield piece
                 self._check_held(whole.is_prose)
-        reply = whole.reply(self._clock.new_id(), entries)
+        reply = await read_aside(received, partial(whole.reply, self._clock.new_id(), entries))
         self._check_held(whole.is_other)
         if whole.is_step:
             self._forms.worked()
@@ -261,6 +267,7 @@ class _Whole:
         self.step = GrowingStep()
         self.is_step = False
         """Whether the text is a complete step."""
+        self._has_step = False
         self._splitter = Splitter()
         self._reasoning = Reasoning()
         self._finish = ""
@@ -273,8 +280,8 @@ class _Whole:
 
     @property
     def is_other(self) -> bool:
-        """True if there is text but it is not a step."""
-        return bool(self.step.text.strip()) and read_step(self.step.text) is None
+        """True if there is text but it is not a step; known once the reply is."""
+        return bool(self.step.text.strip()) and not self._has_step
 
     def take(self, chunk: Mapping[str, Any]) -> list[Piece]:
         """Return the displayable pieces that a chunk adds."""
@@ -294,6 +301,7 @@ class _Whole:
         text, finish = self.step.text, finish_of(self._finish)
         base = Reply("", self.step.thought, (), finish, self._tokens(entries), note=note_of(finish, self._finish))
         step = read_step(text)
+        self._has_step = step is not None
         if step is None:
             note = "The model wrote no step, so its text is used as it is." if text else base.note
             return replace(base, text=text.strip(), note=note)

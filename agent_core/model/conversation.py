@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.base.records import dataclass, replace
-from sandbox.wire.strict_json import LOOSE, Malformed, read_json, with_plain_escapes
+from sandbox.wire.strict_json import LOOSE, MAX_VALUES, Malformed, read_json, with_plain_escapes
 
 from .dialect import as_kind, parsed_toml
 from .request import FunctionShown, Request
@@ -479,7 +479,7 @@ def read_step(text: str) -> ModelStep | None:
     """Return the step in the text, even if it was cut off; None if the text is not such an object."""
     text = with_plain_escapes(_FENCE.sub("", text))
     try:
-        value = read_json(text, LOOSE)
+        value = read_json(text, LOOSE, most_values=MAX_VALUES)
     except Malformed as error:
         return _read_cut(text, is_whole=error.code != "syntax")
     match value:

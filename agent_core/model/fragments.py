@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias
 
 from agent_core.base.records import dataclass, field
-from sandbox.wire.strict_json import LOOSE, Malformed, read_json
+from sandbox.wire.strict_json import LOOSE, MAX_VALUES, Malformed, read_json
 
 from .wire import Fragment
 
@@ -19,9 +19,16 @@ MAX_CALLS: Final = 128
 _MAX_DEPTH: Final = 200
 
 _State: TypeAlias = Literal["value", "first key", "key", "colon", "next", "string", "literal", "whole", "broken"]
-_BLANKS: Final = re.compile(r"[ \t\r\n]*")
-_IN_STRING: Final = re.compile(r'[^"\\]*')
-_IN_LITERAL: Final = re.compile(r"[-+.\w]*")
+MAX_ARGUMENT_CHARS: Final = 1 << 20
+"""The arguments of a call that are kept: more than a call may have, so that one with more is refused."""
+_SLICE: Final = 16 << 10  # characters that are split in one step, which other threads wait for
+_BLANK: Final = " \t\r\n"
+_TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[-+.\w]++|[ \t\r\n]++|.', re.DOTALL)
+"""A string, perhaps without its end; a literal; blanks; or any other character."""
+_REST_OF_STRING: Final = re.compile(r'(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+_WHOLE_STRING: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_LITERAL: Final = re.compile(r"[-+.\w]*")
+_EMPTY: Final = re.compile(r"[ \t\r\n]*\{[ \t\r\n]*\}[ \t\r\n]*")
 
 
 @dataclass(slots=True)
@@ -47,37 +54,63 @@ class JsonScan:
 
     def feed(self, text: str) -> None:
         """Go on to the end of a piece."""
-        place = 0
-        while self.state != "broken":
-            place = self._skip(text, place)
-            if place >= len(text):
+        for start in range(0, len(text), _SLICE):
+            if self.state == "broken":
                 return
-            self._take(text[place])
-            place += 1
+            self._feed_slice(text[start : start + _SLICE])
 
-    def _skip(self, text: str, place: int) -> int:
-        """Return the place of the next character that matters."""
+    def break_off(self) -> None:
+        """Look at nothing that follows: the text cannot be used."""
+        self.state = "broken"
+
+    def _feed_slice(self, text: str) -> None:
+        place = 0
         if self.state == "string":
-            if self._is_escaped and place < len(text):
-                self._is_escaped = False
-                place += 1
-            return _end(_IN_STRING, text, place)
-        if self.state == "literal":
-            place = _end(_IN_LITERAL, text, place)
-            if place < len(text):
+            place = self._go_on_with_string(text)
+        elif self.state == "literal":
+            place = _end(_LITERAL, text, 0)
+        tokens: list[str] = _TOKEN.findall(text, place)
+        for token in tokens:
+            if self.state == "literal":
                 self._finish_value()
-        return _end(_BLANKS, text, place)
+            if token[0] not in _BLANK:
+                self._take(token)
+            if self.state == "broken":
+                return
+        if tokens and tokens[-1][0] == '"' and not _WHOLE_STRING.fullmatch(tokens[-1]):
+            self._reopen_string(tokens[-1])
 
-    def _take(self, char: str) -> None:
-        state = self.state
-        if state == "string" and char == "\\":
-            self._is_escaped = True
-        elif state == "string":
+    def _go_on_with_string(self, text: str) -> int:
+        """Return the place after the rest of a string, or after all of the text."""
+        begin = 1 if self._is_escaped else 0
+        end = _end(_REST_OF_STRING, text, begin)
+        rest = text[begin:end]
+        self._is_escaped = False
+        if _WHOLE_STRING.fullmatch(f'"{rest}'):
+            self._finish_string()
+        else:
+            self._is_escaped = self._ends_in_escape(rest)
+        return end
+
+    def _reopen_string(self, token: str) -> None:
+        """Go back into the last string, whose end is still to come."""
+        self.state, self._is_escaped = "string", self._ends_in_escape(token)
+
+    def _ends_in_escape(self, part: str) -> bool:
+        """Check whether a part of a string ends in a backslash whose character is still to come."""
+        return (len(part) - len(part.rstrip("\\"))) % 2 == 1
+
+    def _finish_string(self) -> None:
+        if self._is_key:
             self.state = "colon"
-            if not self._is_key:
-                self._finish_value()
-        elif char == '"' and state in ("value", "key", "first key"):
-            self._is_key, self.state = state != "value", "string"
+        else:
+            self._finish_value()
+
+    def _take(self, token: str) -> None:
+        state, char = self.state, token[0]
+        if char == '"' and state in ("value", "key", "first key"):
+            self._is_key = state != "value"
+            self._finish_string()
         elif char in "{[" and state == "value" and len(self._stack) < _MAX_DEPTH:
             self._stack.append(char)
             self.state = "first key" if char == "{" else "value"
@@ -88,7 +121,7 @@ class JsonScan:
         elif char in "}]" and self._closes(char):
             self._stack.pop()
             self._finish_value()
-        elif state == "value" and self._stack and _IN_LITERAL.fullmatch(char):
+        elif state == "value" and self._stack and _LITERAL.fullmatch(char):
             self.state = "literal"
         else:
             self.state = "broken"
@@ -118,6 +151,7 @@ class OpenCall:
     name: str = ""
     extra: dict[str, Any] = field(default_factory=dict)  # Any: JSON
     _pieces: list[str] = field(default_factory=list)
+    _size: int = 0
     _scan: JsonScan = field(default_factory=JsonScan)
 
     @property
@@ -143,7 +177,7 @@ class OpenCall:
     @property
     def is_empty(self) -> bool:
         """True if the arguments are an empty object."""
-        return self.is_whole and _read(self.arguments) == {}
+        return self.is_whole and _EMPTY.fullmatch(self.arguments) is not None
 
     @property
     def is_single_piece(self) -> bool:
@@ -172,13 +206,24 @@ class OpenCall:
         is_sound = bool(self._pieces) and self._scan.state != "broken"
         starts_again = is_sound and text.lstrip()[:1] in ("{", '"') and not self.can_go_on(text)
         if starts_again and (self.is_empty or self.repeats(text)):
-            before, self._pieces, self._scan = self.arguments, [], JsonScan()
+            before, self._pieces, self._size, self._scan = self.arguments, [], 0, JsonScan()
             added = text.removeprefix(before) if text.startswith(before) else ""
         else:
             added = text
-        self._pieces.append(text)
-        self._scan.feed(text)
+        self._keep(text)
         return added
+
+    def _keep(self, text: str) -> None:
+        """Keep a piece, as far as arguments are kept."""
+        if self._size > MAX_ARGUMENT_CHARS:
+            return
+        piece = text[: MAX_ARGUMENT_CHARS + 1 - self._size]
+        self._pieces.append(piece)
+        self._size += len(piece)
+        if self._size > MAX_ARGUMENT_CHARS:
+            self._scan.break_off()
+        else:
+            self._scan.feed(piece)
 
 
 class OpenCalls:
@@ -261,8 +306,8 @@ class OpenCalls:
 
 
 def _read(text: str) -> Any:  # Any: JSON
-    """Return the value of a JSON text; None if it is none."""
+    """Return the value of a JSON text; None if it is none, or has too many values to be compared."""
     try:
-        return read_json(text, LOOSE)
+        return read_json(text, LOOSE, most_values=MAX_VALUES)
     except Malformed:
         return None

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from agent_core.base.records import dataclass, field
-from sandbox.wire.strict_json import LOOSE, Malformed, read_json, read_next
+from sandbox.wire.strict_json import LOOSE, MAX_VALUES, Malformed, read_json, read_next
 
 MAX_PARTS: Final = 64
 """The calls of a text, and the arguments of each: a longer text is noise and must not cost time."""
@@ -127,7 +127,7 @@ class ElementReader:
             self._parameter = _Parameter(element, name, mark.end(), is_json)
         elif call is not None:
             is_within = element != call.element and not call.arguments
-            if is_within and skip_marks(self._text, self._place, self._marks) < mark.start():
+            if is_within and skip_marks(self._text, self._place, self._marks, mark.start()) < mark.start():
                 return  # a part of an object
             self._finish_call(mark.start())
             if not mark["close"]:
@@ -164,7 +164,7 @@ class ElementReader:
         value: Any = text
         if parameter.is_json:
             try:
-                value = read_json(text.strip(), LOOSE)
+                value = read_json(text.strip(), LOOSE, most_values=MAX_VALUES)
             except Malformed:
                 value = text
         if parameter.name in self._call.arguments or len(self._call.arguments) >= MAX_PARTS:
@@ -176,10 +176,10 @@ class ElementReader:
         assert self._call is not None, "it was begun"
         call, self._call = self._call, None
         arguments: Any = call.arguments
-        place = skip_marks(self._text, self._place, self._marks)
+        place = skip_marks(self._text, self._place, self._marks, end)
         if place < end and self._text[place] == "{" and not arguments:
             try:
-                arguments, self._place = read_next(self._text, place, LOOSE)
+                arguments, self._place = read_next(self._text, place, LOOSE, most_values=MAX_VALUES)
             except Malformed as error:
                 raise _NoCalls from error
             fence = _FENCE.match(self._text, _blank_end(self._text, self._place))
@@ -254,7 +254,7 @@ def read_sequence(
 def _object_at(text: str, start: int) -> tuple[Any, int]:
     """Return the value at a place and its end: JSON, or an object with bare keys and marked strings, as Gemma's."""
     try:
-        return read_next(text, start, LOOSE)
+        return read_next(text, start, LOOSE, most_values=MAX_VALUES)
     except Malformed:
         pass
     end = text.find("}", start)
@@ -269,19 +269,21 @@ def _object_at(text: str, start: int) -> tuple[Any, int]:
     parts = text[start : end + 1].split(quote) if quote else [text[start : end + 1]]
     written = "".join(json.dumps(part) if n % 2 else _BARE_KEY.sub(r'\1"\2":', part) for n, part in enumerate(parts))
     try:
-        return read_json(written, LOOSE), end + 1
+        return read_json(written, LOOSE, most_values=MAX_VALUES), end + 1
     except Malformed:
         return None, len(text)
 
 
-def skip_marks(text: str, place: int, marks: re.Pattern[str]) -> int:
-    """Return the place of the next character that belongs to no mark, fence or blank."""
-    while True:
+def skip_marks(text: str, place: int, marks: re.Pattern[str], end: int | None = None) -> int:
+    """Return the place of the next character that belongs to no mark, fence or blank, or a place after the end."""
+    end = len(text) if end is None else end
+    for _ in range(_MAX_MARKS):
         place = _blank_end(text, place)
         mark = marks.match(text, place) or _FENCE.match(text, place)
-        if mark is None:
-            return place
+        if mark is None or place >= end:
+            break
         place = mark.end()
+    return place
 
 
 def _blank_end(text: str, place: int) -> int:

@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from agent_core.base import syntax
 from agent_core.base.records import dataclass
 from sandbox.wire.lines import bare_lines, lines_of
-from sandbox.wire.strict_json import LOOSE, Malformed, read_json, read_next
+from sandbox.wire.strict_json import LOOSE, MAX_VALUES, Malformed, has_more_values, read_json, read_next
 
 from .dialect import as_kind, parsed_toml
 from .marked import (
@@ -221,14 +221,17 @@ def parsed_call(name: str, arguments: Mapping[str, Any]) -> ParsedCall | None:  
 
 def unwrapped(arguments: str) -> str:
     """Return the object's JSON text for arguments that were encoded more than once; anything else unchanged."""
+    if arguments.lstrip()[:1] != '"':
+        return arguments
     inner: Any = arguments
     try:
         while isinstance(inner, str) and inner.lstrip()[:1] == '"':
-            inner = read_json(inner, LOOSE)
-        is_object = isinstance(inner, str) and isinstance(read_json(inner, LOOSE), dict)
+            inner = read_json(inner, LOOSE, most_values=MAX_VALUES)
+        if isinstance(inner, str) and isinstance(read_json(inner, LOOSE, most_values=MAX_VALUES), dict):
+            return inner
     except Malformed:
-        return arguments
-    return inner if is_object else arguments
+        pass
+    return arguments
 
 
 @lru_cache(maxsize=8192)  # an odd name is compared with that of every function
@@ -250,6 +253,7 @@ class Holder:
     def __init__(self, known: KnownNames) -> None:
         self._known = known
         self._held = ""
+        self._waiting: list[str] = []  # pieces after that, joined at the end
         self._passed = ""  # the lead-in so far
         self._open = not known
 
@@ -261,9 +265,10 @@ class Holder:
         """Return the text that can be shown now."""
         if self._open:
             return text
+        if self._waiting or len(self._held) + len(text) > _DECIDED_CHARS:
+            self._waiting.append(text)  # still undecided after this much text: wait for the end
+            return ""
         self._held += text
-        if len(self._held) > _DECIDED_CHARS:
-            return ""  # still undecided after this much text: wait for the end
         place = 0  # of the first line that may open a call, or the end
         for line in lines_of(self._held):
             before = self._passed + self._held[:place]
@@ -280,7 +285,8 @@ class Holder:
 
     def rest(self) -> str:
         """Return the text still held back at the end of the stream."""
-        buffered, self._held = self._held, ""
+        buffered = "".join([self._held, *self._waiting])
+        self._held, self._waiting = "", []
         return buffered
 
     def _may_open(self, start: str, lead_in: str) -> bool:
@@ -384,6 +390,8 @@ def read_objects(text: str, known: KnownNames, *, marked: bool) -> tuple[ParsedC
         if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in forms().several_keys:
             inner = next(iter(value.values()))
         opened += inner if isinstance(inner, list) else [inner]
+    if len(opened) > MAX_PARTS:
+        return ()
     calls = [_object_call(value, known, marked=marked) for value in opened]
     whole = tuple(call for call in calls if call is not None)
     return whole if len(whole) == len(calls) else ()
@@ -391,9 +399,14 @@ def read_objects(text: str, known: KnownNames, *, marked: bool) -> tuple[ParsedC
 
 def _values(text: str) -> list[Any]:  # Any: foreign JSON
     """Return consecutive JSON values, or one Python dictionary or list; empty if the text contains anything else."""
-    values, place, text = [], 0, text.strip()
+    values = list[Any]()
+    place, text = 0, text.strip()
     try:
+        if len(text) > MAX_VALUES and has_more_values(text.encode("utf-8", "surrogatepass"), MAX_VALUES):
+            return []
         while place < len(text):
+            if len(values) == MAX_PARTS:
+                return []
             value, place = read_next(text, place, LOOSE)
             values.append(value)
             while place < len(text) and text[place] in " \t\r\n,;":
@@ -458,6 +471,7 @@ def has_call_mark(text: str) -> bool:
 
 
 _LEAD_IN_CHARS: Final = 4_000  # of a text before calls that is looked through
+_BEGINNING_CHARS: Final = 2 * _LEAD_IN_CHARS  # of a text with a call, with the beginning of that
 
 
 def split_marked(text: str, known: KnownNames) -> tuple[str, str] | None:
@@ -486,7 +500,10 @@ def read_marked(text: str, known: KnownNames) -> tuple[ParsedCall, ...]:
         whole = tuple(call for call in calls if call is not None)
         return whole if len(whole) == len(calls) else ()
     inner = text[skip_marks(text, 0, marks()) :].rstrip()
-    while (last := _LAST_MARK.search(inner, max(0, len(inner) - _LONGEST_ODD_NAME))) and marks().fullmatch(last[0]):
+    for _ in range(MAX_PARTS):
+        last = _LAST_MARK.search(inner, max(0, len(inner) - _LONGEST_ODD_NAME))
+        if last is None or not marks().fullmatch(last[0]):
+            break
         inner = inner[: last.start()].rstrip()
     return read_python(inner, known)
 
@@ -587,7 +604,7 @@ def attached_call(text: str, known: KnownNames) -> str:
     for lead_in, parts in found:
         if lead_in.strip() and _is_short(lead_in) and all(parts):
             return parts[0][0].name
-    begun = _call_pattern().search(text)
+    begun = _call_pattern().search(text, 0, _BEGINNING_CHARS)
     return begun["name"] if begun and text[: begun.start()].strip() and _is_short(text[: begun.start()]) else ""
 
 
@@ -639,7 +656,7 @@ def written_calls(text: str) -> tuple[str, ...]:
         calls = read_marked(split[1], _ANY)
     if calls:
         return tuple(call.name for call in calls)
-    begun = _call_pattern().search(text)
+    begun = _call_pattern().search(text, 0, _BEGINNING_CHARS)
     if begun and not text[: begun.start()].strip():
         return (begun["name"],)
     bare = _TOOL_CODE.sub("", text).strip().removesuffix(";").removeprefix("[").removesuffix("]")

@@ -10,7 +10,7 @@ from typing import Any, Final
 from agent_core.base.records import dataclass, field
 
 from .reasoning import REASONING_ITEM, THOUGHT
-from .wire import Entry
+from .wire import Entry, parts_of
 
 ENDS: Final = frozenset(
     {"response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done"}
@@ -54,7 +54,7 @@ class _Item:
     name: str = ""
     has_arguments: bool = False
     is_handed_on: bool = False  # an item of reasoning
-    texts: set[tuple[str, object]] = field(default_factory=set)  # fields of which a text arrived, each with its part
+    texts: set[tuple[str, int]] = field(default_factory=set)  # fields of which a text arrived, each with its part
 
 
 class ResponseReader:
@@ -65,8 +65,11 @@ class ResponseReader:
         self._by_key: dict[tuple[str, object], _Item] = {}  # by its id, its call's id, or its index
         self._arrived: set[str] = set()  # fields of which a text arrived in any item
 
-    def read(self, entry: Entry) -> Iterator[Entry]:
-        """Yield an event as chunks of chat completions."""
+    def read(self, entry: Entry) -> list[Entry]:
+        """Return an event as chunks of chat completions."""
+        return [*self._read(entry)]
+
+    def _read(self, entry: Entry) -> Iterator[Entry]:
         kind = str(entry.get("type") or "")
         subject, _, step = kind.rpartition(".")
         if not kind and isinstance(entry.get("output"), list):
@@ -105,7 +108,8 @@ class ResponseReader:
     def _text(self, name: str, entry: Entry, step: str) -> Iterator[Entry]:
         """Yield a piece of a text, or the whole text if no piece of it has arrived."""
         item = self._item(entry.get("output_index"), entry.get("item_id"), "")
-        part = (name, entry.get("content_index") or entry.get("summary_index") or 0)
+        places = (entry.get("content_index"), entry.get("summary_index"))
+        part = (name, next((place for place in places if place and isinstance(place, int)), 0))
         text = entry.get("delta") if step == "delta" else entry.get("text") or entry.get("refusal")
         if step == "delta" or (step == "done" and part not in item.texts):
             item.texts.add(part)
@@ -165,7 +169,7 @@ class ResponseReader:
     def _finish_response(self, entry: Entry, kind: str) -> Iterator[Entry]:
         """Yield what has not arrived yet of the output, and the end."""
         output = entry.get("output")
-        for index, item in enumerate(output if isinstance(output, list) else ()):
+        for index, item in enumerate(parts_of(output, "items of output")):
             yield from self._finish_item(index, _dict(item), is_last=True)
         yield _end(entry, kind)
 

@@ -33,6 +33,7 @@ from .wire import Entry, WireDelta, is_object, read_chunk, read_progress, read_u
 
 _LONGEST_ID: Final = 200
 _LONGEST_GIVEN_ID: Final = 1 << 16
+_MAX_READ_CHARS: Final = 256 << 10  # of a text in which calls are looked for: in a longer one, a pattern takes too long
 _LONGEST_NAME: Final = 64  # of a function: a longer name is invalid
 
 
@@ -141,6 +142,8 @@ class Assembly:
         return replace(reply, calls=calls, finish=finish, note=note, cut=cut)
 
     def _bare(self, reply: Reply) -> Reply:
+        if len(reply.text) > _MAX_READ_CHARS:
+            return reply
         read = read_text(reply.text, self._known) if reply.finish == "stop" else None
         if read is None and self._known:
             attached, marked = attached_call(reply.text, self._known), marked_function(reply.text, self._known)

@@ -15,8 +15,9 @@ from typing import Any, Final, TypeAlias
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.base.offload import LARGE
 from agent_core.base.records import dataclass, field, replace
-from sandbox.wire.strict_json import Malformed, read_json
+from sandbox.wire.strict_json import MAX_VALUES, Malformed, read_json
 
 from .dialect import Dialect
 from .reasoning import call_fields, extra_of, items, message_fields, own_id
@@ -305,9 +306,40 @@ def _function_entry(call: Call) -> Entry:
 def is_object(text: str) -> bool:
     """Check whether the text is exactly one JSON object, as strict parsers read it."""
     try:
-        return isinstance(read_json(text), dict)
+        return isinstance(read_json(text, most_values=MAX_VALUES), dict)
     except Malformed:
         return False
+
+
+_MAX_PARTS: Final = 1_000
+
+
+def parts_of(value: object, what: str) -> list[Any]:  # Any: foreign JSON
+    """Return the parts that a field of one event lists; an empty list if it is no list.
+
+    Raises:
+        Malformed: there are more than any endpoint sends at once.
+    """
+    parts = _list(value)
+    if len(parts) > _MAX_PARTS:
+        raise Malformed(f"expected at most {_MAX_PARTS:,} {what} at once, got {len(parts):,}", "size")
+    return parts
+
+
+def bulk_of(entry: object) -> int:
+    """Return the characters and parts of JSON, as far as they are needed to say that it is large."""
+    size, waiting = 0, [entry]
+    while waiting and size <= LARGE:
+        value = waiting.pop()
+        if isinstance(value, str):
+            size += len(value)
+        elif isinstance(value, dict):
+            size += len(value)
+            waiting += value.values()
+        elif isinstance(value, list):
+            size += len(value)
+            waiting += value
+    return size
 
 
 def read_chunk(entry: Entry) -> Iterator[WireDelta]:
@@ -315,12 +347,12 @@ def read_chunk(entry: Entry) -> Iterator[WireDelta]:
 
     There is one for each choice: some endpoints answer in several, the text in one and the calls in another.
     """
-    for n, choice in enumerate(map(_dict, _list(entry.get("choices")))):
+    for n, choice in enumerate(map(_dict, parts_of(entry.get("choices"), "choices"))):
         whole = _dict(choice.get("message"))
         part = whole or _dict(choice.get("delta"))
         number = choice.get("index")
         place = number if isinstance(number, int) else n
-        calls = _list(part.get("tool_calls")) or list(filter(None, [part.get("function_call")]))
+        calls = parts_of(part.get("tool_calls"), "parts of calls") or list(filter(None, [part.get("function_call")]))
         yield WireDelta(
             choice=place,
             text=_content_text(part.get("content")),

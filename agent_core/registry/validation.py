@@ -18,7 +18,7 @@ from agent_core.base.fences import without_fence
 from agent_core.base.late import LateModule
 from agent_core.base.problem import Place, Problem
 from agent_core.base.untrusted import one_line
-from sandbox.wire.strict_json import Malformed, Strictness, read_json, read_next, with_plain_escapes
+from sandbox.wire.strict_json import MAX_VALUES, Malformed, Strictness, read_json, read_next, with_plain_escapes
 
 from .typenames import Schema
 
@@ -337,7 +337,7 @@ def _remove_fence(raw: str) -> str:
 
 def _load(text: str) -> Any:  # Any: JSON
     try:
-        return read_json(text)
+        return read_json(text, most_values=MAX_VALUES if len(text) <= LIMIT_CHARS else 0)
     except Malformed as error:
         if error.code != "syntax":
             raise _unreadable(text, error) from error

@@ -9,12 +9,14 @@ notified once, and if they still send nothing, the text is sent.
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from random import random
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from agent_core.base import events
 from agent_core.base.errors import ModelError
 from agent_core.base.messages import Assistant
+from agent_core.base.offload import LARGE
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
 from agent_core.context import EXPECTED
@@ -326,10 +328,10 @@ def _identity(done: "Done") -> _Same:
 
 
 def _sameness(done: "Done") -> _Same:
-    try:
-        arguments = json.dumps(read_json(done.call.arguments), sort_keys=True)
-    except Malformed:
-        arguments = done.call.arguments
+    arguments = done.call.arguments
+    if len(arguments) <= LARGE:  # longer ones are the same only as text: parsing them would block the event loop
+        with suppress(Malformed):
+            arguments = json.dumps(read_json(arguments), sort_keys=True)
     return done.call.name, arguments, "" if done.failed else done.text
 
 

@@ -26,6 +26,7 @@ _Schema: TypeAlias = dict[str, Any]  # Any: JSON Schema
 HEARTBEAT: Final = "request_heartbeat"
 _TIME: Final = "%Y-%m-%d %I:%M:%S %p %Z%z"
 _MOST_KEPT: Final = 4_096
+_MAX_VALUES: Final = 1_000  # of the arguments of a message
 # Words of the program or of a chat template in a text for a person: then the model wrote a call as text.
 _RESERVED: Final = re.compile(
     rf"\b(?:{SEND}|{HEARTBEAT}|(?:function|tool)_calls?|inner[ _](?:thoughts?|monologue))\b"
@@ -83,7 +84,7 @@ class MessageProtocol:
             if call.name != SEND:
                 continue
             try:
-                arguments = read_json(call.arguments)
+                arguments = read_json(call.arguments, most_values=_MAX_VALUES)
             except Malformed:
                 continue
             message = arguments.get("message") if isinstance(arguments, dict) else None

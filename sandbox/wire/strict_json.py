@@ -21,6 +21,8 @@ DEEPEST_ROW: Final = 500  # for rows that this program wrote: values of calls ha
 MOST: Final = 64 << 20  # characters or bytes
 _MOST_TOML: Final = 256 << 10
 _MOST_OF_TOML: Final = 20_000  # keys and values
+MAX_VALUES: Final = 50_000
+"""The values of one message of a stranger: parsing them is one step, which all threads wait for."""
 OF_A_FILE: Final = 1_000  # keys and values, enough for a file that people write
 Code: TypeAlias = Literal["size", "syntax", "depth", "digits", "number", "key", "character"]
 
@@ -61,14 +63,16 @@ class Strictness:
     """The strictness of a parser.
 
     `unique`: reject duplicate keys. `constants`: reject NaN and Infinity. `finite`: reject numbers that overflow to
-    infinity. `whole`: reject half a surrogate pair; otherwise replace it. `bare`: allow unescaped control characters in
-    strings. `numbers`: parse numbers; otherwise keep them as text.
+    infinity. `whole`: reject half a surrogate pair; otherwise replace it. `halves`: keep it, as the next text may have
+    the other half. `bare`: allow unescaped control characters in strings. `numbers`: parse numbers; otherwise keep them
+    as text.
     """
 
     unique: bool = True
     constants: bool = True
     finite: bool = True
     whole: bool = True
+    halves: bool = False
     bare: bool = False
     numbers: bool = True
 
@@ -78,6 +82,8 @@ MESSAGE: Final = Strictness(unique=False)  # its shape is validated next
 FRAME: Final = Strictness(unique=False, finite=False)  # its numbers are validated, too, and parsing must be fast
 # For text from an endpoint or a model, and for our own rows.
 LOOSE: Final = Strictness(unique=False, constants=False, finite=False, whole=False, bare=True)
+PART: Final = Strictness(unique=False, constants=False, finite=False, whole=False, halves=True, bare=True)
+"""For one event of a stream, which may end in the middle of a character."""
 
 
 def read_json(
@@ -94,7 +100,7 @@ def read_json(
         Malformed: the text is invalid or exceeds a limit.
     """
     text = _text(text, most)
-    if most_values and has_more_values(text.encode("utf-8", "surrogatepass"), most_values):
+    if most_values and len(text) > most_values and has_more_values(text.encode("utf-8", "surrogatepass"), most_values):
         raise Malformed(f"expected at most {most_values:,} values, got more", "size")
     try:
         value = _decoder(strictness).decode(text)
@@ -106,13 +112,21 @@ def read_json(
 
 
 def read_next(
-    text: str, at: int, strictness: Strictness = STRICT, *, deepest: int = DEEPEST
+    text: str, at: int, strictness: Strictness = STRICT, *, deepest: int = DEEPEST, most_values: int = 0
 ) -> tuple[Any, int]:  # Any: JSON
     """Parse the JSON value that begins at an index, and return it with the index of its end.
+
+    `most_values`, if not 0, limits the number of values in the whole rest of the text.
 
     Raises:
         Malformed: no valid value begins there.
     """
+    if (
+        most_values
+        and len(text) - at > most_values
+        and has_more_values(text[at:].encode("utf-8", "surrogatepass"), most_values)
+    ):
+        raise Malformed(f"expected at most {most_values:,} values, got more", "size")
     try:
         value, end = _decoder(strictness).raw_decode(text, at)
     except (ValueError, RecursionError) as error:
@@ -230,7 +244,7 @@ def _is_too_deep(text: str, value: Any, deepest: int) -> bool:  # Any: JSON
 
 def _whole(text: str, value: Any, strictness: Strictness) -> Any:  # Any: JSON
     """Return the value of this text in whole characters. Raise Malformed if it must be whole already."""
-    if not (("\\u" in text or not text.isascii()) and _HALF.search(text)):
+    if strictness.halves or not (("\\u" in text or not text.isascii()) and _HALF.search(text)):
         return value
     if strictness.whole and has_halves(value):
         raise Malformed("expected whole characters, got half of a surrogate pair such as \\ud800", "character")

@@ -4,6 +4,7 @@ import gzip
 import itertools
 import json
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -18,17 +19,18 @@ from agent_core.model.constrained import GrowingStep
 from agent_core.model.conversation import read_step
 from agent_core.model.discover import DiscoveredModel
 from agent_core.model.fragments import MAX_CALLS
-from agent_core.model.reply import Model, Reply, RetryPiece, TextPiece
+from agent_core.model.reply import Model, Reply, RetryPiece, TextPiece, TokenUsage
 from agent_core.model.request import Request as ModelRequest
 from agent_core.model.splitter import Splitter
 from agent_core.model.stream import Assembly
 from agent_core.model.tokens import listed_window
 from agent_core.model.wire import read_usage
 from agent_core.registry.validation import NotJson, read_object
-from tests.kit import Fail, Say, ScriptedModel
+from tests.kit import Fail, Raw, Repeat, Say, ScriptedModel
+from tests.kit.heartbeat import MOST_MS, stall_of
 from tests.kit.http import Answer, Request, Server
 from tests.kit.pace import least_s, time_of
-from tests.model.asking import ask
+from tests.model.asking import ask, ask_reply, chunks
 
 KEY = "sk-notarealkey-0123456789"
 Handler = Callable[[Request, Answer], Awaitable[None]]
@@ -100,8 +102,91 @@ async def test_an_answer_that_is_larger_than_an_answer_is_not_read_to_its_end(
 
 
 async def test_what_is_nested_too_deep_ends_in_a_sentence(serve: Callable[[Handler], str]) -> None:
-    body = b"data: " + b"[" * 200_000 + b"\n\n"
-    assert "what is not JSON" in await told(serve(sends(200, body, Content_Type="text/event-stream")))
+    body = b"data: " + b"[" * 20_000 + b"\n\n"
+    assert "expected at most 256 levels" in await told(serve(sends(200, body, Content_Type="text/event-stream")))
+
+
+def lists(count: int) -> str:
+    """Return arguments with an empty list for each."""
+    return '{"a": [' + ",".join(["[]"] * count) + "]}"
+
+
+def argument(text: str, **more: str) -> dict[str, Any]:  # Any: JSON
+    return {"tool_calls": [{"index": 0, "function": {"arguments": text, **more}}]}
+
+
+LONG = lists(900_000)
+COSTLY = [
+    pytest.param([argument(lists(100_000), name="add")], id="arguments-of-many-values"),
+    pytest.param([argument(LONG, name="add")], id="arguments-longer-than-a-call-may-have"),
+    pytest.param(
+        [argument("", name="add"), *(argument(LONG[at : at + 16_384]) for at in range(0, len(LONG), 16_384))],
+        id="long-arguments-in-pieces",
+    ),
+    pytest.param([argument(lists(100_000), name="add"), argument(f" {lists(100_000)}")], id="arguments-twice"),
+    pytest.param([{"unknown": [[]] * 1_900_000}], id="an-ignored-field"),
+    pytest.param([{"tool_calls": [{"function": {"name": "add", "arguments": "{}"}}] * 60_000}], id="many-calls"),
+    pytest.param([{"reasoning_details": [{"type": "x", "text": "a"}] * 60_000}], id="many-parts-of-reasoning"),
+    pytest.param([{"content": '{"name": "add", "arguments": {}}' * 60_000}], id="text-of-many-calls"),
+]
+
+
+@pytest.mark.parametrize("deltas", COSTLY)
+async def test_no_event_of_a_reply_blocks_the_event_loop(
+    scripted: Callable[..., ScriptedModel], deltas: list[dict[str, Any]]
+) -> None:
+    server = scripted([Repeat(chunks(*deltas, finish="tool_calls"))])
+
+    async def request() -> None:
+        with suppress(ModelError):
+            await ask(server)
+
+    assert (await stall_of(request)).cpu_ms < MOST_MS
+
+
+async def test_an_event_that_is_more_than_an_endpoint_sends_ends_in_a_sentence(
+    scripted: Callable[..., ScriptedModel],
+) -> None:
+    part: dict[str, Any] = {"text": "x"}
+    for _ in range(150):
+        part = {"text": [part]}
+    call = {"function": {"name": "add", "arguments": "{}"}}
+    rows: list[tuple[dict[str, Any], str]] = [
+        ({"reasoning_details": [part]}, "expected at most 256 levels"),
+        ({"unknown": [[]] * 60_000}, "expected at most 50,000 values"),
+        ({"tool_calls": [call] * 1_001}, "expected at most 1,000 parts of calls at once, got 1,001"),
+    ]
+    for delta, says in rows:
+        with pytest.raises(ModelError, match=says) as caught:
+            await ask(scripted([chunks(delta)]))
+        assert caught.value.fix
+
+
+async def test_an_odd_number_of_a_part_of_a_response_is_ignored(scripted: Callable[..., ScriptedModel]) -> None:
+    events = [
+        {"type": "response.output_text.delta", "output_index": 0, "content_index": [0], "delta": "hello"},
+        {"type": "response.completed", "response": {"status": "completed", "output": []}},
+    ]
+    body = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+    assert (await ask_reply(scripted([Raw(body)]), api="responses")).text == "hello"
+
+
+async def test_arguments_longer_than_a_call_may_have_are_kept_only_so_far_that_they_are_refused(
+    scripted: Callable[..., ScriptedModel],
+) -> None:
+    reply = await ask_reply(scripted([chunks(argument(LONG, name="add"), finish="tool_calls")]))
+    arguments = reply.calls[0].arguments
+    assert len(arguments) < 1_100_000
+    with pytest.raises(NotJson, match="expected at most 1000000 characters"):
+        read_object(arguments)
+
+
+def test_a_text_of_many_marks_takes_no_quadratic_time() -> None:
+    text = '<invoke name="add">' * 12_000
+    assembly = Assembly(known={"add": ("a", "b")}, used_ids=(), new_id=str)
+    assembly.add({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]})
+    usage = TokenUsage(1, 1)
+    assert least_s(0.5, lambda: time_of(lambda: assembly.close(usage))) < 0.5
 
 
 async def test_of_an_error_only_the_beginning_is_read(serve: Callable[[Handler], str]) -> None:
