@@ -82,7 +82,7 @@ function App({ link: given }) {
     <p class="unseen" role="status">${said}</p></div>`;
 }
 
-// A login link is used here, not by its address being opened: what looks links over before somebody clicks them uses none up.
+// A login link is used here, not by opening its address: what checks links before a click uses none up.
 async function start() {
   const link = location.pathname === "/login" ? new URLSearchParams(location.search).get("code") || "" : "";
   if (location.pathname !== "/") history.replaceState(null, "", `/${location.hash}`);

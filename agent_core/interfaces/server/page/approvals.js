@@ -1,10 +1,9 @@
-// The questions about grants, with all that the prompt shows of them, here and where they come up in a conversation. What is
-// pressed before the question was in sight answers nothing; whoever answers first, here or elsewhere, has answered.
+// The questions about grants, with all that the prompt shows, here and in a conversation. What is pressed before a question
+// was in sight answers nothing; whoever answers first has answered.
 import { useEffect, useRef, useState } from "/page/preact.js";
 import { api, Diff, Fault, html, plain, useDraft, when } from "/page/kit.js";
 
-const QUIET_MS = 600; // what is pressed before somebody can have read anything answers nothing
-const isNew = (diff) => (diff.split("\n")[2] || "").startsWith("@@ -0,0 ");
+const QUIET_MS = 600;
 
 export function Approvals({ rows, reload }) {
   const [later, setLater] = useState(() => new Set());
@@ -28,26 +27,23 @@ export function Approval({ row, reload, notNow, answered }) {
     setReady(false); // one answer
     api(`/approvals/${row.id}`, "POST", given).then(() => { reload(); answered?.(); }, (error) => { setFault(error); setReady(true); reload(); });
   };
+  const said = (texts, kind) => texts.map((text) => html`<p class=${kind}>${plain(text)}</p>`);
+  const key = (says, given) => html`<button disabled=${!isReady} onClick=${() => answer(given)}>${says}</button>`;
   const refuse = (event) => { event.preventDefault(); answer({ answer: "no", word }); };
   const close = (event) => { if (event.key === "Escape") { event.stopPropagation(); setWithWord(0); opener.current.focus(); } };
-  const rows = row.diff.split("\n");
-  const isForText = ["helper", "program", "open"].includes(row.moment); // a yes is for one text, and is not kept
-  const yes = isForText ? "Yes" : "Always";
-  const linesOf = ["program", "open"].includes(row.moment) ? "The whole program" : "The lines that need it";
+  const isNew = /^(.*\n){2}@@ -0,0 /.test(row.diff);
+  const isProgram = ["program", "open"].includes(row.moment), isForText = isProgram || row.moment === "helper"; // its yes is not kept
+  const yes = isForText ? "Yes" : "Always", linesOf = isProgram ? "The whole program" : "The lines that need it";
   return html`<section class="card asking" aria-label=${`Question of ${row.function}`}><h2>${plain(row.title)}</h2>
     <ul class="asked">${row.says.map((sentence) => html`<li><strong>${plain(sentence)}</strong></li>`)}</ul>
-    ${row.precedents.map((text) => html`<p class="dim">${plain(text)}</p>`)}
     ${row.changed && html`<p><span class="dim">Since your last yes:</span> ${plain(row.changed)}</p>`}
-    ${row.doubts.map((text) => html`<p class="warn">${plain(text)}</p>`)}
-    ${row.installs.map((text) => html`<p>${plain(text)}</p>`)}
+    ${said(row.precedents, "dim")}${said(row.doubts, "warn")}${said(row.installs)}
     ${!row.is_again && row.may.length > 0 && html`<p><span class="dim">It may already:</span> ${row.may.map(plain).join("; ")}</p>`}
     ${row.why && html`<p class="dim">The reason given:</p><blockquote>${plain(row.why)}</blockquote>`}
     ${row.lines.length > 0 && html`<p class="dim">${linesOf}:</p><pre class="source" tabindex="0" aria-label=${linesOf}><code>${row.lines.map(([number, text]) => html`<span class="line" data-line=${number}>${plain(text)}${"\n"}</span>`)}</code></pre>`}
-    ${row.diff && html`<details open=${Boolean(notNow)}><summary class="dim">${isNew(row.diff) ? "The full source" : "What is different"}</summary><${Diff} text=${isNew(row.diff) ? rows.slice(3).join("\n") : row.diff} /></details>`}
-    <div class="row">${!isForText && html`<button disabled=${!isReady} onClick=${() => answer({ answer: "once" })}>Once</button>`}
-      <button disabled=${!isReady} onClick=${() => answer({ answer: "yes" })}>${yes}${row.folder && !row.maker && ", this file"}</button>
-      ${row.folder && html`<button disabled=${!isReady} onClick=${() => answer({ answer: "yes", wide: true })}>${row.maker ? `${yes}, ${plain(row.folder)} for all functions that ${row.maker} makes here` : `${yes}, its folder`}</button>`}
-      <button disabled=${!isReady} onClick=${() => answer({ answer: "no" })}>No</button>
+    ${row.diff && html`<details open=${Boolean(notNow)}><summary class="dim">${isNew ? "The full source" : "What is different"}</summary><${Diff} text=${isNew ? row.diff.replace(/^(.*\n){3}/, "") : row.diff} /></details>`}
+    <div class="row">${!isForText && key("Once", { answer: "once" })}${key(row.folder && !row.maker ? `${yes}, this file` : yes, { answer: "yes" })}
+      ${row.folder && key(row.maker ? `${yes}, ${plain(row.folder)} for all functions that ${row.maker} makes here` : `${yes}, its folder`, { answer: "yes", wide: true })}${key("No", { answer: "no" })}
       <button ref=${opener} aria-expanded=${withWord > 0} onClick=${() => setWithWord(withWord ? 0 : 2)}>No, with a word</button>${notNow && html`<button onClick=${notNow}>Not now</button>`}</div>
     ${withWord > 0 && html`<form class="row" onSubmit=${refuse}><label class="wide">A word for the model <input ref=${field} maxlength="400" value=${word} onInput=${(event) => setWord(event.target.value)} onKeyDown=${close} /></label><button disabled=${!isReady || !word.trim()}>No, and say this</button></form>`}
     <p class="dim">${row.agent ? `The agent ${row.agent} asks${row.whom ? ` on behalf of ${row.whom}` : ""}` : "For a call by hand"}, since ${when(row.asked_at)}.${row.command && html` The same by a command: <code>${row.command}</code>`}</p>

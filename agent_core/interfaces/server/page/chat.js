@@ -124,7 +124,7 @@ function useConversation(agent, isAll) {
   return [state, fault, earlier, readAgain];
 }
 
-// The source that a function had before each of its changes, as far as the conversation shows it; null if it was not made yet.
+// The source of a function before each change, as far as the conversation shows it; null if it was not made yet.
 function sourcesBefore(entries) {
   const now = new Map(), before = new Map();
   for (const { key, name, detail } of entries) {

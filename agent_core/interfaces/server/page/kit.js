@@ -3,21 +3,21 @@ import { html as made, useEffect, useLayoutEffect, useRef, useState } from "/pag
 
 const visible = (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
-// What turns the reading direction, or steers, lets a text look like another: all draw by this `html`. What joins letters stays.
+// What turns the reading direction, or steers, lets a text look like another: all draw by this `html`.
 const STEERING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
-const NAMING = ["title", "aria-label", "placeholder"], drawn = new WeakSet();
+const drawn = new WeakSet();
 function draw(node) {
   if (typeof node === "string") return node.replace(STEERING, visible);
   if (Array.isArray(node)) return node.map(draw);
   if (!node || !node.props || drawn.has(node)) return node;
   drawn.add(node);
-  for (const name of ["children", ...NAMING]) if (name in node.props) node.props[name] = draw(node.props[name]);
+  for (const name of ["children", "title", "aria-label", "placeholder"]) if (name in node.props) node.props[name] = draw(node.props[name]);
   return node;
 }
 export const html = (...template) => draw(made(...template));
 
-// The cookie goes to every port of this machine, so it counts only with a key, which no other origin can read: it lies in this
-// tab, and another one hands it on.
+// The cookie goes to every port of this machine, so it counts with a key alone, which no other origin can read: it lies in
+// this tab, and another hands it on.
 const KEY = "knapper-key", TABS_MS = 300;
 const tabs = new BroadcastChannel("knapper");
 let hearKey = () => {};

@@ -79,6 +79,6 @@ function Sources({ agent, beat }) {
     <label>Give ${agent} documents to know; or drop them here <input type="file" multiple onChange=${(event) => { upload([...event.target.files]); event.target.value = ""; }} disabled=${Boolean(sending)} /></label>
     ${sending && html`<p><label>Reading ${plain(sending.name)} <progress max=${sending.total || 1} value=${sending.done}></progress></label></p>`}
     <${Fault} text=${fault} /><ul role="status">${said.map((text) => html`<li>${plain(text)}</li>`)}</ul>
-    ${listed && listed.sources.length > 0 && html`<table><thead><tr><th scope="col">Source</th><th scope="col" class="far">Kind</th><th scope="col">Stored</th><th scope="col"><span class="unseen">Remove</span></th></tr></thead><tbody>${listed.sources.map((row) => html`<tr key=${row.hash}><td>${plain(row.name)}</td><td class="far">${row.kind}</td>
+    ${listed && listed.sources.length > 0 && html`<table><thead><tr><th scope="col">Source</th><th scope="col" class="far">Kind</th><th scope="col">Stored</th><th scope="col"><span class="unseen">Remove</span></th></tr></thead><tbody>${listed.sources.map((row) => html`<tr key=${row.hash}><td>${row.name}</td><td class="far">${row.kind}</td>
       <td>${row.complete ? count(row.passages, "passage") : html`<progress aria-label=${`How much of ${row.name} is stored`} max=${row.total} value=${row.passages}></progress> ${row.passages} of ${row.total}`}</td><td><button onClick=${() => remove(row)} aria-label=${`Remove ${row.name}`}>Remove</button></td></tr>`)}</tbody></table>`}</section>`;
 }

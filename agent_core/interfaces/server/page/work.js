@@ -9,7 +9,7 @@ export function Growth({ go, beat }) {
   const [grown, fault] = useLoaded("/growth?last=100", beat);
   const rows = grown ? [...grown.functions].reverse() : [];
   return html`<${Fault} text=${fault} />${grown && rows.length === 0 && html`<p class="dim">No function was made in a conversation yet.</p>`}
-    ${rows.map((row) => html`<section class="card" key=${`${row.agent}:${row.function}`}><h2><button class="link" onClick=${() => go("Functions", row.function)}>${plain(row.function)}</button> <span class="dim">by ${row.agent}, ${row.used ? `used ${row.used}×` : "not used yet"}</span></h2>
+    ${rows.map((row) => html`<section class="card" key=${`${row.agent}:${row.function}`}><h2><button class="link" onClick=${() => go("Functions", row.function)}>${row.function}</button> <span class="dim">by ${row.agent}, ${row.used ? `used ${row.used}×` : "not used yet"}</span></h2>
       <ol class="stages">${row.stages.map((stage) => html`<li><strong class=${STAGES[stage.stage]}>${stage.stage}</strong> <span class="dim">${when(stage.at)}</span> <${Sentence} text=${stage.text} /></li>`)}</ol></section>`)}`;
 }
 
@@ -23,7 +23,7 @@ export function Steps({ agent, beat }) {
   const most = seen ? Math.max(1, seen.window, seen.tokens) : 1;
   return html`<${Fault} text=${fault || trouble} />${listed && rows.length === 0 && html`<p class="dim">The model was not asked anything yet.</p>`}
     ${rows.length > 0 && html`<label>Step <select value=${seq} onChange=${(event) => setChosen(Number(event.target.value))}>${rows.map((row) => html`<option key=${row.seq} value=${row.seq}>${title(row)}</option>`)}</select></label>`}
-    ${seen && html`<section class="card"><h2>What the model saw <span class="dim">${plain(seen.model)}, about ${seen.tokens.toLocaleString()} of ${count(seen.window, "token")}</span></h2>
+    ${seen && html`<section class="card"><h2>What the model saw <span class="dim">${seen.model}, about ${seen.tokens.toLocaleString()} of ${count(seen.window, "token")}</span></h2>
       ${seen.parts.map((one, at) => html`<details key=${`${seq}:${at}`}><summary><strong>${name(one)}</strong>${one.count ? ` (${one.count})` : ""} <span class="dim">${one.tokens === null ? "size unknown" : `≈ ${count(one.tokens, "token")}`}</span> <meter min="0" max=${most} value=${one.tokens || 0} aria-label=${`Share of ${name(one)} in the window`}></meter></summary>
         ${one.text && html`<${Text} label=${one.part} text=${one.text} />`}
         ${(one.messages || []).map((message) => html`<p class="dim">${message.kind}, ≈ ${count(message.tokens, "token")}</p><${Text} label=${message.kind} text=${message.text} />`)}</details>`)}</section>`}
