@@ -114,7 +114,7 @@ export const count = (number, noun) => `${number.toLocaleString()} ${noun}${numb
 export const reaches = (words) => (words ? words.join("; ") || "computes only" : "");
 export const lines = (value) => (Array.isArray(value) ? value.join("\n") : String(value ?? ""));
 
-// In code and texts of the program, what is not seen is shown, too.
+// In code and texts of the program, all is shown.
 const UNSEEN = /[\u00ad\u200b-\u200d\u2028\u2029\u2060-\u206f\ufeff]/g;
 export const plain = (text) => String(text ?? "").replace(UNSEEN, visible);
 
@@ -133,7 +133,7 @@ export function Source({ text, first = 1, label = "Source" }) {
 const SIGNS = { "+": "good", "-": "bad", "@": "dim" };
 export const Diff = ({ text, label = "What is different" }) => html`<pre class="diff" tabindex="0" aria-label=${label}>${plain(text).replace(/\n$/, "").split("\n").map((row) => html`<span class=${SIGNS[row[0]] || ""}>${row}${"\n"}</span>`)}</pre>`;
 
-// What was typed stays in this tab: a state that outlives rooms and reloads.
+// What was typed stays in this tab: it outlives rooms and reloads.
 export function useDraft(name, empty = "") {
   const key = `knapper-typed:${name}`, [typed, show] = useState(() => JSON.parse(sessionStorage.getItem(key)) ?? empty);
   return [typed, (change) => show((now) => { const next = change instanceof Function ? change(now) : change; sessionStorage.setItem(key, JSON.stringify(next)); return next; })];
