@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from mcp_types import JSONRPCError
 
 from agent_core import KnapperError, Workspace
 from agent_core.functions.mcp.servers import ServerBook, ServerEntry, read_tools
+from agent_core.functions.mcp.wire import Intake
 from agent_core.interfaces.cli import main
 from tests.kit.http import Answer, Request, Server
 
@@ -366,3 +368,14 @@ async def test_an_answer_without_a_number_is_never_given_to_one_of_several_calls
 async def test_an_error_that_answers_a_notification_ends_no_request(workspace: Workspace) -> None:
     approved(workspace.root, tool("echo"), says="fine", protests=True)
     assert await called(workspace, "echo", text="a") == ("returned", "fine")
+
+
+def test_an_answer_to_a_request_with_a_name_for_its_number_is_for_no_call() -> None:
+    """The package names some of its own requests: an error in answer to one is not that of a call meanwhile."""
+    intake = Intake()
+    intake.expect("listen-1", "subscriptions/listen")
+    intake.expect(2, "tools/call")
+    error = {"jsonrpc": "2.0", "id": "listen-1", "error": {"code": -32601, "message": "Method not found"}}
+    answered = intake.read(json.dumps(error).encode())
+    assert isinstance(answered, JSONRPCError)
+    assert (answered.id, intake.is_waiting(2)) == ("listen-1", True)

@@ -27,7 +27,7 @@ _NUMBER: Final = re.compile(r'"id"\s*:\s*"?(\d{1,15})"?\s*[,}]')
 
 
 def answered_number(message: Mapping[str, Any]) -> str:  # Any: JSON
-    """Return the number of the request that a message answers, as text; empty if it names none of ours."""
+    """Return the number of the request that a message answers, as text; empty if it names none."""
     match message.get("id"):
         case bool():
             return ""
@@ -35,7 +35,7 @@ def answered_number(message: Mapping[str, Any]) -> str:  # Any: JSON
             return str(number)
         case float(number) if number.is_integer():
             return str(int(number))
-        case str(number) if number.isdecimal():
+        case str(number):
             return number
     return ""
 
@@ -78,13 +78,15 @@ def as_question(message: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
     return kept
 
 
-def as_answer(message: Mapping[str, Any], number: str, method: str, *, is_refusal: bool = False) -> dict[str, Any]:
+def as_answer(
+    message: Mapping[str, Any], number: int | str, method: str, *, is_refusal: bool = False
+) -> dict[str, Any]:  # Any: JSON
     """Return the answer to a request of this number and method in the form that the package takes.
 
     With `is_refusal`, it came with a status that says that something before the server refused, so that an error is
     not the result of a call.
     """
-    answer: dict[str, Any] = {"jsonrpc": "2.0", "id": int(number)}  # Any: JSON
+    answer: dict[str, Any] = {"jsonrpc": "2.0", "id": number}  # Any: JSON
     error, result = message.get("error"), message.get("result")
     has_error = error is not None and error is not False and not (result and not error)
     if not has_error:

@@ -77,6 +77,7 @@ class ReadAllowance:
 class _OpenRequest:
     """A request that is not answered yet, and how long it is waited for."""
 
+    number: int | str  # as it was sent
     method: str
     until: float
 
@@ -96,20 +97,20 @@ class Intake:
         self._open: dict[str, _OpenRequest] = {}
         self._unanswered_notes = 0
 
-    def expect(self, number: str, method: str, patience_s: float = math.inf) -> None:
+    def expect(self, number: int | str, method: str, patience_s: float = math.inf) -> None:
         """Remember a request until it is answered, or for this time."""
         now = time.monotonic()
         for other, request in [*self._open.items()]:
             # A handshake begins anew, without what was tried before it.
             if request.until < now or method == "initialize" or len(self._open) >= _MAX_OPEN:
                 del self._open[other]
-        self._open[number] = _OpenRequest(method, now + patience_s)
+        self._open[str(number)] = _OpenRequest(number, method, now + patience_s)
 
     def note_sent(self, message: JSONRPCMessage) -> None:
         """Remember what was sent through a pipe, where nothing else says what an answer belongs to."""
         match message:
             case JSONRPCRequest():
-                self.expect(str(message.id), message.method)
+                self.expect(message.id, message.method)
             case JSONRPCNotification():
                 self._unanswered_notes += 1
                 if message.method == "notifications/cancelled":
@@ -179,7 +180,7 @@ class Intake:
         if request is None or not value.keys() & {"result", "error", "jsonrpc"}:
             return value
         self._unanswered_notes = 0
-        return replies.as_answer(value, named, request.method, is_refusal=is_refusal)
+        return replies.as_answer(value, request.number, request.method, is_refusal=is_refusal)
 
     def _answer_to_no_one(self, value: dict[str, Any]) -> object:  # Any: JSON
         """Return an answer without a number as one to the request that waits for one.
@@ -192,10 +193,10 @@ class Intake:
             raise ValueError("an answer to a notification")
         if not self._open:
             return value
-        number, request = next(iter(self._open.items()))
+        request = next(iter(self._open.values()))
         if len(self._open) > 1 and "result" in value:
             value = {"error": f"it answered without a number while {len(self._open)} requests waited"}
-        return replies.as_answer(value, number, request.method)
+        return replies.as_answer(value, request.number, request.method)
 
     def take(self, message: JSONRPCMessage, size: int) -> None:
         """Count a message that arrived on a stream of messages.
@@ -325,7 +326,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         """
         asked, now = _Asked.of(request, self._call_s), asyncio.get_running_loop().time()
         if asked.number:
-            self._intake.expect(asked.number, asked.method, asked.patience_s)
+            self._intake.expect(asked.raw_number, asked.method, asked.patience_s)
         try:
             if request.method == "GET":
                 self._intake.take_garbage(_RECONNECTING)
@@ -444,6 +445,7 @@ class _Asked:
     """What a request expects: an answer to its number, if any, its time, and whether a stream may be endless."""
 
     number: str
+    raw_number: int | str  # as it is sent
     method: str
     patience_s: float
     is_endless: bool
@@ -452,14 +454,14 @@ class _Asked:
     def of(cls, request: httpx2.Request, call_s: float) -> "_Asked":
         """Return what a request of the package `mcp` expects."""
         if request.method == "DELETE":
-            return cls("", "", _CLOSING_S, is_endless=False)
+            return cls("", "", "", _CLOSING_S, is_endless=False)
         table: dict[str, Any] = {}  # Any: JSON
         with suppress(ValueError):
             table = read_json(request.content, LOOSE) if request.method == "POST" else {}
         method = str(table.get("method") or "")
         is_endless = request.method == "GET" or method == "subscriptions/listen"
         number = str(table["id"]) if method and "id" in table else ""
-        return cls(number, method, call_s if method == "tools/call" else ANSWER_S, is_endless)
+        return cls(number, table.get("id", ""), method, call_s if method == "tools/call" else ANSWER_S, is_endless)
 
 
 def _address(url: httpx2.URL) -> tuple[str, str, int | None]:
