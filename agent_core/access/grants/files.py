@@ -366,11 +366,11 @@ class FileRequests:
             await asyncio.to_thread(self._begin_writing, given)
         self._given |= given
 
-    def _begin_writing(self, given: Grants) -> None:
+    def _begin_writing(self, grants: Grants) -> None:
         """Add places that were given for writing; a repository that appeared there since the question is not ours."""
-        if why := self._resolver.refusal(given, self._function):
+        if why := self._resolver.refusal(grants, self._function):
             raise RequestRefused(why)
-        self.places.add(str(self._root / item) for item in given.write)
+        self.places.add(str(self._root / item) for item in grants.write)
 
     @staticmethod
     def _doubt(asked: _Asked) -> str:
