@@ -38,7 +38,9 @@ def answer(message: dict[str, Any], does: dict[str, Any]) -> None:  # Any: JSON
             result = {"tools": does["tools"], **does.get("page", {})}
         case "tools/call" if message["params"]["name"] in does.get("answers", {}):
             odd = does["answers"][message["params"]["name"]]
-            print((odd if isinstance(odd, str) else json.dumps(odd)).replace('"NUMBER"', json.dumps(message["id"])))
+            text = odd if isinstance(odd, str) else json.dumps(odd)
+            number = json.dumps(message["id"])
+            print(text.replace('"NUMBER"', number).replace("NUMBER AS TEXT", number))
             return
         case "tools/call":
             text = does.get("says") or called(message["params"]["name"], message["params"].get("arguments", {}))

@@ -249,7 +249,7 @@ RESULTS: dict[str, tuple[object, str]] = {  # what is sent, and what is read as 
     "no_number": ('{"jsonrpc": "2.0", "id": "NUMBER", "result": {"structuredContent": {"a": NaN}}}', "{'a': None}"),
     "half": ('{"jsonrpc": "2.0", "id": "NUMBER", "result": {"content": "\\ud83d"}}', "�"),
     "controls": ('{"jsonrpc": "2.0", "id": "NUMBER", "result": {"content": "a\tb"}}', "a\tb"),
-    "id_as_text": ({"jsonrpc": "2.0", "id": '"NUMBER"', "result": {"content": "fine"}}, "fine"),
+    "id_as_text": ({"jsonrpc": "2.0", "id": "NUMBER AS TEXT", "result": {"content": "fine"}}, "fine"),
     "no_version": ({"id": "NUMBER", "result": {"content": "fine"}}, "fine"),
     "other_version": ({"jsonrpc": 2, "id": "NUMBER", "result": {"content": "fine"}, "error": None}, "fine"),
     "id_of_null": ({"jsonrpc": "2.0", "id": None, "result": {"content": "fine"}}, "fine"),
@@ -284,7 +284,7 @@ ERRORS: dict[str, tuple[object, str]] = {
 def line(sent: object, number: object) -> bytes:
     """Return an odd answer as it is sent to the request of this number."""
     text = sent if isinstance(sent, str) else json.dumps(sent)
-    return text.replace('"NUMBER"', json.dumps(number)).encode()
+    return text.replace('"NUMBER"', json.dumps(number)).replace("NUMBER AS TEXT", str(number)).encode()
 
 
 @contextmanager
