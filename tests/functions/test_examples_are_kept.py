@@ -10,6 +10,7 @@ from agent_core.functions.service.judgment import Judgment
 from tests.functions.support import Room
 from tests.grants.support import human
 from tests.kit.desk import VOWELS
+from tests.kit.sources import function_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 TALLY = VOWELS.replace("count_vowels", "tally").replace(
@@ -99,6 +100,41 @@ async def test_an_example_that_is_only_written_otherwise_or_rolled_back_is_not_d
         for verdict in (await here.shop.replace("tally", code, author=AGENT), await here.shop.rollback("tally")):
             assert (verdict.admitted, "example-dropped" in codes(verdict, "warns")) == (True, False), code
         assert here.letters.read_text() == TALLY
+
+
+COUNTS = function_text(
+    "size_of(path: str) -> int",
+    """Count the characters of a file.
+
+Args:
+    path: The file.
+
+Examples:
+    >>> import tempfile
+    >>> first = tempfile.mkdtemp() + "/a"
+    >>> _ = open(first, "w").write("a")
+    >>> size_of(first)
+    1
+    >>> second = tempfile.mkdtemp() + "/b"
+    >>> _ = open(second, "w").write("bb")
+    >>> size_of(second)
+    2""",
+    "return len(open(path).read())",
+)
+BETWEEN = """    >>> between = tempfile.mkdtemp() + "/c"
+    >>> _ = open(between, "w").write("")
+    >>> size_of(between)
+    0
+"""
+
+
+async def test_an_example_is_the_same_after_others_that_it_does_not_depend_on(here: Room) -> None:
+    await here.save(COUNTS)
+    more = COUNTS.replace("    >>> second = ", f"{BETWEEN}    >>> second = ")
+    verdict = await here.shop.replace("size_of", more, author=AGENT)
+    assert verdict.admitted, verdict.problems
+    verdict = await here.shop.replace("size_of", more.replace('write("bb")', 'write("cc")'), author=AGENT)
+    assert (verdict.admitted, "size_of(second)" in told(verdict)) == (False, True)
 
 
 async def test_a_humans_save_that_drops_an_example_is_taken_and_told_at_once(here: Room) -> None:

@@ -9,6 +9,7 @@ code reaches.
 import ast
 import re
 from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from agent_core.access.grants import Grants
@@ -17,6 +18,7 @@ from agent_core.base import syntax
 from agent_core.base.problem import Evidence, Place, Problem, Severity
 from agent_core.base.untrusted import fence
 from agent_core.registry import docstring
+from agent_core.registry.source import bound_names
 
 from ..gate.capability import needs_of_text, reach_of
 from ..gate.examples import literal_value, promise
@@ -214,11 +216,12 @@ def holds(function: "Function | None", call: str) -> "Example | None":
 
 
 def _key(example: "Example") -> _Key:
-    lines, needed = [_normal(example.call)], _names(example.call)
+    lines, needed = [_normal(example.call)], _names(example.call)[1]
+    values = frozenset[str]().union(*(_names(line)[0] for line in example.setup))
     for line in reversed(example.setup):  # only what the call depends on
-        names = _names(line)
-        if names & needed:
-            needed |= names
+        binds, uses = _names(line)
+        if binds & needed or uses & needed & values:
+            needed |= uses
             lines.insert(0, line.strip())
     return "\n".join(lines), promise(example)
 
@@ -235,8 +238,17 @@ def _normal(call: str) -> str:
         return call.strip()
 
 
-def _names(text: str) -> set[str]:
-    return {*re.findall(r"[^\W\d]\w*", text)}
+@lru_cache(maxsize=4096)
+def _names(source: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of values that a source binds, and those that it uses; a module is no value that it changes."""
+    try:
+        tree = syntax.parse(source.strip())
+    except SyntaxError:
+        words = frozenset(re.findall(r"[^\W\d]\w*", source))
+        return words, words
+    binding = (bound_names(node) for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom))
+    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+    return frozenset().union(*binding), frozenset(node.id for node in names)
 
 
 def _signature(function: "Function") -> object:
