@@ -13,7 +13,7 @@ from tests.kit.drawing import sampled
 DEEP = "[" * 3000 + "]" * 3000
 BOUNDS = {
     "lists": (f'{{"text": {DEEP}}}', "at most 64 levels"),
-    "both": ('{"text": ' + '[{"a": ' * 100_000 + "1" + "}]" * 100_000 + "}", "at most 64 levels"),
+    "both": ('{"text": ' + '[{"a": ' * 100_000 + "1" + "}]" * 100_000 + "}", "at most 50,000 values"),
     "lists-in-a-text": (json.dumps({"text": DEEP}), ""),
     "digits": (f'{{"text": {"9" * 5000}}}', "at most 4300 digits"),
     "an-exponent": (f'{{"text": 1e{"9" * 5000}}}', "expected a finite number"),
