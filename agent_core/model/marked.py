@@ -26,7 +26,7 @@ Found: TypeAlias = tuple[str, Mapping[str, Any]]  # Any: JSON values
 
 ELEMENT: Final = re.compile(
     r"<(?P<close>/?)(?:｜DSML｜|[\w.-]{1,30}:)?(?P<element>[A-Za-z][\w.-]{0,60})"
-    r"(?:\s*=\s*[\"']?(?P<value>[^\"'<>\n]{1,200})[\"']?|(?P<attributes>\s[^<>\n]{0,300})?)\s*/?>"
+    r"(?:\s*+=\s*+[\"']?(?P<value>[^\"'<>\s][^\"'<>\n]{0,199}+)[\"']?|(?P<attributes>\s[^<>\n]{0,300}+)?)\s*+/?>"
 )
 """A mark such as `<invoke name="f">`, `<function=f>`, `</parameter>`."""
 SPECIAL: Final = re.compile(r"<\|[^<>|\n]{1,60}\|?>|<[A-Za-z_/][\w/]{0,40}\|>|<｜[^<>｜\n]{1,60}｜>")
@@ -35,7 +35,7 @@ _ANY_MARK: Final = rf"{SPECIAL.pattern}|{re.sub(r'[?]P<[a-z]+>', '?:', ELEMENT.p
 _NAME_ATTRIBUTE: Final = re.compile(r"\bname\s*=\s*[\"']([^\"'\n]{1,200})[\"']")
 _FENCE: Final = re.compile(r"```\w*")
 _PAIR: Final = re.compile(
-    r"\s*<(?P<key_mark>[\w.:-]*key)>\s*(?P<key>[^<>]{1,200}?)\s*</(?P=key_mark)>"
+    r"\s*+<(?P<key_mark>[\w.:-]*key)>(?P<key>[^<>]{1,200}+)</(?P=key_mark)>"
     r"\s*<(?P<value_mark>[\w.:-]*value)>(?P<value>.*?)(?:</(?P=value_mark)>|(?=<[\w.:-]*key>)|\Z)",
     re.DOTALL,
 )
@@ -211,7 +211,7 @@ def read_pairs(text: str, resolve: Resolve, marks: re.Pattern[str]) -> list[Foun
         place = word.end()
         arguments: dict[str, Any] = {}
         while len(arguments) < MAX_PARTS and (pair := _PAIR.match(text, place)):
-            arguments[pair["key"]] = pair["value"].removeprefix("\n").removesuffix("\n")
+            arguments[pair["key"].strip()] = pair["value"].removeprefix("\n").removesuffix("\n")
             place = pair.end()
         found.append((name, arguments))
         if place < len(text) and not marks.match(text, _blank_end(text, place)):
@@ -294,9 +294,9 @@ def _blank_end(text: str, place: int) -> int:
 
 _CODE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _NEXT_WORD: Final = re.compile(
-    r"[\s\"'\[{(]*(?:(?:name|tool|tool_name|function)[\"']?\s*[:=]\s*[\"']?|call:|to=)?\s*([\w.\-:/]+)"
+    r"[\s\"'\[{(]*+(?:(?:name|tool|tool_name|function)[\"']?\s*+[:=]\s*+[\"']?|call:|to=)?\s*+([\w.\-:/]+)"
 )
-_LAST_WORD: Final = re.compile(r"([\w.\-:/=]+)\s*$")
+_LAST_WORD: Final = re.compile(r"(?<![\w.\-:/=])([\w.\-:/=]++)\s*+$")
 _NEAR_CHARS: Final = 200
 
 

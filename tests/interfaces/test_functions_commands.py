@@ -82,7 +82,7 @@ def test_init_makes_a_workspace_once_and_overwrites_nothing(tmp_path: Path) -> N
     made = knapper("init", "home", cwd=tmp_path)
     assert made.returncode == 0
     assert made.stderr == "Next: cd home && knapper run\n"
-    assert len(list((tmp_path / "home" / "functions").glob("*.py"))) == 5
+    assert len(list((tmp_path / "home" / "functions").glob("*.py"))) == 6
     again = knapper("init", "home", "--json", cwd=tmp_path)
     assert json.loads(again.stdout)["made"] == []
 

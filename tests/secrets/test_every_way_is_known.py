@@ -139,7 +139,7 @@ def test_what_gets_a_workers_words_unmasked_speaks_through_the_exit_alone() -> N
     files = FileRequests(
         AccessResolver(Path("/nowhere"), lambda _: ((), ()), Secrets()), "f", Permit({}, Limits()), exit
     )
-    assert {name for name in dir(files) if name[0] != "_"} == {"answer", "close", *about_the_call}
+    assert {name for name in dir(files) if name[0] != "_"} == {"answer", "close", "places", *about_the_call}
     assert {name for name in dir(Fetches) if name[0] != "_"} == {"answer", "aclose", "open"}
 
 

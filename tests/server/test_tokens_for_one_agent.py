@@ -382,7 +382,7 @@ async def test_no_other_door_shows_anything_of_another(
                 "POST", f"/a2a/{agent}", body={"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
             )
     assert (await neighbors.asks("GET", "/metrics")).status_code == 403  # sums of all agents
-    for path in ("/openapi.json", "/.well-known/agent-card.json"):
+    for path in ("/openapi.json", "/.well-known/agent-card.json", f"/v1/models/{OTHER}", f"/v1/models/{MINE}"):
         await neighbors.asks("GET", path)
     for name, arguments in (
         ("find_functions", {"need": TEXTS["need"], "count": 9}),

@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import fence
@@ -78,7 +79,7 @@ async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
         return replace(draft, problems=tuple(others)).with_findings(STAGE, wrong.values())
     if draft.refuses:
         return draft.skip("it is refused already")
-    reached = reached_by(draft)
+    reached = await aside(draft.size, reached_by, draft)
     is_open = reached != "this" and not unprovable(own)
     answered = {example.call for example in draft.candidate.examples} & {*draft.candidate.asked}
     # Once its author has answered, only what a reader disputes is asked for.
@@ -90,7 +91,8 @@ async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
         answer = await _try_calls(answer, own, trial) if is_open else answer
         draft = replace(draft, answer=answer, late=bool(answer.error))
     disputed = [call for call in draft.answer.calls if not (call.agreed or call.is_inferred)] if draft.answer else []
-    if draft.answer is not None and _is_beyond(draft, draft.answer):  # its code cannot do what it promises
+    is_beyond = draft.answer is not None and await aside(draft.size, _is_beyond, draft, draft.answer)
+    if draft.answer is not None and is_beyond:  # its code cannot do what it promises
         what, means = _MEANS[draft.answer.reach]
         does = "only computes" if reached == "nothing" else "names nothing that it would reach"
         message = f"by its description `{draft.candidate.name}` has to reach {what}, and its code {does}"
@@ -120,7 +122,7 @@ async def judge_meaning(draft: Draft, trial: "TrialTools") -> Draft:
     asked = [call.call for call in disputed] + [call for call in chosen if call not in settled]
     calls = tuple(dict.fromkeys(call for call in asked if call not in answered))
     if draft.refuses or not calls or not draft.is_challenging:
-        return replace(draft, note=draft.note or _note(draft, trial))
+        return replace(draft, note=draft.note or await aside(draft.size, _note, draft, trial))
     count = "1 result" if len(calls) == 1 else f"{len(calls)} results"
     message = f"the examples of `{own.function.name}` leave open what it does with other arguments"
     fix = f"say what {' and '.join(f'`{call}`' for call in calls)} must return"

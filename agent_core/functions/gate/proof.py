@@ -16,6 +16,7 @@ from typing import Any
 
 from agent_core.access.grants import NOTHING, FileRequests, Grants, Question
 from agent_core.access.grants.value import written as grant_item
+from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Problem
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import fence
@@ -309,12 +310,13 @@ async def prove(draft: Draft, trial: TrialTools) -> Draft:
         function, node = draft.own_function, draft.function
         if function and draft.tree and node and draft.has("needs-packages") and not draft.has(*HOLLOW):
             # It waits for a package: with too few examples, a human would be asked in vain.
-            unproven = _unproven(draft, TrialSubject(function, node, draft.tree, draft.snapshot))
+            subject = TrialSubject(function, node, draft.tree, draft.snapshot)
+            unproven = await aside(draft.size, _unproven, draft, subject)
             draft = draft if unproven else draft.with_findings(STAGE, too_few(function, draft.examples, ""))
         return draft.skip(NOT_IMPORTED)
     if draft.has(*HOLLOW):
         return draft.skip(NOTHING_YET)
-    unproven = _unproven(draft, own)
+    unproven = await aside(draft.size, _unproven, draft, own)
     line = own.node.lineno  # in the candidate's text, which its author sees
     if unproven == "effects":
         message = f"`{own.function.name}` uses what an example cannot have here, so it is added as a draft"

@@ -463,8 +463,9 @@ class GrantService:
         unset = tuple(
             name for name in question.missing.secrets if name != UNSAID and not self.reach.secrets.is_set(name)
         )
-        how = "At a terminal of this machine, a yes asks for its value. Otherwise type: knapper secrets set"
-        doubts = (*(f"{name} is not set. {how} {name}" for name in unset), *self.reach.doubts(question.missing))
+        how = "is not set. At a terminal of this machine, a yes asks for its value. Otherwise type:"
+        not_set = (f"{name} {how} knapper secrets set {name}" for name in unset)
+        doubts = (*not_set, *self.reach.doubts(question.missing))
         whole = replace(question, doubts=(*question.doubts, *doubts), unset=unset)
         return await self.packages.explained(whole, grants)
 

@@ -9,12 +9,12 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent_core.base.clock import shown_time
+from agent_core.base.late import LateModule
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line, visible
+from agent_core.base.workspace_folder import STATE
 from agent_core.functions.gate.verdict import NOT_READ, UNPROVEN
 from agent_core.registry.function import reach_words
-from agent_core.storage import STATE
-from agent_core.storage.value_files import FOLDER
 from sandbox.errors import ProtocolError
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
@@ -36,8 +36,10 @@ if TYPE_CHECKING:  # for annotations
     from agent_core.functions.service.replay import RecordedCall, RecordedDetails, Replay
     from agent_core.functions.service.tending import TendingReport, UndoneStep
     from agent_core.registry.registry import RegistryChange
+    from agent_core.storage import value_files
     from sandbox import Failure
-
+else:
+    value_files = LateModule("agent_core.storage.value_files")
 
 COMMAND, SLASH = "knapper functions ", "/"
 SIGNS: dict[str, Role] = {"+": "ok", "-": "bad", "@": "dim"}
@@ -317,7 +319,7 @@ def value_lines(call: "CallReport | RecordedOutcome", *, as_it_is: bool = False)
     if isinstance(call.value, dict) and call.value.get(TAG) == LARGE:
         with suppress(ProtocolError):
             large = read_row(call.value)
-            return [line(f"{large.words}, kept for a week as JSON in {STATE}/{FOLDER}/{large.digest}")]
+            return [line(f"{large.words}, kept for a week as JSON in {STATE}/{value_files.FOLDER}/{large.digest}")]
     shown = call.value if isinstance(call.value, str) else json.dumps(call.value, ensure_ascii=False)
     if not (as_it_is or isinstance(call.value, str)) and f'"{TAG}"' in shown:  # not a value of JSON, such as a tuple
         with suppress(ProtocolError):
