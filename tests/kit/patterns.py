@@ -383,6 +383,8 @@ _LINEAR_S: Final = 150e-9
 _LEAST_S: Final = 0.004
 _MOST_S: Final = 0.05
 """A time is measured well between these."""
+_BRIEF_S: Final = 0.0005
+"""A jump to less is where a bound begins: even a growth without any takes but seconds at twice the size."""
 _MOST_CHARS: Final = 256_000
 MOST_EXPONENT: Final = 1.5
 
@@ -475,7 +477,7 @@ def _growth(pattern: Compiled, method: str, text: Attack, size: int) -> Growth:
         return max(1e-7, min(seconds(pattern, method, whole) for _ in range(tries)))
 
     times = [least(size >> halvings, 3) for halvings in (2, 1, 0)]
-    if times[-1] > 16 * times[-2]:  # a longer text would take for ever
+    if times[-1] > max(16 * times[-2], _BRIEF_S):  # a longer text would take for ever
         return Growth(math.log2(times[-1] / times[-2]), method, text, size, times[-1])
     while times[-1] < _MOST_S and size < _MOST_CHARS:
         size *= 2
