@@ -102,7 +102,7 @@ class Reply:
     attached: str = ""
     marked: str = ""
     reasoning: tuple[str, ...] = ()
-    """What the endpoint wants back of its reasoning, as JSON texts; see `Assistant`."""
+    """The parts of the reasoning that go back to the endpoint, as JSON texts; see `Assistant`."""
     source: str = ""
     """The endpoint and model that gave the reply."""
 

@@ -47,7 +47,7 @@ def to_responses(body: Mapping[str, Any]) -> Entry:
 
 @dataclass(slots=True)
 class _Item:
-    """What has arrived of one item of the output."""
+    """The parts of one output item that have arrived."""
 
     place: int
     call_id: str = ""

@@ -172,7 +172,7 @@ class CallRecord:
         full = text if text is not None else await aside(size, answers.answer, outcome or Skipped(""), MOST_CHARS)
         word = answers.word(outcome) if outcome is not None else "returned"
         detail = await aside(size, answers.report_json, outcome) if outcome is not None else {}
-        detail = {**detail, **(about or {})}
+        detail = {**detail, **self.facts_of(outcome), **(about or {})}
         if unproven:
             full, detail = self.noted(full, unproven), {**detail, "unproven": True}
         if self.repairs:
@@ -195,6 +195,10 @@ class CallRecord:
             return with_edits(Plan(str(error)))
 
         return self.report(await commit(plan, self.record, self._clock.random, refusal))
+
+    def facts_of(self, outcome: CallOutcome | None) -> Mapping[str, Any]:  # Any: JSON
+        """Return facts about an outcome that are stored with it, besides its report."""
+        return {}
 
     async def commit(self, plan: Plan) -> Done:
         """Commit a plan with the answer, and report it. Of messages to other agents, all are sent, or none."""

@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from agent_core.base.problem import Problem
     from agent_core.functions.sandbox_client import SandboxClient
     from agent_core.functions.service import FunctionService
+    from agent_core.functions.service.grant_service import GrantService
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
 
@@ -124,13 +125,58 @@ class InnerCall:
 
 @dataclass(frozen=True, slots=True)
 class ApprovedWithin:
-    """What a program's approval gives to a function that its functions call by name, in each call by one of these.
+    """The grants of a program's approval for a function that its functions call by name, whenever one of these does.
 
-    `callers` have the digests of all code that an approval of each would cover: it does not change in between.
+    `callers` maps each of these to the digest of its code: the approval ends when that changes.
     """
 
     grants: Grants
     callers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ProgramNeeds:
+    """The grants that a program lacks: `direct` for its functions, in so many `calls`, `within` for what these call.
+
+    Both are by function and version. Packages are asked for when a function is called.
+    """
+
+    direct: dict[tuple[str, str], Grants] = field(default_factory=dict)
+    within: dict[tuple[str, str], ApprovedWithin] = field(default_factory=dict)
+    calls: int = 0
+    says: list[str] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)  # about each function alone
+
+    def add(self, question: Question, calls: int) -> None:
+        """Add what the question about a function of the program asks for."""
+        if missing := replace(question.missing, packages=()):
+            self.direct[question.function, question.version] = missing
+            self.questions.append(question)
+            self.calls += calls
+            most = f"in up to {calls} call{'' if calls == 1 else 's'}"
+            self.says.append(f"{question.function}, {most}: {'; '.join(missing.sentences())}")
+
+    def add_within(self, question: Question, caller: str, code_digests: Mapping[str, str]) -> None:
+        """Add what the question about a function asks for that `caller` calls by name, directly or not."""
+        if missing := replace(question.missing, packages=()):
+            within = self.within.setdefault((question.function, question.version), ApprovedWithin(missing))
+            within.callers.update(code_digests)
+            self.questions.append(question)
+            self.says.append(f"{question.function}, called by {caller}: {'; '.join(missing.sentences())}")
+
+    def to_text(self, run: "ProgramRun") -> str:
+        """Return all that an approval for this run covers, as the text to which it is bound."""
+        direct = [[*key, grants.to_json()] for key, grants in self.direct.items()]
+        within = [[*key, each.grants.to_json(), each.callers] for key, each in self.within.items()]
+        return json.dumps([run.key, run.text, direct, within, self.calls], sort_keys=True)
+
+    def question(self, text: str) -> Question:
+        """Return the one question about them, with what changed in the functions since they were last approved."""
+        grants = joined([*self.direct.values(), *(each.grants for each in self.within.values())])
+        changes = dict.fromkeys(f"{each.function}: {each.changed}" for each in self.questions if each.changed)
+        diffs = dict.fromkeys(each.diff for each in self.questions if each.diff)
+        question = Question.of_text(RUN_PROGRAM, text, "program", grants)
+        return replace(question, doubts=tuple(self.says), changed="; ".join(changes), diff="\n".join(diffs))
 
 
 @dataclass(slots=True)
@@ -171,7 +217,7 @@ def _functions_within(function: "Function", snapshot: "Snapshot") -> Iterator["F
     yield from ((snapshot.whole or snapshot).functions[name] for name in sorted(others))
 
 
-def _digests(function: "Function", snapshot: "Snapshot") -> dict[str, str]:
+def _code_digests(function: "Function", snapshot: "Snapshot") -> dict[str, str]:
     """Return the digests of the code of a function and of each that it calls by name."""
     functions = (snapshot.whole or snapshot).functions
     return {name: content_of(functions[name], snapshot).digest for name in covered_code(function, snapshot).names}
@@ -268,20 +314,11 @@ class InnerRecord(CallRecord):
         self._run.record.has_changed |= self.has_changed
         return did
 
-    async def close(
-        self,
-        outcome: CallOutcome | None,
-        text: str | None = None,
-        writes: Sequence[Write] = (),
-        *,
-        unproven: str = "",
-        about: Mapping[str, Any] | None = None,  # Any: JSON
-        entries: Sequence[Entry] = (),
-    ) -> Done:
-        """Store the answer; an error is stored as the program will raise it, also when it runs again."""
-        if isinstance(outcome, Raised):
-            about = {**(about or {}), "raised": answers.callee_error(self.call.name, outcome).to_json()}
-        return await super().close(outcome, text, writes, unproven=unproven, about=about, entries=entries)
+    def facts_of(self, outcome: CallOutcome | None) -> Mapping[str, Any]:  # Any: JSON
+        """Return an error as the program will raise it, also when it runs again."""
+        if not isinstance(outcome, Raised):
+            return {}
+        return {"raised": answers.callee_error(self.call.name, outcome).to_json()}
 
     async def _answer_entry(self, text: str, word: str, detail: dict[str, Any]) -> tuple[Entry, Sequence[Write]]:
         if word != "returned":
@@ -431,56 +468,37 @@ class Programs:
     async def _approve(self, run: ProgramRun, program: ProgramText) -> str:
         """Ask once for every grant that the program's functions need; return why it may not run, or an empty text."""
         granting = self._functions.granting.during(ProgramApprovals.of(run))
-        lacking: dict[tuple[str, str], Grants] = {}
-        within: dict[tuple[str, str], ApprovedWithin] = {}
-        says: list[str] = []
-        asked: list[Question] = []
-        calls = 0
-        for name in run.functions if granting.can_ask else ():
-            callee = self.dispatcher.find(name, run.snapshot)
-            question = await granting.question(callee.function, callee.snapshot) if callee and callee.snapshot else None
-            missing = replace(question.missing, packages=()) if question else NOTHING
-            if question is not None and missing:
-                lacking[name, question.version] = missing
-                asked.append(question)
-                calls += (most := program.most_calls(name, _APPROVED))
-                says.append(f"{name}, in up to {most} call{'' if most == 1 else 's'}: {'; '.join(missing.sentences())}")
-            if callee is None or callee.snapshot is None:
-                continue
-            for function in _functions_within(callee.function, callee.snapshot):
-                question = await granting.question(function, callee.snapshot)
-                missing = replace(question.missing, packages=()) if question else NOTHING
-                if question is None or not missing:
-                    continue
-                if (function.name, question.version) not in within:
-                    within[function.name, question.version] = ApprovedWithin(missing)
-                    asked.append(question)
-                within[function.name, question.version].callers.update(_digests(callee.function, callee.snapshot))
-                says.append(f"{function.name}, called by {name}: {'; '.join(missing.sentences())}")
-        if not lacking and not within:
+        needs = await self._lacking(run, program, granting) if granting.can_ask else ProgramNeeds()
+        if not needs.says:
             return ""
-        everything = [*lacking.items(), *((key, each.grants) for key, each in within.items())]
-        grants = [[*key, missing.to_json()] for key, missing in everything]
-        texts = [[*key, each.callers] for key, each in within.items()]
-        text = json.dumps([run.key, run.text, grants, texts, calls], sort_keys=True)
+        text = needs.to_text(run)
         if run.sealed[0] != text or not granting.book.sealer.holds(run.sealed[1], "program", text):
-            whole = joined(missing for _, missing in everything)
             rows = tuple(enumerate(bare_lines(program.code), 1))
-            changed = "; ".join(f"{each.function}: {each.changed}" for each in asked if each.changed)
-            diff = "\n".join(dict.fromkeys(each.diff for each in asked if each.diff))
-            question = Question.of_text(RUN_PROGRAM, text, "program", whole)
-            question = replace(question, lines=rows, doubts=tuple(says), changed=changed, diff=diff)
             try:
-                if denied := await granting.agreed(question):
+                if denied := await granting.agreed(replace(needs.question(text), lines=rows)):
                     return denied
             finally:
                 run.record.stood += granting.stood
             run.sealed = text, granting.book.sealer.seal("program", text)
             await run.turn.append([_beginning(run)])
-        names = {name for name, _ in lacking}
-        run.approved, run.approved_within = lacking, within
-        run.left = calls - sum(call.name in names for call in run.earlier.values())
+        names = {name for name, _ in needs.direct}
+        run.approved, run.approved_within = needs.direct, needs.within
+        run.left = needs.calls - sum(call.name in names for call in run.earlier.values())
         return ""
+
+    async def _lacking(self, run: ProgramRun, program: ProgramText, grants: "GrantService") -> ProgramNeeds:
+        """Return the grants that the program's functions, and those that these call by name, do not have yet."""
+        needs = ProgramNeeds()
+        for name in run.functions:
+            callee = self.dispatcher.find(name, run.snapshot)
+            if callee is None or callee.snapshot is None:
+                continue
+            if question := await grants.question(callee.function, callee.snapshot):
+                needs.add(question, program.most_calls(name, _APPROVED))
+            for function in _functions_within(callee.function, callee.snapshot):
+                if question := await grants.question(function, callee.snapshot):
+                    needs.add_within(question, name, _code_digests(callee.function, callee.snapshot))
+        return needs
 
     def _files(self, run: ProgramRun, program: ProgramText) -> ProgramFiles:
         """Return the handler of the program's requests for files; the user is asked for each, with the whole text."""

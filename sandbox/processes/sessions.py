@@ -300,7 +300,7 @@ class WorkerReply:
 
 @dataclass(frozen=True, slots=True)
 class StreamListeners:
-    """What else takes part in a running call: the debugger, the output listener, and the exchange of large values."""
+    """The other parties of a running call: the debugger, the output listener, and the exchange of large values."""
 
     reins: DebugControl | None = None
     on_output: OnOutput | None = None

@@ -442,7 +442,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a request expects: an answer to its number, if any, its time, and whether a stream may be endless."""
+    """An expected answer: the number of its request, if any, its time, and whether its stream may be endless."""
 
     number: str
     raw_number: int | str  # as it is sent
