@@ -77,9 +77,7 @@ async def test_another_model_has_what_its_own_table_says(at_desk: OpenDesk) -> N
 
 
 @pytest.mark.parametrize(("words", "given"), [(("--message", "Go."), ""), ((), "Go.\n")], ids=["one message", "a pipe"])
-def test_programs_are_off_where_a_command_sends_the_message(
-    tmp_path: Path, words: tuple[str, ...], given: str
-) -> None:
+def test_programs_are_off_where_a_command_sends_the_message(tmp_path: Path, words: tuple[str, ...], given: str) -> None:
     (tmp_path / "knapper.toml").write_text('model.programs = "off"\n')
     with scripted([Repeat(Say("Done."))]) as model:
         knapper("run", *flags(model), *words, cwd=tmp_path, given=given)
