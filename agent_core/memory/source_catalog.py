@@ -17,7 +17,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.storage import CopyDocument, DocumentRow, DropDocument, MemoryStore, SaveDocument, SavePassages
 
 from .archival import Archival
-from .sources import Cut, SourcePlace, SourceReader, Unreadable, not_prose, of_program, places
+from .sources import Cut, SourcePlace, SourceReader, Unreadable, is_missing, not_prose, of_program, places
 
 if TYPE_CHECKING:
     from agent_core.base.clock import Clock
@@ -86,8 +86,14 @@ class Sources:
                 reports.append(replace(report, folder=one_line(name or place)) if source.is_found else report)
         return reports
 
-    async def attach(self, source: str) -> Sequence[DocumentRow]:
+    async def is_only_loaded(self, source: str) -> bool:
+        """Check whether no file or folder has this name, but a source that was loaded for all agents."""
+        return is_missing(source) and bool(_matching_documents(source, await self._store.documents(LOADED)))
+
+    async def attach(self, source: str) -> tuple[Sequence[DocumentRow], Sequence[DocumentRow]]:
         """Attach loaded sources to the agent, with their vectors: by name, the beginning of the hash, or folder.
+
+        Return those that are new to it, and the agent's own that already have the same text, under any name.
 
         Raises:
             UsageError: no loaded source matches.
@@ -99,10 +105,16 @@ class Sources:
             fix = f"Loaded are: {names}." if names else "Type: knapper sources load PATH"
             fix = did_you_mean(source, [row.name for row in rows], fix)
             raise UsageError(f"No source {one_line(source)} is loaded.", fix=fix)
-        for row in matches:
-            old = [DropDocument(self._agent, other.hash) for other in had if other.name == row.name]
+        whole = {row.hash: row for row in had if row.complete}
+        new = [row for row in matches if row.hash not in whole]
+        for row in new:
+            old = [
+                DropDocument(self._agent, other.hash)
+                for other in had
+                if row.hash == other.hash or row.name == other.name
+            ]
             await self._store.apply([*old, CopyDocument(row.hash, LOADED, self._agent)])
-        return matches
+        return new, [whole[row.hash] for row in matches if row.hash in whole]
 
     async def list(self) -> Sequence[DocumentRow]:
         """Return the sources, oldest first; an incomplete one was interrupted."""

@@ -34,7 +34,7 @@ TYPED = {
     "audit": ("/audit", "of 100"),
     "reload": ("/reload", "othing changed"),
     "memory": ("/memory", "human"),
-    "attach": ("/attach", "Type /attach PATH|URL."),
+    "attach": ("/attach", "Type /attach PATH|URL|NAME."),
     "forget": ("/forget zeppelin", "The record does not contain “zeppelin”."),
     "summarize": ("/summarize", "othing"),
     "agents": ("/agents", "main"),

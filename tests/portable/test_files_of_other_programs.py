@@ -24,9 +24,10 @@ def old_call(name: str, /, **arguments: Any) -> dict[str, Any]:
     }
 
 
+USUAL = "You are MemGPT, the latest version of Limnal Corporation's digital companion, developed in 2023."
 MEMGPT: dict[str, Any] = {
     "model": "gpt-4",
-    "system": "You are MemGPT, the latest version of Limnal Corporation's digital companion.",
+    "system": f"{USUAL}\n",
     "functions": [{"name": "send_message", "description": "…", "parameters": {}}],
     "messages": [
         {"role": "system", "content": "all of it"},
@@ -75,6 +76,25 @@ async def test_what_memgpt_saved_becomes_turns_blocks_and_a_report() -> None:
     assert [result["call_id"] for result in results] == asked
     assert entries[3].payload["packed"] == MEMGPT["messages"][4]["content"]
     assert entries[-1].at - entries[3].at == 60
+
+
+@pytest.mark.parametrize(
+    ("system", "kept"),
+    [
+        (f"{USUAL}\n\nCUSTOM: speak Polish.\n\nControl flow:\nNever sell.", ["CUSTOM: speak Polish.\n\nNever sell."]),
+        (f"Be brief.\n{USUAL}", ["Be brief."]),
+        (USUAL.replace("2023", "2026"), [USUAL.replace("2023", "2026")]),
+        ("Basic functions:\nControl flow:", ["Basic functions:\nControl flow:"]),
+        (f"  {USUAL}  ", []),
+        ("", []),
+    ],
+    ids=["added below", "added above", "changed", "by chance", "nothing of their own", "empty"],
+)
+async def test_what_a_user_added_to_the_usual_prompt_of_memgpt_is_kept(system: str, kept: list[str]) -> None:
+    async with moving() as opened:
+        await taken(opened, {**MEMGPT, "system": system})
+        whole = await opened[1].whole("my-agent")
+    assert [section.text for section in whole.sections] == kept
 
 
 def message(role: str, text: str, id: str, minute: int, **more: Any) -> dict[str, Any]:

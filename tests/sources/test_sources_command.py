@@ -71,7 +71,7 @@ def test_a_source_is_loaded_once_and_attached_to_agents_and_detached(folder: Pat
     assert "sources list --loaded" in knapper("sources", "list", cwd=folder).stderr
     (folder / "birds.md").unlink()
     assert run(folder, "attach", "birds.md")["attached"][0]["passages"] == 1
-    assert run(folder, "attach", loaded["hash"][:8])["attached"][0]["passages"] == 1
+    assert run(folder, "attach", loaded["hash"][:8])["there"][0]["passages"] == 1
     assert run(folder, "list")["sources"][0]["complete"]
     assert run(folder, "detach", "birds.md")["detached"][0]["name"] == "birds.md"
     assert run(folder, "list") == {"sources": []}
@@ -130,3 +130,19 @@ def test_what_is_loaded_is_named_where_it_can_be_attached(folder: Path) -> None:
     with terminal("sources", "list", cwd=folder) as screen:
         screen.wait_for("2 more can be attached: knapper sources list --loaded")
     assert len(run(folder, "attach", "notes")["attached"]) == 2
+
+
+@pytest.mark.parametrize("how", [("attach", "owls"), ("add", "owls")], ids=["attached", "added by its name"])
+def test_a_loaded_source_whose_text_the_agent_has_is_there_already(folder: Path, how: tuple[str, str]) -> None:
+    run(folder, "load", "birds.md", "--name", "owls")
+    (own,) = run(folder, "add", "birds.md")["sources"]
+    again = run(folder, *how)
+    assert (again["attached"], [row["name"] for row in again["there"]]) == ([], [own["name"]])
+    assert [row["name"] for row in run(folder, "list")["sources"]] == ["birds.md"]
+
+
+def test_a_name_that_no_file_has_attaches_what_was_loaded_under_it(folder: Path) -> None:
+    run(folder, "load", "birds.md", "--name", "owls")
+    assert [row["name"] for row in run(folder, "add", "owls")["attached"]] == ["owls"]
+    (folder / "owls").write_text("A file of that name.\n")
+    assert [row["outcome"] for row in run(folder, "add", "owls")["sources"]] == ["replaced"]

@@ -327,7 +327,9 @@ def sources() -> None:
 
 
 @slash(
-    "attach PATH|URL", "Read it into archival memory. Ctrl-C stops; the same command continues.", page="the room Memory"
+    "attach PATH|URL|NAME",
+    "Read it into archival memory, or take a loaded source. Ctrl-C stops; the same command continues.",
+    page="the room Memory",
 )
 @verb(sources, "add")
 @_name
@@ -336,9 +338,13 @@ async def add_source(door: Door, place: SourcePlace, *, name: str | None, agent:
 
     Text, Markdown, HTML, PDF, source code, CSV and JSON are split along their structure. A text that is already stored
     is not stored again; an interrupted source is resumed. A URL is fetched from public addresses, and from this machine
-    only if the URL itself names it (localhost, 127.0.0.1).
+    only if the URL itself names it (localhost, 127.0.0.1). The name of a source that was loaded for all agents, where
+    no file has it, attaches that one.
     """
-    return await _add_source(door, await door.sources(agent), place, name)
+    sources = await door.sources(agent)
+    if name is None and await sources.is_only_loaded(place):
+        return await _attach_loaded(sources, place)
+    return await _add_source(door, sources, place, name)
 
 
 @verb(sources)
@@ -364,9 +370,16 @@ async def _add_source(door: Door, sources: "Sources", place: str, name: str | No
 @verb(sources, "attach", scopes=("edit",))
 async def attach_source(door: Door, source: str, *, agent: OfAgent) -> Result:
     """Give an agent a loaded source. By its name, the beginning of its hash, or the folder it came with."""
-    rows = await (await door.sources(agent)).attach(source)
-    lines = [line(("ok", "✓ "), "attached ", ("name", row.name), f" ({row.done:,})") for row in rows]
-    return Result({"attached": [source_json(row) for row in rows]}, lines)
+    return await _attach_loaded(await door.sources(agent), source)
+
+
+async def _attach_loaded(sources: "Sources", source: str) -> Result:
+    new, there = await sources.attach(source)
+    lines = [
+        *(line(("ok", "✓ "), "attached ", ("name", row.name), f" ({row.done:,})") for row in new),
+        *(line(("ok", "✓ "), ("name", row.name), f": there already ({row.done:,})") for row in there),
+    ]
+    return Result({"attached": [source_json(row) for row in new], "there": [source_json(row) for row in there]}, lines)
 
 
 @verb(sources, "detach", scopes=("edit",))

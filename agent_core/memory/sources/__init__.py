@@ -5,6 +5,16 @@ input may be malicious. Nothing in a source is ever executed.
 """
 
 from .cutting import Chunk, Cut, Unreadable
-from .places import SourcePlace, SourceReader, not_prose, of_program, places
+from .places import SourcePlace, SourceReader, is_missing, not_prose, of_program, places
 
-__all__ = ["Chunk", "Cut", "SourcePlace", "SourceReader", "Unreadable", "not_prose", "of_program", "places"]
+__all__ = [
+    "Chunk",
+    "Cut",
+    "SourcePlace",
+    "SourceReader",
+    "Unreadable",
+    "is_missing",
+    "not_prose",
+    "of_program",
+    "places",
+]

@@ -115,6 +115,11 @@ def is_url(where: str) -> bool:
     return where.lower().startswith(("http://", "https://"))
 
 
+def is_missing(where: str) -> bool:
+    """Check whether it names a file or folder that does not exist."""
+    return not is_url(where) and where != STDIN and not os.path.lexists(expand_home(where))
+
+
 def places(where: str, name: str = "") -> list[SourcePlace]:
     """Return the sources that the user named: one source, or the files of a folder except hidden ones.
 

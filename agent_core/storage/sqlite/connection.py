@@ -197,9 +197,13 @@ def explain(error: apsw.Error, path: Path) -> StorageError:
         case apsw.InterruptError():
             message = f"The state file `{path}` took longer than a minute to answer, or was interrupted. {UNSAVED}"
             fix = "Type: knapper doctor"
-        case apsw.ConstraintError() | apsw.TooBigError():
-            message = f"What is in the state file `{path}` does not let this be saved ({error}). {UNSAVED}"
-            fix = "Move the file away if you did not make it: a new one will be created."
+        case apsw.ConstraintError():
+            message = f"The state file `{path}` already has what this would add, or has lost what it needs ({error})."
+            message = f"{message} {UNSAVED}"
+            fix = "Another window may have saved the same: look, and try again. If it stays so: knapper storage check"
+        case apsw.TooBigError():
+            message = f"This is too large for the state file `{path}` ({error}). {UNSAVED}"
+            fix = "Save it in smaller parts, or keep it in a file of its own."
         case _:
             try:
                 space = f"{shutil.disk_usage(path.parent).free // 2**20} MiB free"

@@ -6,11 +6,14 @@ the file has none. A file of Letta may hold several agents that share blocks and
 reported.
 """
 
+import hashlib
 import json
 import re
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
-from typing import Any
+from functools import cache
+from importlib import resources
+from typing import Any, Final
 
 from agent_core.base.records import dataclass, field, replace
 from agent_core.memory.sources.cutting import cut
@@ -28,7 +31,7 @@ from agent_core.storage import (
     WholeTurn,
     content_hash,
 )
-from sandbox.wire.strict_json import whole_characters
+from sandbox.wire.strict_json import read_toml, whole_characters
 
 from .document import LONGEST, MOST_AGENTS, MOST_BLOCKS, MOST_LINKS, Room, Words, at_most
 from .report import AgentFileError, AgentReport, agent_name
@@ -234,18 +237,41 @@ def _asked_of(call: Json, where: str) -> ImportedCall:
     return ImportedCall(_text_at(call, "id", where)[:200], name, whole_characters(raw))
 
 
-_USUAL = ("You are MemGPT, the latest version of Limnal", "You are Letta, the latest version of Limnal")
+_NOBODYS_BY_CHANCE: Final = 60  # characters of a line
 
 
 def _system_section(system: str, report: AgentReport, at: float) -> tuple[SectionRow, ...]:
-    """Return a custom system prompt as a section; standard ones describe functions that are different here."""
-    if not system.strip():
-        return ()
-    if system.lstrip().startswith(_USUAL):
-        report.leaves("system prompt", "it is the usual one, and the preset has its own")
+    """Return what the user wrote of a system prompt as a section.
+
+    The lines that MemGPT and Letta come with are left out: they describe functions that are different here.
+    """
+    own = _without_usual_lines(system)
+    if own != system:
+        report.leaves("system prompt", "its usual lines: the preset has its own")
+    if not own.strip():
         return ()
     report.took("system prompt", "section `system`")
-    return (SectionRow("system", 0, system, max(4000, len(system)), at),)
+    return (SectionRow("system", 0, own, max(4000, len(own)), at),)
+
+
+def _without_usual_lines(system: str) -> str:
+    lines = system.split("\n")
+    usual = [line for line in lines if _line_hash(line) in _usual_lines()]
+    if not any(len(line) >= _NOBODYS_BY_CHANCE for line in usual):
+        return system
+    known = set(usual)
+    kept = "\n".join("" if line in known else line for line in lines)
+    return re.sub("\n{3,}", "\n\n", kept).strip()
+
+
+@cache
+def _usual_lines() -> frozenset[str]:
+    text = resources.files(__package__).joinpath("usual_prompts.toml").read_text(encoding="utf-8")
+    return frozenset(read_toml(text)["lines"].split())
+
+
+def _line_hash(line: str) -> str:
+    return hashlib.sha256(" ".join(line.split()).encode("utf-8", "replace")).hexdigest()[:8]
 
 
 _LABELS = ("persona", "human")
