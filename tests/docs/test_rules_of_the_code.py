@@ -22,7 +22,7 @@ ALLOWED = {
         memory/embedding/models memory/search
         model/dialect storage/postgres/database
         storage/sqlite/connection
-        workspace/presets/__init__ workspace/scaffold""",
+        workspace/portable/foreign workspace/presets/__init__ workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """
         functions/service/library_files functions/service/file_checks interfaces/commands/setup
         memory/sources/places workspace/portable/text""",
