@@ -50,7 +50,17 @@ async def test_a_turn_is_whole_until_the_next_one_is_over_and_can_be_read_again(
 async def test_what_a_model_was_sent_stays_within_a_turn_and_after_a_restart(
     tmp_path: Path, one_sandbox: Sandbox
 ) -> None:
-    steps = [RUN, Say("Sixty."), SHORT, Say("Two."), SHORT, SHORT, Say("Two."), Say("Again."), Say("Again.")]
+    steps: list[Step] = [
+        RUN,
+        Say("Sixty."),
+        SHORT,
+        Say("Two."),
+        SHORT,
+        SHORT,
+        Say("Two."),
+        Say("Again."),
+        Say("Again."),
+    ]
     with scripted(steps) as model:
         async with opened_desk(tmp_path, model, one_sandbox, model__context_tokens=64_000) as here:
             for text in ("Run it.", "And 1 + 1?", "Again?", "More?"):
