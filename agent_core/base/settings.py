@@ -317,6 +317,11 @@ class MemorySettings(SettingsSection):
         " in it. It costs one request a block; small models are not asked.",
     )
     page_chars: int = Field(12_000, ge=500, description="Longest message or text that is shown at once, in characters.")
+    past_chars: int = Field(
+        800,
+        ge=400,
+        description="Longest answer or argument of a call that is shown whole after the next turn, in characters.",
+    )
     session_gap_minutes: float = Field(60, gt=0, description="Silence after which a new session begins, for search.")
 
 

@@ -13,7 +13,7 @@ from .build import (
 )
 from .compaction import Compaction, FactKeeper, rebuilt
 from .history import PRESSURE, History, PageReader, Summary, beginning, claim, first_page, large_page, pop, resume
-from .shown import CALLER, EXPECTED, RUN_PROGRAM, FunctionNotes, Shown, size_of
+from .shown import CALLER, EXPECTED, READ_ON, RUN_PROGRAM, FunctionNotes, Shown, size_of
 
 __all__ = [
     "ABOUT_PROGRAMS",
@@ -22,6 +22,7 @@ __all__ = [
     "EXPECTED",
     "INSTRUCTIONS",
     "PRESSURE",
+    "READ_ON",
     "RUN_PROGRAM",
     "Budget",
     "Compaction",

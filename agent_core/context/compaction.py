@@ -204,7 +204,10 @@ async def summarize(history: History, order: CompactionOrder, ask: AskFor) -> tu
     covered = history.items[: cut(history.items, order.tail)]
     if not covered:
         return None
-    shown, size = [item.shown for item in covered if not is_pressure(item.whole)], sum(item.size for item in covered)
+    shown, size = (
+        [history.paged(item) for item in covered if not is_pressure(item.whole)],
+        sum(item.size for item in covered),
+    )
     lines = await aside(size, lambda: [*map(_material_line, shown)])
     before = history.summary.text if history.summary else ""
     text = await _by_model(lines, before, order, ask) if (sum(map(len, lines)) + len(before) > order.chars) else ""

@@ -2,8 +2,9 @@
 
 Each message has its entry's number in storage (`seq`), so that a summary can say how far it reaches; after a restart,
 the same context is read again. A long message is shown in part: its number is its name for `read_on`, which returns the
-other pages. The program sets the author of a line in a summary and never reads it from a text: text from others keeps
-its content, but anything in it that looks like the program's author labels is quoted.
+other pages. Of earlier turns, long answers and arguments are shown by their beginning only: a model that needs them
+reads them again. The program sets the author of a line in a summary and never reads it from a text: text from others
+keeps its content, but anything in it that looks like the program's author labels is quoted.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from agent_core.base.errors import UsageError
-from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Notice, System, User
 from agent_core.base.offload import PER_ENTRY, aside
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import visible
@@ -33,13 +34,14 @@ from agent_core.storage import (
 )
 from sandbox.errors import ProtocolError
 from sandbox.wire.large import Large
-from sandbox.wire.strict_json import LOOSE, read_json
+from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 from sandbox.wire.values import LARGE, TAG, read_row
 
 _PREFIX: Final = "text-"
 _PAGED: Final = ("user", "notice", "assistant", "result")
 _GENEROUS: Final = 2  # the model's own text is cut at twice a page: its replies are limited already
 _AROUND: Final = 120
+_BEGINNING: Final = 200  # characters of a long answer or argument of an earlier turn
 
 Payload = dict[str, Any]  # Any: JSON
 
@@ -106,6 +108,57 @@ def _first(text: str, seq: int, chars: int, page_chars: int) -> str:
     return f"{text[:size]}\n[Page 1 of {-(-total // size)}, {total:,} characters in all: {more}.]"
 
 
+def of_the_past(message: Message, seq: int, chars: int, past_chars: int) -> Message:
+    """Return a message of an earlier turn as the model is shown it: long answers and arguments by their beginning.
+
+    What the agent said to the user stays, and so do the arguments that an endpoint may have signed.
+    """
+    match message:
+        case Answer(_, _, text) if (total := max(chars, len(text))) > past_chars:
+            return replace(message, text=f"{text[:_BEGINNING]}\n{_left_out(total, seq)}")
+        case Assistant(_, calls) if any(len(call.arguments) > past_chars for call in calls):
+            return replace(message, calls=tuple(_call_of_the_past(call, seq, past_chars) for call in calls))
+        case _:
+            return message
+
+
+def _call_of_the_past(call: Call, seq: int, past_chars: int) -> Call:
+    if len(call.arguments) <= past_chars or call.name == SEND or _is_signed(call):
+        return call
+    whole = {"left_out": _left_out(len(call.arguments), seq)}
+    try:
+        arguments = read_json(call.arguments, LOOSE)
+    except Malformed:
+        return replace(call, arguments=json.dumps(whole))
+    if isinstance(arguments, dict):
+        texts = {name: _argument_text(value) for name, value in arguments.items()}
+        shorter = {
+            name: value if len(texts[name]) <= past_chars else f"{texts[name][:_BEGINNING]} {_left_out(len(text), seq)}"
+            for (name, value), text in zip(arguments.items(), texts.values(), strict=True)
+        }
+        written = json.dumps(shorter, ensure_ascii=False)
+        if len(written) < len(call.arguments):
+            return replace(call, arguments=written)
+    return replace(call, arguments=json.dumps(whole))
+
+
+def _is_signed(call: Call) -> bool:
+    """Return whether its endpoint wants more back with a call than the call's ID: it may have signed the arguments."""
+    try:
+        extra = read_json(call.extra, LOOSE) if call.extra else {}
+    except Malformed:
+        return True
+    return not (isinstance(extra, dict) and extra.keys() <= {"id"})
+
+
+def _argument_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _left_out(total: int, seq: int) -> str:
+    return f"[… {total:,} characters in all: read_on(name='{_PREFIX}{seq:x}', page=1) shows them]"
+
+
 def _size(page_chars: int) -> int:
     """Return how much of a text fits on a page with the text around it."""
     return max(page_chars - _AROUND, _AROUND)
@@ -142,7 +195,7 @@ class PageReader:
         if entry is None:
             raise UsageError(f"There is no long text named {name!r}.", fix="Take the name from where it was shown.")
         whole = await self._store.text(entry.payload["whole"]) if "whole" in entry.payload else None
-        text = str(whole if whole is not None else entry.payload["text"])
+        text = str(whole if whole is not None else entry.payload["text"]) + _calls_text(entry.payload.get("calls"))
         size, large = _size(self._page_chars()), _large_of(entry)
         total = entry.payload["chars"] if large else len(text)
         pages = max(-(-total // size), 1)
@@ -157,6 +210,24 @@ class PageReader:
         if shown is None:
             raise UsageError(f"The value of `{name}` is not kept any longer.", fix="Call the function again.")
         return f"Page {page} of {pages} of {name}.{more}\n{shown}"
+
+
+def _calls_text(calls: object) -> str:
+    """Return the calls of a reply with their arguments, as text after the reply's own."""
+    lines: list[str] = []
+    for call in calls if isinstance(calls, list) else ():
+        written = str(call["arguments"])
+        try:
+            arguments = read_json(written, LOOSE)
+        except Malformed:
+            arguments = None
+        rows = (
+            [f"{name}: {_argument_text(value)}" for name, value in arguments.items()]
+            if isinstance(arguments, dict)
+            else [written]
+        )
+        lines += ["", f"Call of {call['name']}:", *rows]
+    return visible("\n".join(lines))
 
 
 def _large_of(entry: Entry) -> Large | None:
@@ -290,6 +361,7 @@ class HistoryItem:
     whole: Message
     shown: Message
     size: int
+    is_past: bool = False  # of a turn before the last one
 
 
 @dataclass(slots=True)
@@ -300,6 +372,7 @@ class History:
     items: list[HistoryItem] = field(default_factory=list)
     size: int = 0
     page_chars: int = 12_000
+    past_chars: int = 0
     _notice: Notice | None = None
 
     def add(self, turn: str, messages: Iterable[Message], seq: int = 0, chars: int = 0) -> None:
@@ -345,8 +418,36 @@ class History:
         if page_chars == self.page_chars:
             return
         self.page_chars = page_chars
-        for item in self.items:
-            shown = in_part(item.whole, item.seq, item.chars, page_chars)
+        self._show_again(self.items)
+
+    def leave_behind(self, turn: str, past_chars: int) -> None:
+        """Show long answers and arguments by their beginning, but those of this turn and of the one before it.
+
+        Turns in which the user said nothing do not count. Once per turn: the text that a model has read stays the
+        beginning of what it reads next, which servers cache.
+        """
+        self.past_chars, place = past_chars, len(self.items)
+        while place and self.items[place - 1].turn == turn:
+            place -= 1
+        before = ""
+        while place and (not before or self.items[place - 1].turn == before):
+            place -= 1
+            if isinstance(self.items[place].whole, User):
+                before = self.items[place].turn
+        newly = [item for item in self.items[:place] if item.seq and not item.is_past]
+        for item in newly:
+            item.is_past = True
+        self._show_again(newly)
+
+    def paged(self, item: HistoryItem) -> Message:
+        """Return a message as it was shown in its own turn."""
+        return in_part(item.whole, item.seq, item.chars, self.page_chars)
+
+    def _show_again(self, items: Iterable[HistoryItem]) -> None:
+        for item in items:
+            shown = self.paged(item)
+            if item.is_past:
+                shown = of_the_past(shown, item.seq, item.chars, self.past_chars)
             if shown != item.shown:  # keep the same object if nothing changed, so that it is not serialized again
                 item.shown, item.size = shown, size_of(shown)
         self.size = self._measure()

@@ -100,6 +100,9 @@ CALLER: Final = "call_function"
 RUN_PROGRAM: Final = "run_program"
 """Runs a few lines of Python that call functions."""
 
+READ_ON: Final = "read_on"
+"""Reads a text again of which only a part is shown."""
+
 TOOLS: Final = (
     *(
         "create_function",

@@ -132,13 +132,18 @@ def _strings(value: ast.expr) -> frozenset[str] | None:
     )
 
 
+def may_import_neighbors(text: str) -> bool:
+    """Check quickly, without parsing, whether a text may import modules of `functions/`."""
+    return FOLDER in text or "from ." in text or "from\t." in text
+
+
 def workspace_imports(tree: ast.Module, text: str, module: str, *, is_package: bool) -> tuple[str, ...]:
     """Return the modules of `functions/` that a module may import, at the top level or in a function.
 
     `from functions.web import pages` may mean the module `web.pages` or a name in `web`: both are returned, and the
     snapshot shows which of them exists.
     """
-    if FOLDER not in text and "from ." not in text and "from\t." not in text:
+    if not may_import_neighbors(text):
         return ()
     modules: dict[str, None] = {}
     for node in ast.walk(tree):

@@ -20,6 +20,7 @@ from agent_core.context import (
     ABOUT_PROGRAMS,
     BYTES_PER_TOKEN,
     INSTRUCTIONS,
+    READ_ON,
     RUN_PROGRAM,
     Budget,
     Compaction,
@@ -283,6 +284,8 @@ class ModelSession:
         """Prepare the system message of this turn, and shorten the conversation so that both fit."""
         if self._rendered_for != (turn.id, model.mode):
             turn.history.page(self._budget(model).page_chars(self.settings.memory, self.settings.turn.answer_chars))
+            if model.mode != "constrained" and READ_ON in self.shown.callable:
+                turn.history.leave_behind(turn.id, self.settings.memory.past_chars)
             if self._told_of != turn.id and (cut := turn.history.cut_short(turn.id)):
                 self._told_of = turn.id
                 seen, length = cut

@@ -154,7 +154,7 @@ async def test_a_summary_that_was_asked_for_as_the_program_stopped_is_given_up(t
 async def test_the_warning_is_not_repeated_by_a_program_that_starts_again_in_the_same_period(tmp_path: Path) -> None:
     with scripted([Repeat(talkative(in_json))], limit_tokens=4_000) as model:
         before: list[str] = []
-        for _ in range(30):
+        for _ in range(32):
             async with desk(tmp_path, model, **SMALL) as here:
                 assert context(await here.agent.history()) == before
                 await fill(here, 1)

@@ -231,3 +231,72 @@ async def test_a_value_that_a_dataclass_does_not_keep_is_an_argument_of_it(tmp_p
     async with Workspace.open(tmp_path) as workspace:
         assert fields(workspace, "add", "first") == ["start", "step", "sum"]
         assert (await workspace.functions.call("add", {"first": {"start": 3}})).value == 4
+
+
+def in_circle(name: str, imports: str, call: str, extra: str = "") -> str:
+    """Return a file with a function that counts down through a function of another file."""
+    body = f"return {call}(n - 1) + 1 if n else 0"
+    text = function_text(f"{name}(n: int) -> int", "Count.\n\nArgs:\n    n: From where.", body)
+    return f"{imports}\n\n\n{text}{extra}"
+
+
+SPELLINGS = {
+    "a module of the package": ("from functions import {}", "{}.{}"),
+    "a relative module": ("from . import {}", "{}.{}"),
+    "a module under its name": ("import functions.{0} as {0}", "{}.{}"),
+    "the whole path": ("import functions.{}", "functions.{}.{}"),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+async def test_files_that_import_each_other_are_taken_as_python_takes_them(tmp_path: Path, spelling: str) -> None:
+    imports, call = SPELLINGS[spelling]
+    ring = {"ping": "pong", "pong": "pang", "pang": "ping"}
+    texts = {
+        name: in_circle(f"{name}_it", imports.format(other), call.format(other, f"{other}_it"))
+        for name, other in ring.items()
+    }
+    user = in_circle("through", "from functions.ping import ping_it", "ping_it")
+    write(tmp_path, a_user=user, **texts)
+    async with Workspace.open(tmp_path) as workspace:
+        assert workspace.functions.rejected() == ()
+        names = ("ping_it", "pong_it", "pang_it", "through")
+        assert [(await workspace.functions.call(name, {"n": 4})).value for name in names] == [4] * 4
+
+
+async def test_names_below_a_circle_and_a_package_that_imports_its_part_are_found(tmp_path: Path) -> None:
+    late = {  # each imports a name of the other after it has its own
+        name: in_circle(f"{name}_it", "", f"{other}_it", f"\n\nfrom functions.{other} import {other}_it\n")
+        for name, other in (("ping", "pong"), ("pong", "ping"))
+    }
+    write(tmp_path, **late)
+    (tmp_path / "functions" / "web").mkdir()
+    (tmp_path / "functions/web/__init__.py").write_text("RATE = 2\n\nfrom functions.web.pages import paged\n")
+    text = function_text("paged(n: int) -> int", "Page.\n\nArgs:\n    n: How many.", "return n * RATE")
+    (tmp_path / "functions/web/pages.py").write_text(f"from functions.web import RATE\n\n\n{text}")
+    async with Workspace.open(tmp_path) as workspace:
+        assert workspace.functions.rejected() == ()
+        assert (await workspace.functions.call("pong_it", {"n": 3})).value == 3
+        assert (await workspace.functions.call("paged", {"n": 3})).value == 6
+
+
+async def test_a_circle_closes_when_its_last_file_comes_and_a_fault_leaves_the_good_versions(tmp_path: Path) -> None:
+    ping = in_circle("ping_it", "from functions import pong", "pong.pong_it")
+    pong = in_circle("pong_it", "from functions import ping", "ping.ping_it")
+    async with Workspace.open(tmp_path) as workspace:
+        await workspace.functions.saved(write(tmp_path, ping=ping))
+        assert workspace.functions.names() == []
+        await workspace.functions.saved(write(tmp_path, pong=pong))
+        assert (workspace.functions.names(), workspace.functions.rejected()) == (["ping_it", "pong_it"], ())
+        faulty = write(tmp_path, ping=ping.replace("+ 1", "+ 2"), pong=pong + "\nraise ValueError\n")
+        await workspace.functions.saved(faulty)
+        assert {problem.where.path for problem in workspace.functions.rejected()} == {"functions/pong.py"}
+        assert (await workspace.functions.call("ping_it", {"n": 4})).value == 6
+
+
+async def test_a_circle_that_python_cannot_import_is_rejected_and_called_a_circle(tmp_path: Path) -> None:
+    ping = in_circle("ping_it", "from functions.pong import pong_it", "pong_it")
+    write(tmp_path, ping=ping, pong=ping.replace("ping", "pang").replace("pong", "ping").replace("pang", "pong"))
+    async with Workspace.open(tmp_path) as workspace:
+        assert workspace.functions.names() == []
+        assert all("circular import" in problem.message for problem in workspace.functions.rejected())

@@ -14,6 +14,7 @@ wait for a package are judged again when the user grants it.
 import ast
 import asyncio
 import os
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -25,6 +26,7 @@ from agent_core.base.late import LateModule
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem, first_problems
 from agent_core.base.records import dataclass, field, replace
+from agent_core.registry.depends import packages_around
 from agent_core.registry.folder_access import is_below, is_there, scan
 from agent_core.registry.function import Function, ModuleReading, attempt_mark
 from agent_core.registry.registry import Registry, RegistryChange, Snapshot, difference
@@ -40,6 +42,7 @@ from agent_core.registry.source import (
     shown_folder,
     shown_path,
 )
+from agent_core.registry.tree import may_import_neighbors
 from agent_core.storage import (
     STATE,
     BeginState,
@@ -134,28 +137,70 @@ def _lacks_import(problems: Iterable[Problem]) -> bool:
     return any(problem.code == "import-fails" for problem in problems)
 
 
-def import_layers(sources: Mapping[str, object], snapshot: Snapshot) -> list[set[str]]:
+@dataclass(frozen=True, slots=True)
+class ImportLayer:
+    """Files that are judged at once. `circle` are the new readings of files that import each other, if they do."""
+
+    paths: tuple[str, ...]
+    circle: tuple[ModuleReading, ...] = ()
+
+
+def import_layers(sources: Mapping[str, object], snapshot: Snapshot) -> list[ImportLayer]:
     """Return the paths in layers: a changed file comes after the changed files that it imports.
 
     Files without changes do not affect the order.
     """
     changed = {
-        source.module: path
+        source.module: (path, source)
         for path, source in sources.items()
-        if isinstance(source, ModuleSource) and snapshot.modules.get(source.module, source) != source
+        if isinstance(source, ModuleSource) and snapshot.modules.get(source.module) != source
     }
     if len(changed) < 2:
-        return [set(sources)]
+        return [ImportLayer(tuple(sources))]
+    readings: dict[str, ModuleReading] = {}
     imports: dict[str, set[str]] = {path: set() for path in sources}
-    for path, source in sources.items():
-        if isinstance(source, ModuleSource) and source.module in changed:
-            imports[path] = {changed[module] for module in read_module(source).imports if module in changed} - {path}
-    layers = list[set[str]]()
+    for module, (path, source) in changed.items():
+        needed = {*packages_around(module)}
+        if may_import_neighbors(source.text):
+            readings[path] = read_module(source)
+            needed.update(readings[path].imports)
+        imports[path] = {changed[other][0] for other in needed if other in changed} - {path}
+    layers = list[ImportLayer]()
     while imports:
         layer = {path for path, needed in imports.items() if not needed & imports.keys()}
-        layers.append(layer or set(imports))  # a cycle of imports is one layer
-        imports = {path: needed for path, needed in imports.items() if path not in layers[-1]}
+        circle: tuple[ModuleReading, ...] = ()
+        if not layer:
+            layer = _circle(imports)
+            circle = tuple(readings[path] for path in sorted(layer & readings.keys()) if readings[path].parsed)
+        layers.append(ImportLayer(tuple(layer), circle))
+        imports = {path: needed for path, needed in imports.items() if path not in layer}
     return layers
+
+
+def _circle(imports: Mapping[str, set[str]]) -> set[str]:
+    """Return paths that import each other and no others of these, each of which imports at least one."""
+    users: dict[str, set[str]] = {path: set() for path in imports}
+    for path, needed in imports.items():
+        for other in needed & imports.keys():
+            users[other].add(path)
+    start = next(iter(imports))
+    while True:
+        below = _reached(start, imports)
+        circle = {*_reached(start, users)} & {*below}
+        if len(circle) == len(below):
+            return circle
+        start = next(path for path in reversed(below) if path not in circle)  # it is farther down
+
+
+def _reached(start: str, edges: Mapping[str, set[str]]) -> list[str]:
+    """Return what can be reached from a path, itself first and the farthest last."""
+    reached = {start: None}
+    waiting = deque(reached)
+    while waiting:
+        fresh = [path for path in edges[waiting.popleft()] if path in edges and path not in reached]
+        reached |= dict.fromkeys(fresh)
+        waiting += fresh
+    return [*reached]
 
 
 def unchanged(path: str, source: ModuleSource, good: GoodVersions, snapshot: Snapshot) -> ModuleReading | None:
@@ -552,9 +597,8 @@ class Loader:
         results: dict[str, LoadedFile] = {}
         snapshot, retried = ground, set(sources)
         while retried:
-            for paths in await asyncio.to_thread(import_layers, {path: sources[path] for path in retried}, ground):
-                batch = await asyncio.gather(*(self._take(path, sources[path], good, snapshot) for path in paths))
-                results.update({result.path: result for result in batch})
+            for layer in await asyncio.to_thread(import_layers, {path: sources[path] for path in retried}, ground):
+                results |= await self._take_layer(layer, sources, good, snapshot)
                 snapshot = all_placed(ground, results.values(), good)
             # A missing import may have been saved at the same time.
             unfit = await asyncio.to_thread(_unfit, results)
@@ -565,7 +609,7 @@ class Loader:
         if renewed:
             snapshot = all_placed(snapshot, renewed, good)
         freed = modules_with_free_names(snapshot, good, results.values()) if good.kept_out else ()
-        judged = [await self._judge_file(source, good, snapshot) for source in freed]
+        judged = [await self._judge_file(source, good, snapshot, snapshot) for source in freed]
         admitted = (result for result in judged if result.verdict is not None)
         taken = [await self._place_and_write(result, snapshot, good) for result in (*results.values(), *admitted)]
         if writes := all_writes([*taken, *renewed], snapshot, good, finished):
@@ -675,7 +719,33 @@ class Loader:
         could_be = all(problem.code != UNREADABLE_FOLDER for problem in rejected)
         return could_be and os.path.isdir(self._folder)  # noqa: PTH112 - false where it cannot be seen
 
-    async def _take(self, path: str, source: Found, good: GoodVersions, snapshot: Snapshot) -> LoadedFile:
+    async def _take_layer(
+        self, layer: ImportLayer, sources: Mapping[str, Found], good: GoodVersions, snapshot: Snapshot
+    ) -> dict[str, LoadedFile]:
+        """Return the results of a layer's files, by path.
+
+        Files in a circle are judged with each other's new texts, as Python would import them. If one of them cannot be
+        taken, each is judged alone, since its neighbors may fit the last good version.
+        """
+        around = snapshot.draft() if layer.circle else snapshot
+        for reading in layer.circle:
+            around = around.with_module(reading)
+        around = around.finished()
+
+        async def take_in(modules: Snapshot) -> list[LoadedFile]:
+            takes = [self._take(path, sources[path], good, snapshot, modules) for path in layer.paths]
+            return await asyncio.gather(*takes)
+
+        batch = await take_in(around)
+        if layer.circle and any(result.problems for result in batch):
+            pairs = zip(batch, await take_in(snapshot), strict=True)  # of two refusals, the first tells more
+            batch = [together if together.problems and alone.problems else alone for together, alone in pairs]
+        return {result.path: result for result in batch}
+
+    async def _take(
+        self, path: str, source: Found, good: GoodVersions, snapshot: Snapshot, around: Snapshot
+    ) -> LoadedFile:
+        """Return the result for one file, which is judged among the modules of `around`."""
         if source is None:
             return removed_file(path, good, snapshot)
         if source == _OUT_OF_REACH:
@@ -685,13 +755,15 @@ class Loader:
         same = unchanged(path, source, good, snapshot)
         if same is not None:
             return LoadedFile(path, source.module, same)
-        return await self._judge_file(source, good, snapshot)
+        return await self._judge_file(source, good, snapshot, around)
 
-    async def _judge_file(self, source: ModuleSource, good: GoodVersions, snapshot: Snapshot) -> LoadedFile:
+    async def _judge_file(
+        self, source: ModuleSource, good: GoodVersions, snapshot: Snapshot, around: Snapshot
+    ) -> LoadedFile:
         path = source.path
         previous = good.in_force(snapshot.readings.get(source.module) or await self._last_good(path, good, snapshot))
         granted = replace(await self._packages().of_text(source.text), approval_mode="calling")
-        verdict = await self._gate().judge_module(source, snapshot, "human", previous_reading=previous, granted=granted)
+        verdict = await self._gate().judge_module(source, around, "human", previous_reading=previous, granted=granted)
         if not verdict.admitted:
             kept = await self._keep_last_good(path, verdict.refusals or verdict.problems, good, snapshot)
             return replace(kept, rejected_version=source.version)
