@@ -203,8 +203,11 @@ class Shown:
     def withhold(self, names: Collection[str]) -> None:
         """Leave out functions of the host while there is nothing to use them on."""
         pinned = {name: place for name, place in self._of_host.items() if name not in names}
-        if pinned.keys() != self._pinned.keys():
+        changed = pinned.keys() ^ self._pinned.keys()
+        if changed:
             self._pinned, self._seen, self._fitted = pinned, None, _NOT_FITTED
+        if not changed.isdisjoint(TOOLS):
+            self._tools = self._index = None
 
     def use(self, name: str) -> None:
         """Record a call of a function: recently used ones are dropped last."""

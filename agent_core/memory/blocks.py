@@ -599,7 +599,7 @@ class Blocks:
         if stored_versions != {row.id: row.version for row in self.rows if row.id in stored_versions or row.shared}:
             await self.reload()
         now = {row.id: row for row in self.rows}
-        changed = [row for id, row in now.items() if id not in self._told or self._told[id].version != row.version]
+        changed = [row for id, row in now.items() if not _reads_alike(self._told.get(id), row)]
         removed_rows = [row for id, row in self._told.items() if id not in now]
         sentences = []
         for row in changed:
@@ -623,6 +623,14 @@ class Blocks:
     def _tell(self) -> None:
         """Record that the model knows the blocks."""
         self._told, self._read = {row.id: row for row in self.rows}, self._now
+
+
+def _reads_alike(before: BlockRow | None, row: BlockRow) -> bool:
+    """Check whether a block reads as before; sharing or moving it changes nothing for the model."""
+    if before is None:
+        return False
+    same = {name: getattr(row, name) for name in ("version", "edited", "shared", "position")}
+    return replace(before, **same) == row
 
 
 @dataclass(frozen=True, slots=True)

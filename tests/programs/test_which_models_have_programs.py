@@ -1,14 +1,17 @@
 """Which models are offered programs: by their mode of calls, or by the settings of each model."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_core.runtime.message_protocol import HEARTBEAT
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Repeat, Say, Step, Wanted
+from tests.interfaces.support import flags
+from tests.kit import Ask, Repeat, Say, Step, Wanted, scripted
 from tests.kit.desk import Desk, answers
+from tests.kit.program import knapper
 
 from .support import lay_out
 
@@ -71,3 +74,13 @@ async def test_another_model_has_what_its_own_table_says(at_desk: OpenDesk) -> N
     await desk.say("Go.")
     shown = [[tool["function"]["name"] for tool in request.body["tools"]] for request in desk.model.requests]
     assert [set(names) - set(shown[1]) for names in shown] == [{"run_program"}, set()]
+
+
+@pytest.mark.parametrize(("words", "given"), [(("--message", "Go."), ""), ((), "Go.\n")], ids=["one message", "a pipe"])
+def test_programs_are_off_where_a_command_sends_the_message(tmp_path: Path, words: tuple[str, ...], given: str) -> None:
+    (tmp_path / "knapper.toml").write_text('model.programs = "off"\n')
+    with scripted([Repeat(Say("Done."))]) as model:
+        knapper("run", *flags(model), *words, cwd=tmp_path, given=given)
+    names = [tool["function"]["name"] for tool in model.requests[0].body["tools"]]
+    assert "create_function" in names
+    assert "run_program" not in names

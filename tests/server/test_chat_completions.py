@@ -254,3 +254,11 @@ async def test_a_turn_that_waits_for_a_yes_says_so_in_the_stream_and_goes_on_wit
                     assert answer.status_code == 200
         assert [sum(f'"{kind}"' in line for line in heard) for kind in ("grant_asked", "grant_answered")] == [1, 1]
         assert "Hello." in " ".join(heard), path
+
+
+async def test_a_conversation_of_a_program_changes_no_memory_of_the_agent(served: Serve) -> None:
+    script = [Say("Hello."), Expect(Say("Hi."), has_no("memory was changed"))]
+    server = await served(script)
+    async with client(server) as program:
+        assert await says(program, user("first question")) == "Hello."
+    await server.said("Hello?")
