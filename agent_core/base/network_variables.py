@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -32,6 +33,10 @@ _QUOTES: Final = "\"'`“”„‘’«»"
 _LOGIN: Final = re.compile(r"//[^/?#]*@")
 _KEY: Final = re.compile(r"[!-~]*")  # what a header takes
 _MAX_SHOWN: Final = 200
+_HOST: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[\w-]+(\.[\w-]+)*\.?)(?P<port>:\d*)?")
+_TOP_LEVEL: Final = range(2, 25)  # letters of the last part of a host's name
+_NEAR: Final = ("localhost", "local", "lan", "internal", "home", "arpa")  # names that only a local network knows
+_KEY_FORM: Final = re.compile(r"[A-Za-z0-9_.=+~-]+")
 
 
 class UnusableVariable(KnapperError):
@@ -76,6 +81,48 @@ def checked_address(address: str) -> str:
         fix = f"Correct {name or 'it'}: it looks like http://127.0.0.1:8080/v1."
         raise UnusableVariable(f"{where} cannot be used ({masked_address(address)}): {why}.", fix=fix)
     return address
+
+
+def whole_address(text: str) -> str:
+    """Return what a person typed with its scheme, if it has the form of an address; "" if not.
+
+    A name without dots and port, such as `myserver`, has that form only before a slash: it may as well be a key.
+    On this machine or in its network, the scheme is http; elsewhere https, since a key is sent there.
+    """
+    text = text.strip()
+    if "://" in text:
+        return text
+    place, slash, path = text.partition("/")
+    bare = f"[{place}]" if _is_ip(place) and ":" in place else place
+    match = _HOST.fullmatch(bare)
+    if match is None:
+        return ""
+    host, port = match["host"], match["port"]
+    last = host.rstrip(".").rpartition(".")[2]
+    is_number = _is_ip(host.strip("[]")) or ("." in host and last.isdecimal())
+    is_name = "." in host and last.isalpha() and last in (last.lower(), last.upper()) and len(last) in _TOP_LEVEL
+    if not (is_number or is_name or port is not None or slash or host.lower() == "localhost"):
+        return ""
+    is_near = _is_near(host.strip("[]").lower(), last.lower())
+    return f"http{'' if is_near else 's'}://{bare}{f'/{path}' * bool(path)}".rstrip("/")
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_near(host: str, last: str) -> bool:
+    """Check whether a host is this machine or in its network."""
+    return not ip_address(host).is_global if _is_ip(host) else "." not in host or last in _NEAR
+
+
+def has_form_of_key(text: str) -> bool:
+    """Check whether a text may be a key: it is neither an address nor a path, and has no blanks."""
+    return _KEY_FORM.fullmatch(text) is not None and not whole_address(text) and text.strip(".") != ""
 
 
 def checked_key(key: str) -> str:

@@ -18,6 +18,7 @@ from agent_core.base.errors import KnapperError
 from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line, visible
 
+from .control_sequences import ControlReader, typed_text
 from .styled_lines import Line, folded, line, painted, screen_columns, screen_rows, write
 
 _QUIET_S, _MOST_PIECES = 0.15, 100
@@ -168,6 +169,14 @@ def forget_typed() -> None:
         machine.forget_typed(sys.stdin.fileno())
 
 
+_reader: Final = ControlReader(is_of_lines=True)
+
+
+def _as_typed(received: str) -> str:
+    """Return what a person typed of what this terminal sent: it also sends reports, and may cut them anywhere."""
+    return typed_text(_reader.feed(received))
+
+
 class TerminalAnswers:
     """The lines that a user types at a terminal with no other reader."""
 
@@ -182,7 +191,7 @@ class TerminalAnswers:
         while pieces[-1] and len(pieces) < _MOST_PIECES:  # more of a paste may follow
             time.sleep(_QUIET_S)
             pieces.append(machine.read_typed(sys.stdin.fileno()))
-        typed = b"".join(pieces).decode(errors="replace").replace("\r", "\n")
+        typed = _as_typed(b"".join(pieces).decode(errors="replace").replace("\r", "\n"))
         lines = typed.split("\n")
         begun = [line()] if lines[-1] else []  # the terminal already shows half a line at the cursor
         say([*begun, *(line(("dim", f"  not sent: {one_line(text, 80)}")) for text in lines if text.strip())])
@@ -193,7 +202,7 @@ class TerminalAnswers:
         show_mark(mark)
         await machine.wait_for_input(sys.stdin.fileno())
         if typed := sys.stdin.readline():
-            return typed
+            return _as_typed(typed)
         say([line()])  # the terminal shows nothing for Ctrl-D
         return None
 
@@ -209,7 +218,7 @@ def ask_hidden(question: str) -> str | None:
         show_mark(question)
         typed = sys.stdin.readline()
     say([line()])
-    return typed.strip() if typed else None
+    return _as_typed(typed).strip() if typed else None
 
 
 async def hidden_answer(question: str, answers: Answers) -> str | None:

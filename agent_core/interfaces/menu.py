@@ -17,11 +17,12 @@ import agent_core
 from agent_core.access.grants.record import UnconfirmedAddress, confirm, shown
 from agent_core.base.clock import Clock
 from agent_core.base.errors import ForeignState, KnapperError, ModelError, NoModel, NoWorkspace, UsageError
+from agent_core.base.network_variables import has_form_of_key, whole_address
 from agent_core.base.own_installation import add_extra
 from agent_core.base.settings import FILE_NAME, ModelSettings, Settings, load
 from agent_core.base.untrusted import one_line
 from agent_core.base.workspace_folder import FUNCTIONS
-from agent_core.model.dialect import is_loopback
+from agent_core.model.dialect import quirks
 from agent_core.model.discover import AZURE_VARIABLE, address_of
 from agent_core.model.local.weights import has_engine
 from agent_core.storage import STATE_FILE, prepare_state_dir, set_aside
@@ -37,6 +38,7 @@ from .progress import Download, StatusLine
 from .styled_lines import Line, counted, line, warned
 
 _LEAVE = ("q", "quit", "exit", "/exit")
+_SHORTEST_KEY: Final = 12
 _MOST_FILES: Final = 100  # files counted in an existing folder
 _SHOWN_FILES: Final = 3
 
@@ -71,13 +73,15 @@ def choose(options: RunOptions, error: NoModel) -> RunOptions | None:
         "3": lambda options: replace(options, model=TOUR, base_url=None),
     }
     while True:
-        typed = ask("Type 1, 2 or 3 and Enter (Enter alone: 2; q: leave):")
+        typed = ask("Type 1, 2 or 3 and Enter (Enter alone: 3, the tour; q: leave):")
         if typed is None or typed.lower() in _LEAVE:
             say([line("Nothing was changed. Next: knapper configure, or knapper run --model tour")])
             return None
-        way = ways.get(typed or "2")
-        if way is None and "://" not in typed:
-            say(fault_lines(f"`{one_line(typed, 40)}` is not 1, 2, 3 or an address."))
+        way = ways.get(typed or "3")
+        if way is None and not whole_address(typed):
+            is_short = len(typed) < _SHORTEST_KEY  # a key is not shown once more
+            what = f"`{one_line(typed)}`" if is_short else "That"
+            say(fault_lines(f"{what} is not 1, 2, 3 or an address.", "" if is_short else "A key: type 1 first."))
             continue
         try:
             return way(options) if way is not None else _address(options, model_check.check_new_address(typed))
@@ -142,27 +146,36 @@ def _key_or_address(options: RunOptions) -> RunOptions:
         say([line(("dim", "Trying it …"))])
         _try(chosen)
         return chosen
-    typed = ask_hidden("A key, or an address (http://…/v1); it is not shown as you type:")
+    typed = ask_hidden("A key, or an address (HOST:PORT or http://…/v1); it is not shown as you type:")
     if not typed:
         raise UsageError("Nothing was typed.")
-    if "://" not in typed and {*typed} & {*":/"} and agreed("It has : or / in it. Is it an address, without http://?"):
-        typed = f"http{'' if is_loopback(f'//{typed}') else 's'}://{typed}"
-    if "://" in typed:
+    if whole_address(typed):
         return _address(options, model_check.check_new_address(typed))
-    chosen = replace(options, key=_key(typed))
-    say([line(("dim", f"A key of {len(typed)} characters. Trying it …"))])
+    key = _key(typed)
+    openai = quirks().openai_url
+    say([line(f"A key of {len(key)} characters. It is sent only where you say.")])
+    where = ask(f"Whose is it? (Enter: OpenAI's, at {openai}; or type the address of its endpoint):")
+    if where is None:
+        raise UsageError("The key was sent nowhere.")
+    if where and where.rstrip("/") != openai:
+        return _address(options, model_check.check_new_address(where), key)
+    chosen = replace(options, key=key)
+    say([line(("dim", "Trying it …"))])
     _try(chosen)
     _tell_about_key()
     return chosen
 
 
-def _address(options: RunOptions, url: str) -> RunOptions:
+def _address(options: RunOptions, url: str, key: str | None = None) -> RunOptions:
     say([line("The address is ", ("strong", url))])
-    key = ask_hidden("Its key (not shown; Enter: it needs none):") or ""
+    if key is None:
+        key = ask_hidden("Its key (not shown; Enter: it needs none):") or ""
     name = model_check.check_new_name(ask("The model's name (Enter: the first that it lists):") or "")
     request = replace(options, base_url=url, model=name or None, key=_key(key) if key else "")
     say([line(("dim", "Trying it …"))])
-    chosen = replace(request, model=_try(request).model)
+    tested = _try(request)
+    url = tested.address
+    chosen = replace(request, model=tested.model, base_url=url)
     if agreed("Keep the address and the model's name in knapper.toml?"):
         model_check.keep_address(options.root, {"model.base_url": url, "model.name": chosen.model or ""})
         say([line(("ok", "✓ "), "They are in knapper.toml.")])
@@ -176,7 +189,8 @@ def _try(options: RunOptions) -> model_check.Tested:
     check_address(settings, around=options.environment())
     around = {name: value for name, value in options.environment().items() if name != model_check.KEY}
     around |= {model_check.KEY: options.key} if options.key else {}
-    tested = asyncio.run(model_check.try_model(settings.model, around, options.root))
+    trying = model_check.try_address if options.base_url else model_check.try_model
+    tested = asyncio.run(trying(settings.model, around, options.root))
     if not tested.ok:
         raise ModelError(tested.problem, fix=tested.fix)
     say(tested_lines(tested))
@@ -193,10 +207,10 @@ def _tell_about_key(commands: Sequence[str] = ()) -> None:
 
 
 def _key(typed: str) -> str:
-    if not typed.isascii() or not typed.isprintable() or " " in typed:
-        raise UsageError(
-            "That is not a key: it has characters that a key cannot have.", fix="Copy the whole key again."
-        )
+    if not has_form_of_key(typed):
+        what = "an address" if whole_address(typed) else "neither a key nor an address"
+        fix = "A key has only letters, digits and a few marks, and no blank, `/` or `:`. Copy the whole key again."
+        raise UsageError(f"That is {what}, so it was not sent as a key.", fix=fix)
     return typed
 
 
@@ -207,6 +221,8 @@ def _local(options: RunOptions) -> RunOptions:
     model = list_models()[0]
     name = str(model["name"])
     if not model["here"]:
+        if not agreed(f"Download {model['bytes'] / 1e9:.1f} GB now?"):
+            raise UsageError("Nothing was downloaded.")
         fetch(name)
     say([line(("ok", "✓ "), f"{name} is here. It is loading in the background; you can start typing.")])
     return replace(options, model=name, base_url=None)

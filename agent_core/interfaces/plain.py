@@ -18,6 +18,7 @@ from agent_core.base.late import LateModule
 from agent_core.workspace.scaffold import create
 
 from .commands.run import RunOptions
+from .control_sequences import ControlReader, typed_text
 from .conversation import Conversation, greeting, opened
 from .dialog import forget_typed, show_mark
 from .shell_door import decide, is_attended
@@ -220,6 +221,8 @@ class Typed:
             self._early.append((moment, text))
 
     def _read(self, loop: asyncio.AbstractEventLoop) -> None:
-        for text in iter(sys.stdin.readline, ""):
+        reader = ControlReader(is_of_lines=True) if sys.stdin.isatty() else None
+        for line_read in iter(sys.stdin.readline, ""):
+            text = typed_text(reader.feed(line_read)) if reader is not None else line_read
             loop.call_soon_threadsafe(self._lines.put_nowait, (time.monotonic(), text))
         loop.call_soon_threadsafe(self._lines.put_nowait, (time.monotonic(), None))

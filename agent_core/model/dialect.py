@@ -220,10 +220,15 @@ def dialects() -> tuple[Dialect, ...]:
 _VERSION_PATH: Final = re.compile(r"/v\d\w*(/|$)")
 
 
-def base_url_hint(url: str) -> str:
-    """Return the fix for an address that answers, but not like the base URL of an endpoint."""
+def likely_base(url: str) -> str:
+    """Return the base URL that an endpoint at an address has, as most do."""
     base = url.rstrip("/")
     for path in ("/chat/completions", "/completions"):
         base = base.removesuffix(path).rstrip("/")
-    better = base if _VERSION_PATH.search(urlsplit(base).path) else f"{base}/v1"
+    return base if _VERSION_PATH.search(urlsplit(base).path) else f"{base}/v1"
+
+
+def base_url_hint(url: str) -> str:
+    """Return the fix for an address that answers, but not like the base URL of an endpoint."""
+    better = likely_base(url)
     return f"Try the address {better}." if better != url.rstrip("/") else "Check that this is the endpoint's base URL."

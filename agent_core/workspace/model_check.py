@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 from agent_core.access.grants.record import confirm, is_confirmed
 from agent_core.base.errors import ModelError, UsageError
 from agent_core.base.messages import System, User
-from agent_core.base.network_variables import masked_address
+from agent_core.base.network_variables import masked_address, whole_address
 from agent_core.base.own_environment import environment
 from agent_core.base.records import asdict, dataclass, replace
 from agent_core.base.settings import ModelSettings, Settings, load, write_values
+from agent_core.model.dialect import base_url_hint, likely_base
 from agent_core.model.discover import DiscoveredModel, UnconfirmedServer, choose, listed
 from agent_core.model.local.weights import has_engine
 from agent_core.model.reply import Reply
@@ -78,6 +79,22 @@ async def try_model(settings: ModelSettings, environment: Mapping[str, str], roo
     return replace(tested, context_tokens=window.tokens, window_warning=window.warning(name))
 
 
+async def try_address(settings: ModelSettings, environment: Mapping[str, str], root: Path) -> Tested:
+    """Do the same at the set address, and, if that is not the base of an endpoint, at the one that it may have."""
+    url = (settings.base_url or "").rstrip("/")
+    likely = likely_base(url)
+    order = [url, likely] if urlsplit(url).path else [likely, url]
+    results: list[Tested] = []
+    for each in dict.fromkeys(order):
+        tested = await try_model(settings.model_copy(update={"base_url": each}), environment, root)
+        if tested.ok:
+            return replace(tested, address=each)
+        results.append(tested)
+        if base_url_hint(each) not in tested.fix:  # as where no server answers
+            break
+    return results[0]
+
+
 def in_force(root: Path, flags: Mapping[str, Any] | None = None) -> tuple[Settings, Mapping[str, str]]:
     """Return the settings of a folder and the environment."""
     return load(root, flags), environment()
@@ -100,7 +117,7 @@ def check_new_address(url: str) -> str:
     Raises:
         UsageError: it is not an address, or may contain a secret.
     """
-    url = url.strip().rstrip("/")
+    url = (whole_address(url) or url.strip()).rstrip("/")
     try:
         parts = urlsplit(url)
         is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0

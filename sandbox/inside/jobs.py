@@ -172,7 +172,8 @@ def compile_module(text: str, path: str, module: str, statements: Sequence[int] 
     except (SyntaxError, ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None) or 0
         message = getattr(error, "msg", None) or str(error) or "nested too deep to be compiled"
-        return {"kind": "broken", "path": path, "line": line, "message": message[:MOST_MESSAGE]}
+        is_deep = isinstance(error, RecursionError)
+        return {"kind": "broken", "path": path, "line": line, "message": message[:MOST_MESSAGE], "is_deep": is_deep}
     data = b2a_base64(marshal.dumps(code)).decode()
     return {"kind": "code", "path": path, "code": data, "imports": names, "places": places}
 

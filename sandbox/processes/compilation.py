@@ -37,12 +37,13 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class UncompilableModule:
-    """A module that cannot be compiled."""
+    """A module that cannot be compiled. `error` is the class of the exception: of a mistake, or of a text too large."""
 
     path: str
     line: int
     reason: str
     text: str
+    error: str = "SyntaxError"
 
     @property
     def message(self) -> Message:
@@ -53,7 +54,7 @@ class UncompilableModule:
     def outcome(self) -> Outcome:
         """The outcome of a call of the module."""
         frame = Frame(self.path, self.line, "<module>", SentText.of(self.text).line(self.line))
-        return Raised(Failure("SyntaxError", f"{self.reason} ({self.path}, line {self.line})", (frame,)), "", 0.0)
+        return Raised(Failure(self.error, f"{self.reason} ({self.path}, line {self.line})", (frame,)), "", 0.0)
 
 
 Compile: TypeAlias = Callable[[Message], Awaitable[Message | Killed | TimedOut]]  # in a compile-only worker
@@ -93,10 +94,14 @@ class CompiledCache:
             ) <= MOST_IMPORTS and all(map(_is_row, places)):
                 message = {"kind": "code", "path": source.path, "code": code, "is_package": _is_package(source)}
                 compiled = Compiled(message, tuple(name for name in imports if isinstance(name, str)), places)
-            case {"kind": "broken", "line": int(line), "message": str(reason)} if len(reason) <= MOST_MESSAGE:
-                compiled = UncompilableModule(source.path, line, reason, source.text)
+            case {"kind": "broken", "line": int(line), "message": str(reason), "is_deep": bool(is_deep)} if (
+                len(reason) <= MOST_MESSAGE
+            ):
+                error = "RecursionError" if is_deep else "SyntaxError"
+                compiled = UncompilableModule(source.path, line, reason, source.text, error)
             case {"kind": "raised", "type": str(kind)}:
-                compiled = UncompilableModule(source.path, 0, f"too large to be compiled: {kind}", source.text)
+                reason = f"too large to be compiled: {kind}"
+                compiled = UncompilableModule(source.path, 0, reason, source.text, "MemoryError")
             case _:
                 return Killed("the worker that compiled it gave no code", "", 0.0)
         self._kept[key] = compiled

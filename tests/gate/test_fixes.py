@@ -139,8 +139,6 @@ def test_descriptions_that_stand_elsewhere_are_moved_under_args() -> None:
         "Add.\n    - a: The first.\n    - b: The second.\n    ",  # bullets
         "Add.\n\n    a: The first.\n    b: The second.\n    ",  # lines
         "Add.\n\n    `a` - The first.\n    `b` - The second.\n    ",  # dashes
-        "Add.\n\n    Arguments:\n        a {int} -- The first.\n        b {int} -- The second.\n    ",  # braces
-        "Add.\n\n    Args:\n    a: The first.\n    b: The second.\n    ",  # not indented
         "Add.\n\n    Inputs:\n      a (int): The first.\n      b (int): The second.\n    ",  # other heading
     ):
         draft = on_text(f'def f(a: int, b: int) -> int:\n    """{words}"""\n    return a + b\n')

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent_core.base.problem import Place, Problem
 from agent_core.functions.gate import Gate, Rules
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
@@ -35,6 +36,28 @@ async def test_a_file_that_cannot_be_imported_is_refused_whole(gate: Gate) -> No
         assert not verdict.admitted, text
         (problem, *_) = [one for one in verdict.problems if (one.code, one.severity) == (code, "refuses")]
         assert "1 / 0" not in text or str(problem.where) == "functions/lib.py:3", text
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "fix"),
+    [
+        pytest.param("return 3", 1, "fix that line", id="return-outside"),
+        pytest.param("x = 1\nfrom __future__ import annotations", 2, "fix that line", id="late-future"),
+        pytest.param("def g(a, a): pass", 1, "fix that line", id="same-parameter-twice"),
+        pytest.param("def g():\n    x = 1\n    global x", 3, "fix that line", id="late-global"),
+        pytest.param("*a, *b = [1]", 1, "fix that line", id="two-stars"),
+        pytest.param("import ast\nast.parse('1 +')", 2, "fix what runs at the top level", id="text-read-as-code"),
+        pytest.param("from functions import other", 1, "fix functions/other.py first, which is rejected", id="beside"),
+        pytest.param("import functions.other", 1, "fix functions/other.py first, which is rejected", id="whole"),
+        pytest.param("from .other import x", 1, "fix functions/other.py first, which is rejected", id="relative"),
+    ],
+)
+async def test_a_hint_names_the_mistake_of_its_own_line(gate: Gate, text: str, line: int, fix: str) -> None:
+    rejected = [Problem("syntax", "not Python", Place("functions/other.py"))]
+    snapshot = Snapshot.empty().with_rejection("functions/other.py", tuple(rejected))
+    verdict = await gate.judge_module(saved(f"{text}\n\n\n{BARE}"), snapshot)
+    (problem,) = [one for one in verdict.problems if one.code == "import-fails"]
+    assert (problem.where.line, problem.fix) == (line, fix)
 
 
 async def test_examples_that_disagree_only_warn_a_human(gate: Gate) -> None:

@@ -4,8 +4,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.interfaces.support import leave
-from tests.kit import Say, scripted
+from tests.kit import Repeat, Say, scripted
 from tests.kit.terminal import Terminal, terminal
 
 CHOICE = "Type 1, 2 or 3 and Enter"
@@ -38,23 +40,81 @@ def test_an_address_with_a_key_is_tried_written_with_a_yes_and_used(tmp_path: Pa
     assert not [file for file in files if SECRET.encode() in file.read_bytes()]
 
 
-def test_an_address_may_be_given_without_its_scheme_and_is_not_stored_without_a_yes(tmp_path: Path) -> None:
-    with scripted([Say("ready")]) as model, menu(tmp_path) as screen:
+FORMS = (
+    "{host}",
+    "localhost:{port}",
+    "http://{host}",
+    "{host}/v1/",
+    " {host}/v1/chat/completions ",
+    "127.1.2.3:{port}",
+)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_address_is_one_in_every_form_and_its_version_is_found(tmp_path: Path, form: str) -> None:
+    with scripted([Repeat(Say("ready"))]) as model, menu(tmp_path) as screen:
+        host = model.base_url.removeprefix("http://").removesuffix("/v1")
+        typed = form.format(host=host, port=host.rpartition(":")[2])
         screen.do("1", "not shown as you type")
-        screen.do(model.base_url.removeprefix("http://"), "Is it an address, without http://?")
-        screen.answer("y")
-        screen.wait_for(f"The address is {model.base_url}")
+        screen.do(typed, "The address is http://", "Its key")
+        assert "A key of" not in screen.scrolled()
         screen.do("", "The model's name")
+        if "127.1" in form:  # where nothing listens
+            screen.do("", "cannot be reached", CHOICE)
+            return
         screen.do("", "Keep the address")
-        screen.wait_count("Enter alone: no.", 2)  # a line before it is set aside
+        screen.wait_count("Enter alone: no.", 1)
+        screen.answer("y")
+        screen.wait_for("/help lists")
+        assert leave(screen) == 0
+    assert f'{host.rpartition(":")[2]}/v1"' in (tmp_path / "knapper.toml").read_text()
+
+
+NO_KEYS = (
+    "/home/me/keys.txt",
+    "./key",
+    "~/key.txt",
+    "C:\\keys",
+    "me:pass@127.0.0.1:9",
+    "id:secret",
+    "[::1",
+    "two words",
+)
+
+
+def test_a_key_goes_only_where_its_owner_says_and_nothing_else_is_taken_for_one(tmp_path: Path) -> None:
+    with scripted([Repeat(Say("ready"))], key=SECRET) as model, menu(tmp_path) as screen:
+        for typed in NO_KEYS:
+            screen.do("1", "not shown as you type")
+            screen.do(typed, "so it was not sent as a key", CHOICE)
+        screen.do("1", "not shown as you type")
+        screen.do(SECRET, "Whose is it?")
+        assert not model.requests
+        screen.do(model.base_url.removesuffix("/v1"), "The model's name")
+        screen.do("", "Keep the address")
         screen.do("", "/help lists")
         assert leave(screen) == 0
+        assert SECRET not in screen.scrolled()
     assert (tmp_path / "knapper.toml").read_text() == ""
+
+
+def test_a_key_typed_where_it_shows_is_not_shown_again_and_goes_nowhere(tmp_path: Path) -> None:
+    with menu(tmp_path) as screen:
+        screen.do(SECRET, "That is not 1, 2, 3 or an address.", CHOICE)
+        assert screen.scrolled().replace("\n", "").count(SECRET) == 1
+        screen.do("example.invalid", "The address is https://example.invalid")
+
+
+def test_enter_alone_is_the_tour_and_nothing_is_downloaded_without_a_yes(tmp_path: Path) -> None:
+    with menu(tmp_path) as screen:
+        screen.do("2", "Download 1.1 GB now?")
+        screen.do("", "Nothing was downloaded.", CHOICE)
+        screen.do("", "Type: `how many vowels are in queueing?`")
 
 
 UNUSABLE = {
     "http://me:secret@127.0.0.1:9/v1": "has no user, password or query",
-    "two words": "not a key",
+    "http://": "not an address",
 }
 
 

@@ -1,5 +1,7 @@
 """Descriptions are extracted from every docstring style, without the examples."""
 
+import pytest
+
 from agent_core.registry import docstring
 from tests.registry.support import codes, read
 
@@ -28,6 +30,61 @@ def test_parameters_are_described_in_every_style() -> None:
         assert described == {"url": "Where to look.", "tries": "How often."}, case
         assert function.description == "Fetch a page.\n\nFollows redirects.", case
         assert reading.problems == (), case
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        pytest.param("Args:\n    a - First.\n    b -- Second.", id="dashes"),
+        pytest.param("Args:\na: First.\nb (int): Second.\n\nReturns:\n    int: The sum.", id="not-indented"),
+        pytest.param("Args:\n    * a: First.\n    * b: Second.", id="bullets"),
+        pytest.param("Args:\n    1. `a`: First.\n    2. **b** (int): Second.", id="marks"),
+        pytest.param("Arguments:\n    a {int} -- First.\n    b {int} -- Second.", id="braces"),
+        pytest.param("Args:\n    a: First.\n\nKeyword Args:\n    b: Second.", id="keyword-arguments"),
+        pytest.param("Args:\n    a: First.\n\nArgs:\n    b: Second.", id="same-heading-twice"),
+        pytest.param("@param a First.\n@param {int} b - Second.\n@return the sum", id="fields-without-colon"),
+        pytest.param(":param a First.\n:param b: Second.", id="one-field-without-colon"),
+        pytest.param("Parameters\n---\na: int\n    First.\nb: int\n    Second.", id="three-dashes"),
+        pytest.param("Parameters:\n==========\na : First.\nb : Second.", id="words-in-place-of-types"),
+    ],
+)
+def test_other_spellings_of_entries_describe_their_parameters(section: str) -> None:
+    described = docstring.read(f"Mix.\n\n{section}\n")
+    assert described.parameters == {"a": "First.", "b": "Second."}
+    assert docstring.read(section).parameters == described.parameters  # without a summary, too
+
+
+@pytest.mark.parametrize(
+    ("section", "text"),
+    [
+        pytest.param("Args:\n    a: First.\n    and so on\n    b: Second.", "", id="a-line-further"),
+        pytest.param("Args:\n    All are numbers.\n    a: First. and so on\n    b: Second.", "All", id="a-line-before"),
+        pytest.param("Args:\n    a: First. and so on\n    b: Second.\n\n    b: Second.\n\nMore.", "More", id="after"),
+        pytest.param(":param a: First. and so on\n:param b: Second.\n:kwarg c: Third.", "Third", id="unknown-field"),
+    ],
+)
+def test_a_line_that_is_no_entry_costs_neither_its_neighbors_nor_itself(section: str, text: str) -> None:
+    described = docstring.read(f"Mix.\n\n{section}\n")
+    assert described.parameters == {"a": "First. and so on", "b": "Second."}
+    assert text in described.text
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        pytest.param("Args:\n    a First.\n    b Second.", id="without-a-sign"),
+        pytest.param("Args:\n    a: First.\n\nOptions:\n    b: Second.", id="other-heading"),
+        pytest.param("Args:\na: First.\n\nb: Second.", id="apart"),
+        pytest.param("Returns:\n    The sum.\n\nargs:\n    a: First.\n    b: Second.", id="small-letters"),
+        pytest.param("## Parameters\n- a: First.\n- b: Second.\n\nReturns:\n    The sum.", id="markdown"),
+        pytest.param("Parameters\n----------\na - First.\nb - Second.", id="dashes-below-a-line"),
+    ],
+)
+def test_words_that_no_entry_has_stay_in_the_text(section: str) -> None:
+    described = docstring.read(f"Mix.\n\n{section}\n")
+    words = " ".join([described.text, *described.parameters.values()])
+    assert described.text.startswith("Mix.")
+    assert ("First." in words, "Second." in words) == (True, True)
 
 
 def test_types_and_returns_of_the_docstring_are_kept_as_advice() -> None:

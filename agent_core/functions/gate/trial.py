@@ -5,7 +5,7 @@ The tools of all stages that use a worker are also here. What a worker reports i
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent_core.access.grants import NOTHING, FileRequests, Grants
@@ -21,12 +21,13 @@ from agent_core.registry import docstring
 from agent_core.registry.depends import modules_of
 from agent_core.registry.module_edits import CANDIDATE
 from agent_core.registry.schema import read_module
-from agent_core.registry.source import ModuleSource
+from agent_core.registry.source import FOLDER, ModuleSource
 from agent_core.registry.validation import check_schema, schemas_in
 from sandbox import (
     Access,
     Attempt,
     Attempts,
+    Failure,
     Job,
     Killed,
     Limits,
@@ -61,6 +62,9 @@ if TYPE_CHECKING:
 STAGE = "import"
 EACH_S = 0.25  # timeout for one of many calls
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+_UNAVAILABLE = re.compile(
+    r"(?:ModuleNotFoundError: No module named|ImportError: cannot import name '(\w+)' from) 'functions\.?([\w.]*)'.*"
+)
 _BUSY = 0.5  # share of the time limit, or seconds, of processor time: with more, a call was not starved
 
 
@@ -209,7 +213,7 @@ async def try_module(
     unresolved = [function.name for function in reading.functions if function.unresolved]
     work = SchemaRequest(unresolved) if unresolved else ModuleImport()
     outcome = await trial.run(after.modules, reading.source.module, work)
-    if refusal := import_problem(outcome, Place(reading.source.path), after.modules):
+    if refusal := import_problem(outcome, Place(reading.source.path), after):
         return reading, (refusal,)
     return resolve(reading, outcome.value) if unresolved and isinstance(outcome, Returned) else (reading, ())
 
@@ -230,8 +234,8 @@ def missing_package(
     return project if any(project in needs_of_text(text, known).packages for text in texts) else ""
 
 
-def import_problem(outcome: Outcome, known_place: Place, modules: Collection[str]) -> Problem | None:
-    """Return why a module could not be imported together with these, or None if it could."""
+def import_problem(outcome: Outcome, known_place: Place, snapshot: "Snapshot") -> Problem | None:
+    """Return why a module could not be imported together with those of a snapshot, or None if it could."""
     match outcome:
         case Returned():
             return None
@@ -242,13 +246,7 @@ def import_problem(outcome: Outcome, known_place: Place, modules: Collection[str
             place = Place(known_place.path, frame.line) if frame else known_place
             error = fence(f"{failure.type}: {failure.message}")
             at = f" at {fence(frame.source.strip(), 120)}" if frame else ""
-            # Code that parses but does not compile is nested too deeply or misplaced, such as a `return` outside a
-            # function.
-            is_text = failure.type == "SyntaxError"
-            fix = "split what is nested too deeply into smaller parts" if is_text else "fix what runs at the top level"
-            missing = _NO_MODULE.fullmatch(f"{failure.type}: {failure.message}")
-            if missing and missing[1] in modules:
-                fix = f"a file beside it is part of `functions`: write `from functions import {missing[1]}`"
+            fix = _fix_of(failure, known_place.path, snapshot)
             return Problem("import-fails", f"importing it raised {error}{at}", place, fix)
         case TimedOut(limit_s=limit_s):
             message = f"importing it did not end within {limit_s:g} s"
@@ -260,6 +258,25 @@ def import_problem(outcome: Outcome, known_place: Place, modules: Collection[str
         case Killed(reason=reason):
             fix = "keep the top level to imports, constants, classes and functions"
             return Problem("import-fails", f"importing it was stopped: {fence(reason)}", known_place, fix)
+
+
+def _fix_of(failure: Failure, path: str, snapshot: "Snapshot") -> str:
+    """Return what to do about an import of the file at `path` that failed, together with the modules of a snapshot."""
+    last, error = failure.frames[-1] if failure.frames else None, f"{failure.type}: {failure.message}"
+    if failure.type == "SyntaxError" and last and last.path != path:
+        return f"fix {last.path} first"
+    if last and failure.message.endswith(f"({path}, line {last.line})"):  # it was not compiled
+        return "fix that line" if failure.type == "SyntaxError" else "split it into smaller parts"
+    if unavailable := _UNAVAILABLE.fullmatch(error):
+        name, module = unavailable[1], unavailable[2].replace(".", "/")
+        places = [place for place in (module, f"{module}/{name}".lstrip("/")) if place]
+        files = [f"{FOLDER}/{place}{end}" for place in places for end in (".py", "/__init__.py")]
+        if rejected := next((file for file in files if file in snapshot.rejections), ""):
+            return f"fix {rejected} first, which is rejected"
+    missing = _NO_MODULE.fullmatch(error)
+    if missing and missing[1] in snapshot.modules:
+        return f"a file beside it is part of `functions`: write `from functions import {missing[1]}`"
+    return "fix what runs at the top level"
 
 
 def resolve(

@@ -123,7 +123,10 @@ def _take(context: CliContext, root: Path, values: dict[str, Any], *, yes: bool)
         ask_to_confirm(root, settings, error.url)
     if not context.as_json:
         say([line(("dim", "Trying it with one real request …"))])
-    tested = asyncio.run(model_check.try_model(settings.model, environment, root))
+    trying = model_check.try_address if values.get("model.base_url") else model_check.try_model
+    tested = asyncio.run(trying(settings.model, environment, root))
+    if tested.ok and "model.base_url" in values:
+        values["model.base_url"] = tested.address
     if not context.as_json or not yes:
         say(tested_lines(tested))
     if tested.window_warning and not yes:

@@ -53,6 +53,7 @@ from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
 from ..styled_lines import cut, cut_middle, width
 from .completion import Escaped, KeptHistory, PromptCompleter, completes_while_typing, completion
+from .keys import terminal_input
 from .live import Live
 
 if TYPE_CHECKING:
@@ -506,6 +507,7 @@ class Prompt:
             key_bindings=merge_key_bindings([load_auto_suggest_bindings(), keys(self)]),
             style=Style.from_dict({**DARK, **LIGHT} if self.early_settings.is_light else DARK),
             editing_mode=EditingMode.VI if self.early_settings.keys == "vi" else EditingMode.EMACS,
+            input=terminal_input(),
             output=self.output,
             after_render=lambda app: self.leave() if self.output.gone else None,
             erase_when_done=True,
