@@ -22,9 +22,11 @@ import typing
 import uuid
 from binascii import a2b_base64
 from collections.abc import Callable, Iterable, Set
+from functools import partial
 from typing import Any, Final
 
 from ..wire.definitions import with_definitions
+from .failure import attempt, message_of
 
 _NOTHING_TO_CHECK = (Any, object, typing.NoReturn, typing.Never, typing.Self)
 _PLAIN = frozenset({int, str, float, bool, None})
@@ -34,8 +36,15 @@ Hint = Any  # anything that an annotation can be
 Schema = dict[str, Any]
 
 
+@dataclasses.dataclass(frozen=True)
+class Unresolvable:
+    """The annotation of a parameter or a result that does not resolve, with what it raised."""
+
+    reason: str
+
+
 def function_hints(function: Callable[..., Any]) -> dict[str, Hint]:
-    """Return the function's annotations. Raise NameError or the like if one does not resolve."""
+    """Return the function's annotations; one that does not resolve is Unresolvable, and leaves the others alone."""
     try:
         written = getattr(function, "__annotations__", {})
     except NameError:  # newer versions of Python evaluate annotations only now
@@ -43,25 +52,24 @@ def function_hints(function: Callable[..., Any]) -> dict[str, Hint]:
         written = annotations.get_annotations(function, format=annotations.Format.FORWARDREF)
     if all(isinstance(hint, type) and hint in _PLAIN for hint in written.values()):
         return dict(written)
-    try:
-        return typing.get_type_hints(function, include_extras=True)
-    except NameError:
-        known = getattr(function, "__globals__", {})
-        spec, is_for_checkers = known.get("__spec__"), known.get("TYPE_CHECKING") is False
-        if not is_for_checkers and typing in known.values() and spec is not None:
-            is_for_checkers = "TYPE_CHECKING" in (spec.loader.get_source(spec.name) or "")
-        if not is_for_checkers:  # no name of this module is imported only for type checkers
-            raise
-        return {name: _resolve(hint, known) for name, hint in written.items()}
+    resolved = attempt(lambda: typing.get_type_hints(function, include_extras=True))
+    if not isinstance(resolved, BaseException):
+        return resolved
+    known = getattr(function, "__globals__", {})
+    spec, is_for_checkers = known.get("__spec__"), known.get("TYPE_CHECKING") is False
+    if not is_for_checkers and typing in known.values() and spec is not None:
+        is_for_checkers = "TYPE_CHECKING" in (spec.loader.get_source(spec.name) or "")
+    variables = getattr(function, "__type_params__", ())
 
+    def hint_of(hint: Hint) -> Hint:
+        """Resolve one hint; return Any for a name that only a type checker may import."""
+        holder = types.SimpleNamespace(__annotations__={"hint": hint}, __type_params__=variables)
+        hints = attempt(lambda: typing.get_type_hints(holder, known, include_extras=True))
+        if isinstance(hints, NameError) and is_for_checkers:
+            return Any
+        return Unresolvable(message_of(hints)) if isinstance(hints, BaseException) else hints["hint"]
 
-def _resolve(hint: Hint, known: dict[str, Any]) -> Hint:
-    """Resolve one hint; return Any for a name that only a type checker imports."""
-    holder = types.SimpleNamespace(__annotations__={"hint": hint})
-    try:
-        return typing.get_type_hints(holder, known, include_extras=True)["hint"]
-    except NameError:
-        return Any
+    return {name: hint_of(hint) for name, hint in written.items()}
 
 
 def class_hints(kind: type) -> dict[str, Hint]:
@@ -245,6 +253,8 @@ class Unfit(Exception):
 def build(value: Any, hint: Hint, path: str) -> Any:
     """Convert a value to the type of a hint. Raise Unfit if it does not fit."""
     hint = peel(hint)
+    if isinstance(hint, Unresolvable):
+        raise Unfit(f"{path}: its type cannot be resolved: {hint.reason}")
     if hint in _SCALARS:
         make, expected, _schema_of_it = _SCALARS[hint]
         if type(value) is hint:
@@ -501,7 +511,7 @@ def check(value: Any, hint: Hint) -> None:
 
 def _misfit(value: Any, hint: Hint, path: str) -> str:
     hint = peel(hint)
-    if any(hint is free for free in _NOTHING_TO_CHECK) or isinstance(hint, str):
+    if any(hint is free for free in _NOTHING_TO_CHECK) or isinstance(hint, str | Unresolvable):
         return ""
     origin = origin_of(hint)
     if is_union(origin):
@@ -570,24 +580,31 @@ _UNREADABLE = (NameError, TypeError, AttributeError, ValueError, RecursionError)
 
 
 def schemas_of(function: object, name: str) -> dict[str, Any]:
-    """Return parameter → JSON Schema, or the reason why it has none. Raise Unfit if the types cannot be resolved."""
+    """Return parameter → JSON Schema, or the reason why it has none. Raise Unfit if there is no such function."""
     if not isinstance(function, types.FunctionType):
         raise Unfit(f"{name}: there is no such function")
-    try:
-        hints = function_hints(function)
-    except (NameError, TypeError, AttributeError, SyntaxError, RecursionError) as error:
-        raise Unfit(f"{name}: its types cannot be resolved: {error}") from error
+    hints = function_hints(function)
     hints.pop("return", None)
     given = defaults(function)
     claims: dict[str, Schema | str] = {}
     for parameter, hint in hints.items():
-        default = given.get(parameter, Ellipsis)
-        if _is_pydantic(default):  # a `Field(…)`, which may limit and describe it
-            claims[parameter] = _schema(typing.Annotated[hint, default])
-        else:
-            schema = _schema(hint)
-            claims[parameter] = schema | _default_keyword(default) if isinstance(schema, dict) else schema
+        claim = attempt(partial(_claim, hint, given.get(parameter, Ellipsis)))
+        claims[parameter] = _reason(claim) if isinstance(claim, BaseException) else claim
     return claims
+
+
+def _claim(hint: Hint, default: object) -> Schema | str:
+    """Return the schema of a parameter, or the reason why it has none."""
+    if isinstance(hint, Unresolvable):
+        return hint.reason
+    if _is_pydantic(default):  # a `Field(…)`, which may limit and describe it
+        return _schema(typing.Annotated[hint, default])
+    schema = _schema(hint)
+    return schema | _default_keyword(default) if isinstance(schema, dict) else schema
+
+
+def _reason(error: BaseException) -> str:
+    return message_of(error).partition("\n")[0] or type(error).__name__
 
 
 def _schema(hint: Hint) -> Schema | str:

@@ -58,10 +58,7 @@ def call(function: Callable[..., Any], arguments: Mapping[str, Any], context: Co
     plain = plain_function(function)
     if plain is None:
         return run(lambda: function(**arguments))
-    try:
-        hints = function_hints(plain)
-    except (NameError, TypeError, AttributeError, SyntaxError) as error:
-        raise Unfit(f"the types in the signature of {plain.__name__} cannot be resolved: {error}") from error
+    hints = function_hints(plain)
     leading: list[Any] = [context] if is_bare(plain) else []
     named = _build_arguments(plain, arguments, hints, leading)
     rest_name, keywords = _variadic(plain)
