@@ -106,6 +106,47 @@ def alternatives(hint: Hint) -> tuple[Hint, ...]:
     return typing.get_args(hint) if is_union(origin_of(hint)) else ()
 
 
+def unpacked(hint: Hint) -> Hint | None:
+    """Return the type in `Unpack[…]`, or after a star; None if the hint is neither."""
+    if isinstance(hint, types.GenericAlias) and hint.__unpacked__:
+        return types.GenericAlias(tuple, typing.get_args(hint))
+    is_marked = str(typing.get_origin(hint)) in ("typing.Unpack", "typing_extensions.Unpack")
+    return typing.get_args(hint)[0] if is_marked else None
+
+
+def variadic(hint: Hint, container: type) -> Hint:
+    """Return the type of all values of `*args` or `**kwargs` together, which come in a list or a dict."""
+    whole = unpacked(hint)
+    if isinstance(whole, typing.TypeVarTuple) or isinstance(hint, typing.ParamSpecArgs | typing.ParamSpecKwargs):
+        return container
+    return whole if whole is not None else list[hint] if container is list else dict[str, hint]
+
+
+def _pattern(inner: tuple[Hint, ...]) -> tuple[list[Hint], list[Hint], list[Hint]]:
+    """Return the types of a tuple's first items, of all that may follow (one type or none), and of its last items."""
+    if inner[-1:] == (Ellipsis,):
+        return [], [inner[0]], []
+    before, repeated, after = list[Hint](), list[Hint](), list[Hint]()
+    for part in inner:
+        whole = unpacked(part)
+        first, some, last = [part], list[Hint](), list[Hint]()
+        if isinstance(whole, typing.TypeVarTuple):
+            first, some = [], [Any]
+        elif whole is not None:
+            first, some, last = _pattern(typing.get_args(whole))
+        (after if repeated else before).extend(first)
+        repeated += some
+        after += last
+    return before, repeated[:1], after
+
+
+def _types_of_items(inner: tuple[Hint, ...], count: int) -> list[Hint] | None:
+    """Return the types of the items of a tuple with this many; None if it cannot have so many."""
+    before, repeated, after = _pattern(inner)
+    more = count - len(before) - len(after)
+    return [*before, *repeated * more, *after] if more == 0 or (more > 0 and repeated) else None
+
+
 def required_keys(kind: Any) -> list[str]:
     """Return the required keys of a TypedDict. `__required_keys__` is wrong if annotations are text."""
     origins = {key: origin_of(hint) for key, hint in class_hints(kind).items()}
@@ -348,13 +389,14 @@ def _iterator(value: Any, hint: Hint, path: str) -> Any:
 
 
 def _tuple(value: Any, hint: Hint, path: str) -> Any:
-    inner = typing.get_args(hint)
+    inner = typing.get_args(hint) or (Any, ...)
     items = _items(value, "a list", path)
-    if not inner or inner[-1] is Ellipsis:
-        inner = (inner[0] if inner else Any,) * len(items)
-    if len(items) != len(inner):
-        raise _unfit(value, f"a list of {len(inner)} items", path)
-    return tuple(build(item, want, f"{path}[{at}]") for at, (item, want) in enumerate(zip(items, inner, strict=True)))
+    wanted = _types_of_items(inner, len(items))
+    if wanted is None:
+        before, repeated, after = _pattern(inner)
+        size = f"{'at least ' if repeated else ''}{len(before) + len(after)}"
+        raise _unfit(value, f"a list of {size} items", path)
+    return tuple(build(item, want, f"{path}[{at}]") for at, (item, want) in enumerate(zip(items, wanted, strict=True)))
 
 
 def _mapping(value: Any, hint: Hint, path: str) -> Any:
@@ -534,11 +576,12 @@ def _misfit_of_items(value: Any, origin: Any, arguments: tuple[Hint, ...], path:
     if not arguments:
         return ""
     if origin is tuple:
-        if arguments[-1] is Ellipsis:
-            arguments = arguments[:1] * len(value)
-        if len(arguments) != len(value):
-            return f"{path}: expected {len(arguments)} items, got {len(value)}"
-        pairs = zip(value, arguments, strict=True)
+        wanted = _types_of_items(arguments, len(value))
+        if wanted is None:
+            before, repeated, after = _pattern(arguments)
+            size = f"{'at least ' if repeated else ''}{len(before) + len(after)}"
+            return f"{path}: expected {size} items, got {len(value)}"
+        pairs = zip(value, wanted, strict=True)
         return _first(_misfit(item, hint, f"{path}[{at}]") for at, (item, hint) in enumerate(pairs))
     if origin in _CHECKED_SEQUENCES:
         return _first(_misfit(item, arguments[0], f"{path}[{at}]") for at, item in enumerate(value))
@@ -579,6 +622,17 @@ def defaults(function: types.FunctionType) -> dict[str, Any]:
 _UNREADABLE = (NameError, TypeError, AttributeError, ValueError, RecursionError)  # what an odd annotation raises
 
 
+_HAS_REST, _HAS_KEYWORDS = 0x04, 0x08  # the code flags of *rest and **keywords
+
+
+def rest_names(function: types.FunctionType) -> tuple[str, str]:
+    """Return the names of `*args` and `**kwargs`, each empty if there is none."""
+    code = function.__code__
+    at = code.co_argcount + code.co_kwonlyargcount
+    rest = code.co_varnames[at] if code.co_flags & _HAS_REST else ""
+    return rest, code.co_varnames[at + bool(rest)] if code.co_flags & _HAS_KEYWORDS else ""
+
+
 def schemas_of(function: object, name: str) -> dict[str, Any]:
     """Return parameter → JSON Schema, or the reason why it has none. Raise Unfit if there is no such function."""
     if not isinstance(function, types.FunctionType):
@@ -587,6 +641,9 @@ def schemas_of(function: object, name: str) -> dict[str, Any]:
     hints.pop("return", None)
     given = defaults(function)
     claims: dict[str, Schema | str] = {}
+    for parameter, container in zip(rest_names(function), (list, dict), strict=True):
+        if parameter in hints and not isinstance(hints[parameter], Unresolvable):
+            hints[parameter] = variadic(hints[parameter], container)
     for parameter, hint in hints.items():
         claim = attempt(partial(_claim, hint, given.get(parameter, Ellipsis)))
         claims[parameter] = _reason(claim) if isinstance(claim, BaseException) else claim
@@ -720,10 +777,14 @@ class _Writer:
         if origin in _LISTS:
             return {"type": "array", "items": self.of(inner[0] if inner else Any)}
         if origin is tuple:
-            if not inner or inner[-1] is Ellipsis:
-                return {"type": "array", "items": self.of(inner[0] if inner else Any)}
-            items = [self.of(member) for member in inner]
-            return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
+            before, repeated, after = _pattern(inner or (Any, ...))
+            schema: Schema = {"type": "array"}
+            if before or not repeated:
+                schema["prefixItems"] = [self.of(member) for member in before]
+            if repeated:
+                schema["items"] = {} if after else self.of(repeated[0])
+            least = {"minItems": len(before) + len(after)} if before or after else {}
+            return schema | (least if repeated else {"minItems": len(before), "maxItems": len(before)})
         if origin in _OBJECTS:
             inner = (*inner, int) if origin is collections.Counter and inner else inner or (str, Any)
             if len(inner) != 2:

@@ -306,12 +306,11 @@ def with_schemas(function: "Function", answer: Any) -> "Function | Problem":  # 
     where = Place(function.path, function.line)
     properties = dict(function.parameters["properties"])
     definitions = dict(function.parameters.get("$defs", {}))
+    required = [*function.parameters["required"]]
     for name in function.unresolved:
         schema = answer.get(name) if isinstance(answer, dict) else answer
-        part = {function.rest: "items", function.extra: "additionalProperties"}.get(name)
-        if isinstance(schema, str) and name not in function.parameters["required"] and isinstance(answer, dict):
-            if part is None:
-                del properties[name]  # no model can pass it, and it has a default
+        if isinstance(schema, str) and name not in required and isinstance(answer, dict):
+            del properties[name]  # no model can pass it, and it has a default or may be empty
             continue
         if check_schema(schema, where) or not isinstance(schema, dict):
             why = f": {fence(schema, 200)}" if isinstance(schema, str) else ""
@@ -321,9 +320,16 @@ def with_schemas(function: "Function", answer: Any) -> "Function | Problem":  # 
             )
         _describe_fields(schema)
         bare = with_definitions(schema, definitions)
-        properties[name] = ({part: bare} if part else bare) | properties[name]
-    parameters = function.parameters | {"properties": properties}
-    return replace(function, parameters=parameters | ({"$defs": definitions} if definitions else {}))
+        properties[name] = bare | properties[name]
+        if name in (function.rest, function.extra) and (schema.get("minItems") or schema.get("required")):
+            required.append(name)  # a type after a star, or in `Unpack[…]`, can need some
+    parameters = function.parameters | {"properties": properties, "required": required}
+    return replace(
+        function,
+        parameters=parameters | ({"$defs": definitions} if definitions else {}),
+        rest=function.rest if function.rest in properties else "",
+        extra=function.extra if function.extra in properties else "",
+    )
 
 
 def _describe_fields(schema: Any) -> None:  # Any: JSON Schema
