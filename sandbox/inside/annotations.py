@@ -30,6 +30,7 @@ from .failure import attempt, message_of
 
 _NOTHING_TO_CHECK = (Any, object, typing.NoReturn, typing.Never, typing.Self)
 _PLAIN = frozenset({int, str, float, bool, None})
+_OTHER_TYPED_DICT: Final = "typing_extensions._TypedDictMeta"
 _WRAPPERS: tuple[Any, ...] = (typing.Annotated, typing.Required, typing.NotRequired, typing.Final, typing.ClassVar)
 
 Hint = Any  # anything that an annotation can be
@@ -145,6 +146,11 @@ def _types_of_items(inner: tuple[Hint, ...], count: int) -> list[Hint] | None:
     before, repeated, after = _pattern(inner)
     more = count - len(before) - len(after)
     return [*before, *repeated * more, *after] if more == 0 or (more > 0 and repeated) else None
+
+
+def is_typeddict(kind: Any) -> bool:
+    """Return whether this is a TypedDict, of `typing` or of `typing_extensions`."""
+    return typing.is_typeddict(kind) or f"{type(kind).__module__}.{type(kind).__name__}" == _OTHER_TYPED_DICT
 
 
 def required_keys(kind: Any) -> list[str]:
@@ -439,7 +445,7 @@ def _maker_of_class(kind: Any) -> Maker:
         return _enum
     if dataclasses.is_dataclass(kind) and not hasattr(kind, "__pydantic_validator__"):
         return _dataclass
-    if typing.is_typeddict(kind):
+    if is_typeddict(kind):
         return _typed_dict
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return _named_tuple
@@ -561,7 +567,7 @@ def _misfit(value: Any, hint: Hint, path: str) -> str:
         return "" if fits else _mismatch(value, hint, path)
     if origin is typing.Literal:
         return "" if value in typing.get_args(hint) else _mismatch(value, hint, path)
-    if typing.is_typeddict(origin):
+    if is_typeddict(origin):
         return _misfit_of_fields(value, origin, path)
     try:
         fits = isinstance(value, _NUMBERS.get(origin, origin))
@@ -814,7 +820,7 @@ class _Writer:
             fields = init_fields(kind)
             needed = {field.name for field in fields if field.default is absent and field.default_factory is absent}
             return self._define(kind, {field.name: field.default for field in fields}, needed)
-        if typing.is_typeddict(kind):
+        if is_typeddict(kind):
             return self._define(kind, dict.fromkeys(class_hints(kind), Ellipsis), {*required_keys(kind)})
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
             given: dict[str, Any] = getattr(kind, "_field_defaults", {})

@@ -26,7 +26,7 @@ import sys
 import time
 import types
 from binascii import b2a_base64
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
@@ -101,8 +101,8 @@ def _as_taken(
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the arguments by position and by name, as the function and its decorators take them.
 
-    As many as possible are passed by name. A decorator of a package that takes any arguments gets them by position, as
-    from most callers: some look at the first one.
+    As many as possible are passed by name. Decorators that take any arguments get them by position, as from most
+    callers, unless their code mentions a parameter by its name.
     """
     code = plain.__code__
     names = code.co_varnames[len(leading) : code.co_argcount]
@@ -111,10 +111,11 @@ def _as_taken(
     if function is plain:
         return _split(plain, least, leading, named, rest)
     layers = _layers(function, plain)
-    if any(_is_open_package(layer) for layer in layers):
-        least = max(least, next((at for at, name in enumerate(names) if name not in named), len(names)))
     signatures = [attempt(partial(inspect.signature, layer, follow_wrapped=False)) for layer in layers]
     known = [signature for signature in signatures if isinstance(signature, inspect.Signature)]
+    is_open = any(each.kind is each.VAR_POSITIONAL for signature in known for each in signature.parameters.values())
+    if is_open and not any(_mentions(layer, {*names}) for layer in layers):
+        least = max(least, next((at for at, name in enumerate(names) if name not in named), len(names)))
     for count in range(least, len(names) + 1):
         positions, others = _split(plain, count, leading, named, rest)
         if all(_binds(signature, (*positions, *rest), others) for signature in known):
@@ -143,14 +144,10 @@ def _layers(function: Callable[..., Any], plain: FunctionType) -> list[Any]:
     return layers
 
 
-def _is_open_package(layer: Any) -> bool:
-    """Return whether a decorator is not of the workspace and takes any arguments by position."""
-    home = layer.__globals__.get("__name__") if isinstance(layer, FunctionType) else type(layer).__module__
-    if str(home).startswith(f"{ROOT}."):
-        return False
-    signature = attempt(lambda: inspect.signature(layer, follow_wrapped=False))
-    parameters = signature.parameters.values() if isinstance(signature, inspect.Signature) else ()
-    return any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
+def _mentions(layer: Any, names: Set[str]) -> bool:
+    """Return whether the code of a decorator has one of these names as a text, as in `named["n"]`."""
+    code = getattr(layer if isinstance(layer, FunctionType) else type(layer).__call__, "__code__", None)
+    return isinstance(code, CodeType) and any(isinstance(part, str) and part in names for part in code.co_consts)
 
 
 def _binds(signature: inspect.Signature, positions: Sequence[Any], named: Mapping[str, Any]) -> bool:

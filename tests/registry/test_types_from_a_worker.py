@@ -238,11 +238,6 @@ def test_the_schema_of_further_arguments_is_that_of_what_is_unpacked_for_them() 
         assert (shown, function.parameters["required"]) == (schema, ["rest"] * is_required), parameter
 
 
-def test_further_arguments_that_no_model_can_pass_are_left_out() -> None:
-    function = described("class Thing: ...\ndef probe(n: int, **rest: Thing): ...\n")
-    assert ([*function.parameters["properties"]], function.extra) == (["n"], "")
-
-
 GENERIC = "\n\n".join(
     [
         'from dataclasses import dataclass\nfrom typing import Generic, TypedDict, TypeVar\n\nT = TypeVar("T")\n',

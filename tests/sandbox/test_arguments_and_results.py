@@ -348,6 +348,16 @@ _DECORATED = modules(
     def named(n: int) -> int:
         return n + 1
 
+    def first_of(function):
+        def inner(*args, **named):
+            return function(*args, **named) if args[0] else None
+        return inner
+
+    @first_of
+    @hidden
+    def looked_at(n: int, *, m: int = 2) -> int:
+        return n + 1
+
     @lru_cache
     @by_position
     def total(n: int, *more: int) -> int:
@@ -383,6 +393,7 @@ DECORATED: list[tuple[str, dict[str, Any], Any]] = [
     ("month", {"day": "2024-05-01"}, 5),
     ("later", {"n": 1}, 2),
     ("named", {"n": 1}, 2),
+    ("looked_at", {"n": 1}, 2),
     ("total", {"n": 1, "more": [2, 3]}, 6),
     ("scratched", {"n": 1}, 1),
     ("hidden_scratched", {"n": 1}, 1),
@@ -412,14 +423,14 @@ async def test_what_a_decorator_keeps_is_described_and_called_in_examples_as_it_
 
 _UNPACKED = modules(
     rests="""
-    import datetime
+    import datetime, typing_extensions
     from typing import NotRequired, TypedDict, TypeVarTuple, Unpack
 
     class Frame(TypedDict):
         day: datetime.date
         fill: NotRequired[str]
 
-    class Loose(TypedDict, total=False):
+    class Loose(typing_extensions.TypedDict, total=False):
         width: int
 
     Frames = Unpack[Frame]
@@ -434,7 +445,7 @@ _UNPACKED = modules(
     def quoted(n: int, **frame: "Unpack[Frame]") -> list:
         return [n, frame["day"].year, frame.get("fill")]
 
-    def loose(n: int, **frame: Unpack[Loose]) -> list:
+    def loose(n: int, **frame: typing_extensions.Unpack[Loose]) -> list:
         return [n, frame.get("width")]
 
     def fixed(*parts: *tuple[int, str]) -> list:

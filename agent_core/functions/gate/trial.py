@@ -310,7 +310,8 @@ def with_schemas(function: "Function", answer: Any) -> "Function | Problem":  # 
     for name in function.unresolved:
         schema = answer.get(name) if isinstance(answer, dict) else answer
         if isinstance(schema, str) and name not in required and isinstance(answer, dict):
-            del properties[name]  # no model can pass it, and it has a default or may be empty
+            if name not in (function.rest, function.extra):
+                del properties[name]  # no model can pass it, and it has a default
             continue
         if check_schema(schema, where) or not isinstance(schema, dict):
             why = f": {fence(schema, 200)}" if isinstance(schema, str) else ""
@@ -324,12 +325,7 @@ def with_schemas(function: "Function", answer: Any) -> "Function | Problem":  # 
         if name in (function.rest, function.extra) and (schema.get("minItems") or schema.get("required")):
             required.append(name)  # a type after a star, or in `Unpack[…]`, can need some
     parameters = function.parameters | {"properties": properties, "required": required}
-    return replace(
-        function,
-        parameters=parameters | ({"$defs": definitions} if definitions else {}),
-        rest=function.rest if function.rest in properties else "",
-        extra=function.extra if function.extra in properties else "",
-    )
+    return replace(function, parameters=parameters | ({"$defs": definitions} if definitions else {}))
 
 
 def _describe_fields(schema: Any) -> None:  # Any: JSON Schema
