@@ -92,6 +92,13 @@ def test_what_is_passed_in_another_form_than_it_is_declared_refuses_only_a_model
             assert (code in codes(draft), code in warnings(draft)) == (False, True), signature
 
 
+def test_further_arguments_whose_types_are_declared_only_warn_a_model() -> None:
+    for rest in ("*rest: int", "**rest: Unpack[Rest]", "**rest: typing.Unpack[Rest]"):
+        draft = on_text(f"def f({rest}) -> int:\n    return len(rest)\n")
+        found = codes(draft), warnings(draft)
+        assert ("star-parameter" in found[0], "rest-parameter" in found[1]) == (False, True), rest
+
+
 def test_a_hollow_body_is_refused() -> None:
     for body, code in (
         ("pass", "placeholder"),  # pass
