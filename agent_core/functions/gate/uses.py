@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from agent_core.access.grants import Grants
@@ -354,6 +355,12 @@ _WORD = re.compile(r"\w+")
 _TEXTS = frozenset({"str", "Path", "PurePath", "PathLike"})
 _TABLES = frozenset({"dict", "Mapping", "Dict"})
 _PLAIN = ("os", "asyncio", "concurrent.futures")  # importing these alone reaches nothing
+_OF_NAMES = "join split splitext splitdrive basename dirname normpath normcase isabs commonpath commonprefix sep"
+_COMPUTED = frozenset(f"{top}.{name}" for top in ("os.path", "posixpath", "ntpath") for name in _OF_NAMES.split())
+_OF_PATHS = _COMPUTED | {"os.fspath", "os.sep", "os.linesep", "os.extsep", "os.pathsep"}
+"""What only computes on the names of files, in modules that also open them."""
+_TO_DISK = frozenset(dir(Path)) - frozenset(dir(PurePath))
+"""The methods of a path that look at the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -586,12 +593,15 @@ def gives_text(tree: ast.Module, known_modules: frozenset[str]) -> bool:
     """Check whether a module hands a text to anything that it imports from other than these modules."""
     text = _Text(tree, (), frozenset(), frozenset())
     imported = text.scope.imports.items()
+    attributes = {node.attr for node in text.nodes if isinstance(node, ast.Attribute)}
+    known_modules |= frozenset() if attributes & _TO_DISK else {"pathlib"}
     names = frozenset(name for name, origin in imported if not is_in(origin or ".", known_modules))
     texts = frozenset(node.arg for node in text.nodes if isinstance(node, ast.arg) and _may_be_text(node.annotation))
     for call in text.calls.values() if names else ():
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
         has_text = any(_has_text(value) or reads(value, texts, text.names) for value in given)
-        if has_text and reads(call.func, names, text.names):
+        is_known = is_in(text.scope.origin(call.func) or ".", _OF_PATHS)
+        if has_text and not is_known and reads(call.func, names, text.names):
             return True
     return False
 
