@@ -1,13 +1,14 @@
-"""Folders that the user gave, for reading, to all functions that an agent makes here.
+"""Folders that the user gave, for reading, to all that an agent makes here: its functions and its programs.
 
 A function has them if every statement that runs with it is code that the agent wrote here, from its first version on,
 and if nothing that it may do sends anything out: no host, no secret, and no call of a function that does. Code that was
-pulled, imported or saved by a person is not the agent's, nor is a change of such code or a copy of it.
+pulled, imported or saved by a person is not the agent's, nor is a change of such code or a copy of it. A program has
+them on the same terms, and may also read what such functions may write.
 """
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -73,7 +74,6 @@ class AgentFolders:
         self, function: "Function", snapshot: "Snapshot", written_code: WrittenCode = NOTHING_WRITTEN
     ) -> str:
         """Return the agent that made a function with all its code, if nothing in it sends anything out; else ""."""
-        whole = snapshot.whole or snapshot
         covered = covered_code(function, snapshot)
         makers = await self._book.makers(covered.codes)
         agents = [
@@ -81,16 +81,46 @@ class AgentFolders:
             for code in covered.codes
         ]
         made_by = frozenset[str].intersection(*agents) if agents else frozenset()
-        if not made_by:
-            return ""
+        return "" if not made_by or await self._sends(function, snapshot) else min(made_by)
+
+    async def _sends(self, function: "Function", snapshot: "Snapshot") -> bool:
+        """Check whether a function, or one that it calls, may send something out: to a host, or with a secret."""
+        names = covered_code(function, snapshot).names
+        uses = [await self._uses(name, function, snapshot) for name in names]
+        return any(each.network or each.secrets or {*each.functions} - names - {UNSAID} for each in uses)
+
+    async def _uses(self, name: str, function: "Function", snapshot: "Snapshot") -> Grants:
+        """Return what a function needs or has that an approval of `function` covers."""
+        callee = function if name == function.name else (snapshot.whole or snapshot).functions[name]
         entries = await self._book.entries()
-        for name in covered.names:
-            callee = function if name == function.name else whole.functions[name]
-            entry = entries[name].grants if name in entries else NOTHING
-            uses = await self._needs(callee, snapshot) | entry
-            if uses.network or uses.secrets or {*uses.functions} - covered.names - {UNSAID}:
-                return ""
-        return min(made_by)
+        return await self._needs(callee, snapshot) | (entries[name].grants if name in entries else NOTHING)
+
+    async def of_program(self, agent: str, snapshot: "Snapshot") -> Grants:
+        """Return what a program that `is_of` an agent may read: its folders, and what its own functions may write."""
+        whole, given = snapshot.whole or snapshot, (await self._book.folders_of_agents()).get(agent, NOTHING).read
+        for name in (await self._book.entries()).keys() & whole.functions.keys():
+            function = whole.functions[name]
+            written = (await self._book.allowed(function, whole)).write
+            if written and await self.maker(function, whole) == agent:
+                given += tuple(item for item in written if item != UNSAID)
+        return Grants(read=given)
+
+    async def is_of(self, agent: str, code: str, callees: Iterable["Function"], snapshot: "Snapshot") -> bool:
+        """Check whether a program that calls these functions is an agent's own, and nothing in it sends anything out.
+
+        It is not if it copies what the agent did not write, or calls a function of someone else that may write.
+        """
+        for function in callees:
+            if await self._sends(function, snapshot):
+                return False
+            names = covered_code(function, snapshot).names
+            uses = [await self._uses(name, function, snapshot) for name in names]
+            if any(each.write or each.memory for each in uses) and await self.maker(function, snapshot) != agent:
+                return False
+        statements = ApprovedModule.of(code, "program").statements
+        copied = await asyncio.to_thread(_copied, statements, snapshot.whole or snapshot)
+        makers = await self._book.makers(copied)
+        return all(agent in makers.get(code, ()) for code in copied)
 
     async def guarded(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the functions that may read what others may not, so that calling them needs a grant."""
@@ -170,7 +200,15 @@ def _compare(
         if source
         for each in ApprovedModule.of(source, new_source.module).binding.get(name, ())
     ]
-    definitions = [each for each in candidate if _form(each)]
+    written, earlier = (
+        frozenset(code_hash(each.code) for each in statements) for statements in ((*candidate, *imports), replaced)
+    )
+    return written, earlier, _copied(candidate, snapshot)
+
+
+def _copied(statements: Sequence[ApprovedStatement], snapshot: "Snapshot") -> frozenset[str]:
+    """Return the hashes of the definitions in the workspace that these are copies of, whatever their names."""
+    definitions = [each for each in statements if _form(each)]
     own, words = {_form(each) for each in definitions}, [_identifiers(each) for each in definitions]
     # Only a module with all identifiers of a definition is read: each costs some milliseconds.
     near = (
@@ -179,12 +217,7 @@ def _compare(
         if any(all(word in source.text for word in each) for each in words)
     )
     others = (ApprovedModule.of(source.text, source.module).statements for source in near)
-    alike = [each for statements in others for each in statements if _form(each) in own]
-    written, earlier, copied = (
-        frozenset(code_hash(each.code) for each in statements)
-        for statements in ((*candidate, *imports), replaced, alike)
-    )
-    return written, earlier, copied
+    return frozenset(code_hash(each.code) for found in others for each in found if _form(each) in own)
 
 
 def _identifiers(statement: ApprovedStatement) -> frozenset[str]:

@@ -342,14 +342,18 @@ class GrantService:
         written_code: WrittenCode = NOTHING_WRITTEN,
     ) -> Question:
         """Return a question about one folder to read with the agent to whose functions all it may be granted."""
-        folders = {_folder_of(item) for item in question.missing.read}
-        if question.missing != Grants(read=question.missing.read) or len(folders) != 1 or "" in folders:
-            return question
-        (folder,) = folders
-        if self.reach.refusal(Grants(read=(folder,)), question.function):
+        if not (folder := self._folder_to_read(question)):
             return question
         maker = await self._folders.maker(function, snapshot, written_code)
         return replace(question, folder=folder, maker=maker) if maker else question
+
+    def _folder_to_read(self, question: Question) -> str:
+        """Return the one folder that a question is about, if it is about reading alone and can be granted; else ""."""
+        folders = {_folder_of(item) for item in question.missing.read}
+        if question.missing != Grants(read=question.missing.read) or len(folders) != 1:
+            return ""
+        (folder,) = folders
+        return "" if self.reach.refusal(Grants(read=(folder,)), question.function) else folder
 
     async def _give(self, question: Question, decision: Decision, function: "Function", snapshot: "Snapshot") -> Grants:
         """Store a permanent yes, and return the grants that it gives."""
@@ -416,14 +420,29 @@ class GrantService:
 
         The reason is empty if nobody can be asked.
         """
+        if question.maker:
+            folder = self._folder_to_read(question)
+            question = replace(question, folder=folder or question.folder, maker=question.maker if folder else "")
         decision = await self._ask(question)
-        if decision.answer != "no":
-            return question.wider if decision.is_wide else question.missing, ""
-        return NOTHING, "" if decision.by == "policy" else denial(question, decision)
+        if decision.answer == "no":
+            return NOTHING, "" if decision.by == "policy" else denial(question, decision)
+        if decision.is_wide and question.maker:
+            await self.book.give_folder(question.maker, question.folder, who())
+        return given_by(question, decision), ""
 
-    def files_of_program(self, exit: CallExit, instead: str) -> ProgramFiles:
+    async def is_programs_maker(
+        self, agent: str, code: str, callees: Iterable["Function"], snapshot: "Snapshot"
+    ) -> bool:
+        """Return whether a program that calls these functions has the folders of its agent."""
+        return await self._folders.is_of(agent, code, callees, snapshot)
+
+    async def of_program(self, agent: str, snapshot: "Snapshot") -> Grants:
+        """Return what the programs of an agent may read without a question."""
+        return await self._folders.of_program(agent, snapshot)
+
+    def files_of_program(self, exit: CallExit, instead: str, grants: Grants = NOTHING) -> ProgramFiles:
         """Return the handler of a program's requests for files; `instead` says what it may call for them."""
-        return ProgramFiles(self.reach, Permit({}, self._limits), exit, instead)
+        return ProgramFiles(self.reach, Permit({}, self._limits, grants), exit, instead)
 
     def _denial(self, question: Question, decision: Decision) -> str:
         """Return the refusal of a call; outside of a turn, it is phrased for the user, who made the call."""
