@@ -522,13 +522,13 @@ class Programs:
         run.exit = CallExit(did=run.record.did, want_path=want_path)
         return granting.files_of_program(run.exit, instead, given)
 
-    async def _is_own(self, run: ProgramRun, program: ProgramText, granting: "GrantService") -> bool:
+    async def _is_own(self, run: ProgramRun, program: ProgramText, grants: "GrantService") -> bool:
         """Return whether a program has what its agent was given: it calls functions of the workspace alone, for one."""
         callees = [self.dispatcher.find(name, run.snapshot) for name in run.functions]
         functions = [callee.function for callee in callees if callee is not None and callee.snapshot is not None]
         if len(functions) < len(callees):
             return False
-        return await granting.is_programs_maker(run.turn.agent, program.code, functions, run.snapshot)
+        return await grants.is_programs_maker(run.turn.agent, program.code, functions, run.snapshot)
 
     async def answers(self, run: ProgramRun, name: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the answers to calls of one function, in order; calls that only compute run concurrently."""

@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agent_core.access.grants import NOTHING, Grants, GrantStore
-from agent_core.access.grants.content import code_hash, covered_code
+from agent_core.access.grants.content import code_hash, covered_code, functions_within
 from agent_core.access.grants.value import UNSAID
 from agent_core.base.records import dataclass
 from agent_core.registry.approved import ApprovedModule, ApprovedStatement
@@ -52,23 +52,60 @@ NOTHING_WRITTEN: Final = WrittenCode()
 class AgentFolders:
     """The folders that the functions of agents may read."""
 
-    def __init__(self, grant_store: GrantStore, needs: NeedsOf) -> None:
+    def __init__(self, grant_store: GrantStore, store: FunctionStore, needs: NeedsOf) -> None:
         self._book = grant_store
+        self._store = store
         self._needs = needs
         self._guarded: tuple[Snapshot | None, Mapping[str, Grants], frozenset[str]] = None, {}, frozenset()
 
     async def held(
         self, function: "Function", snapshot: "Snapshot", written_code: WrittenCode = NOTHING_WRITTEN
     ) -> Grants:
-        """Return what a function has as one that an agent made: folders, and the calls of functions that have them."""
-        folders = await self._book.folders_of_agents()
-        if not folders:
+        """Return what a function has as one that an agent made: folders, and the calls of functions that have them.
+
+        If it does not write, it also has the packages that functions may import which it calls by their names.
+        """
+        folders, entries = await self._book.folders_of_agents(), await self._book.entries()
+        if not folders and not any(entry.grants.packages for entry in entries.values()):
             return NOTHING
-        agent = await self.maker(function, snapshot, written_code)
-        if agent not in folders:
-            return NOTHING
-        callees = covered_code(function, snapshot).names & await self.guarded(snapshot) - {function.name}
-        return Grants(read=folders[agent].read, functions=tuple(sorted(callees)))
+        agent, given = await self.maker(function, snapshot, written_code), NOTHING
+        if agent in folders:
+            callees = covered_code(function, snapshot).names & await self.guarded(snapshot) - {function.name}
+            given = Grants(read=folders[agent].read, functions=tuple(sorted(callees)))
+        if not agent or (await self._uses(function.name, function, snapshot)).write:
+            return given
+        functions = (snapshot.whole or snapshot).functions
+        within = [functions[name] for name in functions_within(function, snapshot) if name in entries]
+        allowed = [(await self._book.allowed(callee, snapshot)).packages for callee in within]
+        return given | Grants(packages=tuple(package for packages in allowed for package in packages))
+
+    async def lapsed(self, function: "Function", snapshot: "Snapshot") -> tuple[Grants, str]:
+        """Return the folders that a function had as one of its maker's until someone else changed its code, and why.
+
+        Only code that was the agent's in an earlier version may be someone else's now, and nothing may send.
+        """
+        folders, whole = await self._book.folders_of_agents(), snapshot.whole or snapshot
+        covered = covered_code(function, snapshot)
+        names = {*covered.names, *functions_within(function, snapshot)} & whole.functions.keys()
+        makers = await self._book.makers(covered.codes)
+        for agent in sorted(folders):
+            others = {code for code in covered.codes if agent not in makers.get(code, ())}
+            own = {_own_code(whole.functions[name], whole): name for name in names} if others else {}
+            if not others or not others <= own.keys() or await self._sends(function, snapshot):
+                continue
+            if all([await self._has_written(agent, whole.functions[own[code]]) for code in others]):
+                changed = ", ".join(f"`{name}`" for name in sorted(own[code] for code in others))
+                return folders[agent], f"It read this as one that {agent} made. Someone else has changed {changed}."
+        return NOTHING, ""
+
+    async def _has_written(self, agent: str, function: "Function") -> bool:
+        """Check whether an agent wrote a version of a function."""
+        rows = await self._store.function_history(function.name)
+        versions = await asyncio.to_thread(history.versions, rows, function.name)
+        sources = [each.source for each in versions if each.source][:_MOST_VERSIONS]
+        bound = (ApprovedModule.of(source, function.module).binding.get(function.name, ()) for source in sources)
+        codes = {code_hash(each.code) for statements in bound for each in statements}
+        return any(agent in agents for agents in (await self._book.makers(codes)).values())
 
     async def maker(
         self, function: "Function", snapshot: "Snapshot", written_code: WrittenCode = NOTHING_WRITTEN
