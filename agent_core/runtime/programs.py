@@ -138,7 +138,8 @@ class ApprovedWithin:
 class ProgramNeeds:
     """The grants that a program lacks: `direct` for its functions, in so many `calls`, `within` for what these call.
 
-    Both are by function and version. Packages are asked for when a function is called.
+    Both are by function and version. What also needs a package is asked about alone, when it is called: of all that it
+    needs, and for good.
     """
 
     direct: dict[tuple[str, str], Grants] = field(default_factory=dict)
@@ -149,7 +150,7 @@ class ProgramNeeds:
 
     def add(self, question: Question, calls: int) -> None:
         """Add what the question about a function of the program asks for."""
-        if missing := replace(question.missing, packages=()):
+        if (missing := question.missing) and not missing.packages:
             self.direct[question.function, question.version] = missing
             self.questions.append(question)
             self.calls += calls
@@ -158,7 +159,7 @@ class ProgramNeeds:
 
     def add_within(self, question: Question, caller: str, code_digests: Mapping[str, str]) -> None:
         """Add what the question about a function asks for that `caller` calls by name, directly or not."""
-        if missing := replace(question.missing, packages=()):
+        if (missing := question.missing) and not missing.packages:
             within = self.within.setdefault((question.function, question.version), ApprovedWithin(missing))
             within.callers.update(code_digests)
             self.questions.append(question)
