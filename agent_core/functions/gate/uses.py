@@ -442,6 +442,22 @@ class _Text:
         return sorted(host for host in hosts if host not in (None, UNSAID)) or [UNSAID]
 
     @cached_property
+    def likely_hosts(self) -> list[str]:
+        """The hosts with which addresses in the text begin, also those that the text does not show whole.
+
+        A name without a dot or a port may be half of one, as in `f"http://node{number}.example.org"`.
+        """
+        texts = [node for node in self.nodes if isinstance(node, ast.JoinedStr)]
+        beginnings = [ast.JoinedStr(node.values[:size]) for node in texts for size in range(1, len(node.values))]
+        hosts = {*self.hosts, *(host_of(beginning, self.names) for beginning in beginnings)}
+        return sorted(host for host in hosts if host and (host == "localhost" or {*".:"} & {*host}))
+
+    @cached_property
+    def has_secret(self) -> bool:
+        """Whether the text asks for a secret."""
+        return any(isinstance(node, ast.Attribute) and node.attr == "secret" for node in context_nodes(self.tree))
+
+    @cached_property
     def opened(self) -> list[tuple[str, ast.Call]]:
         """The calls with positional arguments, with the dotted names that they call."""
         return [(self.scope.origin(call.func), call) for call in self.calls.values() if call.args]
@@ -524,7 +540,11 @@ class _Text:
         for node in context_nodes(self.tree):
             match node:
                 case ast.Attribute(attr=part, value=ast.Name(id="self")) if part in CONTEXT:
-                    yield use_of(CONTEXT[part], self._requested_item(part, node), f"self.{part}", node)
+                    item = self._requested_item(part, node)
+                    yield use_of(CONTEXT[part], item, f"self.{part}", node)
+                    # One question is about a secret and where it goes; a call asks for any other host.
+                    if (part, item) == ("fetch", UNSAID) and self.has_secret:
+                        yield from (use_of("network", host, "self.fetch", node) for host in self.likely_hosts)
                 case ast.Call(func=ast.Attribute(attr="call", value=ast.Name(id="self")), args=[first, *_]):
                     name, is_all = text_prefix(first, self.names)
                     if is_all and name in self.guarded:
