@@ -1,4 +1,4 @@
-r"""A `\n` in an example of a docstring that is not raw breaks its line: where it cannot be mended, the cause is named."""
+r"""A `\n` in an example of a docstring that is not raw breaks its line, and a refusal names that cause."""
 
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted
@@ -22,7 +22,7 @@ BODY = "len(text.splitlines())"
 
 
 async def test_where_it_cannot_be_fixed_the_cause_is_named(at_desk: OpenDesk) -> None:
-    code = COUNT.format(first=r'"a\\nb\nc"', result="3", body=BODY).replace('>>> count_rows("a', '>>>count_rows("a')
+    code = COUNT.format(first=r'"a\\nb\nc"', result="3", body=BODY)
     wanted = Wanted("create_function", {"function_name": "count_rows", "function_code_with_docstring": code})
     desk = await at_desk([Ask(wanted), Repeat(Say("Done."))])
     told = answers(await desk.say("Count."))[0]
