@@ -443,7 +443,8 @@ def greeting(model: str, texts: Sequence[str]) -> list[Line]:
     continuation = (
         f"the conversation continues: you wrote {counted(len(texts), 'message')}, the last: {last}" if texts else ""
     )
-    sentences = (model, continuation, "/help lists the commands; Ctrl-D leaves")
+    anew = "/new begins another conversation; " if texts else ""
+    sentences = (model, continuation, f"/help lists the commands; {anew}Ctrl-D leaves")
     return [line(("dim", sentence)) for sentence in sentences if sentence]
 
 

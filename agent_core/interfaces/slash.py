@@ -266,7 +266,7 @@ async def _shell(conversation: Conversation, words: str) -> None:
         fix = "Run it in your shell: COMMAND | knapper run --once -f - --message TEXT"
         raise UsageError("A command of the shell runs only for a user at a terminal.", fix=fix)
     if own := _OF_SHELL.fullmatch(command):
-        message = f"{own[1]} would have no effect: each ! starts a new shell in {Path.cwd()}."
+        message = f"{own[1]} would have no effect: each ! starts a new shell in {conversation.workspace.root}."
         raise UsageError(message, fix=f"Type !{one_line(command, 60)} && COMMAND.")
     async with conversation.command():
         with conversation.at_files("while that ran"):
@@ -284,7 +284,8 @@ async def _shell(conversation: Conversation, words: str) -> None:
 async def _run(conversation: Conversation, command: str) -> tuple[str, int]:
     """Run a command in the user's shell, show its output as it arrives, and return the output and the exit code.
 
-    The command gets no input and no keys or secrets in its environment, because the model sees its output.
+    It runs in the workspace's folder, where the agent's paths begin. It gets no input and no keys or secrets in its
+    environment, because the model sees its output.
     """
     around = environment()
     shell = around.get("SHELL") or "/bin/sh"
@@ -293,7 +294,7 @@ async def _run(conversation: Conversation, command: str) -> tuple[str, int]:
         process = await programs.start(
             [shell, "-c", command],
             env=without_secrets(around),
-            cwd=Path.cwd(),
+            cwd=conversation.workspace.root,
             **{"stdin": nothing, "stdout": pipe, "stderr": asyncio.subprocess.STDOUT},
         )
     except OSError as error:

@@ -607,7 +607,7 @@ def read_with(
     properties = schema.get("properties", {})
     if _is_closed(schema) and (unknown := sorted(apart.keys() - properties.keys())):
         names = ", ".join(f"`{name}`" for name in sorted(properties)[:20]) or "no parameters"
-        return (_problem((unknown[0],), "no such key", "a large value", f"known are: {names}"),)
+        return (_problem((unknown[0],), "no such key", "a value", f"known are: {names}"),)
     rest = schema
     if apart:
         kept = {name: own for name, own in properties.items() if name not in apart}
