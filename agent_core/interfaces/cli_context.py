@@ -226,6 +226,7 @@ def _log_to(handler: logging.Handler) -> None:
 _MOST_FILES: Final = 500
 _MOST_BYTES: Final = 1 << 20
 _MOST_NAMES: Final = 2_000
+_LONGEST_NAME: Final = 200
 _DEFINED: Final = re.compile(r"(?m)^(?:async )?def ([a-z]\w*)\(")
 
 
@@ -234,6 +235,12 @@ class _Name(click.types.StringParamType):
 
     def __init__(self, names: Callable[[Path], Iterable[str]]) -> None:
         self._names = names
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name; a longer text than any name is refused before it is looked up or shown."""
+        if len(value) > _LONGEST_NAME:
+            self.fail(f"A name has at most {_LONGEST_NAME} characters, this has {len(value):,}.", param, ctx)
+        return str(super().convert(value, param, ctx))
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return the names that begin with the incomplete text."""

@@ -220,6 +220,7 @@ def _text(value: object) -> str:
 
 MOST_TOOLS: Final = 200
 _MOST_SCHEMA: Final = 20_000  # of a schema or a description
+MOST_IN_ALL: Final = 400_000  # of the descriptions and schemas of a list
 _MAX_NAME: Final = 200
 _MAX_PROBLEMS: Final = 50
 _DESCRIBED: Final = 600
@@ -278,6 +279,7 @@ def read_tools(rows: Iterable[object], dropped: Collection[str] = ()) -> Foreign
     tools = dict[str, ForeignTool]()
     left_out = dict.fromkeys(dropped, "its schema asks for a header that is none")
     problems: list[str] = []
+    room = MOST_IN_ALL
     for at, row in enumerate(rows, 1):
         if len(tools) >= MOST_TOOLS:
             problems.append(f"it lists {len(rows):,} tools or more, of which the first {MOST_TOOLS} are read")
@@ -291,6 +293,10 @@ def read_tools(rows: Iterable[object], dropped: Collection[str] = ()) -> Foreign
         except UnusableSchema as error:
             left_out.setdefault(name, str(error))
             continue
+        room -= len(tool.description) + len(json.dumps(tool.parameters, ensure_ascii=False))
+        if room < 0:
+            left_out.setdefault(name, f"the tools before it have {MOST_IN_ALL:,} characters, as many as are read")
+            break
         if tools.setdefault(name, tool) != tool:
             left_out.setdefault(name, "two tools have this name")
     tools = {name: tool for name, tool in tools.items() if name not in left_out}
@@ -336,7 +342,7 @@ def functions_of(server: str, tools: Mapping[str, ForeignTool]) -> dict[str, tup
     functions: dict[str, tuple[Function, str]] = {}
     for tool in tools.values():
         try:
-            schema = tool.schema.schema
+            schema = read_schema(tool.parameters, is_known=True).schema
         except UnusableSchema:  # `knapper mcp doctor` reports it
             continue
         name = function_name(server, tool.name)

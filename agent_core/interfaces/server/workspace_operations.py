@@ -737,7 +737,7 @@ async def command(asked: Asked, line: CommandLine) -> object:
     table = result.table.lines() if result.table is not None else []
     code, first, marked = result.source or ("", 0, ())
     return {
-        "document": to_json(result.document),
+        "document": result.document,
         "lines": [*result.lines, *table],
         "aside": result.aside,
         "source": {"text": code, "first": first, "marked": [*marked]} if result.source else None,
