@@ -323,6 +323,8 @@ def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:
     if report.quarantined:
         aside += function_view.quarantine_lines(report.quarantined, door.typed)
     values = verdicts.value_lines(report, as_it_is=not door.at_prompt)  # in the shell, output may go into a file
+    if door.at_prompt and door.is_attended:
+        values = verdicts.in_short(values, "=_ shows all of it.")
     code = 0 if report.outcome == "returned" else 1
     return Result(report, [*_head(door, called), *values], code=code, aside=aside)
 
