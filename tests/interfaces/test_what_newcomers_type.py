@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.interfaces.support import HERE, flags, prompt
-from tests.kit import Say, scripted
+from tests.kit import Expect, Fail, Say, contains, scripted
 from tests.kit.desk import another
 from tests.kit.program import knapper, surroundings
 from tests.kit.terminal import ENTER, ESCAPE, KNAPPER
@@ -161,3 +161,20 @@ def test_arguments_of_any_name_are_passed_and_an_unknown_one_is_named(folder: Pa
         screen.do("=opts(1, 2, b=3)", "got (1, 2) {'b': 3}")
         screen.do("=opts()", "got () {}")
         screen.do("=one(1, b=2)", "there is no argument `b`")
+
+
+def test_words_times_and_failures_are_told_as_a_person_reads_them(folder: Path) -> None:
+    (folder / "functions" / "mine.py").write_text(MINE)
+    with prompt([Fail(401, "bad key"), Expect(Say("Fine."), contains("again"))], folder, rows=50) as (screen, _):
+        screen.do("?one", "one · draft", "draft: no example proves it yet")
+        screen.line("/functions")
+        screen.wait_for("Esc")
+        screen.type(ENTER)
+        screen.wait_gone("Esc")
+        screen.do("say it", "/retry sends it again; /pop takes it back.")
+        screen.do("/pop", "say it")
+        screen.do("again", "Fine.")
+    done = knapper("functions", "grant", "one", "--read", "data", "-y", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    granted = knapper("functions", "grants", cwd=folder).stdout
+    assert re.search(r"20\d\d-\d\d-\d\d \d\d:\d\d$", granted.splitlines()[0]), granted

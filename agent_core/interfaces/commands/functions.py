@@ -91,7 +91,8 @@ async def list_(door: Door, pattern: str = "", *, module: str, standing: str | N
     if door.at_prompt:
         if not pattern and data.functions:
             rejected = function_view.list_lines(replace(data, functions=()))
-            below = (*rejected, *function_view.unused_hint(data, "/functions unused"))
+            standings = function_view.standing_words({row.standing for row in data.functions})
+            below = (*standings, *rejected, *function_view.unused_hint(data, "/functions unused"))
             return Result(data, table=function_view.functions_table(data, door.functions.source, below))
         why = f"No function has “{one_line(pattern)}” in its name, module or description."
         lines = function_view.list_lines(data, heads=True)

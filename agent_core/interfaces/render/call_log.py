@@ -126,7 +126,7 @@ def call_lines(call: ShownCall, columns: int, where: str = "") -> list[Line]:
     """
     if call.verdict is None:
         return [call_line(call, columns)]
-    where = where or f"/show\N{NO-BREAK SPACE}{call.number}"
+    where = where or f"/show {call.number}"
     kept = kept_lines(call, where, columns)
     apart = bare_lines(call.verdict.conflict)[2:]  # lines that a person saved meanwhile
     if call.name == _CONFIRM:

@@ -519,7 +519,7 @@ def calls_lines(records: Iterable["RecordedCall"]) -> list[Line]:
             one_line(compact_call(record.function, json.dumps(record.arguments)), 60),
             one_line(record.ended, 60),
             shown_time(record.at, "%Y-%m-%d %H:%M:%S"),
-            "not all of it was recorded" if record.lacking else "",
+            "no replay: not all that it received was recorded" if record.lacking else "",
         ]
         for record in records
     ]
