@@ -17,7 +17,7 @@ from agent_core.access.packages.projects import project_of
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, replace
-from agent_core.base.syntax import FLAWS
+from agent_core.base.syntax import FLAWS, odd_in_name
 from agent_core.base.untrusted import fence
 from agent_core.registry import docstring
 from agent_core.registry.depends import modules_of
@@ -230,7 +230,7 @@ class _Wanted:
         """Return the problem of a failed import, as the lack of a grant if its error is about what it looked for."""
         error = outcome.failure.message if isinstance(outcome, Raised) else ""
         item = next((item for item in reversed(self._reaches) if item and item in error), "")
-        if not item:
+        if not item or odd_in_name(item):
             return problem
         verb, flag = self._reaches[item]
         name = reading.functions[0].name if reading.functions else "NAME"
