@@ -24,6 +24,7 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem
 
+from agent_core.base import machine
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.old_name import move_home, move_workspace
 from agent_core.base.own_installation import add_extra
@@ -203,7 +204,7 @@ def debug_file(root: Path) -> Path | None:
     folder = state if state.is_dir() and not state.is_symlink() else Path(tempfile.mkdtemp(prefix="knapper-"))
     path = folder / "debug.log"
     path.unlink(missing_ok=True)
-    path.touch(0o600)
+    os.close(os.open(path, machine.MAKING, 0o600))
     _log_to(logging.FileHandler(path, encoding="utf-8", errors="backslashreplace"))
     return path
 

@@ -126,7 +126,7 @@ SAID = [
     ("text=date(2026, 3, 1)", "text: expected text, got datetime.date(2026, 3, 1)"),
     ("day='first of March'", "day: expected a date like 2024-05-01, got 'first of March'"),
     ("price=Decimal('0.1')", "price: expected a number, got Decimal('0.1')"),
-    ("no_such=date(2026, 3, 1)", "no_such: expected no such key"),
+    ("no_such=date(2026, 3, 1)", "there is no argument `no_such`"),
 ]
 
 

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.matching import did_you_mean
-from agent_core.base.plain_files import read_plain
+from agent_core.base.plain_files import read_plain, replace_text
 from agent_core.base.problem import misfit_sentence
 from agent_core.base.records import dataclass, field
 from agent_core.base.seal import Sealer
@@ -179,11 +179,7 @@ class ServerBook:
             self._keep(_FAILED, others | ({name: {"entry": digest(entry.text), "why": why}} if why else {}))
 
     def _keep(self, file: str, rows: Mapping[str, Any]) -> None:  # Any: JSON
-        path = prepare_state_dir(self.root) / Path(file).name
-        temporary = path.with_suffix(".new")
-        temporary.touch(mode=0o600)
-        temporary.write_text(json.dumps(rows), "utf-8")
-        temporary.replace(path)
+        replace_text(prepare_state_dir(self.root) / Path(file).name, json.dumps(rows), 0o600)
 
     def _read(self, file: str) -> dict[str, Any]:  # Any: JSON
         try:

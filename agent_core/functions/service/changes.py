@@ -310,14 +310,14 @@ class CandidateReview:
             excluded=change_texts.excluded(verdict, is_repeat=is_repeat),
         )
 
-    async def _told(self, verdict: Verdict, before: "Function", snapshot: "Snapshot", text: str) -> list[Problem]:
+    async def _told(self, verdict: Verdict, old_function: "Function", snapshot: "Snapshot", text: str) -> list[Problem]:
         """Return the notes that say nothing new: the version before had them, or one on the same lines."""
-        earlier = await judgment_on(self._store, before.body_hash, before.name)
+        earlier = await judgment_on(self._store, old_function.body_hash, old_function.name)
         if earlier is None:
             return []
         said = {(problem.code, problem.message) for problem in earlier.problems}
         codes = {problem.code for problem in earlier.problems} & {WEAK}
-        old_lines = {line.strip() for line in bare_lines(own_text(before.name, snapshot) or "")}
+        old_lines = {line.strip() for line in bare_lines(own_text(old_function.name, snapshot) or "")}
         lines = dict(enumerate(map(str.strip, bare_lines(text)), 1))
         return [
             problem
