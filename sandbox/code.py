@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from .wire.statements import StatementPart
+
 
 class SourceText(Protocol):
     """A protocol for a module's source; any object with these four attributes works."""
@@ -37,7 +39,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class ApprovedCode:
-    """A module of which a worker gets only some top-level statements, by their positions in its text.
+    """A module of which a worker gets only some top-level statements, or only some names that they import.
 
     Whatever code of the worker looks for, it finds nothing else of the module: no other statement, no docstring, no
     source text, and no line number that depends on them. `version` names the text and the choice.
@@ -47,7 +49,7 @@ class ApprovedCode:
     text: str
     path: str
     version: str
-    statements: tuple[int, ...]
+    statements: tuple[StatementPart, ...]
 
 
 Modules: TypeAlias = Mapping[str, SourceText]  # importable as functions.<module>; looked up by name

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeVar
 
 from agent_core.access.grants import NOTHING, Grants
+from agent_core.access.grants.content import runnable
 from agent_core.base.matching import diff_lines
 from agent_core.base.problem import Evidence, Place, Problem
 from agent_core.base.records import dataclass, replace
@@ -142,8 +143,8 @@ class TrialSubject:
 
     @property
     def modules(self) -> "Modules":
-        """The modules of the workspace, including its own."""
-        return self.snapshot.modules
+        """The modules of the workspace, including its own, as they are imported for it."""
+        return runnable(self.function, self.snapshot.modules)
 
 
 @dataclass(frozen=True, slots=True)

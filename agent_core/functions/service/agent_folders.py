@@ -118,7 +118,7 @@ def _own_code(function: "Function", snapshot: "Snapshot") -> str:
 def _codes_by_name(text: str, module: str) -> Mapping[str, tuple[str, ...]]:
     """Return the hashes of the statements of a module that bind each name."""
     binding = ApprovedModule.of(text, module).binding
-    return {name: tuple(code_hash(each.code) for each in statements) for name, statements in binding.items()}
+    return {name: tuple(code_hash(each.whole) for each in statements) for name, statements in binding.items()}
 
 
 async def written_code(
@@ -156,11 +156,11 @@ def _compare(
     candidate = ApprovedModule.of(text, new_source.module).statements
     before = snapshot.modules[new_source.module].text if new_source.module in snapshot.modules else ""
     old = ApprovedModule.of(before, new_source.module)
-    known = {each.code for each in old.statements}
+    known = {each.whole for each in old.statements}
     imports = [
         each
         for each in ApprovedModule.of(new_source.text, new_source.module).statements
-        if each.code.startswith(_IMPORTS) and each.code not in known
+        if each.code.startswith(_IMPORTS) and each.whole not in known
     ]
     bound = {each for statement in candidate if not statement.code.startswith(_IMPORTS) for each in statement.binds}
     replaced = [each for each in old.statements if each.binds & bound]
@@ -181,7 +181,7 @@ def _compare(
     others = (ApprovedModule.of(source.text, source.module).statements for source in near)
     alike = [each for statements in others for each in statements if _form(each) in own]
     written, earlier, copied = (
-        frozenset(code_hash(each.code) for each in statements)
+        frozenset(code_hash(each.whole) for each in statements)
         for statements in ((*candidate, *imports), replaced, alike)
     )
     return written, earlier, copied
