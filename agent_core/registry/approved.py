@@ -13,7 +13,7 @@ import hashlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import Final, TypeAlias
 
@@ -287,26 +287,35 @@ def _meaning(statement: ast.stmt) -> tuple[str, Names]:
     return " ".join(pieces), frozenset(strings)
 
 
-def without_unused_imports(text: str, module: ApprovedModule, needed: Iterable[StatementPart]) -> str:
-    """Return a module's text without the loose imports that are not among these, with all else on its lines."""
-    gone = {each.at for each in module.statements if each.is_loose} - {*needed}
-    return _without_imports(text, tuple(sorted(gone))) if gone else text
+def without_unused_imports(text: str, module: ApprovedModule, needed: Set[StatementPart]) -> str:
+    """Return a module's text without the loose imports that are not among these, with all else on its lines.
+
+    What uses a name of theirs goes with them: an annotation would miss it when the module is imported.
+    """
+    spare = [each for each in module.statements if each.is_inert and each.at not in needed]
+    gone, names, size = {each.at for each in spare if each.is_loose}, set[str](), -1
+    while size < len(gone):
+        size = len(gone)
+        names = {name for each in spare if each.at in gone for name in each.binds}
+        gone |= {each.at for each in spare if each.names & names}
+    return _without(text, tuple(sorted(gone))) if gone else text
 
 
 @lru_cache(maxsize=256)
-def _without_imports(text: str, gone: tuple[StatementPart, ...]) -> str:
+def _without(text: str, gone: tuple[StatementPart, ...]) -> str:
+    """Return a text without these parts of its statements, in as many lines as before."""
     lines = [line.encode("utf-8", "surrogatepass") for line in lines_of(text)]
     nodes = statements_of(text)
     for at in sorted({at for at, _ in gone}, reverse=True):  # from the end, so that all columns above still count
-        node = nodes[at][0]
-        assert isinstance(node, Importing)
-        left_out = {number for place, number in gone if place == at}
-        kept = [alias for number, alias in enumerate(node.names) if not {number, WHOLE} & left_out]
-        shorter = ast.unparse(type(node)(**{**dict(ast.iter_fields(node)), "names": kept})) if kept else "pass"
-        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
-        before, after = lines[first][: node.col_offset], lines[last][node.end_col_offset :]
-        joined = b"\\\n" * (last - first)  # as many lines as before
-        lines[first : last + 1] = [before + joined + shorter.encode() + after]
+        node, left = nodes[at][0], "pass"
+        numbers = {number for place, number in gone if place == at}
+        if isinstance(node, Importing) and WHOLE not in numbers and len(numbers) < len(node.names):
+            kept = [with_one_name(node, number) for number in range(len(node.names)) if number not in numbers]
+            left = "; ".join(map(ast.unparse, kept))
+        first, last = first_line(node) - 1, (node.end_lineno or node.lineno) - 1
+        before = lines[first][: node.col_offset] if first == node.lineno - 1 else b""
+        after, end = lines[last][node.end_col_offset :], b"\\\n" if before else b"\n"
+        lines[first : last + 1] = [before + end * (last - first) + left.encode() + after]
     return b"".join(lines).decode("utf-8", "surrogatepass")
 
 

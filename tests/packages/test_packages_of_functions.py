@@ -223,7 +223,7 @@ async def test_a_function_whose_import_runs_for_all_never_breaks_its_neighbours(
     async with Workspace.open(ready, approver=asked) as workspace:
         shop = workspace.functions
         assert (await shop.create("plain", plain, "sums", reason="It counts.")).admitted
-        refused = await shop.create("count", unused, "sums", reason="It counts.")
+        refused = await shop.create("count", unused, "sums", reason="It counts, unlike `plain`.")
         inside = COUNTS.replace("import abacus\n\n\n", "").replace("    return", "    import abacus\n\n    return")
         admitted = await shop.create("count", inside, "sums", reason="It adds with an abacus, unlike `plain`.")
         found = [await shop.call(name, {"numbers": [1]}) for name in ("plain", "count")]

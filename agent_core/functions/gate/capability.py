@@ -129,7 +129,7 @@ def text_with(function_part: Part, text: str) -> str:
     if not module.is_reducible:
         return text
     parts = approved_parts(function_part, ((function_part[0], text),), with_examples=True)
-    return without_unused_imports(text, module, parts.statements.get(function_part[0], ()))
+    return without_unused_imports(text, module, {*parts.statements.get(function_part[0], ())})
 
 
 def imported_at_the_top(text: str, listed: tuple[str, ...]) -> frozenset[str]:
