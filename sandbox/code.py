@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from .wire.statements import StatementPart
-
 
 class SourceText(Protocol):
     """A protocol for a module's source; any object with these four attributes works."""
@@ -49,7 +47,7 @@ class ApprovedCode:
     text: str
     path: str
     version: str
-    statements: tuple[StatementPart, ...]
+    statements: tuple[tuple[int, int], ...]  # as `wire.statements.StatementPart`
 
 
 Modules: TypeAlias = Mapping[str, SourceText]  # importable as functions.<module>; looked up by name

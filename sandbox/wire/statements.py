@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 WHOLE: Final = -1
 StatementPart: TypeAlias = tuple[int, int]
-"""A top-level statement by its position, and one of the names that it imports by its number; `WHOLE` is all of it."""
+"""A top-level statement by its position, and a name that it imports by its number; `WHOLE` stands for all of it."""
 Importing: TypeAlias = ast.Import | ast.ImportFrom
 Places: TypeAlias = list[list[int]]
 """The line in the text of each node, by the line and the column that the node has in the reduced tree."""

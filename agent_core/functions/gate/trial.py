@@ -5,7 +5,7 @@ The tools of all stages that use a worker are also here. What a worker reports i
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent_core.access.grants import NOTHING, FileRequests, Grants
