@@ -23,7 +23,7 @@ from sandbox.wire.lines import bare_lines, lines_of
 from sandbox.wire.statements import WHOLE, Importing, StatementPart, is_text, with_one_name, without_docstrings
 
 from .depends import NOT_PYTHON, Names, Part, Statement, packages_around, statements_of
-from .source import FOLDER, bound_names, callee, first_line, is_bare_value, is_literal, written
+from .source import FOLDER, ModuleSource, bound_names, callee, first_line, is_bare_value, is_literal, written
 from .tree import imported_module
 
 _ITS_IMPORT: Final = "."  # a name that nothing binds: selects only what runs at the import of a module
@@ -301,9 +301,25 @@ def without_unused_imports(text: str, module: ApprovedModule, needed: Set[Statem
     return _without(text, tuple(sorted(gone))) if gone else text
 
 
+def without_stale_imports(before: str, after: str, module: str, others: Iterable[ModuleSource]) -> str:
+    """Return a module's text after an edit without the loose imports of before that only the old text used.
+
+    They ran for nothing else, and would now run for all. What `others` take from the module stays.
+    """
+    was = {each.code for each in ApprovedModule.of(before, module).statements if each.is_loose}
+    now = ApprovedModule.of(after, module).statements
+    stale = [each for each in now if each.code in was and not each.is_inert]
+    names = frozenset().union(*(each.binds for each in stale))
+    near = (source for source in others if source.module != module and any(name in source.text for name in names))
+    reads = [each for source in near for each in ApprovedModule.of(source.text, source.module).statements]
+    passed_on = {name for each in reads for base, name in each.imports if base == module}
+    gone = {each.at for each in stale if "" not in passed_on and not each.binds & passed_on}
+    return _without(after, tuple(sorted(gone)), is_shorter=True) if gone else after
+
+
 @lru_cache(maxsize=256)
-def _without(text: str, gone: tuple[StatementPart, ...]) -> str:
-    """Return a text without these parts of its statements, in as many lines as before."""
+def _without(text: str, gone: tuple[StatementPart, ...], *, is_shorter: bool = False) -> str:
+    """Return a text without these parts of its statements, in as many lines as before unless it `is_shorter`."""
     lines = [line.encode("utf-8", "surrogatepass") for line in lines_of(text)]
     nodes = statements_of(text)
     for at in sorted({at for at, _ in gone}, reverse=True):  # from the end, so that all columns above still count
@@ -315,7 +331,9 @@ def _without(text: str, gone: tuple[StatementPart, ...]) -> str:
         first, last = first_line(node) - 1, (node.end_lineno or node.lineno) - 1
         before = lines[first][: node.col_offset] if first == node.lineno - 1 else b""
         after, end = lines[last][node.end_col_offset :], b"\\\n" if before else b"\n"
-        lines[first : last + 1] = [before + end * (last - first) + left.encode() + after]
+        more = b"" if is_shorter else end * (last - first)
+        is_alone = is_shorter and not (before or after.strip()) and left == "pass"
+        lines[first : last + 1] = [] if is_alone else [before + more + left.encode() + after]
     return b"".join(lines).decode("utf-8", "surrogatepass")
 
 

@@ -56,9 +56,7 @@ WAYS = {
     ),
     "the globals": Way("globals()['extra']()"),
     "the module by its name": Way("import sys; sys.modules[__name__].extra()"),
-    "an attribute by its name": Way(
-        "import functions.notes as n; getattr(n, 'ex' 'tra')()", above="import functions\n"
-    ),
+    "an attribute by its name": Way("import sys; getattr(sys.modules[__name__], 'ex' 'tra')()"),
     "the imported module by its name": Way("import sys; sys.modules['functions.shelf'].extra()"),
     "an import by name": Way("import importlib; importlib.import_module('functions.' + 'shelf').extra()"),
     "an import of the module again": Way(

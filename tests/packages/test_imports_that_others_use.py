@@ -248,3 +248,41 @@ def _numbered(text: str, number: int) -> str:
     """Return a text whose modules and functions are those of one shape alone."""
     words = r"\b(tools|shop|middle|stores|quiet|louder|loud|read_sum|tidy)(?=\b|__)"
     return re.sub(words, lambda match: f"{match[1]}{number}", text)
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+async def test_an_import_goes_with_the_last_function_that_uses_it(ready: Path, is_deleted: bool) -> None:
+    who = human("yes")
+    async with Workspace.open(ready, approver=who) as workspace:
+        shop = workspace.functions
+        for name, code, module in (
+            ("read_sums", READ, "readers"),
+            ("count_days", COUNTS, "shops"),
+            ("largest_sum", SHOPS, "shops"),
+        ):
+            assert (await shop.create(name, code, module, author=AGENT)).admitted
+        if is_deleted:
+            await shop.delete("largest_sum", author=AGENT)
+        else:
+            plain = SHOPS.replace("read_sums(text)", "[sum(map(int, line.split())) for line in text.splitlines()]")
+            verdict = await shop.replace("largest_sum", plain, author=AGENT, reason="It needs no reader.")
+            assert verdict.admitted, verdict.problems
+        asked = len(who.asked)
+        assert (await shop.call("count_days", {"rows": ["mo"]})).value == {"mo": 1}
+    assert "import" not in (ready / "functions" / "shops.py").read_text()
+    assert who.asked[asked:] == []
+
+
+async def test_an_import_that_another_module_takes_from_it_stays(ready: Path) -> None:
+    text = "from functions.readers import read_sums\n\n\n" + SHOPS + "\n\n" + COUNTS
+    saved(
+        ready,
+        readers=READ,
+        shops=text,
+        sums="from functions.shops import read_sums\n\n\n"
+        + LOUD.replace("sum(", "sums(").replace("int:", "list[int]:"),
+    )
+    async with Workspace.open(ready, approver=human("yes")) as workspace:
+        await workspace.functions.delete("largest_sum", author=AGENT)
+        assert "import read_sums" in (ready / "functions" / "shops.py").read_text()
+        assert (await workspace.functions.call("loud", {"text": "1 2"})).value == [3]
