@@ -146,7 +146,7 @@ class GrantAsked(_Base):
     that nothing new is requested. `installs` lists what an approval installs, `doubts` what is unknown about what it
     allows, `precedents` what was given to functions that it calls by name. `command` grants the same. `asker` is the
     agent that asks, `whom` the one on whose behalf, if that is another. A yes may be wide where there is a `folder`:
-    for the function, or for all functions of its `maker`. `changed` says what did since the last yes, `unset` which
+    for the function, or for all that its `maker` makes. `changed` says what did since the last yes, `unset` which
     secrets have no value.
     """
 

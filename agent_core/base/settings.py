@@ -10,9 +10,10 @@ import re
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic_core import PydanticCustomError
 
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
@@ -28,6 +29,16 @@ from .workspace_folder import SETTINGS
 
 KEY_VARIABLE: Final = r"^[A-Z][A-Z0-9_]*_API_KEY$"
 """The names of variables with keys: no other variable is sent, whatever a file says."""
+USUAL_KEY: Final = "OPENAI_API_KEY"
+
+
+def _no_own_variable(name: str) -> str:
+    if name.startswith(PREFIX):  # a secret of functions is no key of a model
+        raise PydanticCustomError("own_variable", "no variable of this program")
+    return name
+
+
+KeyVariable: TypeAlias = Annotated[str, Field(pattern=KEY_VARIABLE), AfterValidator(_no_own_variable)]
 ProgramsOffer: TypeAlias = Literal["auto", "on", "off"]
 
 
@@ -71,8 +82,8 @@ class ModelSettings(SettingsSection):
     )
     timeout_s: float = Field(600, gt=0, description="Longest wait for the next piece of a reply, in seconds.")
     retries: int = Field(4, ge=0, le=10, description="Retries after 429, 5xx and lost connections.")
-    key_variable: str = Field(
-        "OPENAI_API_KEY", pattern=KEY_VARIABLE, description="Environment variable with the endpoint's key: `…_API_KEY`."
+    key_variable: KeyVariable = Field(
+        USUAL_KEY, description="Environment variable with the endpoint's key: `…_API_KEY`."
     )
     threads: int | None = Field(None, ge=1, description="Threads of the local model; by default, cores − 1.")
 
@@ -95,9 +106,7 @@ class NamedModel(SettingsSection):
 
     name: str | None = Field(None, description="Model at the endpoint, or `local/…`; by default, the table's name.")
     base_url: str | None = Field(None, description="Address of its endpoint; by default, that of `[model]`.")
-    key_variable: str | None = Field(
-        None, pattern=KEY_VARIABLE, description="Environment variable with its key: `…_API_KEY`."
-    )
+    key_variable: KeyVariable | None = Field(None, description="Environment variable with its key: `…_API_KEY`.")
     mode: Literal["auto", "native", "constrained"] | None = Field(None, description="How calls are sent.")
     programs: ProgramsOffer | None = Field(None, description="Whether the model is offered `run_program`.")
     api: Literal["auto", "chat", "responses"] | None = Field(None, description="API that its endpoint is asked by.")
@@ -593,6 +602,7 @@ def _merge(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
 _IN_WORDS: Final = {
     _AGENT: "up to 64 letters, digits, `_` and `-`",
     KEY_VARIABLE: "a name such as `OPENAI_API_KEY`",
+    "own_variable": "a name such as `OPENAI_API_KEY`, and none of this program's own",
     "model_type": "a table",
     "dict_type": "a table",
 }

@@ -9,7 +9,9 @@ concurrent parses can raise `SystemError: AST constructor recursion depth mismat
 
 Rejected in a source, unless escaped in a string, and in the names of files and grants: line ends that Python does not
 recognize, control, format and bidirectional characters, invisible blanks, variation selectors that follow no symbol,
-private-use characters, and lone surrogates. Letters of every script, signs and emoji are plain text.
+private-use characters, and lone surrogates. Letters of every script, signs and emoji are plain text; so is a joiner
+where Unicode makes it a part of an emoji or of a word, because its neighbors look different without it. Elsewhere, as
+between Latin letters, it hides, and Python takes none in a name.
 """
 
 import ast
@@ -23,12 +25,18 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import Final, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Final, Literal, TypeVar, overload
 
 from sandbox.wire.lines import bare_lines, first_lines, place_of, reader_of
 
+from .late import LateModule
 from .records import dataclass
 from .untrusted import CONTROLS, UNSEEN, one_line
+
+if TYPE_CHECKING:
+    import regex
+else:
+    regex = LateModule("regex")
 
 T = TypeVar("T")
 MAX_TOKENS: Final = 40_000
@@ -225,6 +233,15 @@ _NEVER = "\ufdd0-\ufdef" + "".join(f"{chr(plane << 16 | 0xFFFE)}{chr(plane << 16
 _STRAY = re.compile(f"(?!\r)[{CONTROLS}{UNSEEN}{_JOINERS}{_SHAPED}{_SELECTORS}{_PRIVATE}{_NEVER}]")
 _STRAY_ASCII = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SYMBOLS = frozenset("‼⁉〰ℹ")  # emoji whose Unicode category is not a symbol
+_KEYCAP = re.compile("[0-9#*]\ufe0f\u20e3")
+# Joiners within emoji (UTS #51, ED-16), between letters that would join otherwise, after a virama (RFC 5892, appendix
+# A.1 and A.2), and before the virama of a Bengali or Kannada RA. The letters are groups: they must be of one script.
+_JOINED: Final = (
+    r"(?<=\p{Extended_Pictographic}[\p{Emoji_Modifier}\ufe0f]?)\u200d(?=\p{Extended_Pictographic})"
+    r"|(?<=([\p{jt=L}\p{jt=D}])\p{Mn}{0,5})\u200c(?=\p{Mn}{0,5}([\p{jt=R}\p{jt=D}]))"
+    r"|(?<=(\p{L})\p{M}{0,2}(\p{ccc=Virama}))[\u200c\u200d](?![\p{M}\u200c\u200d])"
+    r"|(?<=([\u09b0\u0cb0]))\u200d(?=(\p{ccc=Virama})\p{L})"
+)
 _WHY = (
     (_BREAKS, "ends a line for editors and not for Python"),
     (CONTROLS, "is a control character"),
@@ -343,12 +360,26 @@ def stray_characters(text: str) -> list[int]:
             return []
         return [match.start() for match in _STRAY_ASCII.finditer(text)]
     strays = []
+    plain = _joiners_in(text) if "\u200c" in text or "\u200d" in text else set()
+    plain |= {match.start() + 1 for match in _KEYCAP.finditer(text)}
     for at in (match.start() for match in _STRAY.finditer(text)):
+        if at in plain:
+            continue
         # After an emoji, a variation selector is plain text.
         symbol = text[at - 1] if at and text[at] in "\ufe0e\ufe0f" else ""
         if symbol not in _SYMBOLS and not (symbol > "\x7f" and unicodedata.category(symbol) in ("So", "Sm")):
             strays.append(at)
     return strays
+
+
+def _joiners_in(text: str) -> set[int]:
+    """Return the positions of the joiners that are part of an emoji or a word."""
+    joined = set[int]()
+    for match in regex.finditer(_JOINED, text):
+        scripts = {unicodedata.name(letter, "").partition(" ")[0] for letter in match.groups() if letter}
+        if len(scripts) < 2:
+            joined.add(match.start())
+    return joined
 
 
 def odd_in_name(text: str) -> str:

@@ -484,12 +484,12 @@ class History:
             return end
         while not isinstance(reply := self.items[place - 1].whole, Assistant):
             place -= 1
-        order = [call.id for call in reply.calls]
+        order = {call.id: at for at, call in enumerate(reply.calls)}
         # A notice may be there already, if a client's answer arrives in a later turn.
         while (
             place < end
             and isinstance(before := self.items[place].whole, Answer)
-            and order.index(before.call_id) < order.index(message.call_id)
+            and order[before.call_id] < order[message.call_id]
         ):
             place += 1
         return place

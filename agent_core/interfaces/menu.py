@@ -285,7 +285,7 @@ def ask_to_confirm(root: Path, settings: Settings, url: str) -> None:
     say(address_lines(settings, url))
     if not agreed("Send it there from now on?"):
         raise UnconfirmedAddress(url)
-    confirm(root, url)
+    confirm(root, url, settings.model.key_variable)
 
 
 def settle_address(options: RunOptions, *, can_ask: bool) -> None:

@@ -614,7 +614,7 @@ async def _model(conversation: Conversation, words: str) -> None:
         if not await conversation.voice.confirm("Send it there?"):
             conversation.voice.lines([line(("dim", _SAME))])
             return
-        confirm(conversation.workspace.root, error.url)
+        confirm(conversation.workspace.root, error.url, settings.model.key_variable)
         message = await _switch_model(conversation, words)
     conversation.voice.lines([line(message), *warned(conversation.agent.models.window_warning())])
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Increase this whenever reading changes, so that caches of older readers are dropped. The Python version is part of it,
 # because a text may parse on one version but not on another.
-CACHE_FORMAT = f"7/{sys.version_info.major}.{sys.version_info.minor}"
+CACHE_FORMAT = f"8/{sys.version_info.major}.{sys.version_info.minor}"
 
 
 @dataclass(frozen=True, slots=True)

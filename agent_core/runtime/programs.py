@@ -138,7 +138,8 @@ class ApprovedWithin:
 class ProgramNeeds:
     """The grants that a program lacks: `direct` for its functions, in so many `calls`, `within` for what these call.
 
-    Both are by function and version. Packages are asked for when a function is called.
+    Both are by function and version. What also needs a package is asked about alone, when it is called: of all that it
+    needs, and for good.
     """
 
     direct: dict[tuple[str, str], Grants] = field(default_factory=dict)
@@ -149,7 +150,7 @@ class ProgramNeeds:
 
     def add(self, question: Question, calls: int) -> None:
         """Add what the question about a function of the program asks for."""
-        if missing := replace(question.missing, packages=()):
+        if (missing := question.missing) and not missing.packages:
             self.direct[question.function, question.version] = missing
             self.questions.append(question)
             self.calls += calls
@@ -158,7 +159,7 @@ class ProgramNeeds:
 
     def add_within(self, question: Question, caller: str, code_digests: Mapping[str, str]) -> None:
         """Add what the question about a function asks for that `caller` calls by name, directly or not."""
-        if missing := replace(question.missing, packages=()):
+        if (missing := question.missing) and not missing.packages:
             within = self.within.setdefault((question.function, question.version), ApprovedWithin(missing))
             within.callers.update(code_digests)
             self.questions.append(question)
@@ -416,7 +417,7 @@ class Programs:
             async with turn.ending.interruption:
                 if refusal := await self._approve(run, program):
                     return await record.close(Refused(refusal), refusal)
-                with contextlib.closing(self._files(run, program)) as files:
+                with contextlib.closing(await self._files(run, program)) as files:
                     handler = _handler(functions, inner, files)
                     job = _job(self._sandbox, program.code, functions, handler, run.key, run.began, given)
                     job = replace(job, on_output=record.tell_printed)
@@ -500,22 +501,35 @@ class Programs:
                     needs.add_within(question, name, _code_digests(callee.function, callee.snapshot))
         return needs
 
-    def _files(self, run: ProgramRun, program: ProgramText) -> ProgramFiles:
-        """Return the handler of the program's requests for files; the user is asked for each, with the whole text."""
+    async def _files(self, run: ProgramRun, program: ProgramText) -> ProgramFiles:
+        """Return the handler of the program's requests for files.
+
+        What the agent's own programs may not read is asked for, with the whole text.
+        """
         granting, instead = self._functions.granting.during(ProgramApprovals.of(run)), _instead(run.snapshot)
-        rows = tuple(enumerate(bare_lines(program.code), 1))
+        rows, agent = tuple(enumerate(bare_lines(program.code), 1)), run.turn.agent
+        is_own = await self._is_own(run, program, granting)
+        given = await granting.of_program(agent, run.snapshot) if is_own else NOTHING
 
         async def want_path(grants: Grants, folder: str, doubt: str) -> tuple[Grants, str]:
             text = json.dumps([run.key, run.text, grants.to_json()], sort_keys=True)
             question = Question.of_text(RUN_PROGRAM, text, "open", grants)
-            doubts = (doubt,) if doubt else ()
+            question = replace(question, lines=rows, folder=folder, maker=agent if is_own else "")
             before = granting.stood
-            given, why = await granting.want_path_of_text(replace(question, lines=rows, folder=folder, doubts=doubts))
+            given, why = await granting.want_path_of_text(replace(question, doubts=(doubt,) if doubt else ()))
             run.record.stood += granting.stood - before
             return given, "" if given else why or f"{_NOBODY}{instead}"
 
         run.exit = CallExit(did=run.record.did, want_path=want_path)
-        return granting.files_of_program(run.exit, instead)
+        return granting.files_of_program(run.exit, instead, given)
+
+    async def _is_own(self, run: ProgramRun, program: ProgramText, grants: "GrantService") -> bool:
+        """Return whether a program has what its agent was given: it calls functions of the workspace alone, for one."""
+        callees = [self.dispatcher.find(name, run.snapshot) for name in run.functions]
+        functions = [callee.function for callee in callees if callee is not None and callee.snapshot is not None]
+        if len(functions) < len(callees):
+            return False
+        return await grants.is_programs_maker(run.turn.agent, program.code, functions, run.snapshot)
 
     async def answers(self, run: ProgramRun, name: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the answers to calls of one function, in order; calls that only compute run concurrently."""

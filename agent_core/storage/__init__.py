@@ -49,7 +49,7 @@ from .call_store import (
     SaveSeen,
     Stats,
 )
-from .folder import AGENT, STATE_FILE, lock_agent, only_writer, open_lock, prepare_state_dir, workspace_id
+from .folder import AGENT, CONVERSATION, STATE_FILE, lock_agent, only_writer, open_lock, prepare_state_dir, workspace_id
 from .forget_store import Erasure, MessageGone, Said, TurnsGone
 from .function_store import (
     BEGUN,
@@ -159,6 +159,7 @@ __all__ = [
     "BEAT",
     "BEGUN",
     "BETWEEN",
+    "CONVERSATION",
     "ENDED",
     "FAILURES",
     "FIX",

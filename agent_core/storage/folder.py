@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from io import FileIO
 from pathlib import Path
+from typing import Final
 
 from agent_core.base import machine
 from agent_core.base.errors import AgentBusy, UsageError, WorkspaceError
@@ -26,6 +27,8 @@ STATE_FILE = "state.db"
 _ID_FILE = "workspace.id"
 _ID_BYTES = 100
 AGENT = re.compile(r"[A-Za-z0-9_-]{1,64}")
+CONVERSATION: Final = "--"
+"""The separator between the name of an agent and the name of a conversation with it."""
 
 
 def prepare_state_dir(root: Path) -> Path:

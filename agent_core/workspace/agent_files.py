@@ -20,7 +20,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.module_edits import save_text
 from agent_core.runtime.colleagues import AgentProfile
 from agent_core.runtime.groups.plan import FUNCTION, MODEL, RULES, GroupPlan, Policy, StopConditions
-from agent_core.storage import AGENT
+from agent_core.storage import AGENT, CONVERSATION
 from agent_core.storage.agent_store import HELPER_RUN, PASSING
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, count_of_toml, lines_of_keys, read_toml
 
@@ -236,6 +236,9 @@ class AgentFiles:
         """
         self.folder.read()
         self.folder.check_name(agent, others)
+        if CONVERSATION in agent:
+            fix = "Give it another name; `agents import` takes it with --as NAME."
+            raise ConfigError(f"`{agent}` is the name of a conversation: AGENT{CONVERSATION}NAME.", fix=fix)
 
     def make(self, agent: str) -> str:
         """Write the file of a new agent, which allows everything, and return its path.

@@ -55,7 +55,7 @@ async def choose_model(settings: ModelSettings, environment: Mapping[str, str], 
     Raises:
         ModelError: there is no model, or the configured one cannot be used.
     """
-    confirmed = partial(is_confirmed, root)
+    confirmed = partial(is_confirmed, root, key_variable=settings.key_variable)
     return await choose(settings, environment, weights=best_installed, engine=has_engine, confirmed=confirmed)
 
 
@@ -108,7 +108,7 @@ def keep_address(root: Path, values: Mapping[str, Any]) -> None:  # Any: values 
     """
     write_values(root, values)
     if url := values.get("model.base_url"):
-        confirm(root, url)
+        confirm(root, url, load(root).model.key_variable)
 
 
 def check_new_address(url: str) -> str:
@@ -155,7 +155,8 @@ def exports(settings: Settings) -> list[str]:
 def unconfirmed_server(root: Path, settings: ModelSettings, environment: Mapping[str, str]) -> str | None:
     """Return the address of a discovered server that may be another user's, if no other model is chosen; else None."""
     try:
-        asyncio.run(choose(settings, environment, confirmed=partial(is_confirmed, root)))
+        confirmed = partial(is_confirmed, root, key_variable=settings.key_variable)
+        asyncio.run(choose(settings, environment, confirmed=confirmed))
     except UnconfirmedServer as error:
         return error.url
     except ModelError:

@@ -105,7 +105,7 @@ class ModelOpener:
 
     async def choose(self, settings: "ModelSettings") -> DiscoveredModel:
         """Choose a model by these settings."""
-        confirmed = partial(is_confirmed, self._root)
+        confirmed = partial(is_confirmed, self._root, key_variable=settings.key_variable)
         return await choose(settings, self.environment, weights=best_installed, engine=has_engine, confirmed=confirmed)
 
     @cached_property

@@ -22,20 +22,30 @@ import typing
 import uuid
 from binascii import a2b_base64
 from collections.abc import Callable, Iterable, Set
+from functools import partial
 from typing import Any, Final
 
 from ..wire.definitions import with_definitions
+from .failure import attempt, message_of
 
 _NOTHING_TO_CHECK = (Any, object, typing.NoReturn, typing.Never, typing.Self)
 _PLAIN = frozenset({int, str, float, bool, None})
+_OTHER_TYPED_DICT: Final = "typing_extensions._TypedDictMeta"
 _WRAPPERS: tuple[Any, ...] = (typing.Annotated, typing.Required, typing.NotRequired, typing.Final, typing.ClassVar)
 
 Hint = Any  # anything that an annotation can be
 Schema = dict[str, Any]
 
 
+@dataclasses.dataclass(frozen=True)
+class Unresolvable:
+    """The annotation of a parameter or a result that does not resolve, with what it raised."""
+
+    reason: str
+
+
 def function_hints(function: Callable[..., Any]) -> dict[str, Hint]:
-    """Return the function's annotations. Raise NameError or the like if one does not resolve."""
+    """Return the function's annotations; one that does not resolve is Unresolvable, and leaves the others alone."""
     try:
         written = getattr(function, "__annotations__", {})
     except NameError:  # newer versions of Python evaluate annotations only now
@@ -43,25 +53,24 @@ def function_hints(function: Callable[..., Any]) -> dict[str, Hint]:
         written = annotations.get_annotations(function, format=annotations.Format.FORWARDREF)
     if all(isinstance(hint, type) and hint in _PLAIN for hint in written.values()):
         return dict(written)
-    try:
-        return typing.get_type_hints(function, include_extras=True)
-    except NameError:
-        known = getattr(function, "__globals__", {})
-        spec, is_for_checkers = known.get("__spec__"), known.get("TYPE_CHECKING") is False
-        if not is_for_checkers and typing in known.values() and spec is not None:
-            is_for_checkers = "TYPE_CHECKING" in (spec.loader.get_source(spec.name) or "")
-        if not is_for_checkers:  # no name of this module is imported only for type checkers
-            raise
-        return {name: _resolve(hint, known) for name, hint in written.items()}
+    resolved = attempt(lambda: typing.get_type_hints(function, include_extras=True))
+    if not isinstance(resolved, BaseException):
+        return resolved
+    known = getattr(function, "__globals__", {})
+    spec, is_for_checkers = known.get("__spec__"), known.get("TYPE_CHECKING") is False
+    if not is_for_checkers and typing in known.values() and spec is not None:
+        is_for_checkers = "TYPE_CHECKING" in (spec.loader.get_source(spec.name) or "")
+    variables = getattr(function, "__type_params__", ())
 
+    def hint_of(hint: Hint) -> Hint:
+        """Resolve one hint; return Any for a name that only a type checker may import."""
+        holder = types.SimpleNamespace(__annotations__={"hint": hint}, __type_params__=variables)
+        hints = attempt(lambda: typing.get_type_hints(holder, known, include_extras=True))
+        if isinstance(hints, NameError) and is_for_checkers:
+            return Any
+        return Unresolvable(message_of(hints)) if isinstance(hints, BaseException) else hints["hint"]
 
-def _resolve(hint: Hint, known: dict[str, Any]) -> Hint:
-    """Resolve one hint; return Any for a name that only a type checker imports."""
-    holder = types.SimpleNamespace(__annotations__={"hint": hint})
-    try:
-        return typing.get_type_hints(holder, known, include_extras=True)["hint"]
-    except NameError:
-        return Any
+    return {name: hint_of(hint) for name, hint in written.items()}
 
 
 def class_hints(kind: type) -> dict[str, Hint]:
@@ -96,6 +105,52 @@ def alternatives(hint: Hint) -> tuple[Hint, ...]:
     if isinstance(hint, typing.TypeVar):
         return (hint.__bound__,) if hint.__bound__ else hint.__constraints__
     return typing.get_args(hint) if is_union(origin_of(hint)) else ()
+
+
+def unpacked(hint: Hint) -> Hint | None:
+    """Return the type in `Unpack[…]`, or after a star; None if the hint is neither."""
+    if isinstance(hint, types.GenericAlias) and hint.__unpacked__:
+        return types.GenericAlias(tuple, typing.get_args(hint))
+    is_marked = str(typing.get_origin(hint)) in ("typing.Unpack", "typing_extensions.Unpack")
+    return typing.get_args(hint)[0] if is_marked else None
+
+
+def variadic(hint: Hint, container: type) -> Hint:
+    """Return the type of all values of `*args` or `**kwargs` together, which come in a list or a dict."""
+    whole = unpacked(hint)
+    if isinstance(whole, typing.TypeVarTuple) or isinstance(hint, typing.ParamSpecArgs | typing.ParamSpecKwargs):
+        return container
+    return whole if whole is not None else list[hint] if container is list else dict[str, hint]
+
+
+def _pattern(inner: tuple[Hint, ...]) -> tuple[list[Hint], list[Hint], list[Hint]]:
+    """Return the types of a tuple's first items, of all that may follow (one type or none), and of its last items."""
+    if inner[-1:] == (Ellipsis,):
+        return [], [inner[0]], []
+    before, repeated, after = list[Hint](), list[Hint](), list[Hint]()
+    for part in inner:
+        whole = unpacked(part)
+        first, some, last = [part], list[Hint](), list[Hint]()
+        if isinstance(whole, typing.TypeVarTuple):
+            first, some = [], [Any]
+        elif whole is not None:
+            first, some, last = _pattern(typing.get_args(whole))
+        (after if repeated else before).extend(first)
+        repeated += some
+        after += last
+    return before, repeated[:1], after
+
+
+def _types_of_items(inner: tuple[Hint, ...], count: int) -> list[Hint] | None:
+    """Return the types of the items of a tuple with this many; None if it cannot have so many."""
+    before, repeated, after = _pattern(inner)
+    more = count - len(before) - len(after)
+    return [*before, *repeated * more, *after] if more == 0 or (more > 0 and repeated) else None
+
+
+def is_typeddict(kind: Any) -> bool:
+    """Return whether this is a TypedDict, of `typing` or of `typing_extensions`."""
+    return typing.is_typeddict(kind) or f"{type(kind).__module__}.{type(kind).__name__}" == _OTHER_TYPED_DICT
 
 
 def required_keys(kind: Any) -> list[str]:
@@ -245,6 +300,8 @@ class Unfit(Exception):
 def build(value: Any, hint: Hint, path: str) -> Any:
     """Convert a value to the type of a hint. Raise Unfit if it does not fit."""
     hint = peel(hint)
+    if isinstance(hint, Unresolvable):
+        raise Unfit(f"{path}: its type cannot be resolved: {hint.reason}")
     if hint in _SCALARS:
         make, expected, _schema_of_it = _SCALARS[hint]
         if type(value) is hint:
@@ -338,13 +395,14 @@ def _iterator(value: Any, hint: Hint, path: str) -> Any:
 
 
 def _tuple(value: Any, hint: Hint, path: str) -> Any:
-    inner = typing.get_args(hint)
+    inner = typing.get_args(hint) or (Any, ...)
     items = _items(value, "a list", path)
-    if not inner or inner[-1] is Ellipsis:
-        inner = (inner[0] if inner else Any,) * len(items)
-    if len(items) != len(inner):
-        raise _unfit(value, f"a list of {len(inner)} items", path)
-    return tuple(build(item, want, f"{path}[{at}]") for at, (item, want) in enumerate(zip(items, inner, strict=True)))
+    wanted = _types_of_items(inner, len(items))
+    if wanted is None:
+        before, repeated, after = _pattern(inner)
+        size = f"{'at least ' if repeated else ''}{len(before) + len(after)}"
+        raise _unfit(value, f"a list of {size} items", path)
+    return tuple(build(item, want, f"{path}[{at}]") for at, (item, want) in enumerate(zip(items, wanted, strict=True)))
 
 
 def _mapping(value: Any, hint: Hint, path: str) -> Any:
@@ -387,7 +445,7 @@ def _maker_of_class(kind: Any) -> Maker:
         return _enum
     if dataclasses.is_dataclass(kind) and not hasattr(kind, "__pydantic_validator__"):
         return _dataclass
-    if typing.is_typeddict(kind):
+    if is_typeddict(kind):
         return _typed_dict
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return _named_tuple
@@ -501,7 +559,7 @@ def check(value: Any, hint: Hint) -> None:
 
 def _misfit(value: Any, hint: Hint, path: str) -> str:
     hint = peel(hint)
-    if any(hint is free for free in _NOTHING_TO_CHECK) or isinstance(hint, str):
+    if any(hint is free for free in _NOTHING_TO_CHECK) or isinstance(hint, str | Unresolvable):
         return ""
     origin = origin_of(hint)
     if is_union(origin):
@@ -509,7 +567,7 @@ def _misfit(value: Any, hint: Hint, path: str) -> str:
         return "" if fits else _mismatch(value, hint, path)
     if origin is typing.Literal:
         return "" if value in typing.get_args(hint) else _mismatch(value, hint, path)
-    if typing.is_typeddict(origin):
+    if is_typeddict(origin):
         return _misfit_of_fields(value, origin, path)
     try:
         fits = isinstance(value, _NUMBERS.get(origin, origin))
@@ -524,11 +582,12 @@ def _misfit_of_items(value: Any, origin: Any, arguments: tuple[Hint, ...], path:
     if not arguments:
         return ""
     if origin is tuple:
-        if arguments[-1] is Ellipsis:
-            arguments = arguments[:1] * len(value)
-        if len(arguments) != len(value):
-            return f"{path}: expected {len(arguments)} items, got {len(value)}"
-        pairs = zip(value, arguments, strict=True)
+        wanted = _types_of_items(arguments, len(value))
+        if wanted is None:
+            before, repeated, after = _pattern(arguments)
+            size = f"{'at least ' if repeated else ''}{len(before) + len(after)}"
+            return f"{path}: expected {size} items, got {len(value)}"
+        pairs = zip(value, wanted, strict=True)
         return _first(_misfit(item, hint, f"{path}[{at}]") for at, (item, hint) in enumerate(pairs))
     if origin in _CHECKED_SEQUENCES:
         return _first(_misfit(item, arguments[0], f"{path}[{at}]") for at, item in enumerate(value))
@@ -569,25 +628,46 @@ def defaults(function: types.FunctionType) -> dict[str, Any]:
 _UNREADABLE = (NameError, TypeError, AttributeError, ValueError, RecursionError)  # what an odd annotation raises
 
 
+_HAS_REST, _HAS_KEYWORDS = 0x04, 0x08  # the code flags of *rest and **keywords
+
+
+def rest_names(function: types.FunctionType) -> tuple[str, str]:
+    """Return the names of `*args` and `**kwargs`, each empty if there is none."""
+    code = function.__code__
+    at = code.co_argcount + code.co_kwonlyargcount
+    rest = code.co_varnames[at] if code.co_flags & _HAS_REST else ""
+    return rest, code.co_varnames[at + bool(rest)] if code.co_flags & _HAS_KEYWORDS else ""
+
+
 def schemas_of(function: object, name: str) -> dict[str, Any]:
-    """Return parameter → JSON Schema, or the reason why it has none. Raise Unfit if the types cannot be resolved."""
+    """Return parameter → JSON Schema, or the reason why it has none. Raise Unfit if there is no such function."""
     if not isinstance(function, types.FunctionType):
         raise Unfit(f"{name}: there is no such function")
-    try:
-        hints = function_hints(function)
-    except (NameError, TypeError, AttributeError, SyntaxError, RecursionError) as error:
-        raise Unfit(f"{name}: its types cannot be resolved: {error}") from error
+    hints = function_hints(function)
     hints.pop("return", None)
     given = defaults(function)
     claims: dict[str, Schema | str] = {}
+    for parameter, container in zip(rest_names(function), (list, dict), strict=True):
+        if parameter in hints and not isinstance(hints[parameter], Unresolvable):
+            hints[parameter] = variadic(hints[parameter], container)
     for parameter, hint in hints.items():
-        default = given.get(parameter, Ellipsis)
-        if _is_pydantic(default):  # a `Field(…)`, which may limit and describe it
-            claims[parameter] = _schema(typing.Annotated[hint, default])
-        else:
-            schema = _schema(hint)
-            claims[parameter] = schema | _default_keyword(default) if isinstance(schema, dict) else schema
+        claim = attempt(partial(_claim, hint, given.get(parameter, Ellipsis)))
+        claims[parameter] = _reason(claim) if isinstance(claim, BaseException) else claim
     return claims
+
+
+def _claim(hint: Hint, default: object) -> Schema | str:
+    """Return the schema of a parameter, or the reason why it has none."""
+    if isinstance(hint, Unresolvable):
+        return hint.reason
+    if _is_pydantic(default):  # a `Field(…)`, which may limit and describe it
+        return _schema(typing.Annotated[hint, default])
+    schema = _schema(hint)
+    return schema | _default_keyword(default) if isinstance(schema, dict) else schema
+
+
+def _reason(error: BaseException) -> str:
+    return message_of(error).partition("\n")[0] or type(error).__name__
 
 
 def _schema(hint: Hint) -> Schema | str:
@@ -703,10 +783,14 @@ class _Writer:
         if origin in _LISTS:
             return {"type": "array", "items": self.of(inner[0] if inner else Any)}
         if origin is tuple:
-            if not inner or inner[-1] is Ellipsis:
-                return {"type": "array", "items": self.of(inner[0] if inner else Any)}
-            items = [self.of(member) for member in inner]
-            return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
+            before, repeated, after = _pattern(inner or (Any, ...))
+            schema: Schema = {"type": "array"}
+            if before or not repeated:
+                schema["prefixItems"] = [self.of(member) for member in before]
+            if repeated:
+                schema["items"] = {} if after else self.of(repeated[0])
+            least = {"minItems": len(before) + len(after)} if before or after else {}
+            return schema | (least if repeated else {"minItems": len(before), "maxItems": len(before)})
         if origin in _OBJECTS:
             inner = (*inner, int) if origin is collections.Counter and inner else inner or (str, Any)
             if len(inner) != 2:
@@ -736,7 +820,7 @@ class _Writer:
             fields = init_fields(kind)
             needed = {field.name for field in fields if field.default is absent and field.default_factory is absent}
             return self._define(kind, {field.name: field.default for field in fields}, needed)
-        if typing.is_typeddict(kind):
+        if is_typeddict(kind):
             return self._define(kind, dict.fromkeys(class_hints(kind), Ellipsis), {*required_keys(kind)})
         if issubclass(kind, tuple) and hasattr(kind, "_fields"):
             given: dict[str, Any] = getattr(kind, "_field_defaults", {})

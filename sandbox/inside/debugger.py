@@ -20,6 +20,7 @@ import ast
 import bdb
 import builtins
 import dis
+import gc
 import importlib.machinery
 import importlib.util
 import inspect
@@ -236,7 +237,7 @@ def _or(function: Callable[..., Any], own: Mapping[str, Any]) -> Callable[..., A
 
 _HIT: Final = "__knapper_hit__"
 _FUTURE: Final = 0x1FF0000  # the flags of `from __future__ import …`
-_DEPTH: Final = 50
+DEEPEST_WRAPPER: Final = 50
 
 
 @dataclass(slots=True)
@@ -273,12 +274,25 @@ class ArmedPoint:
 
 def plain_function(value: object) -> FunctionType | None:
     """Return the function inside of decorators, or None if there is none."""
-    for _ in range(_DEPTH):
+    for _ in range(DEEPEST_WRAPPER):
         inner = getattr(value, "__wrapped__", None)
         if inner is None:
             break
         value = inner
     return value if isinstance(value, FunctionType) else None
+
+
+def defined_function(module: ModuleType | None, name: str) -> FunctionType | None:
+    """Return the function that a module's text defines by this name, without its decorators; None if there is none.
+
+    A decorator that does not name what it wraps (`functools.wraps`) still keeps it, so it is among the objects.
+    """
+    plain = plain_function(getattr(module, name, None))
+    if module is None or (plain is not None and plain.__code__.co_qualname == name):
+        return plain
+    functions = (each for each in gc.get_objects() if type(each) is FunctionType)
+    own = [each for each in functions if each.__globals__ is vars(module) and each.__code__.co_qualname == name]
+    return max(own, key=lambda function: function.__code__.co_firstlineno, default=plain)
 
 
 def _woven_code(function: FunctionType, points: Sequence[ArmedPoint]) -> CodeType | None:
@@ -747,7 +761,7 @@ class WorkerDebugger:
         if module is None or name not in self._waiting:
             return
         for group in self._waiting.pop(name):
-            function: Any = plain_function(getattr(module, group[0].function, None))
+            function: Any = defined_function(module, group[0].function)
             if function is None:
                 continue
             code = _woven_code(function, group)
@@ -799,7 +813,7 @@ class WorkerDebugger:
             self._tracer.stop()
             # The lines of the function for which coverage is requested.
             module, name = self._covered or ("", "")
-            function = plain_function(getattr(sys.modules.get(f"functions.{module}"), name, None))
+            function = defined_function(sys.modules.get(f"functions.{module}"), name)
             codes = _all_codes(function.__code__) if function else []
             places = ((code, line) for code in codes for *_, line in code.co_lines())
             lines = sorted({line for code, line in places if line is not None and line != code.co_firstlineno})
@@ -994,7 +1008,7 @@ class WorkerDebugger:
             self._replaced.add(point.id)
             point.hits = old.hits if goes_on else 0
         self._points[point.id] = point
-        function = plain_function(getattr(sys.modules.get(f"functions.{point.module}"), point.function, None))
+        function = defined_function(sys.modules.get(f"functions.{point.module}"), point.function)
         if function is None:
             self._waiting.setdefault(point.module, []).append([point])
             return ""

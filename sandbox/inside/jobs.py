@@ -16,6 +16,7 @@ import ast
 import builtins
 import functools
 import importlib
+import inspect
 import io
 import marshal
 import os
@@ -25,8 +26,9 @@ import sys
 import time
 import types
 from binascii import b2a_base64
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, redirect_stdout
+from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final, NoReturn
@@ -38,14 +40,25 @@ from ..wire.values import Encoded, decode, encode, lean
 
 # `canaries` too, although only the self-test needs it: a confined worker can read no file of ours to import it from.
 from . import canaries, failure, files, programs, web
-from .annotations import Hint, Unfit, build, check, defaults, function_hints, origin_of, peel, schemas_of
+from .annotations import (
+    Hint,
+    Unfit,
+    build,
+    check,
+    defaults,
+    function_hints,
+    origin_of,
+    peel,
+    rest_names,
+    schemas_of,
+    unpacked,
+    variadic,
+)
 from .channel import Channel, bounded, first_items, listed, simplify
 from .context import Context
-from .debugger import WorkerDebugger, plain_function
+from .debugger import DEEPEST_WRAPPER, WorkerDebugger, defined_function, plain_function
 from .failure import attempt
 from .finder import PROGRAM, ROOT, Finder
-
-_HAS_REST, _HAS_KEYWORDS = 0x04, 0x08  # the code flags of *rest and **keywords
 
 
 def is_bare(value: object) -> bool:
@@ -53,46 +66,96 @@ def is_bare(value: object) -> bool:
     return isinstance(value, FunctionType) and value.__code__.co_varnames[: value.__code__.co_argcount][:1] == ("self",)
 
 
-def call(function: Callable[..., Any], arguments: Mapping[str, Any], context: Context) -> Any:
-    """Return the result of the function for these JSON-like arguments."""
-    plain = plain_function(function)
+def call(module: ModuleType, name: str, arguments: Mapping[str, Any], context: Context) -> Any:
+    """Return the result of a module's function for these JSON-like arguments."""
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise Unfit(f"{module.__name__.removeprefix(f'{ROOT}.')} has no function {name!r}")
+    plain = defined_function(module, name)
     if plain is None:
         return run(lambda: function(**arguments))
-    try:
-        hints = function_hints(plain)
-    except (NameError, TypeError, AttributeError, SyntaxError) as error:
-        raise Unfit(f"the types in the signature of {plain.__name__} cannot be resolved: {error}") from error
+    hints = function_hints(plain)
     leading: list[Any] = [context] if is_bare(plain) else []
     named = _build_arguments(plain, arguments, hints, leading)
-    rest_name, keywords = _variadic(plain)
+    rest_name, keywords = rest_names(plain)
     rest = named.pop(rest_name, ()) if rest_name else ()
     more = named.pop(keywords, {}) if keywords else {}
     code = plain.__code__
     own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     if taken := [name for name in more if name in named or name in own]:
         raise Unfit(f"{keywords}: {taken[0]} is {'given twice' if taken[0] in named else 'a parameter of its own'}")
-    named |= more
-    for name in own[len(leading) : code.co_argcount if rest else code.co_posonlyargcount]:
-        if name not in named and not rest:
-            break
-        leading.append(named.pop(name) if name in named else defaults(plain)[name])
-    value = function(*leading, *rest, **named)
+    positions, named = _as_taken(function, plain, leading, named | more, rest)
+    value = function(*positions, *rest, **named)
     if isinstance(value, types.AsyncGeneratorType):
         return run(lambda: value)
     value = run(lambda: value)
-    if "return" in hints:
+    if "return" in hints and plain is plain_function(function):  # a decorator that hides it may return something else
         if origin_of(peel(hints["return"])) is list:
             value = listed(value)
         check(value, hints["return"])
     return value
 
 
-def _variadic(function: FunctionType) -> tuple[str, str]:
-    """Return the names of `*args` and `**kwargs`, each empty if there is none."""
-    code = function.__code__
-    at = code.co_argcount + code.co_kwonlyargcount
-    rest = code.co_varnames[at] if code.co_flags & _HAS_REST else ""
-    return rest, code.co_varnames[at + bool(rest)] if code.co_flags & _HAS_KEYWORDS else ""
+def _as_taken(
+    function: Callable[..., Any], plain: FunctionType, leading: list[Any], named: dict[str, Any], rest: Sequence[Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments by position and by name, as the function and its decorators take them.
+
+    As many as possible are passed by name. Decorators that take any arguments get them by position, as from most
+    callers, unless their code mentions a parameter by its name.
+    """
+    code = plain.__code__
+    names = code.co_varnames[len(leading) : code.co_argcount]
+    least = code.co_argcount if rest else code.co_posonlyargcount
+    least = max(least - len(leading), 0)
+    if function is plain:
+        return _split(plain, least, leading, named, rest)
+    layers = _layers(function, plain)
+    signatures = [attempt(partial(inspect.signature, layer, follow_wrapped=False)) for layer in layers]
+    known = [signature for signature in signatures if isinstance(signature, inspect.Signature)]
+    is_open = any(each.kind is each.VAR_POSITIONAL for signature in known for each in signature.parameters.values())
+    if is_open and not any(_mentions(layer, {*names}) for layer in layers):
+        least = max(least, next((at for at, name in enumerate(names) if name not in named), len(names)))
+    for count in range(least, len(names) + 1):
+        positions, others = _split(plain, count, leading, named, rest)
+        if all(_binds(signature, (*positions, *rest), others) for signature in known):
+            return positions, others
+    return _split(plain, least, leading, named, rest)
+
+
+def _split(
+    plain: FunctionType, count: int, leading: list[Any], named: dict[str, Any], rest: Sequence[Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments with those of the first parameters by position, up to the last one that is needed."""
+    first = plain.__code__.co_varnames[len(leading) : len(leading) + count]
+    needed = count if rest else max((at for at, name in enumerate(first, 1) if name in named), default=0)
+    given = defaults(plain)
+    positions = [named[name] if name in named else given[name] for name in first[:needed]]
+    return [*leading, *positions], {name: value for name, value in named.items() if name not in first[:needed]}
+
+
+def _layers(function: Callable[..., Any], plain: FunctionType) -> list[Any]:
+    """Return the decorators around a function, the outermost first."""
+    layers: list[Any] = []
+    layer: Any = function
+    while layer is not None and layer is not plain and len(layers) < DEEPEST_WRAPPER:
+        layers.append(layer)
+        layer = getattr(layer, "__wrapped__", None)
+    return layers
+
+
+def _mentions(layer: Any, names: Set[str]) -> bool:
+    """Return whether the code of a decorator has one of these names as a text, as in `named["n"]`."""
+    code = getattr(layer if isinstance(layer, FunctionType) else type(layer).__call__, "__code__", None)
+    return isinstance(code, CodeType) and any(isinstance(part, str) and part in names for part in code.co_consts)
+
+
+def _binds(signature: inspect.Signature, positions: Sequence[Any], named: Mapping[str, Any]) -> bool:
+    try:
+        signature.bind(*positions, **named)
+    except TypeError:
+        return False
+    return True
 
 
 def _build_arguments(
@@ -101,7 +164,7 @@ def _build_arguments(
     code = function.__code__
     positional = code.co_varnames[len(leading) : code.co_argcount]
     names = (*positional, *code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount])
-    rest, keywords = _variadic(function)
+    rest, keywords = rest_names(function)
     known = {*names, rest, keywords}
     if not keywords and (unknown := [name for name in arguments if name not in known]):
         raise Unfit(f"{unknown[0]}: {function.__name__} has no such parameter; it has {', '.join(names) or 'none'}")
@@ -110,7 +173,13 @@ def _build_arguments(
     if missing := [name for name in names if name not in arguments and name not in optional | declared.keys()]:
         raise Unfit(f"{missing[0]}: {function.__name__} needs this argument")
     kinds: dict[str, Hint] = {name: hints.get(name, Any) for name in arguments}
-    kinds |= {rest: list[hints.get(rest, Any)], keywords: dict[str, hints.get(keywords, Any)]}  # type: ignore[misc]
+    for name, container in ((rest, list), (keywords, dict)):
+        if name and name in hints:
+            kinds[name] = variadic(hints[name], container)
+            if name not in arguments and unpacked(hints[name]) is not None:  # its type may need some
+                arguments = {**arguments, name: container()}
+        elif name:
+            kinds[name] = container
     return declared | {name: build(value, kinds[name], name) for name, value in arguments.items()}
 
 
@@ -263,9 +332,9 @@ class WorkerJobs:
 
     def call_here(self, frame: Frame) -> Any:
         """Call another function for the one that runs, and return its result as it would arrive from another worker."""
-        function = getattr(importlib.import_module(f"{ROOT}.{frame['module']}"), frame["function"])
+        module = importlib.import_module(f"{ROOT}.{frame['module']}")
         try:
-            value = call(function, decode(frame["arguments"]), Context(self._channel, self._scratch))
+            value = call(module, frame["function"], decode(frame["arguments"]), Context(self._channel, self._scratch))
         except Unfit as error:
             raise TypeError(str(error)) from None
         return decode(encode(listed(value), simplify))
@@ -293,11 +362,8 @@ def call_in(module: ModuleType, jobs: WorkerJobs, frame: Frame, most: int = MOST
     """Call one of a module's functions and return the reply."""
     may_have_secret = frame.get("may_have_secret") is not False
     jobs.debugger.begin(frame.get("debug"), is_trial=jobs.is_trial, may_have_secret=may_have_secret)
-    function = getattr(module, frame["function"], None)
-    if not callable(function):
-        raise Unfit(f"{frame['module']} has no function {frame['function']!r}")
     jobs.context.begin()
-    value = call(function, decode(frame["arguments"], frame.pop("given", None)), jobs.context)
+    value = call(module, frame["function"], decode(frame["arguments"], frame.pop("given", None)), jobs.context)
     reply = _return_frame(value, most)  # an iterator runs here
     jobs.context.keep_state()
     return reply
@@ -308,7 +374,7 @@ def evaluate_in(module: ModuleType, jobs: WorkerJobs, frame: Frame, most: int = 
     jobs.context.begin()
     namespace = {"self": jobs.context} | vars(module)  # `self.scratch` holds the files of an example
     for name, value in vars(module).items():
-        if is_bare(value):
+        if isinstance(value, FunctionType) and is_bare(plain_function(value)):
             namespace[name] = functools.wraps(value)(functools.partial(value, jobs.context))  # its `self`
     with redirect_stdout(io.StringIO()):  # the output of the setup is not part of the result
         for number, text in enumerate(frame["setup"], start=1):
@@ -337,7 +403,7 @@ def _describe(jobs: WorkerJobs, frame: Frame) -> Frame:
     claims: dict[str, dict[str, Any] | str] = {}
     for name in frame["functions"]:
         try:
-            claims[name] = schemas_of(getattr(module, name, None), name)
+            claims[name] = schemas_of(defined_function(module, name), name)
         except Unfit as error:  # the reason why there are none
             claims[name] = str(error)
     return _return_frame(claims)

@@ -175,3 +175,21 @@ def test_an_address_that_looks_like_another_is_shown_as_it_is(folder: Path, home
     names(folder, "https://api.openai.com@collector.example/v1")
     done = knapper("run", "--message", "hi", cwd=folder, environment=home)
     assert "the host is collector.example" in done.stderr
+
+
+def test_a_yes_for_an_address_covers_the_key_that_it_named_and_no_other(folder: Path, home: dict[str, str]) -> None:
+    here = {**home, **KEY, "STRIPE_API_KEY": "sk-stripe"}
+    with listening() as listener:
+        names(folder, listener.url)
+        assert knapper("configure", "--confirm-address", "--yes", cwd=folder, environment=here).returncode == 0
+        names(folder, listener.url, 'key_variable = "STRIPE_API_KEY"\n')
+        done = knapper("run", "--message", DIARY, cwd=folder, environment=here)
+        named = f'[models.maker]\nname = "m"\nbase_url = "{listener.url}"\nkey_variable = "STRIPE_API_KEY"\n'
+        names(folder, listener.url, named)
+        other = knapper("run", "--model", "maker", "--message", DIARY, cwd=folder, environment=here)
+        assert ("did not confirm" in done.stderr, "did not confirm" in other.stderr) == (True, True), other.stderr
+        assert not any("sk-stripe" in line for line in listener.heard)
+        shown = knapper("configure", "--confirm-address", "--yes", cwd=folder, environment=here)
+        assert "the key in STRIPE_API_KEY" in shown.stdout + shown.stderr
+        knapper("run", "--model", "maker", "--message", DIARY, cwd=folder, environment=here)
+        assert any("sk-stripe" in line for line in listener.heard)

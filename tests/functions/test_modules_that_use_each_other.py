@@ -223,6 +223,68 @@ async def test_a_type_that_cannot_be_written_is_named_with_its_parameter(tmp_pat
             assert (problem.code, "`first` of `bad`" in problem.message) == ("inexpressible-type", True), problem
 
 
+UNFIT = {  # what stands at the top, and the type of a parameter that no worker can describe
+    "an undefined name": ("", "'AgentState'"),
+    "a name for type checkers in a field": (
+        "from __future__ import annotations\nfrom dataclasses import dataclass\nfrom typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    from app.models import State\n\n\n@dataclass\nclass Box:\n    state: State\n",
+        "Box",
+    ),
+    "a protocol": ("from typing import Protocol\n\n\nclass Sized(Protocol): ...\n", "Sized"),
+    "a plain class": ("class Thing: ...\n", "list[Thing]"),
+    "a class that raises when it is read": (
+        "class Meta(type):\n    def __getattr__(cls, name):\n        raise RuntimeError(name)\n\n\n"
+        "class Thing(metaclass=Meta): ...\n",
+        "Thing",
+    ),
+    "an expression that raises": ("", "'1 / 0'"),
+    "a function that is deleted": ("class Thing: ...\n", "Thing"),
+}
+
+
+@pytest.mark.parametrize("case", UNFIT)
+async def test_a_type_that_a_worker_cannot_describe_costs_its_function_and_no_neighbor(
+    tmp_path: Path, case: str
+) -> None:
+    top, kind = UNFIT[case]
+    unfit = take("unfit", f"first: {kind}, second: int = 1", f"{top}\n\n")
+    unfit += "\n\ndel unfit\n" if "deleted" in case else ""
+    text = f"{unfit}\n\n{take('fit', 'first: int, second: int = 1', '')}"
+    for _ in range(2):  # as read, and as stored
+        async with Workspace.open(tmp_path) as workspace:
+            await workspace.functions.saved(write(tmp_path, mine=text))
+            assert workspace.functions.names() == ["fit"]
+            (problem,) = workspace.functions.rejected()
+            assert (problem.code, "`first` of `unfit`" in problem.message) == ("inexpressible-type", True), problem
+            assert (await workspace.functions.call("fit", {"first": 1})).value == 1
+
+
+async def test_what_does_not_resolve_is_left_out_where_a_default_or_a_result_allows_it(tmp_path: Path) -> None:
+    text = take("fit", "first: int, second: 'Missing' = None", "").replace("-> int", "-> 'Absent'")
+    async with Workspace.open(tmp_path) as workspace:
+        await workspace.functions.saved(write(tmp_path, mine=text))
+        assert [*workspace.functions.registry.snapshot().functions["fit"].parameters["properties"]] == ["first"]
+        assert (await workspace.functions.call("fit", {"first": 1})).value == 1
+
+
+async def test_a_type_that_is_gone_from_another_module_leaves_the_neighbors_what_they_have(tmp_path: Path) -> None:
+    both = f"{SEND}\n\n{ALL.partition(chr(10) * 3)[2]}".replace("shapes.Order", "Sent")
+    user = both.replace("import Order", "import Order, Sent").replace("Order(2)", "Sent(2)")
+    shapes = f"{SHAPES}\n\n@dataclass\nclass Sent:\n    count: int\n"
+    write(tmp_path, shapes=shapes, user=user)
+    async with Workspace.open(tmp_path) as workspace:
+        assert fields(workspace, "send_all", "orders") == ["count"]
+        await workspace.functions.saved(
+            write(
+                tmp_path,
+                shapes=shapes.replace("class Sent:", "class Sent:\n    day: object")
+                + "\n\ndel Order\nOrder = object()\n",
+            )
+        )
+        assert fields(workspace, "send", "order") == ["count"]
+        assert fields(workspace, "send_all", "orders") == ["day", "count"]
+
+
 async def test_a_value_that_a_dataclass_does_not_keep_is_an_argument_of_it(tmp_path: Path) -> None:
     point = "@dataclass\nclass Point:\n    start: InitVar[int]\n    step: int = 1\n    sum: int = 0\n\n"
     point += "    def __post_init__(self, start: int) -> None:\n        self.sum = start + self.step\n\n\n"

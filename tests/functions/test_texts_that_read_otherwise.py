@@ -53,10 +53,13 @@ async def test_no_agent_creates_it_no_save_replaces_a_good_version_by_it_and_no_
 
 
 async def test_a_library_keeps_the_value_of_its_strings(here: Room, tmp_path: Path) -> None:
-    (tmp_path / "lib.py").write_text(VOWELS.replace("Count the", "Count 👩\u200d💻 the"), "utf-8")
+    (tmp_path / "lib.py").write_text(VOWELS.replace("Count the", "Count \u200d the"), "utf-8")
     report = await here.shop.batch.import_library(ImportRequest(tmp_path / "lib.py"), lambda _: None, lambda _: None)
     (row,) = report.functions
-    assert ("👩\\u200d💻" in (here.root / "functions" / "lib.py").read_text("utf-8"), row.outcome) == (True, "fixed")
+    assert ("Count \\u200d the" in (here.root / "functions" / "lib.py").read_text("utf-8"), row.outcome) == (
+        True,
+        "fixed",
+    )
     assert "\u200d" in here.shop.registry.snapshot().functions["count_vowels"].description
 
 

@@ -11,7 +11,7 @@ DOCUMENTED = '"""Do.\n\n    Args:\n        a: A value.\n    """'
 
 def test_what_a_model_could_not_call_is_refused() -> None:
     cases: list[tuple[str, set[str]]] = [
-        ("def f(a: int) -> int:\n    return a + 1\n", {"no-docstring", "undescribed-parameter"}),  # bare
+        ("def f(a: int) -> int:\n    return a + 1\n", {"no-docstring"}),  # bare
         (f"def f(a) -> int:\n    {DOCUMENTED}\n    return a + 1\n", {"no-type"}),  # no type
         (f"def f(a: int):\n    {DOCUMENTED}\n    return a + 1\n", {"no-return-type"}),  # no return type
         (f"def f(**a: int) -> int:\n    {DOCUMENTED}\n    return sum(a.values())\n", {"star-parameter"}),  # star
@@ -25,6 +25,19 @@ def test_what_a_model_could_not_call_is_refused() -> None:
     ]
     for code, expected in cases:
         assert codes(on_text(code)) == expected, code
+
+
+def test_a_parameter_without_a_description_is_told_and_refuses_nothing() -> None:
+    for words in (
+        '"""Double a number."""',
+        '"""Double a number.\n\n    Args:\n        a:\n    """',
+        '"""Double a number.\n\n    Returns:\n        The double.\n    """',
+        '"""Double a number.\n\n    :returns: The double.\n    """',
+        '"""Double a number.\n\n    >>> f(2)\n    4\n    """',
+    ):
+        draft = on_text(f"def f(a: int) -> int:\n    {words}\n    return a * 2\n")
+        assert (codes(draft), warnings(draft)) == (set(), {"undescribed-parameter"}), words
+        assert "`Args:`" in (draft.problems[0].fix or ""), words
 
 
 def test_a_parameter_that_hides_a_builtin_is_told_with_a_better_name() -> None:
@@ -90,6 +103,13 @@ def test_what_is_passed_in_another_form_than_it_is_declared_refuses_only_a_model
         for policy in ("human", "import"):
             draft = on_text(text, policy=policy)
             assert (code in codes(draft), code in warnings(draft)) == (False, True), signature
+
+
+def test_further_arguments_whose_types_are_declared_only_warn_a_model() -> None:
+    for rest in ("*rest: int", "**rest: Unpack[Rest]", "**rest: typing.Unpack[Rest]"):
+        draft = on_text(f"def f({rest}) -> int:\n    return len(rest)\n")
+        found = codes(draft), warnings(draft)
+        assert ("star-parameter" in found[0], "rest-parameter" in found[1]) == (False, True), rest
 
 
 def test_a_hollow_body_is_refused() -> None:

@@ -375,3 +375,81 @@ def test_a_helper_whose_name_means_more_than_one_thing_keeps_it() -> None:
 def test_a_module_name_that_leaves_the_folder_or_is_no_name_is_refused() -> None:
     for module in ("../x", "a/b", "", ".", "a..b", "class", "1x", "a b"):
         assert codes(on_text(ADD, "add", module=module)) == {"bad-module"}, module
+
+
+def of_path(example: str, result: str, *, prefix: str = "") -> str:
+    """Return a function with an example as it is written in a docstring with this prefix."""
+    lines = [f"    {line}\n" for line in (*example.split("\n"), *result.split("\n"))]
+    return (
+        f'def f(text: str) -> list[str]:\n    {prefix}"""Split a text.\n\n    Args:\n        text: A value.\n\n'
+        f'{"".join(lines)}    """\n    return text.splitlines()\n'
+    )
+
+
+def test_an_escape_that_would_tear_an_example_apart_makes_the_docstring_raw() -> None:
+    for example, result in (
+        (r'>>> f("a\nb")', "['a', 'b']"),  # in a call
+        (r'>>> _ = open("a.csv", "w").write("day,sum\n1,2.5\n")' + "\n>>> f('a')", "['a']"),  # in a file's text
+        (r'>>> "\n".join(f("a"))', r"'a\nb'"),  # in a result
+        (r'>>> f("a\n\nb")', "['a', '', 'b']"),  # with an empty line
+        (r'>>> f("a\tb")', r"['a\tb']"),  # a tab, which would be spaces
+        (r'>>> f("a\x00b")', r"['a\x00b']"),  # a character that cannot be seen
+        (r'>>> f("a\r\nb")', "['a', 'b']"),  # a line of Windows
+    ):
+        text = of_path(example, result)
+        draft = on_text(text)
+        assert fixes(draft) == ["raw-docstring"], example
+        assert draft.text == text.replace('"""Split', 'r"""Split'), example
+        assert codes(draft) == set(), example
+
+
+def test_a_docstring_whose_examples_read_as_they_are_meant_stays() -> None:
+    for text in (
+        of_path(r'>>> f("a\nb")', "['a', 'b']", prefix="r"),  # raw
+        of_path(r'>>> f("a\\nb")', "['a', 'b']"),  # escaped
+        of_path(r'>>> f("a\\nb")', r"['a\nb']"),  # by an author who knows of escapes
+        of_path(r'>>> f("\u00e9")', "['é']"),  # a letter
+        of_path('>>> f("a")', "['a']").replace("A value.", r"Lines with \n between."),  # not in an example
+        of_path('>>> f("a	b")', "['a	b']"),  # a tab that was typed
+        of_path(">>>f(1)", "[1]").replace("A value.", r"Lines with \n between."),  # broken in another way
+    ):
+        draft = on_text(text)
+        assert fixes(draft) == [], text
+        assert draft.text == text
+
+
+def test_calls_that_set_up_an_import_are_made_in_the_function() -> None:
+    for top, call in (
+        ("import matplotlib\n{}import matplotlib.pyplot as plt\n", 'matplotlib.use("Agg")'),
+        ("import csv\n\n{}", "csv.field_size_limit(10_000_000)"),
+        ("import warnings\n\n{}", 'warnings.filterwarnings("ignore", category=DeprecationWarning)'),
+        ("import random\n\n{}", "random.seed(7)"),
+        ("from locale import LC_ALL, setlocale\n\n{}", 'setlocale(LC_ALL, "C")'),
+        ("import sys\n\n{}", "sys.setrecursionlimit(5_000)"),
+    ):
+        text = top.format(f"{call}\n") + "\n\n" + function("return a * 2 + b")
+        draft = on_text(text)
+        assert fixes(draft) == ["moved-setup"], call
+        assert codes(draft) <= {"needs-packages"}, call
+        assert f'    """\n    {call}\n    return a * 2 + b\n' in draft.text, call
+        assert not draft.text.startswith(call), call
+        assert draft.text.count(call) == 1, call
+
+
+def test_a_statement_that_is_no_setup_stays_where_a_model_is_told_of_it() -> None:
+    whole = function("return a * 2 + b")
+    for top in (
+        "import csv\n\nfor size in (1, 2):\n    csv.field_size_limit(size)\n",  # a loop
+        "print('ready')\n",  # of nothing that is imported
+        "LIMITS = [1]\nLIMITS.append(2)\n",  # of its own value
+        "import random\n\nSEED = 7\nrandom.seed(SEED)\n",  # with its own value
+    ):
+        draft = on_text(f"{top}\n\n{whole}")
+        assert (fixes(draft), codes(draft)) == ([], {"top-level-statement"}), top
+    hidden = on_text("import random as a\n\na.seed(7)\n\n\n" + whole)  # the parameter `a` is another one
+    assert codes(hidden) == {"top-level-statement"}
+
+
+def test_imports_for_a_type_checker_may_stand_at_the_top() -> None:
+    top = "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from decimal import Decimal\n\n\n"
+    assert codes(on_text(top + function("return a * 2 + b"))) == set()

@@ -14,7 +14,7 @@ from .support import ADD, fixes, on_text
 
 BACKWARDS = ADD.replace("return a + b", "return a + b  # \u202e b - a nruter")
 STRINGS = [
-    *("'\u2066'", "'a\u200db'", "'👩\u200d💻'", "f'{1}\u200b'", "'می\u200cخواهم'", "'\ue0b0'", "('a' '\u200d')"),
+    *("'\u2066'", "'a\u200db'", "'👩\u200d'", "f'{1}\u200b'", "'\u200cخواهم'", "'\ue0b0'", "('a' '\u200d')"),
     '"""\u2028\n\x0c"""',
 ]
 
@@ -48,10 +48,10 @@ def test_what_takes_no_escape_is_rejected() -> None:
 
 def test_a_description_becomes_a_docstring_with_escapes() -> None:
     code = "def add(a: int, b: int) -> int:\n    return a + b\n"
-    candidate = Candidate("add", code, "lib", description="Add two numbers 👩\u200d💻.")
+    candidate = Candidate("add", code, "lib", description="Add two num\u200dbers.")
     draft = fix(read(Draft(candidate, "agent", Rules(), Snapshot.empty(), code)))
     assert "given-description" in fixes(draft)
-    assert "👩\\u200d💻" in draft.text
+    assert "two num\\u200dbers" in draft.text
 
 
 def test_the_escapes_can_be_switched_off() -> None:
@@ -60,7 +60,7 @@ def test_the_escapes_can_be_switched_off() -> None:
 
 
 def test_what_is_plain_or_no_python_stays_as_it_is() -> None:
-    for text in ("x = '☀\ufe0f é 漢'", "x = 'a\u200bb", "x = 1\x00"):
+    for text in ("x = '☀\ufe0f é 漢'", "x = '👩\u200d💻 می\u200cخواهم'", "x = 'a\u200bb", "x = 1\x00"):
         assert write_escapes(text) == text, text
 
 

@@ -319,7 +319,7 @@ async def test_without_an_example_that_agreed_by_itself_it_joins_as_a_draft(gate
 
 
 async def test_what_has_another_problem_cannot_be_confirmed(gate: Gate) -> None:
-    candidate = Candidate("add", ADD.replace("        4\n", "        5\n").replace("b: The second.", ""), "lib")
+    candidate = Candidate("add", ADD.replace("        4\n", "        5\n").replace(") -> int", ")"), "lib")
     refused = await gate.judge(candidate, Snapshot.empty())
     verdict = await gate.confirm(candidate, refused, Snapshot.empty())
     assert not verdict.admitted

@@ -67,3 +67,64 @@ async def test_a_yes_that_keeps_nothing_offers_neither_once_nor_always_and_claim
         reply = dialog.reply("y")
         assert reply is not None
         assert plain([dialog.ending(reply)]) == "  → yes\n"
+
+
+def signed(body: str, top: str = "") -> str:
+    """Return a function that gets something with a secret."""
+    says = "Get something from the service.\n\nArgs:\n    path: What."
+    text = function_text("get_from_works(self, path: str) -> str", says, f'key = self.secret("WORKS_KEY")\n{body}')
+    return f"{top}\n\n\n{text}".lstrip()
+
+
+KEYED = 'headers={"X-Key": key}).text()'
+HOSTS = {
+    "one text": signed(f'return self.fetch(f"http://HOST{{path}}", {KEYED}'),
+    "a sum": signed(f'return self.fetch("http://HOST" + path, {KEYED}'),
+    "a constant": signed(f'return self.fetch(f"{{BASE}}{{path}}", {KEYED}', 'BASE = "http://HOST"'),
+    "a host alone": signed(f'return self.fetch(f"http://{{WHERE}}{{path}}", {KEYED}', 'WHERE = "HOST"'),
+    "pages": signed(
+        f'url = "http://HOST/" + path\ntext = ""\nwhile url:\n    text += self.fetch(url, {KEYED}\n'
+        "    url = text[:0]\nreturn text"
+    ),
+}
+
+
+@pytest.fixture
+def key(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The value of a secret of this user."""
+    monkeypatch.setenv("KNAPPER_SECRET_WORKS_KEY", "wk-29-rivers")
+    return "wk-29-rivers"
+
+
+@pytest.mark.parametrize("is_saved", [False, True], ids=["joins", "saved"])
+@pytest.mark.parametrize("way", HOSTS)
+async def test_a_secret_and_the_host_that_it_goes_to_are_one_question(
+    here: Room, host: str, key: str, way: str, is_saved: bool
+) -> None:
+    text, asked = HOSTS[way].replace("HOST", host), human("yes")
+    here.shop.granting.approver = asked
+    if is_saved:
+        await here.save(text, here.root / "functions" / "works.py")
+    else:
+        assert (await here.shop.create("get_from_works", text, "works", author=AGENT)).admitted
+        assert len(asked.asked) == 1
+    report = await here.shop.call("get_from_works", {"path": "/holders"})
+    assert str(report.value).lstrip("/").replace("in /", "in ") == "rain in holders"
+    assert [question.missing for question in asked.asked] == [Grants(network=(host,), secrets=("WORKS_KEY",))]
+
+
+async def test_any_other_host_than_the_one_beside_the_secret_asks_by_itself(here: Room, key: str) -> None:
+    text = signed('return self.fetch("http://127.0.0.1" + path).text() + key[:0]')
+    here.shop.granting.approver = human("yes")
+    assert (await here.shop.create("get_from_works", text, "works", author=AGENT)).admitted
+    asked = here.shop.granting.approver = human("no")
+    for path in (":8999/", ".example.org/", "@example.org/"):  # nobody is asked about an address with a name in it
+        assert (await here.shop.call("get_from_works", {"path": path})).outcome == "raised"
+    assert [question.missing.network for question in asked.asked] == [("127.0.0.1:8999",), ("127.0.0.1.example.org",)]
+
+
+async def test_half_a_hosts_name_is_not_asked_for(here: Room, key: str) -> None:
+    text = signed('return self.fetch(f"http://node{path}.example.org/").text() + key[:0]')
+    asked = here.shop.granting.approver = human("yes")
+    assert (await here.shop.create("get_from_works", text, "works", author=AGENT)).admitted
+    assert [question.missing for question in asked.asked] == [Grants(secrets=("WORKS_KEY",))]

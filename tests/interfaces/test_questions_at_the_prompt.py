@@ -198,12 +198,12 @@ def test_one_key_gives_a_folder_to_all_functions_that_the_agent_makes(tmp_path: 
         Expect(DONE, contains("b.csv")),
     ]
     with prompt(script, tmp_path, environment=home(tmp_path), columns=150) as (screen, _):
-        with turn(screen, "→ yes, the folder for all functions that main makes", asks="? peek is running"):
-            screen.wait_for("f (always, read data/ for all functions that main makes here)")
+        with turn(screen, "→ yes, the folder for all that main makes", asks="? peek is running"):
+            screen.wait_for("f (always, read data/ for all that main makes here)")
             press(screen, "f")
         screen.do("and the other?", "That is all.")
         assert screen.scrolled().count("is running and asks") == 1
-        screen.do("/grants", "agent:main (all functions that it makes here)", "  read data/")
+        screen.do("/grants", "agent:main (all that it makes here)", "  read data/")
         screen.do("/grants agent:main revoke", "✓ agent:main may no longer")
     assert "data/" not in entries(tmp_path)
 

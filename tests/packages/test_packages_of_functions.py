@@ -228,7 +228,7 @@ async def test_a_function_whose_import_runs_for_all_never_breaks_its_neighbours(
         admitted = await shop.create("count", inside, "sums", reason="It adds with an abacus, unlike `plain`.")
         found = [await shop.call(name, {"numbers": [1]}) for name in ("plain", "count")]
     assert (refused.admitted, admitted.admitted) == (False, True), admitted.problems
-    assert "Give it another module_name" in str(refused)
+    assert "Give `count` another module_name" in str(refused)
     assert [one.outcome for one in found] == ["returned", "returned"]
 
 

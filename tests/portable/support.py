@@ -111,7 +111,7 @@ def agents(draw: st.DrawFn) -> WholeAgent:
     waiting = draw(st.lists(events(), max_size=2))
     return WholeAgent(
         "main",
-        draw(st.none() | objects) or {"preset": "memgpt"},
+        {"preset": "memgpt", "paused_until": draw(st.sampled_from((0.0, 9.0)))},
         tuple(said),
         tuple(sorted(waiting, key=lambda event: event.at if event.due is None else event.due)),
         tuple(sorted(held, key=lambda one: (not one.attached, one.row.position, one.row.label.encode(), one.row.id))),

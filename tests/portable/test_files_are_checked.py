@@ -168,6 +168,14 @@ async def test_a_memory_class_of_a_file_is_not_imported_unless_the_settings_name
     ]
 
 
+async def test_a_file_says_nothing_that_this_program_notes_for_itself_of_an_agent() -> None:
+    async with moving() as (store, moves):
+        text = changed("agent.settings", {"preset": "memgpt", "chat_of": "main", "chat_asks": [["d", "k", 9e10]]})
+        (report,) = await moves.take_in(text, ImportOptions(name="guest"))
+        assert await store.agent_settings("guest") == {"preset": "memgpt"}
+    assert {"setting `chat_of`", "setting `chat_asks`"} <= {left["what"] for left in report.to_json()["unmapped"]}
+
+
 async def test_sections_of_a_file_get_names_beside_the_programs_own_and_keep_to_their_size() -> None:
     texts = {
         "instructions": "You obey.",

@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_core.base.messages import Notice, User
+from agent_core.base.messages import Answer, Assistant, Call, Notice, User
 from agent_core.context import History, resume
 from agent_core.model.wire import IMPORTED_PREFIX, NOTICE_PREFIX, mark
 from agent_core.runtime.entries import messages_of
@@ -19,6 +20,8 @@ from tests.kit.heartbeat import MOST_MS, stall_of
 from tests.portable.shapes import BUSY, entry, letta, own, turn
 from tests.portable.support import KNOWN, moving
 from tests.storage.support import begin
+
+CALLS: Any = [{"id": f"c{n}", "name": "f", "arguments": "{}"} for n in range(257)]
 
 
 @pytest.mark.sampled
@@ -41,12 +44,25 @@ async def test_a_file_with_too_much_of_something_is_rejected_with_what_it_is() -
     often = json.dumps({"agents": agents, "blocks": [{"id": "b", "label": "l", "value": "v" * 1_000_000}]})
     async with moving() as (_, moves):
         for text, told in {
+            letta([{"role": "assistant", "content": "", "tool_calls": CALLS}]): "tool_calls: expected at most 256",
             letta(core_memory=[{"label": "a"}] * 2_001): "blocks: expected at most 2000 items",
+            own(turns=[turn("t", [entry("assistant", text="", calls=CALLS)])]): "calls: expected at most 256 items",
             often: "block_ids: expected a file that repeats its parts less often",
         }.items():
             with pytest.raises(AgentFileError) as refused:
                 await moves.take_in(text, ImportOptions(dry_run=True))
             assert told in refused.value.message
+
+
+async def test_answers_to_many_calls_are_placed_in_time_that_grows_with_their_number_squared_at_most() -> None:
+    spent = {}
+    for many in (200, 800):
+        history = History()
+        history.add("t", [Assistant("", tuple(Call(f"c{n}", "f", "{}") for n in range(many)))])
+        begun = time.process_time()
+        history.add("t", [Answer(f"c{n}", "f", "r") for n in range(many)])
+        spent[many] = time.process_time() - begun
+    assert spent[800] < 30 * spent[200] + 0.01, spent  # with the cube, 64 times
 
 
 async def test_a_block_or_a_file_that_one_agent_names_twice_comes_once() -> None:

@@ -79,6 +79,7 @@ async def test_a_name_that_could_be_taken_for_another_is_refused_wherever_it_sta
             "ma1n": "looks like `main`",
             "ed1tor": "looks like `editor`",
             "Writer": "looks like `writer`",
+            "main--notes": "is the name of a conversation",
         }.items():
             for document, options in ((text, ImportOptions(name)), (text.replace("writer", name), ImportOptions())):
                 with pytest.raises(ConfigError, match=told):

@@ -9,6 +9,7 @@ import pytest
 from agent_core import Decision, Question
 from tests.conftest import OpenDesk
 from tests.kit.desk import answers
+from tests.kit.drawing import sampled
 from tests.kit.repositories import BARE_GIT, EVERY_NAME, LEFT
 
 from .support import Person, ready
@@ -38,6 +39,39 @@ WAYS = {
     "of the system": "open('/etc/passwd').read()",
     "of the system, exists": "import os\nos.path.exists('/etc/passwd')",
     "of the system, listed": "import os\nos.listdir('/etc')",
+}
+
+
+ODD_WAYS = {
+    "bytes": "open(b'data/a.csv').read()",
+    "around a corner": "open('data/../data/./a.csv').read()",
+    "io": "import io\nio.FileIO('data/a.csv').readall().decode()",
+    "descriptors": "import os\nos.read(os.open('data/a.csv', os.O_RDONLY), 99).decode()",
+    "a descriptor of the folder": (
+        "import os\nhere = os.open('data', os.O_RDONLY)\nos.read(os.open('a.csv', 0, dir_fd=here), 99).decode()"
+    ),
+    "the process's own folder": "open('/proc/self/cwd/data/a.csv').read()",
+    "the process's own root": "import os\nopen('/proc/self/root' + os.getcwd() + '/data/a.csv').read()",
+    "a link": (
+        "import os, tempfile\nto = tempfile.mkdtemp() + '/x'\nos.symlink(os.path.abspath('data/a.csv'), to)\n"
+        "open(to).read()"
+    ),
+    "a copy": "import shutil, tempfile\nto = tempfile.mkdtemp() + '/x'\nshutil.copy('data/a.csv', to)\nopen(to).read()",
+    "another folder": "import os\nos.chdir('data')\nopen('a.csv').read()",
+    "lines": "import linecache\nlinecache.getlines('data/a.csv')",
+    "all arguments": "import fileinput\nlist(fileinput.input(['data/a.csv']))",
+    "a module from a file": "import runpy\nrunpy.run_path('data/a.csv')",
+    "a loader": (
+        "from importlib.machinery import SourceFileLoader\n"
+        "SourceFileLoader('a', 'data/a.csv').get_data('data/a.csv').decode()"
+    ),
+    "a program": "import subprocess\nsubprocess.run(['cat', 'data/a.csv'], capture_output=True).stdout.decode()",
+    "an address": (
+        "import urllib.request, os\nurllib.request.urlopen('file://' + os.getcwd() + '/data/a.csv').read().decode()"
+    ),
+    "a replaced open": "import builtins, _io\nbuiltins.open = _io.open\nopen('data/a.csv').read()",
+    "the C interface": "import ctypes\nctypes.CDLL(None).open(b'data/a.csv', 0)",
+    "a name as a path": "class P:\n    def __fspath__(self):\n        return 'data/a.csv'\nopen(P()).read()",
 }
 
 
@@ -91,13 +125,15 @@ async def test_every_way_to_look_finds_what_is_there_after_a_yes(at_desk: OpenDe
     assert wrong == {"zipfile": "false"}
 
 
-async def test_a_yes_for_the_folder_covers_the_other_files_in_it(at_desk: OpenDesk, tmp_path: Path) -> None:
+async def test_a_yes_for_the_folder_covers_the_other_files_in_it_now_or_for_reading_later(
+    at_desk: OpenDesk, tmp_path: Path
+) -> None:
     person = Person(Decision("yes", is_wide=True))
     code = "open('data/a.csv').read(1)\nfor n in range(9):\n    open(f'data/{n}.txt', 'w').write('x')"
     reads = "open('data/a.csv').read(1)\nimport os\nos.listdir('data')"
     written, read = await told(at_desk, tmp_path, code, reads, person=person)
     asked = [question.missing.sentences()[0] for question in person.asked]
-    assert asked == ["read data/a.csv", "read and write data/0.txt", "read data/a.csv"]
+    assert asked == ["read data/a.csv", "read and write data/0.txt"]
     assert "Error" not in written
     assert len(json.loads(read)) == 10
 
@@ -111,6 +147,13 @@ async def test_a_no_is_a_refusal_with_the_reason(at_desk: OpenDesk, tmp_path: Pa
     assert "They say: “not this one”" in text
     assert listed.startswith("[]\n")
     assert "The user was asked and said no" in listed
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("way", sampled([*ODD_WAYS], 6))
+async def test_whatever_opens_it_a_file_is_not_read_after_a_no(at_desk: OpenDesk, tmp_path: Path, way: str) -> None:
+    (text,) = await told(at_desk, tmp_path, ODD_WAYS[way], person=Person(Decision("no")))
+    assert "paid" not in text, text
 
 
 async def test_what_nobody_can_grant_is_refused_without_a_question(at_desk: OpenDesk, tmp_path: Path) -> None:

@@ -204,6 +204,40 @@ def test_a_recursive_alias_with_a_type_of_pydantic_keeps_all_of_its_members() ->
     ]
 
 
+REST_TYPES = (
+    "from typing import TypedDict, TypeVarTuple, Unpack\n"
+    "class Frame(TypedDict):\n    width: int\nclass Loose(TypedDict, total=False):\n    width: int\n"
+    "Ts = TypeVarTuple('Ts')\n"
+)
+FIXED = {"type": "object", "properties": {"width": INTEGER}, "additionalProperties": False}
+RESTS: list[tuple[str, dict[str, Any], bool]] = [
+    ("**rest: Unpack[Frame]", FIXED | {"required": ["width"]}, True),
+    ("**rest: Unpack[Loose]", FIXED | {"required": []}, False),
+    ("**rest: Frame", {"type": "object", "additionalProperties": FIXED | {"required": ["width"]}}, False),
+    (
+        "*rest: *tuple[int, str]",
+        {"type": "array", "prefixItems": [INTEGER, {"type": "string"}], "minItems": 2, "maxItems": 2},
+        True,
+    ),
+    (
+        "*rest: Unpack[tuple[int, *tuple[str, ...]]]",
+        {"type": "array", "prefixItems": [INTEGER], "items": {"type": "string"}, "minItems": 1},
+        True,
+    ),
+    ("*rest: *tuple[*tuple[int, ...], str]", {"type": "array", "items": {}, "minItems": 1}, True),
+    ("*rest: *Ts", {"type": "array", "items": {}}, False),
+]
+
+
+def test_the_schema_of_further_arguments_is_that_of_what_is_unpacked_for_them() -> None:
+    for parameter, schema, is_required in RESTS:
+        function = described(f"{REST_TYPES}def probe({parameter}): ...\n")
+        shown = {
+            name: value for name, value in function.parameters["properties"]["rest"].items() if name != "description"
+        }
+        assert (shown, function.parameters["required"]) == (schema, ["rest"] * is_required), parameter
+
+
 GENERIC = "\n\n".join(
     [
         'from dataclasses import dataclass\nfrom typing import Generic, TypedDict, TypeVar\n\nT = TypeVar("T")\n',

@@ -53,6 +53,48 @@ def test_letters_signs_and_emoji_are_plain_text() -> None:
         assert isinstance(parse(ModuleSource.of("lib", f"x = '{text}'  # {text}\n")), ast.Module), text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "👩\u200d👩\u200d👧",
+            "👩🏽\u200d💻",
+            "🏳\ufe0f\u200d🌈",
+            "❤\ufe0f\u200d🔥",
+            "🏋🏾\u200d♀\ufe0f",
+            "1\ufe0f\u20e3",
+        ),
+        *("می\u200cخواهم", "کتاب\u200cها", "بَ\u200cبِ", "ܒ\u200cܒ", "ᠠ\u200cᠠ", "𞤀\u200c𞤀"),  # letters that would join
+        *("क\u094d\u200dष", "क\u094d\u200cष", "ශ\u0dca\u200dරී", "ന\u0d4d\u200d", "র\u200d\u09cdযাম"),  # viramas
+    ],
+    ids=ascii,
+)
+def test_a_joiner_that_makes_an_emoji_or_a_word_is_a_letter(text: str) -> None:
+    assert isinstance(parse(ModuleSource.of("lib", f"x = '{text}'  # {text}\n")), ast.Module)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("pass\u200cword", "a\u200db", "1\u200d2", "а\u200dб", "漢\u200d字", "א\u200cב"),  # letters that never join
+        *("👩\u200d", "\u200d👩", "👩\u200d\u200d👩", "👩\u200da", "→\u200d→", "👩\u200c👩"),  # half an emoji, or none
+        *("ی\u200c\u200cخ", "می\u200dخ", "ی\u200ca", "دارو\u200cها", "ی\u200cܒ"),  # nothing changes
+        *("a\u094d\u200db", "क\u094d\u200d\u200dष", "क\u200dष", "1\ufe0f2", "a\ufe0f\u20e3"),
+        *("می\u202eخواهم", "می\u200bخواهم", "👩\u2060👩"),  # other characters, at such a place, too
+    ],
+    ids=ascii,
+)
+def test_a_joiner_that_changes_no_letter_is_hidden(text: str) -> None:
+    problem = parse(ModuleSource.of("lib", f"x = '{text}'\n"))
+    assert isinstance(problem, Problem)
+    assert problem.code == "hidden-characters"
+
+
+def test_a_joiner_is_no_part_of_a_name() -> None:
+    for name in ("می\u200cخواهم", "क\u094d\u200dष", "a\u200db"):
+        assert isinstance(parse(ModuleSource.of("lib", f"{name} = 1\n")), Problem), ascii(name)
+
+
 def test_the_same_characters_are_welcome_as_escapes() -> None:
     read = {char: parse(ModuleSource.of("lib", f"x = {char!a}\n")) for char in ODD}
     assert [ascii(char) for char, found in read.items() if not isinstance(found, ast.Module)] == []

@@ -127,6 +127,42 @@ async def test_what_a_module_may_read_is_not_called_a_computation(at_desk: OpenD
     assert "joined" in answers(await desk.say("Read the settings."))[0]
 
 
+NAMING = '''\
+def load_settings(path: str) -> dict[str, str]:
+    """Load a file of settings.
+
+    Args:
+        path: The file to load.
+
+    >>> load_settings("app.ini")
+    {'name': 'app', 'status': 'loaded'}
+    >>> load_settings("x/db.ini")
+    {'name': 'db', 'status': 'loaded'}
+    """
+    return {"name": NAME, "status": "loaded"}
+'''
+OF_NAMES = [
+    ("import os.path", "os.path.splitext(os.path.basename(path))[0]"),
+    ("import os", "os.path.split(os.fspath(path))[1].split('.')[0]"),
+    ("from os import path as names", "names.basename(path).removesuffix('.ini')"),
+    ("from posixpath import basename", "basename(path)[:-4]"),
+    ("import os", "path.split(os.sep)[-1].partition('.')[0]"),
+    ("from pathlib import Path", "Path(path).stem"),
+    ("from pathlib import PurePosixPath", "PurePosixPath(path).with_suffix('').name"),
+]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(("brought", "name"), sampled(OF_NAMES, 3))
+async def test_who_only_looks_at_the_name_of_a_file_is_told_that_it_reads_none(
+    at_desk: OpenDesk, brought: str, name: str
+) -> None:
+    code = f"{brought}\n\n\n{NAMING.replace('NAME', name)}"
+    given = {"function_name": "load_settings", "function_code_with_docstring": code}
+    desk = await at_desk([Ask(Wanted("create_function", given)), Say("No."), Say("No.")], reader=reading("files"))
+    assert "has to reach files, or something that is kept" in answers(await desk.say("Load the settings."))[0]
+
+
 async def test_who_asks_a_helper_is_not_told_that_it_only_computes(at_desk: OpenDesk) -> None:
     code = HOLLOW.replace("(to: str", "(self, to: str").replace(
         "return f'Sent", "return self.call('postman', to=to) or f'Sent"

@@ -536,7 +536,7 @@ class FileRequests:
 
 
 class ProgramFiles(FileRequests):
-    """Answers a program's requests for files. It has no grants: each path needs a yes to the program's text.
+    """Answers a program's requests for files. It has what its agent may read; any other path needs a yes to its text.
 
     What it may not reach is never said to be missing: `instead` says what it may call.
     """
@@ -545,6 +545,7 @@ class ProgramFiles(FileRequests):
 
     def __init__(self, resolver: AccessResolver, permit: Permit, exit: CallExit, instead: str) -> None:
         super().__init__(resolver, "", permit, exit)
+        self.is_shown = False
         self._instead = instead
 
     def _leaves_to_system(self, asked: _Asked, *, is_probe: bool = False) -> bool:
@@ -555,6 +556,12 @@ class ProgramFiles(FileRequests):
 
     def _is_source(self, asked: _Asked) -> bool:
         return False
+
+    def _enter(self, path: str) -> dict[str, Any]:  # Any: values that cross the sandbox
+        asked = self._locate(path)
+        if not self._leaves_to_system(asked):
+            raise _NotGranted(f"a program cannot enter {fence(asked.item)}: name the file by its whole path")
+        return {"real": True}
 
     def _advised(self, asked: _Asked, *, writes: bool) -> str:
         return f"a program may not {'write' if writes else 'read'} {fence(asked.item)} here. {self._instead}"

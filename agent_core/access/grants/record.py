@@ -23,7 +23,7 @@ from agent_core.base.own_environment import environment
 from agent_core.base.plain_files import replace_text
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.seal import Sealer, is_private
-from agent_core.base.settings import FILE_NAME, Settings, address_of_file
+from agent_core.base.settings import FILE_NAME, USUAL_KEY, Settings, address_of_file
 from agent_core.base.user_folders import data_folder
 from sandbox.wire.strict_json import read_json
 
@@ -139,23 +139,23 @@ class UnconfirmedAddress(ModelError):
 def unconfirmed(settings: Settings, around: Mapping[str, str] | None = None) -> str | None:
     """Return the address that only the file names, unless this user has confirmed it in this workspace."""
     named = address_of_file(settings, environment() if around is None else around)
-    return named[1] if named and not is_confirmed(*named) else None
+    return named[1] if named and not is_confirmed(*named, settings.model.key_variable) else None
 
 
-def is_confirmed(root: Path, url: str) -> bool:
-    """Return whether this user confirmed the address in this workspace."""
-    statements, sealer = GrantRecord(root).read(), Sealer(root)
-    return statements.is_trusted and any(sealer.holds(seal, _PURPOSE, _plain(url)) for seal in statements.confirmed)
+def is_confirmed(root: Path, url: str, key_variable: str = USUAL_KEY) -> bool:
+    """Return whether this user confirmed in this workspace that the key in this variable is sent to the address."""
+    statements, sealer, text = GrantRecord(root).read(), Sealer(root), _confirmed_text(url, key_variable)
+    return statements.is_trusted and any(sealer.holds(seal, _PURPOSE, text) for seal in statements.confirmed)
 
 
-def confirm(root: Path, url: str) -> None:
-    """Allow requests to this address from this workspace from now on.
+def confirm(root: Path, url: str, key_variable: str = USUAL_KEY) -> None:
+    """Allow requests to this address, with the key in this variable, from this workspace from now on.
 
     Raises:
         WorkspaceError: that cannot be stored.
     """
-    if not is_confirmed(root, url):
-        GrantRecord(root).confirm(Sealer(root).seal(_PURPOSE, _plain(url)))
+    if not is_confirmed(root, url, key_variable):
+        GrantRecord(root).confirm(Sealer(root).seal(_PURPOSE, _confirmed_text(url, key_variable)))
 
 
 def shown(url: str) -> str:
@@ -171,5 +171,6 @@ def shown(url: str) -> str:
     return f"{text} (the host is {host})"
 
 
-def _plain(url: str) -> str:
-    return url.rstrip("/")
+def _confirmed_text(url: str, key_variable: str) -> str:
+    """Return what a yes is bound to: the address, and the name of any key but the usual one."""
+    return url.rstrip("/") if key_variable == USUAL_KEY else f"{url.rstrip('/')} {key_variable}"

@@ -47,15 +47,21 @@ def weigh(problem: "Problem", draft: Draft) -> "Problem":
     return replace(problem, where=where, severity=severity(draft.policy, STAGE, problem.code))
 
 
+def _is_unpacked(annotation: ast.expr) -> bool:
+    """Check whether an annotation is `Unpack[…]`, which names the keys of `**kwargs`."""
+    return isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value).split(".")[-1] == "Unpack"
+
+
 def check(node: FunctionNode) -> Iterator[Finding]:
     """Yield problems that the registry does not check: docstring, return type, defaults, names, `self`."""
     for star, argument in (("*", node.args.vararg), ("**", node.args.kwarg)):
         if argument is not None:
-            kind = "a list" if star == "*" else "an object with any keys"
+            is_typed = argument.annotation is not None and (star == "*" or _is_unpacked(argument.annotation))
+            keys = "the keys of its type" if is_typed else "any keys"
+            kind = "a list" if star == "*" else f"an object with {keys}"
             message = f"`{node.name}` takes `{star}{argument.arg}`, which a model can only pass as {kind}"
             fix = "name each parameter, or take one list or dictionary"
-            is_list = star == "*" and argument.annotation is not None
-            code = "rest-parameter" if is_list else "star-parameter"
+            code = "rest-parameter" if is_typed else "star-parameter"
             yield Finding(code, message, fix, argument.lineno, argument.col_offset + 1)
     for argument in node.args.posonlyargs:
         if argument.arg != "self":

@@ -454,6 +454,11 @@ class DocstringText:
         return "r" in self.prefix.lower()
 
     @property
+    def is_escaped_once(self) -> bool:
+        """True if it has escapes, and none of a backslash or a line break: its author may take it for a raw string."""
+        return not self.is_raw and "\\" in self.inner and "\\\\" not in self.inner and "\\\n" not in self.inner
+
+    @property
     def indent(self) -> str:
         """The indentation of its continuation lines."""
         return "    " if self.margin.strip() else self.margin

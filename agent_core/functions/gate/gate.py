@@ -136,9 +136,12 @@ async def try_import(file: SavedFile, trial_tools: TrialTools) -> SavedFile:
         if any(function.unresolved for function in reading.functions):  # the package may bring types, too
             mark = attempt_mark(reading.source.module, trial_tools.access.folders)
             reading = replace(reading, leans=(mark, *reading.leans))
-        return replace(file, reading=reading, trial=file.snapshot.with_module(reading), waiting=waiting)
+        after = replace(file, reading=reading, trial=file.snapshot.with_module(reading), waiting=waiting)
+        return after.with_problems(weigh(problem, file) for problem in reading.problems[len(file.module.problems) :])
+    unfit = reading.problems[len(file.module.problems) :]  # functions that are left out, without their neighbors
     trial = None if problems else file.snapshot.with_module(reading)
-    return replace(file, reading=reading, trial=trial).with_problems(problems)
+    after = replace(file, reading=reading, trial=trial)
+    return after.with_problems((*problems, *(weigh(problem, file) for problem in unfit)))
 
 
 def _waiting_functions(file: SavedFile) -> frozenset[str]:
@@ -446,13 +449,26 @@ class Gate:
     ) -> ModuleReading:
         """Return the reading of a good module, with its schemas updated to the current types of other modules.
 
-        If a function no longer has a schema, the last one is kept.
+        If a function no longer has a schema, its last one is kept.
         """
         fresh = read_module(reading.source, self.rules.module_bytes)
         trial = self._trial.granted(granted)
         resolved, problems = await try_module(fresh, snapshot, trial)
         mark = attempt_mark(reading.source.module, trial.access.folders)
-        return replace(reading, leans=(mark, *resolved.leans)) if problems else resolved
+        if problems:
+            return replace(reading, leans=(mark, *resolved.leans))
+        now = {function.name: function for function in resolved.functions}
+        last = {function.name: function for function in reading.functions}
+        kept = [now.get(each.name) or last.get(each.name) for each in fresh.functions]
+        lines = {function.line for name, function in last.items() if name not in now}
+        unfit = resolved.problems[len(fresh.problems) :]
+        left_out = tuple(problem for problem in unfit if problem.where.line not in lines)
+        return replace(
+            resolved,
+            functions=tuple(function for function in kept if function is not None),
+            problems=(*fresh.problems, *left_out),
+            leans=(mark, *resolved.leans) if len(left_out) < len(unfit) else resolved.leans,
+        )
 
     async def confirm(
         self, candidate: Candidate, verdict: Verdict, snapshot: Snapshot, *, reading: bool = False

@@ -17,11 +17,26 @@ from agent_core.base import syntax
 from agent_core.base.fences import fenced_texts
 from agent_core.base.syntax import Flaw, escaped, stray_characters
 from agent_core.registry.depends import is_program, running_with
-from agent_core.registry.source import caller_of, check_module_name
+from agent_core.registry.examples import find as find_examples
+from agent_core.registry.module_edits import is_import
+from agent_core.registry.source import caller_of, check_module_name, first_line
 from sandbox.wire.lines import bare_lines, lines_of, reader_of
 
 from .draft import Draft, Finding
-from .tree import BUILTINS, FunctionNode, Unparsable, bound_names, calls_of, find, functions, nodes_of, parse
+from .examples import DocstringText, offset
+from .tree import (
+    BUILTINS,
+    FunctionNode,
+    Unparsable,
+    bound_names,
+    calls_of,
+    find,
+    function_in,
+    functions,
+    nodes_of,
+    parse,
+)
+from .uses import local_names
 
 _STRINGS = frozenset({tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)})
 _RAW = re.compile(r"[A-Za-z]*[rR]")
@@ -114,6 +129,92 @@ def make_private(text: str, name: str) -> str:
     return "".join(lines)
 
 
+def make_raw(text: str, name: str) -> str:
+    """Return the text with the promised function's docstring raw, if its examples can only be meant so.
+
+    In another docstring, a `\\n` in an example breaks the example's line, and a `\\t` becomes spaces.
+    """
+    before = _docstring(text, name)
+    if before is None or not before[0].is_escaped_once:
+        return text
+    written, words = before
+    raw = f"{text[: written.start]}r{text[written.start :]}"
+    after = _docstring(raw, name)
+    meant = _shown(after[1]) if after is not None else []
+    if not (meant and all(map(_is_python, meant[::2]))):
+        return text
+    shown = _shown(words)
+    is_torn = len(shown) != len(meant) or any(
+        _CONTROL.search(read) or (_is_python(other) and not _is_python(read))
+        for read, other in zip(shown, meant, strict=True)
+    )
+    has_tab = shown != meant and words.count("\t") > written.inner.count("\t")
+    return raw if is_torn or has_tab else text
+
+
+def _docstring(text: str, name: str) -> tuple[DocstringText, str] | None:
+    """Return the docstring of the function with this name, as it is written and as Python reads it."""
+    node = function_in(text, name)
+    written = DocstringText.of(text, node) if node is not None else None
+    return (written, ast.get_docstring(node, clean=False) or "") if node is not None and written is not None else None
+
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+
+def _shown(words: str) -> list[str]:
+    """Return the source and the output of each example of a docstring in turn; none if they cannot be told apart."""
+    try:
+        return [text for entry in find_examples(words) for text in (entry.source, entry.want)]
+    except ValueError:
+        return []
+
+
+def move_setup(text: str, name: str) -> str:
+    """Return the text with calls that set up what it imports moved into the function, such as `matplotlib.use("Agg")`.
+
+    They would run whenever the module is imported, for its other functions, too.
+    """
+    tree, node = parse(text), function_in(text, name)
+    if not isinstance(tree, ast.Module) or node is None:
+        return text
+    imports = [statement for statement in tree.body if is_import(statement)]
+    imported = bound_names(ast.Module([*imports], []))
+    moved = [statement for statement in tree.body if _sets_up(statement, imported)]
+    own = local_names(node)
+    body = node.body if ast.get_docstring(node, clean=False) is None else node.body[1:]
+    read = {inner.id for statement in moved for inner in ast.walk(statement) if isinstance(inner, ast.Name)}
+    if not moved or not body or read & own:
+        return text
+    top = first_line(body[0])
+    margin = text[: offset(text, top, body[0].col_offset)].rpartition("\n")[2]
+    if margin.strip():
+        return text
+    lines = lines_of(text)
+    rows = {row for statement in moved for row in range(statement.lineno, (statement.end_lineno or 0) + 1)}
+    others = [inner for inner in tree.body if inner not in moved]
+    if any(inner.lineno <= row <= (inner.end_lineno or 0) for row in rows for inner in others):
+        return text  # two statements share a line
+    code = [f"{margin}{line}\n" for statement in moved for line in _lines_of_one(statement, lines)]
+    kept = [(row, line) for row, line in enumerate(lines, 1) if row not in rows]
+    return "".join("".join([*(code if row == top else []), line]) for row, line in kept)
+
+
+def _lines_of_one(node: ast.stmt, lines: Sequence[str]) -> list[str]:
+    """Return the lines of a statement: as they are written if it is only one."""
+    return [lines[node.lineno - 1].strip()] if node.lineno == node.end_lineno else bare_lines(ast.unparse(node))
+
+
+def _sets_up(node: ast.stmt, imported: frozenset[str] | set[str]) -> bool:
+    """Check whether a statement only calls something imported, with constants and what else is imported."""
+    if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
+        return False
+    names = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+    called = next((inner.id for inner in ast.walk(node.value.func) if isinstance(inner, ast.Name)), "")
+    is_simple = not any(isinstance(inner, ast.Lambda | ast.NamedExpr | ast.Await) for inner in ast.walk(node))
+    return is_simple and called in imported and names <= imported | BUILTINS
+
+
 def strip_fence(text: str, _name: str) -> str:
     """Return the code in the first Markdown fence that contains a function; an unclosed fence ends with the text."""
     fenced = fenced_texts(text)
@@ -149,9 +250,13 @@ _UNWRAPPINGS: tuple[Repair, ...] = (
 )
 _REPAIRS: tuple[Repair, ...] = (
     ("trailing-code", "removed what only tries the function out", strip_tryouts),
-    ("private-helper", "gave the helpers that it calls a leading underscore", make_private),
+    ("raw-docstring", "made the docstring raw, so that the escapes in its examples stay as they are written", make_raw),
 )
-FIXES = frozenset(repair[0] for repair in (*_UNWRAPPINGS, *_REPAIRS))
+_REPAIRS_OF_ONE: tuple[Repair, ...] = (
+    ("private-helper", "gave the helpers that it calls a leading underscore", make_private),
+    ("moved-setup", "moved calls that would run whenever the module is imported into the function", move_setup),
+)
+FIXES = frozenset(repair[0] for repair in (*_UNWRAPPINGS, *_REPAIRS, *_REPAIRS_OF_ONE))
 
 
 def read(draft: Draft) -> Draft:
@@ -175,7 +280,8 @@ def read(draft: Draft) -> Draft:
         elif tree.beyond:
             code, message, fix = tree.beyond, tree.message, tree.fix
         return draft.with_findings(STAGE, [Finding(code, message, fix, tree.line, tree.column)])
-    draft = _repair(replace(draft, tree=tree), _REPAIRS[:1] if draft.candidate.helpers else _REPAIRS)
+    draft = _repair(replace(draft, tree=tree), _REPAIRS)
+    draft = draft if draft.candidate.helpers else _repair(draft, _REPAIRS_OF_ONE)
     return draft.with_findings(STAGE, _shape(draft))
 
 
@@ -249,7 +355,7 @@ def _shape(draft: Draft) -> Iterator[Finding]:
     fix = "move it into the function, or leave it out; only imports, constants, classes and functions stand at the top"
     for node in draft.tree.body:
         value = node.value.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) else None
-        if isinstance(value, str) or isinstance(node, _BINDING):
+        if isinstance(value, str) or isinstance(node, _BINDING) or is_import(node):
             continue
         message = f"`{bare_lines(ast.unparse(node))[0][:80]}` would run whenever the module is imported"
         yield Finding("top-level-statement", message, fix, node.lineno, node.col_offset + 1)

@@ -187,13 +187,14 @@ async def _import_draft(draft: Draft, reading: "ModuleReading", trial_tools: Tri
     """Return the draft after an import; a library's function may need a package that a call asks for."""
     function = reading.function(draft.candidate.name)
     own = function.line if function else 0
+    known = len(reading.problems)
     reading, problems = await try_module(reading, draft.snapshot, trial_tools, function)
     package = await aside(draft.size, missing_package, reading, problems, draft.snapshot, draft.rules.packages)
     if package and draft.policy == "import":
         message = f"importing `{draft.candidate.module}` needs the grant `packages` ({package})"
         needed = Finding("needs-packages", message, ADVICE["packages"], draft.line)
         return replace(draft, reading=reading).with_findings("capability", [needed]).skip(f"it needs `{package}`")
-    problems = tuple(p for p in problems if p.code != "inexpressible-type" or p.where.line == own)  # not of others
+    problems += tuple(p for p in reading.problems[known:] if p.where.line == own)  # not of others
     trial = None if problems else draft.snapshot.with_module(reading)
     # Lines only count if the candidate is the whole module.
     is_part = bool((draft.around is not None and draft.around.text.strip()) or draft.fixes)
@@ -206,10 +207,11 @@ async def _import_draft(draft: Draft, reading: "ModuleReading", trial_tools: Tri
 async def try_module(
     reading: "ModuleReading", snapshot: "Snapshot", trial: TrialTools, only: "Function | None" = None
 ) -> tuple["ModuleReading", tuple[Problem, ...]]:
-    """Import a module in a worker, and let the worker resolve types that the text does not determine.
+    """Return a module after an import in a worker, and why it could not be imported.
 
-    With `only`, it is imported as it is for that function. Others may need what is missing: then their types stay as
-    they were.
+    The worker resolves types that the text does not determine. A function whose types have no schema is left out, and
+    the problem is added to those of the reading. With `only`, the module is imported as it is for that function. Others
+    may need what is missing: then their types stay as they were.
     """
     after = snapshot.with_module(reading)
     if reading.leans:
@@ -226,7 +228,7 @@ async def try_module(
     outcome = await trial.run(modules, reading.source.module, work)
     if refusal := import_problem(outcome, Place(reading.source.path), after):
         return reading, (refusal,)
-    return resolve(reading, outcome.value, unresolved) if isinstance(outcome, Returned) else (reading, ())
+    return resolve(reading, outcome.value, unresolved) if isinstance(outcome, Returned) else reading, ()
 
 
 async def with_types(
@@ -240,7 +242,7 @@ async def with_types(
     modules = await aside(len(reading.source.text), runnable, functions[0], after, *functions[1:])
     outcome = await trial.run(modules, reading.source.module, SchemaRequest(names))
     if isinstance(outcome, Returned):
-        return resolve(reading, outcome.value, names)[0]
+        return resolve(reading, outcome.value, names)
     before = snapshot.readings.get(reading.source.module)
     known = {function.name: function for function in before.functions} if before else {}
     functions = tuple(
@@ -313,10 +315,11 @@ def _fix_of(failure: Failure, path: str, snapshot: "Snapshot") -> str:
     return "fix what runs at the top level"
 
 
-def resolve(
-    reading: "ModuleReading", claimed: Any, names: Collection[str]
-) -> tuple["ModuleReading", tuple[Problem, ...]]:  # Any: a worker's claim
-    """Return the reading with the schemas that a worker returned for these functions, each of them checked."""
+def resolve(reading: "ModuleReading", claimed: Any, names: Collection[str]) -> "ModuleReading":  # Any: a worker's claim
+    """Return the reading with the schemas that a worker returned for these functions, each of them checked.
+
+    A function without one is left out with its reason, as if the text had shown it.
+    """
     problems: list[Problem] = []
     functions: list[Function] = []
     for function in reading.functions:
@@ -326,7 +329,7 @@ def resolve(
             problems.append(resolved)
         else:
             functions.append(resolved)
-    return replace(reading, functions=tuple(functions)), tuple(problems)
+    return replace(reading, functions=tuple(functions), problems=(*reading.problems, *problems))
 
 
 def with_schemas(function: "Function", answer: Any) -> "Function | Problem":  # Any: a worker's claim
@@ -334,11 +337,11 @@ def with_schemas(function: "Function", answer: Any) -> "Function | Problem":  # 
     where = Place(function.path, function.line)
     properties = dict(function.parameters["properties"])
     definitions = dict(function.parameters.get("$defs", {}))
+    required = [*function.parameters["required"]]
     for name in function.unresolved:
         schema = answer.get(name) if isinstance(answer, dict) else answer
-        part = {function.rest: "items", function.extra: "additionalProperties"}.get(name)
-        if isinstance(schema, str) and name not in function.parameters["required"] and isinstance(answer, dict):
-            if part is None:
+        if isinstance(schema, str) and name not in required and isinstance(answer, dict):
+            if name not in (function.rest, function.extra):
                 del properties[name]  # no model can pass it, and it has a default
             continue
         if check_schema(schema, where) or not isinstance(schema, dict):
@@ -349,8 +352,10 @@ def with_schemas(function: "Function", answer: Any) -> "Function | Problem":  # 
             )
         _describe_fields(schema)
         bare = with_definitions(schema, definitions)
-        properties[name] = ({part: bare} if part else bare) | properties[name]
-    parameters = function.parameters | {"properties": properties}
+        properties[name] = bare | properties[name]
+        if name in (function.rest, function.extra) and (schema.get("minItems") or schema.get("required")):
+            required.append(name)  # a type after a star, or in `Unpack[…]`, can need some
+    parameters = function.parameters | {"properties": properties, "required": required}
     return replace(function, parameters=parameters | ({"$defs": definitions} if definitions else {}))
 
 

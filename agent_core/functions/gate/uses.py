@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from agent_core.access.grants import Grants
@@ -354,6 +355,12 @@ _WORD = re.compile(r"\w+")
 _TEXTS = frozenset({"str", "Path", "PurePath", "PathLike"})
 _TABLES = frozenset({"dict", "Mapping", "Dict"})
 _PLAIN = ("os", "asyncio", "concurrent.futures")  # importing these alone reaches nothing
+_OF_NAMES = "join split splitext splitdrive basename dirname normpath normcase isabs commonpath commonprefix sep"
+_COMPUTED = frozenset(f"{top}.{name}" for top in ("os.path", "posixpath", "ntpath") for name in _OF_NAMES.split())
+_OF_PATHS = _COMPUTED | {"os.fspath", "os.sep", "os.linesep", "os.extsep", "os.pathsep"}
+"""What only computes on the names of files, in modules that also open them."""
+_TO_DISK = frozenset(dir(Path)) - frozenset(dir(PurePath))
+"""The methods of a path that look at the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,6 +440,22 @@ class _Text:
         hosts = {host_of(other, self.names) for other in texts}
         hosts |= {_host_of_connection(other, self.names) for other in self.nodes}
         return sorted(host for host in hosts if host not in (None, UNSAID)) or [UNSAID]
+
+    @cached_property
+    def likely_hosts(self) -> list[str]:
+        """The hosts with which addresses in the text begin, also those that the text does not show whole.
+
+        A name without a dot or a port may be half of one, as in `f"http://node{number}.example.org"`.
+        """
+        texts = [node for node in self.nodes if isinstance(node, ast.JoinedStr)]
+        beginnings = [ast.JoinedStr(node.values[:size]) for node in texts for size in range(1, len(node.values))]
+        hosts = {*self.hosts, *(host_of(beginning, self.names) for beginning in beginnings)}
+        return sorted(host for host in hosts if host and (host == "localhost" or {*".:"} & {*host}))
+
+    @cached_property
+    def has_secret(self) -> bool:
+        """Whether the text asks for a secret."""
+        return any(isinstance(node, ast.Attribute) and node.attr == "secret" for node in context_nodes(self.tree))
 
     @cached_property
     def opened(self) -> list[tuple[str, ast.Call]]:
@@ -517,7 +540,11 @@ class _Text:
         for node in context_nodes(self.tree):
             match node:
                 case ast.Attribute(attr=part, value=ast.Name(id="self")) if part in CONTEXT:
-                    yield use_of(CONTEXT[part], self._requested_item(part, node), f"self.{part}", node)
+                    item = self._requested_item(part, node)
+                    yield use_of(CONTEXT[part], item, f"self.{part}", node)
+                    # One question is about a secret and where it goes; a call asks for any other host.
+                    if (part, item) == ("fetch", UNSAID) and self.has_secret:
+                        yield from (use_of("network", host, "self.fetch", node) for host in self.likely_hosts)
                 case ast.Call(func=ast.Attribute(attr="call", value=ast.Name(id="self")), args=[first, *_]):
                     name, is_all = text_prefix(first, self.names)
                     if is_all and name in self.guarded:
@@ -586,12 +613,15 @@ def gives_text(tree: ast.Module, known_modules: frozenset[str]) -> bool:
     """Check whether a module hands a text to anything that it imports from other than these modules."""
     text = _Text(tree, (), frozenset(), frozenset())
     imported = text.scope.imports.items()
+    attributes = {node.attr for node in text.nodes if isinstance(node, ast.Attribute)}
+    known_modules |= frozenset() if attributes & _TO_DISK else {"pathlib"}
     names = frozenset(name for name, origin in imported if not is_in(origin or ".", known_modules))
     texts = frozenset(node.arg for node in text.nodes if isinstance(node, ast.arg) and _may_be_text(node.annotation))
     for call in text.calls.values() if names else ():
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
         has_text = any(_has_text(value) or reads(value, texts, text.names) for value in given)
-        if has_text and reads(call.func, names, text.names):
+        is_known = is_in(text.scope.origin(call.func) or ".", _OF_PATHS)
+        if has_text and not is_known and reads(call.func, names, text.names):
             return True
     return False
 

@@ -1,18 +1,19 @@
-"""Folders that the user gave, for reading, to all functions that an agent makes here.
+"""Folders that the user gave, for reading, to all that an agent makes here: its functions and its programs.
 
 A function has them if every statement that runs with it is code that the agent wrote here, from its first version on,
 and if nothing that it may do sends anything out: no host, no secret, and no call of a function that does. Code that was
-pulled, imported or saved by a person is not the agent's, nor is a change of such code or a copy of it.
+pulled, imported or saved by a person is not the agent's, nor is a change of such code or a copy of it. A program has
+them on the same terms, and may also read what such functions may write.
 """
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agent_core.access.grants import NOTHING, Grants, GrantStore
-from agent_core.access.grants.content import code_hash, covered_code
+from agent_core.access.grants.content import code_hash, covered_code, functions_within
 from agent_core.access.grants.value import UNSAID
 from agent_core.base.records import dataclass
 from agent_core.registry.approved import ApprovedModule, ApprovedStatement
@@ -51,29 +52,65 @@ NOTHING_WRITTEN: Final = WrittenCode()
 class AgentFolders:
     """The folders that the functions of agents may read."""
 
-    def __init__(self, grant_store: GrantStore, needs: NeedsOf) -> None:
+    def __init__(self, grant_store: GrantStore, store: FunctionStore, needs: NeedsOf) -> None:
         self._book = grant_store
+        self._store = store
         self._needs = needs
         self._guarded: tuple[Snapshot | None, Mapping[str, Grants], frozenset[str]] = None, {}, frozenset()
 
     async def held(
         self, function: "Function", snapshot: "Snapshot", written_code: WrittenCode = NOTHING_WRITTEN
     ) -> Grants:
-        """Return what a function has as one that an agent made: folders, and the calls of functions that have them."""
-        folders = await self._book.folders_of_agents()
-        if not folders:
+        """Return what a function has as one that an agent made: folders, and the calls of functions that have them.
+
+        If it does not write, it also has the packages that functions may import which it calls by their names.
+        """
+        folders, entries = await self._book.folders_of_agents(), await self._book.entries()
+        if not folders and not any(entry.grants.packages for entry in entries.values()):
             return NOTHING
-        agent = await self.maker(function, snapshot, written_code)
-        if agent not in folders:
-            return NOTHING
-        callees = covered_code(function, snapshot).names & await self.guarded(snapshot) - {function.name}
-        return Grants(read=folders[agent].read, functions=tuple(sorted(callees)))
+        agent, given = await self.maker(function, snapshot, written_code), NOTHING
+        if agent in folders:
+            callees = covered_code(function, snapshot).names & await self.guarded(snapshot) - {function.name}
+            given = Grants(read=folders[agent].read, functions=tuple(sorted(callees)))
+        if not agent or (await self._uses(function.name, function, snapshot)).write:
+            return given
+        functions = (snapshot.whole or snapshot).functions
+        within = [functions[name] for name in functions_within(function, snapshot) if name in entries]
+        allowed = [(await self._book.allowed(callee, snapshot)).packages for callee in within]
+        return given | Grants(packages=tuple(package for packages in allowed for package in packages))
+
+    async def lapsed(self, function: "Function", snapshot: "Snapshot") -> tuple[Grants, str]:
+        """Return the folders that a function had as one of its maker's until someone else changed its code, and why.
+
+        Only code that was the agent's in an earlier version may be someone else's now, and nothing may send.
+        """
+        folders, whole = await self._book.folders_of_agents(), snapshot.whole or snapshot
+        covered = covered_code(function, snapshot)
+        names = {*covered.names, *functions_within(function, snapshot)} & whole.functions.keys()
+        makers = await self._book.makers(covered.codes)
+        for agent in sorted(folders):
+            others = {code for code in covered.codes if agent not in makers.get(code, ())}
+            own = {_own_code(whole.functions[name], whole): name for name in names} if others else {}
+            if not others or not others <= own.keys() or await self._sends(function, snapshot):
+                continue
+            if all([await self._has_written(agent, whole.functions[own[code]]) for code in others]):
+                changed = ", ".join(f"`{name}`" for name in sorted(own[code] for code in others))
+                return folders[agent], f"It read this as one that {agent} made. Someone else has changed {changed}."
+        return NOTHING, ""
+
+    async def _has_written(self, agent: str, function: "Function") -> bool:
+        """Check whether an agent wrote a version of a function."""
+        rows = await self._store.function_history(function.name)
+        versions = await asyncio.to_thread(history.versions, rows, function.name)
+        sources = [each.source for each in versions if each.source][:_MOST_VERSIONS]
+        bound = (ApprovedModule.of(source, function.module).binding.get(function.name, ()) for source in sources)
+        codes = {code_hash(each.whole) for statements in bound for each in statements}
+        return any(agent in agents for agents in (await self._book.makers(codes)).values())
 
     async def maker(
         self, function: "Function", snapshot: "Snapshot", written_code: WrittenCode = NOTHING_WRITTEN
     ) -> str:
         """Return the agent that made a function with all its code, if nothing in it sends anything out; else ""."""
-        whole = snapshot.whole or snapshot
         covered = covered_code(function, snapshot)
         makers = await self._book.makers(covered.codes)
         agents = [
@@ -81,16 +118,46 @@ class AgentFolders:
             for code in covered.codes
         ]
         made_by = frozenset[str].intersection(*agents) if agents else frozenset()
-        if not made_by:
-            return ""
+        return "" if not made_by or await self._sends(function, snapshot) else min(made_by)
+
+    async def _sends(self, function: "Function", snapshot: "Snapshot") -> bool:
+        """Check whether a function, or one that it calls, may send something out: to a host, or with a secret."""
+        names = covered_code(function, snapshot).names
+        uses = [await self._uses(name, function, snapshot) for name in names]
+        return any(each.network or each.secrets or {*each.functions} - names - {UNSAID} for each in uses)
+
+    async def _uses(self, name: str, function: "Function", snapshot: "Snapshot") -> Grants:
+        """Return what a function needs or has that an approval of `function` covers."""
+        callee = function if name == function.name else (snapshot.whole or snapshot).functions[name]
         entries = await self._book.entries()
-        for name in covered.names:
-            callee = function if name == function.name else whole.functions[name]
-            entry = entries[name].grants if name in entries else NOTHING
-            uses = await self._needs(callee, snapshot) | entry
-            if uses.network or uses.secrets or {*uses.functions} - covered.names - {UNSAID}:
-                return ""
-        return min(made_by)
+        return await self._needs(callee, snapshot) | (entries[name].grants if name in entries else NOTHING)
+
+    async def of_program(self, agent: str, snapshot: "Snapshot") -> Grants:
+        """Return what a program that `is_of` an agent may read: its folders, and what its own functions may write."""
+        whole, given = snapshot.whole or snapshot, (await self._book.folders_of_agents()).get(agent, NOTHING).read
+        for name in (await self._book.entries()).keys() & whole.functions.keys():
+            function = whole.functions[name]
+            written = (await self._book.allowed(function, whole)).write
+            if written and await self.maker(function, whole) == agent:
+                given += tuple(item for item in written if item != UNSAID)
+        return Grants(read=given)
+
+    async def is_of(self, agent: str, code: str, callees: Iterable["Function"], snapshot: "Snapshot") -> bool:
+        """Check whether a program that calls these functions is an agent's own, and nothing in it sends anything out.
+
+        It is not if it copies what the agent did not write, or calls a function of someone else that may write.
+        """
+        for function in callees:
+            if await self._sends(function, snapshot):
+                return False
+            names = covered_code(function, snapshot).names
+            uses = [await self._uses(name, function, snapshot) for name in names]
+            if any(each.write or each.memory for each in uses) and await self.maker(function, snapshot) != agent:
+                return False
+        statements = ApprovedModule.of(code, "program").statements
+        copied = await asyncio.to_thread(_copied, statements, snapshot.whole or snapshot)
+        makers = await self._book.makers(copied)
+        return all(agent in makers.get(code, ()) for code in copied)
 
     async def guarded(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the functions that may read what others may not, so that calling them needs a grant."""
@@ -170,7 +237,15 @@ def _compare(
         if source
         for each in ApprovedModule.of(source, new_source.module).binding.get(name, ())
     ]
-    definitions = [each for each in candidate if _form(each)]
+    written, earlier = (
+        frozenset(code_hash(each.whole) for each in statements) for statements in ((*candidate, *imports), replaced)
+    )
+    return written, earlier, _copied(candidate, snapshot)
+
+
+def _copied(statements: Sequence[ApprovedStatement], snapshot: "Snapshot") -> frozenset[str]:
+    """Return the hashes of the definitions in the workspace that these are copies of, whatever their names."""
+    definitions = [each for each in statements if _form(each)]
     own, words = {_form(each) for each in definitions}, [_identifiers(each) for each in definitions]
     # Only a module with all identifiers of a definition is read: each costs some milliseconds.
     near = (
@@ -179,12 +254,7 @@ def _compare(
         if any(all(word in source.text for word in each) for each in words)
     )
     others = (ApprovedModule.of(source.text, source.module).statements for source in near)
-    alike = [each for statements in others for each in statements if _form(each) in own]
-    written, earlier, copied = (
-        frozenset(code_hash(each.whole) for each in statements)
-        for statements in ((*candidate, *imports), replaced, alike)
-    )
-    return written, earlier, copied
+    return frozenset(code_hash(each.whole) for found in others for each in found if _form(each) in own)
 
 
 def _identifiers(statement: ApprovedStatement) -> frozenset[str]:

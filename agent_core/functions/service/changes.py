@@ -92,7 +92,7 @@ class CandidateReview:
         proved = verdict if is_settled_later else held_to_what_was_proved(candidate, verdict, snapshot, summary)
         cannot_run = await self._calls_refused(verdict, ground)
         if granting.asks(proved, summary) and cannot_run:
-            allowance = CandidateGrants(denied=cannot_run)
+            allowance = CandidateGrants(denied=cannot_run, is_all=True)
         elif granting.asks(proved, summary):
             is_agents = is_settled_later and summary.author.by != "human"
             losses = _losses(candidate, verdict, snapshot, summary, "warns") if is_agents else []
@@ -291,7 +291,7 @@ class CandidateReview:
             pending = replace(pending, agent=author.agent)
         is_repeat = previous is not None and _sent_parts(previous) == _sent_parts(pending)
         message, denied = change_texts.not_done(verdict, replaces=candidate.replaces), grants.denied
-        if not grants.is_human:  # otherwise only the user's answer matters
+        if not grants.is_all:  # otherwise the findings would contradict it
             message = change_texts.refused(verdict, is_repeat=is_repeat, replaces=candidate.replaces)
         changed = [row for row in verdict.disagreements if example_regression.holds(before, row.call)]
         promised = change_texts.promised(changed) if verdict.can_be_confirmed and not candidate.reason else ""

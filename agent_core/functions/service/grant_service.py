@@ -89,7 +89,7 @@ if TYPE_CHECKING:
 
     from ..gate import Verdict
     from ..gate.draft import Way
-    from ..mcp.library import ForeignLibrary
+    from ..sandbox_client import SandboxClient
 
 
 _MOST_PRECEDENTS = 5  # functions that are named with what they were given
@@ -104,7 +104,7 @@ class CandidateGrants:
     new_grant: NewGrant | None = None
     one_call_grant: NewGrant | None = None
     denied: str = ""
-    is_human: bool = False  # whether a human said no
+    is_all: bool = False  # whether the denial alone says what to do: no finding that a question would answer
     agreed: tuple[str, ...] = ()  # what else the human let go
 
 
@@ -114,26 +114,25 @@ class GrantService:
     def __init__(
         self,
         package_grants: "PackageGrants",
+        store: "FunctionStore",
         resolver: AccessResolver,
         settings: "GrantSettings",
-        limits: "Limits",
-        packages: tuple[str, ...],
+        client: "SandboxClient",
         queue: ApprovalQueue,
-        foreign: "ForeignLibrary | None",
     ) -> None:
-        """Create the service; functions of the `foreign` library can only be called with a grant."""
+        """Create the service; functions of the client's foreign library can only be called with a grant."""
         self.packages, package_grants.by_file = package_grants, self._is_by_file
         self.book = package_grants.book
         self.reach = resolver
         self.queue = queue
-        self._foreign = foreign
+        self._foreign = client.foreign
         self.prove: Callable[[Function, Snapshot], Awaitable[None]] | None = None
         """Runs the examples of a function that waited for a package."""
         self._approvals = Approvals(queue)
-        self._folders = AgentFolders(self.book, self.needs)
+        self._folders = AgentFolders(self.book, store, self.needs)
         self._settings = settings
-        self._limits = limits
-        self._packages = packages
+        self._limits = client.limits
+        self._packages = client.settings.packages
         self.stood = 0.0  # seconds in which a human was asked
 
     @property
@@ -195,8 +194,51 @@ class GrantService:
 
     async def in_force(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return what a function may reach now: by the user's approval, or by the file if the settings allow it."""
-        shared = await self._folders.held(function, snapshot)
-        return await self.book.allowed(function, snapshot) | shared | await self._by_file(function, snapshot)
+        allowed = await self.book.allowed(function, snapshot)
+        return allowed | await self._shared(function, snapshot, allowed) | await self._by_file(function, snapshot)
+
+    async def _shared(
+        self,
+        function: "Function",
+        snapshot: "Snapshot",
+        own_grants: Grants,
+        written_code: WrittenCode = NOTHING_WRITTEN,
+    ) -> Grants:
+        """Return what a function has, besides its own grants, as one that an agent made.
+
+        Packages that have to be installed for it, together with its own, are asked for.
+        """
+        shared = await self._folders.held(function, snapshot, written_code)
+        return replace(shared, packages=()) if self.packages.needs_install(own_grants | shared) else shared
+
+    async def _missing(
+        self, function: "Function", snapshot: "Snapshot", grants: Grants, shared_grants: Grants
+    ) -> tuple[Question | None, Grants]:
+        """Return the question about what a function lacks, if anything, and what of the shared ones it has.
+
+        The packages of a function are installed together, so those that it shares are asked for with any others.
+        """
+        around, question = self._around(function, snapshot), None
+        for given in dict.fromkeys((shared_grants, replace(shared_grants, packages=()))):
+            named = self.packages.named(grants, given)
+            question = await self.book.question(function, snapshot, named, around, given)
+            if question is None or not (question.missing.packages and given.packages):
+                break
+        return (await self._with_lapsed(question, function, snapshot) if question else None), given
+
+    async def _with_lapsed(self, question: Question, function: "Function", snapshot: "Snapshot") -> Question:
+        """Return a question about reading with the folders that the function had until someone changed its code.
+
+        They are asked for at once, and not one by one.
+        """
+        if not question.missing.read:
+            return question
+        lapsed, why = await self._folders.lapsed(function, snapshot)
+        if not any(lapsed.gives("read", item) for item in question.missing.read if item != UNSAID):
+            return question
+        missing, doubts = question.missing | lapsed, (*question.doubts, why)
+        is_again = question.is_again and question.granted.covers(missing)
+        return replace(question, missing=missing, is_again=is_again, folder="", doubts=doubts)
 
     def _is_by_file(self) -> bool:
         """Return whether the file alone puts grants in force: no one can be asked, and the settings allow it."""
@@ -221,9 +263,8 @@ class GrantService:
 
     async def question(self, function: "Function", snapshot: "Snapshot") -> Question | None:
         """Return a question about the missing grants of a workspace function, or None if it has all that it needs."""
-        needs, around = await self.needs(function, snapshot), self._around(function, snapshot)
-        shared = await self._folders.held(function, snapshot)
-        question = await self.book.question(function, snapshot, needs, around, shared)
+        shared = await self._shared(function, snapshot, await self.book.allowed(function, snapshot))
+        question, _ = await self._missing(function, snapshot, await self.needs(function, snapshot), shared)
         if question is None:
             return None
         lines = _granting_lines(function, snapshot, self._known_packages(snapshot, None))
@@ -254,32 +295,33 @@ class GrantService:
         after = snapshot.with_module(verdict.reading) if verdict.reading else snapshot
         function = after.functions.get(verdict.name)
         if verdict.reading is None or function is None or function.module != verdict.module:
-            return CandidateGrants(denied="It has no place in its module yet, so nobody was asked.")
+            return CandidateGrants(denied="It has no place in its module yet, so nobody was asked.", is_all=True)
         text = verdict.reading.source.text
         crowd = await aside(len(text), self._with_imports_of, verdict, after)
-        if why := misleading(function, after) or await self.packages.crowded(crowd):
-            return CandidateGrants(denied=why)
+        if why := misleading(function, after) or await self.packages.crowded(verdict.name, crowd):
+            return CandidateGrants(denied=why, is_all=True)
         state = await self.book.held(function, after)
         content = content_of(function, after)
         if summary.preset_grants is not None:
             having = state.now | summary.preset_grants
             await self.packages.install(having)
             return CandidateGrants(having, NewGrant(function.name, summary.preset_grants, content, who(), state.now))
+        shared = await self._shared(function, after, state.now, written_code)
         needs = self.packages.named(self.reach.inside(verdict.needs), state.entry)
-        shared = await self._folders.held(function, after, written_code)
-        question = await self.book.question(function, after, needs, self._around(function, after), shared)
+        question, shared = await self._missing(function, after, needs, shared)
         if question is None and self._settings.ask != "always":
             return CandidateGrants(state.now | shared)
         question = question or Question.of(function, after, held_grants=state.now)
         diff = question.diff or change_of(verdict, snapshot) or unified_diff("", verdict.source, function.path)
-        question = replace(question, why=summary.reason, lines=verdict.asking, diff=diff, moment="join", doubts=doubts)
+        question = replace(question, why=summary.reason, lines=verdict.asking, diff=diff, moment="join")
+        question = replace(question, doubts=(*doubts, *question.doubts))
         question = await self._with_folder(question, function, after, written_code)
         question = await self._with_precedents(question, function, after)
         decision = await self._ask(question, state.now | question.missing)
         if decision.answer == "no":
             return CandidateGrants(
                 denied=denial(question, decision, by_hand=summary.author.by == "human"),
-                is_human=decision.by in ("human", "earlier", "often"),
+                is_all=decision.by not in ("policy", "ended"),
             )
         new_grant = NewGrant(function.name, question.missing, content, who(), state.now) if question.missing else None
         if decision.is_wide and question.maker:
@@ -313,9 +355,9 @@ class GrantService:
         if why := misleading(function, snapshot):
             return Denied(why)
         by_file = await self._by_file(function, snapshot)
-        shared = await self._folders.held(function, snapshot)
+        shared = await self._shared(function, snapshot, state.now | once | by_file)
+        question, shared = await self._missing(function, snapshot, needs, shared)
         now, note = state.now | shared | once | by_file, _BY_FILE if by_file.without(state.now | once) else ""
-        question = await self.book.question(function, snapshot, needs, self._around(function, snapshot), shared)
         if question is None and self.packages.needs_install(now):
             question = replace(Question.of(function, snapshot, Grants(packages=now.packages), now), is_again=True)
         if question is not None and (not now.covers(question.missing) or self.packages.needs_install(now)):
@@ -332,8 +374,9 @@ class GrantService:
                 await self._give(question, decision, function, snapshot)
                 await self.prove_after(function, snapshot, question.missing)
             if decision.answer != "no":  # its earlier grants may have been revoked while the user was asked
-                shared = await self._folders.held(function, snapshot)
-                now, note = await self.book.allowed(function, snapshot) | shared | once | question.missing, ""
+                allowed = await self.book.allowed(function, snapshot)
+                shared = await self._shared(function, snapshot, allowed | once | question.missing)
+                now, note = allowed | shared | once | question.missing, ""
         return self._permit(function, snapshot, now, note)
 
     async def prove_after(self, function: "Function", snapshot: "Snapshot", grants: Grants) -> None:
@@ -361,14 +404,18 @@ class GrantService:
         written_code: WrittenCode = NOTHING_WRITTEN,
     ) -> Question:
         """Return a question about one folder to read with the agent to whose functions all it may be granted."""
-        folders = {_folder_of(item) for item in question.missing.read}
-        if question.missing != Grants(read=question.missing.read) or len(folders) != 1 or "" in folders:
-            return question
-        (folder,) = folders
-        if self.reach.refusal(Grants(read=(folder,)), question.function):
+        if not (folder := self._folder_to_read(question)):
             return question
         maker = await self._folders.maker(function, snapshot, written_code)
         return replace(question, folder=folder, maker=maker) if maker else question
+
+    def _folder_to_read(self, question: Question) -> str:
+        """Return the one folder that a question is about, if it is about reading alone and can be granted; else ""."""
+        folders = {_folder_of(item) for item in question.missing.read}
+        if question.missing != Grants(read=question.missing.read) or len(folders) != 1:
+            return ""
+        (folder,) = folders
+        return "" if self.reach.refusal(Grants(read=(folder,)), question.function) else folder
 
     async def _give(self, question: Question, decision: Decision, function: "Function", snapshot: "Snapshot") -> Grants:
         """Store a permanent yes, and return the grants that it gives."""
@@ -420,29 +467,46 @@ class GrantService:
         if why := misleading(target, snapshot):
             self._approvals.close(question, Decision("no", why, "unavailable"))
             return NOTHING, why
+        question = await self._with_lapsed(question, target, snapshot)
         question = await self._with_folder(question, target, snapshot)
         question = await self._with_precedents(question, target, snapshot)
-        shared = await self._folders.held(target, snapshot)
-        decision = await self._ask(replace(question, granted=await self.book.allowed(target, snapshot) | shared))
+        allowed = await self.book.allowed(target, snapshot)
+        shared = await self._shared(target, snapshot, allowed)
+        decision = await self._ask(replace(question, granted=allowed | shared))
         if decision.answer == "no":
             return NOTHING, self._denial(question, decision)
         if decision.answer == "yes":
             return await self._give(question, decision, target, snapshot), ""
-        return grants, ""
+        return question.missing, ""
 
     async def want_path_of_text(self, question: Question) -> tuple[Grants, str]:
         """Ask for a path that a program is opening; a yes is for its text. Return the grants, or why there are none.
 
         The reason is empty if nobody can be asked.
         """
+        if question.maker:
+            folder = self._folder_to_read(question)
+            question = replace(question, folder=folder or question.folder, maker=question.maker if folder else "")
         decision = await self._ask(question)
-        if decision.answer != "no":
-            return question.wider if decision.is_wide else question.missing, ""
-        return NOTHING, "" if decision.by == "policy" else denial(question, decision)
+        if decision.answer == "no":
+            return NOTHING, "" if decision.by == "policy" else denial(question, decision)
+        if decision.is_wide and question.maker:
+            await self.book.give_folder(question.maker, question.folder, who())
+        return given_by(question, decision), ""
 
-    def files_of_program(self, exit: CallExit, instead: str) -> ProgramFiles:
+    async def is_programs_maker(
+        self, agent: str, code: str, callees: Iterable["Function"], snapshot: "Snapshot"
+    ) -> bool:
+        """Return whether a program that calls these functions has the folders of its agent."""
+        return await self._folders.is_of(agent, code, callees, snapshot)
+
+    async def of_program(self, agent: str, snapshot: "Snapshot") -> Grants:
+        """Return what the programs of an agent may read without a question."""
+        return await self._folders.of_program(agent, snapshot)
+
+    def files_of_program(self, exit: CallExit, instead: str, grants: Grants = NOTHING) -> ProgramFiles:
         """Return the handler of a program's requests for files; `instead` says what it may call for them."""
-        return ProgramFiles(self.reach, Permit({}, self._limits), exit, instead)
+        return ProgramFiles(self.reach, Permit({}, self._limits, grants), exit, instead)
 
     def _denial(self, question: Question, decision: Decision) -> str:
         """Return the refusal of a call; outside of a turn, it is phrased for the user, who made the call."""
@@ -654,8 +718,8 @@ class PackageGrants:
         access = replace(Access(), packages=tuple(names.items()), preload=ahead if set(ahead) <= set(names) else ())
         return Granted(joined(map(self.known, all_grants)), access if names else NO_ACCESS)
 
-    async def crowded(self, crowd: Mapping[str, frozenset[str]]) -> str:
-        """Return which function of a module may not import the projects that run for it, too, or an empty text."""
+    async def crowded(self, name: str, crowd: Mapping[str, frozenset[str]]) -> str:
+        """Return why a function cannot share its module: others may not import what runs for them, too."""
         entries = await self.book.entries()
         others = [
             (member, projects)
@@ -665,8 +729,12 @@ class PackageGrants:
         if not others:
             return ""
         member, projects = others[0]
-        reason = f"`{member}` is in the same module and may not import {', '.join(sorted(projects))}: it would not run"
-        return f"{reason} any more. Give it another module_name, or import inside the function."
+        named = ", ".join(sorted(projects))
+        reason = f"`{member}` is in the same module and may not import {named}: it would not run any more"
+        return (
+            f"{reason}, so nobody was asked. Give `{name}` another module_name, or import {named} inside of it: then"
+            " the user is asked before it joins."
+        )
 
     async def listing(self) -> PackageListing:
         """Return the installed packages with the functions that use them."""

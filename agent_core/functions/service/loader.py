@@ -727,25 +727,25 @@ class Loader:
         Files in a circle are judged with each other's new texts, as Python would import them. If one of them cannot be
         taken, each is judged alone, since its neighbors may fit the last good version.
         """
-        around = snapshot.draft() if layer.circle else snapshot
+        trial_snapshot = snapshot.draft() if layer.circle else snapshot
         for reading in layer.circle:
-            around = around.with_module(reading)
-        around = around.finished()
+            trial_snapshot = trial_snapshot.with_module(reading)
+        trial_snapshot = trial_snapshot.finished()
 
-        async def take_in(modules: Snapshot) -> list[LoadedFile]:
-            takes = [self._take(path, sources[path], good, snapshot, modules) for path in layer.paths]
+        async def take_in(snapshot_around: Snapshot) -> list[LoadedFile]:
+            takes = [self._take(path, sources[path], good, snapshot, snapshot_around) for path in layer.paths]
             return await asyncio.gather(*takes)
 
-        batch = await take_in(around)
+        batch = await take_in(trial_snapshot)
         if layer.circle and any(result.problems for result in batch):
             pairs = zip(batch, await take_in(snapshot), strict=True)  # of two refusals, the first tells more
             batch = [together if together.problems and alone.problems else alone for together, alone in pairs]
         return {result.path: result for result in batch}
 
     async def _take(
-        self, path: str, source: Found, good: GoodVersions, snapshot: Snapshot, around: Snapshot
+        self, path: str, source: Found, good: GoodVersions, snapshot: Snapshot, trial_snapshot: Snapshot
     ) -> LoadedFile:
-        """Return the result for one file, which is judged among the modules of `around`."""
+        """Return the result for one file, which is judged among the modules of `trial_snapshot`."""
         if source is None:
             return removed_file(path, good, snapshot)
         if source == _OUT_OF_REACH:
@@ -755,15 +755,17 @@ class Loader:
         same = unchanged(path, source, good, snapshot)
         if same is not None:
             return LoadedFile(path, source.module, same)
-        return await self._judge_file(source, good, snapshot, around)
+        return await self._judge_file(source, good, snapshot, trial_snapshot)
 
     async def _judge_file(
-        self, source: ModuleSource, good: GoodVersions, snapshot: Snapshot, around: Snapshot
+        self, source: ModuleSource, good: GoodVersions, snapshot: Snapshot, trial_snapshot: Snapshot
     ) -> LoadedFile:
         path = source.path
         previous = good.in_force(snapshot.readings.get(source.module) or await self._last_good(path, good, snapshot))
         granted = replace(await self._packages().of_text(source.text), approval_mode="calling")
-        verdict = await self._gate().judge_module(source, around, "human", previous_reading=previous, granted=granted)
+        verdict = await self._gate().judge_module(
+            source, trial_snapshot, "human", previous_reading=previous, granted=granted
+        )
         if not verdict.admitted:
             kept = await self._keep_last_good(path, verdict.refusals or verdict.problems, good, snapshot)
             return replace(kept, rejected_version=source.version)

@@ -22,7 +22,8 @@ from sandbox.wire.lines import lines_of
 
 _Edit: TypeAlias = tuple[int, int, int, int, str, str]  # from and to, as lines and columns; the new text; the note
 _ROOTS: Final = frozenset({"memgpt", "letta"})
-_OWN: Final = frozenset({"progress", "scratch", "call"})
+_OWN: Final = frozenset({"progress", "scratch", "call", "fetch", "secret", "state", "now", "call_key"})
+_OWN_MEMORY: Final = frozenset({"memory.read", "memory.append", "memory.replace", "memory.write"})
 _HERE: Final = {"message_chatgpt": "message_llm", "core_memory_save": "core_memory_append"}
 # The agent displayed these while it worked; here they become notes with the progress of the call.
 _NOTES: Final = frozenset({"internal_monologue", "function_message", "system_message", "user_message"})
@@ -67,7 +68,7 @@ _FIXES: Final = {
     "append_to_messages": "return the text instead: what a function returns is what the model reads",
     "messages": "take the messages as a parameter",
 }
-_ELSE: Final = "take it as a parameter: `self` has progress, scratch and call"
+_ELSE: Final = "take it as a parameter: `self` has fetch, secret, state, scratch, progress and call"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +198,12 @@ def _chain(node: ast.AST) -> str:
 def _uses(function: Definition, lines: list[str], path: str, gone: set[int]) -> Iterator[Problem]:
     """Yield a problem for each line of a function that uses an attribute that `self` does not have."""
     reported: set[int] = set()
-    for node in ast.walk(function):
+    attributes = [node for node in ast.walk(function) if isinstance(node, ast.Attribute)]
+    of_memory = [node for node in attributes if _chain(node) in _OWN_MEMORY]
+    known = gone.union(*({id(node), id(node.value)} for node in of_memory))
+    for node in attributes:
         parts = _chain(node).split(".")
-        if id(node) in gone or not parts[0] or parts[0] in _OWN or not isinstance(node, ast.Attribute):
+        if id(node) in known or not parts[0] or parts[0] in _OWN:
             continue
         if node.lineno not in reported:
             reported.add(node.lineno)

@@ -90,17 +90,18 @@ def _confirm(context: CliContext, root: Path, values: dict[str, Any], *, yes: bo
 
     settings, environment = model_check.in_force(root, values)
     own = [settings, *(settings.using(name) for name in settings.models)]
-    named = {url: holder for holder in own if (url := unconfirmed(holder, environment))}
+    named = {(url, holder.model.key_variable): holder for holder in own if (url := unconfirmed(holder, environment))}
     if not named and (url := model_check.unconfirmed_server(root, settings.model, environment)):
-        named = {url: settings}
-    for url, holder in named.items():
+        named = {(url, settings.model.key_variable): settings}
+    for (url, key_variable), holder in named.items():
         if yes:
             say(address_lines(holder, url))
-            confirm(root, url)
+            confirm(root, url, key_variable)
         else:
             ask_to_confirm(root, holder, url)
-    document = {"confirmed": next(iter(named), None), "addresses": [*named]}
-    messages = [f"{url} is confirmed for this workspace." for url in named] or ["There is no address to confirm here."]
+    urls = [*dict.fromkeys(url for url, _ in named)]
+    document = {"confirmed": next(iter(urls), None), "addresses": urls}
+    messages = [f"{url} is confirmed for this workspace." for url in urls] or ["There is no address to confirm here."]
     context.result(document, [line(("ok", "✓ "), message) for message in messages])
     return 0
 

@@ -60,8 +60,8 @@ class GrantDialog(Dialog):
         self._question = question
         # What is done at once has no grant to keep and no next call. Nobody reads why the user grants nothing.
         self._is_kept = bool(question.missing) and question.moment not in BOUND
-        this_time = (_THIS_TIME,) if question.folder else ()
-        yes = (_ONCE, _ALWAYS, *_folder_keys(question)) if self._is_kept else (YES, *this_time)
+        yes = (_ONCE, _ALWAYS) if self._is_kept else (YES,)
+        yes = (*yes, *_folder_keys(question, _FOLDER if self._is_kept else _THIS_TIME))
         self.takes_enter = question.moment == "grant"
         self.keys = (YES, NO) if self.takes_enter else (*yes, NO, REASON)
 
@@ -86,22 +86,20 @@ class GrantDialog(Dialog):
         decision = self.decision(reply)
         answer: str = decision.answer
         if decision.is_wide:
-            answer += ", the folder" + (
-                f" for all functions that {self._question.maker} makes" * bool(self._question.maker)
-            )
-        if decision.answer == "yes" and self._is_kept:
+            answer += ", the folder" + (f" for all that {self._question.maker} makes" * bool(self._question.maker))
+        if decision.answer == "yes" and (self._is_kept or (decision.is_wide and self._question.maker)):
             answer += ", kept in functions/grants.toml"
         word = f": “{one_line(decision.word)}”" if decision.word else ""
         return line("  ", ("dim", "→ "), (_ROLES[decision.answer], answer + word))
 
 
-def _folder_keys(question: Question) -> Iterator[AnswerKey]:
-    """Yield the key for the folder of a question, if it has one."""
+def _folder_keys(question: Question, key: AnswerKey) -> Iterator[AnswerKey]:
+    """Yield the key for the folder of a question, if it has one: this `key`, or that for all that an agent makes."""
     if question.maker:
-        functions = f"for all functions that {one_line(question.maker, 80)} makes here"
-        yield replace(_FOLDER, says=f"always, read {whole_line(question.folder)} {functions}")
+        whose = f"for all that {one_line(question.maker, 80)} makes here"
+        yield replace(_FOLDER, says=f"always, read {whole_line(question.folder)} {whose}")
     elif question.folder:
-        yield _FOLDER
+        yield key
 
 
 def title_of(question: Question) -> str:
@@ -269,7 +267,7 @@ def grants_lines(listing: "GrantListing") -> list[Line]:
         state = "" if row.in_force.covers(row.grants) else " (not in force: you are asked when it is called)"
         state = f"{state[:-1]}: since your yes, {one_line(row.changed)})" if row.changed else state
         state = state if row.exists else " (there is no such function)"
-        whose = " (all functions that it makes here)" if row.name.startswith(OF_AGENT) else ""
+        whose = " (all that it makes here)" if row.name.startswith(OF_AGENT) else ""
         written = f"{whose}  {one_line(row.by)}, {one_line(row.at)}"
         lines.append(line(("name", row.name), ("dim", written), ("bad", state)))
         in_force = row.in_force.sentences()

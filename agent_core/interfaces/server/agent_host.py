@@ -22,6 +22,7 @@ from agent_core.runtime.client_calls import CLIENT
 from agent_core.runtime.entries import ONLY, RECEIPT, receipt_in, unwrapped
 from agent_core.storage import (
     BETWEEN,
+    CONVERSATION,
     FROM_USER,
     SUMMARY,
     WORK,
@@ -41,7 +42,7 @@ from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 from ..cli_context import keep_traceback
 from ..render.call_log import changed_lines, is_own
 from ..styled_lines import plain
-from .identity import CONVERSATION, OWNER, ApiRefusal, Identity, NotThere
+from .identity import OWNER, ApiRefusal, Identity, NotThere
 
 _log = logging.getLogger(__name__)
 _AGAIN_S: Final = 1.0  # pause after an internal error, doubled each time

@@ -16,11 +16,12 @@ from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.messages import Call
 from agent_core.base.offload import aside
 from agent_core.base.untrusted import one_line
+from agent_core.storage import CONVERSATION
 from agent_core.workspace.agent_files import is_group
 
 from .agent_host import Rooms
 from .chat_threads import MOST_TOOLS, ChatThreads, ClientMessage, ClientReply, Json, Thread, Unsupported, offered
-from .identity import CONVERSATION, Identity, status_of
+from .identity import Identity, status_of
 from .openai_parameters import CHAT, RESPONSES, Effort, ResponseFormat, Shared, Tokens, Verbosity, sent_on
 from .operations import InvalidBody, Open, read_part
 from .responses import json_response, stream_response, wait_with_client

@@ -28,6 +28,7 @@ from agent_core.runtime.client_calls import ClientFunctions, answered
 from agent_core.runtime.entries import assistant, user
 from agent_core.storage import (
     AGENT,
+    CONVERSATION,
     AttachBlock,
     Entry,
     SaveAgent,
@@ -41,7 +42,7 @@ from agent_core.workspace.agent_files import is_group
 from ..manual_edits import HUMAN, done
 from ..render.call_log import was_told
 from .agent_host import Rooms
-from .identity import CONVERSATION, ApiRefusal, Identity
+from .identity import ApiRefusal, Identity
 from .operations import Open
 
 # Split the history of a request into old and new messages, and recognize the old ones. Texts are compared without

@@ -25,8 +25,6 @@ agents. No scope includes another.
 LINK_S: Final = 600.0
 _SESSION_S: Final = 12 * 3600.0
 _MOST_SESSIONS: Final = 100
-CONVERSATION: Final = "--"
-"""The separator between the name of an agent and the name of a conversation with it."""
 _PREFIX: Final = "tw"
 _COOKIE: Final = "knapper_session"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

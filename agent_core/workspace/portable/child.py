@@ -13,7 +13,7 @@ from agent_core.memory.classes import POSITIONS
 from agent_core.memory.words import indexed
 from agent_core.storage import Entry, SectionRow, WholeAgent, text_names
 
-from .document import FORMAT, Item, agent_of, document_of, items_of
+from .document import FORMAT, Item, SettingsPayload, agent_of, document_of, items_of
 from .foreign import MISSING, agent_of_memgpt, agents_of_letta, answer_of, is_letta, is_memgpt
 from .report import AgentFileError, AgentReport, waiting_of
 from .text import parse
@@ -89,7 +89,9 @@ def _agents(text: str, context: ReadingContext) -> Iterator[tuple[WholeAgent, Ag
     if raw.get("format") in (FORMAT, old_name.AGENT_FILE):
         whole = agent_of({**raw, "format": FORMAT}, indexed)
         report = AgentReport("knapper", whole.name)
-        settings = dict(whole.settings or {})
+        settings = {key: value for key, value in (whole.settings or {}).items() if key in SettingsPayload.model_fields}
+        for key in (whole.settings or {}).keys() - settings:
+            report.leaves(f"setting `{one_line(key, 60)}`", "it is of the workspace that it comes from")
         for key, here in (("memory_class", context.classes), ("preset", context.presets)):
             if settings.get(key, "") not in ("", *here):
                 what = key.replace("_", " ")

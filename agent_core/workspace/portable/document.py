@@ -47,6 +47,7 @@ MOST_SECTIONS: Final = 1_000
 MOST_TURNS: Final = 100_000
 MOST_EVENTS: Final = 100_000  # in all turns together
 MOST_ENTRIES: Final = 400_000  # in all turns together
+MOST_CALLS: Final = 256  # of one reply; a live one has up to 128
 MOST_WAITING: Final = 10_000
 MOST_PASSAGES: Final = 400_000
 MOST_DOCUMENTS: Final = 10_000
@@ -223,7 +224,7 @@ class CallPart(EntryPayload):
 class ReplyPayload(TextPayload):
     """A reply from the model."""
 
-    calls: Annotated[list[CallPart], Field(fail_fast=True)]
+    calls: Annotated[list[CallPart], Field(max_length=MOST_CALLS, fail_fast=True)]
     thought: Text = ""
 
 

@@ -33,7 +33,7 @@ from agent_core.storage import (
 )
 from sandbox.wire.strict_json import read_toml, whole_characters
 
-from .document import LONGEST, MOST_AGENTS, MOST_BLOCKS, MOST_LINKS, Room, Words, at_most
+from .document import LONGEST, MOST_AGENTS, MOST_BLOCKS, MOST_CALLS, MOST_LINKS, Room, Words, at_most
 from .report import AgentFileError, AgentReport, agent_name
 from .text import failed, stamp_time, unpacked
 
@@ -227,6 +227,12 @@ def _block_of(id: str, block: Json, where: str, at: float) -> WholeBlock:
     return WholeBlock(row, (BlockChange(id, 1, value, "imported", "human", "", "", at),))
 
 
+def _calls_of(message: Json, where: str) -> list[ImportedCall]:
+    calls = [_asked_of(call, place) for place, call in _objects_at(message, "tool_calls", where)]
+    at_most(f"{where}.tool_calls", MOST_CALLS, len(calls))
+    return calls
+
+
 def _asked_of(call: Json, where: str) -> ImportedCall:
     """Return a call from `{id, function: {name, arguments}}` or `{name, arguments}`."""
     function = call.get("function")
@@ -291,7 +297,7 @@ def agent_of_memgpt(raw: Json, name: str, ids: str, now: float) -> tuple[WholeAg
     report = AgentReport("memgpt", agent_name(name))
     messages: list[ImportedMessage] = []
     for where, message in _objects_at(raw, "messages"):
-        calls = [_asked_of(call, place) for place, call in _objects_at(message, "tool_calls", where)]
+        calls = _calls_of(message, where)
         if isinstance(old := message.get("function_call"), dict):
             calls.append(_asked_of(old, f"{where}.function_call"))
         messages.append(
@@ -515,7 +521,7 @@ def _conversation(agent: Json, where: str, shared: _SharedParts, report: AgentRe
 
 def _messages_of(message: Json, where: str, report: AgentReport) -> Iterator[ImportedMessage]:
     role, at = _text_at(message, "role", where), stamp_time(message.get("created_at"))
-    calls = tuple(_asked_of(call, place) for place, call in _objects_at(message, "tool_calls", where))
+    calls = tuple(_calls_of(message, where))
     if role == "approval" and not calls:
         report.leaves("approvals", "what came of the calls is in their answers")
         return

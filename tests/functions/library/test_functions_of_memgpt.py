@@ -134,12 +134,23 @@ async def test_the_documentation_says_what_becomes_of_each_of_the_ten(here: Room
 HEAD = "from memgpt.agent import Agent\n\n\ndef f(self: Agent, text: str) -> str:\n"
 
 
+OWN = (
+    "self.progress(1, 2)",
+    'text = self.fetch("https://a.example").text()',
+    'text = self.secret("KEY")',
+    'self.state["last"] = text',
+    "text = str(self.now())",
+    'text = self.memory.read("human")',
+    'self.memory.append("human", text)',
+)
+
+
 def test_what_has_an_equivalent_is_written_so() -> None:
     for line, becomes in (
         ("self.interface.internal_monologue(text)", "self.progress(0, note=text)"),  # thought
         ('self.interface.function_message(f"{text}!")', 'self.progress(0, note=f"{text}!")'),  # message
         ('self.interface.internal_monologue("é" + text)', 'self.progress(0, note="é" + text)'),  # accent
-        ("self.progress(1, 2)", "self.progress(1, 2)"),  # own
+        *((line, line) for line in OWN),
     ):
         found = adapt(f"{HEAD}    {line}\n    return text\n", "a.py")
         assert found.problems == (), line
@@ -159,7 +170,7 @@ def test_what_has_none_is_named_with_its_line_and_what_to_write() -> None:
         ("kept = self.interface.internal_monologue(text)", "self.progress(0, note=…)"),  # value is used
         ("self.rebuild_memory()", "leave the line out"),  # rebuild
         ("text = self.functions_python['g'](text)", "self.call(name, …)"),  # other function
-        ("text = self.whatever.there.may_be", "progress, scratch and call"),  # unknown
+        ("text = self.whatever.there.may_be", "scratch, progress and call"),  # unknown
     ):
         (problem,) = adapt(f"def f(self, text: str) -> str:\n    {line}\n    return text\n", "a.py").problems
         assert (problem.code, problem.where.line) == ("foreign-context", 2), line

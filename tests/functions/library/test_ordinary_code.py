@@ -309,3 +309,14 @@ async def test_what_is_there_for_type_checkers_alone_keeps_no_function_out(here:
     report = await taken(here, tmp_path, hints=TYPES_ONLY)
     assert standings(report) == {"plain": "draft", "summed": "trial"}, report
     assert (await here.shop.call("summed", {"numbers": [1, 2]})).value == 5
+
+
+async def test_a_function_of_another_workspace_keeps_the_context_of_its_calls(here: Room, tmp_path: Path) -> None:
+    text = function_text(
+        "title_of(self, url: str) -> str",
+        "Return the title of a page.\n\nArgs:\n    url: The address of the page.",
+        'key = self.secret("KEY")\nself.state["last"] = url\nreturn self.fetch(url, headers={"key": key}).text()',
+    )
+    report = await taken(here, tmp_path, pages=text)
+    row = only(report, "title_of")
+    assert (row.outcome, row.standing) == ("joined", "draft"), row.problems

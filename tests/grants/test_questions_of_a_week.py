@@ -1,0 +1,197 @@
+"""The questions of a week's work: exports, mails, a picture, a service with a key, an edit by hand, a weekly report."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from agent_core import Decision, Question
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Repeat, Say, Script, Wanted
+from tests.kit.desk import Desk, answers
+from tests.kit.sources import function_text
+from tests.packages.support import placed
+
+
+@dataclass
+class Owner:
+    """A person who gives a folder to all that the agent makes wherever that is offered, and says yes to all else."""
+
+    asked: list[str] = field(default_factory=list)
+
+    async def __call__(self, question: Question) -> Decision:
+        """Note the question and answer it."""
+        self.asked.append(f"{question.function}: {'; '.join(question.missing.sentences())}")
+        return Decision("yes", is_wide=bool(question.maker))
+
+
+def made(name: str, module: str, signature: str, body: str, examples: str = "") -> Wanted:
+    """Return the call that makes a function."""
+    arguments = [part.strip(" *").split(":")[0] for part in signature.partition("(")[2].rpartition(")")[0].split(",")]
+    said = "".join(f"    {each}: What it is given.\n" for each in arguments if each and each != "self")
+    says = f"Do the work of {name.replace('_', ' ')}." + (f"\n\nArgs:\n{said}".rstrip() if said else "") + examples
+    code = function_text(signature, says, body)
+    return Wanted(
+        "create_function", {"function_name": name, "function_code_with_docstring": code, "module_name": module}
+    )
+
+
+def edited(name: str, old: str, new: str) -> Wanted:
+    """Return the call that edits a function."""
+    changes = [{"old_text": old, "new_text": new}]
+    return Wanted("edit_function", {"function_name": name, "changes": changes, "reason": "The user wants it so."})
+
+
+def program(code: str) -> Wanted:
+    """Return the call that runs a program."""
+    return Wanted("run_program", {"code": code})
+
+
+SHEETS = "def rows(path):\n    return [int(line) for line in open(path)]\n"
+CHARTS = "def draw(path, numbers):\n    with open(path, 'w') as file:\n        file.write(str(numbers))\n"
+READS = "return [int(line) for line in open(path).read().split()]"
+USES_ALL = 'rows = read_brzeg(folder + "/brzeg.csv") + read_cisowa(folder + "/cisowa.xml")\nreturn sum(rows)'
+NUMBERS = 'import re\nreturn re.findall(r"[BCD]-[0-9]+", text)'
+FOUND = "\n\nExamples:\n    >>> find_numbers('B-1 and C-2')\n    ['B-1', 'C-2']\n    >>> find_numbers('none')\n    []"
+UNKNOWN = (
+    "import os\ntexts = [read_mail(f'{folder}/{name}') for name in sorted(os.listdir(folder))]"
+    "\nreturn [one for text in texts for one in find_numbers(text) if len(one) > water(depots)]"
+)
+DRAWS = (
+    "import os\nimport charts\nmark = len(open(logo).read())\nos.makedirs(os.path.dirname(path), exist_ok=True)\n"
+    "charts.draw(path, [*numbers, mark])\nreturn len(numbers)"
+)
+HOLDERS = 'return self.fetch(f"http://HOST{path}", headers={"X-Works-Key": self.secret("WORKS_KEY")}).text()'
+WRITES = (
+    "import os\nos.makedirs(reports, exist_ok=True)\npath = f'{reports}/{week}.md'\n"
+    'with open(path, "w") as file:\n    file.write(str(water(folder)))\nreturn path'
+)
+WEEK: dict[str, list[Wanted]] = {
+    "1 one figure": [
+        program("open('depots/brzeg.csv').read()"),
+        made("read_brzeg", "depots", "read_brzeg(path: str) -> list[int]", READS),
+        made("read_cisowa", "depots", "read_cisowa(path: str) -> list[int]", f"{READS}[::1]"),
+        program("read_brzeg('depots/brzeg.csv'), read_cisowa('depots/cisowa.xml')"),
+    ],
+    "2 a tool": [
+        made("water", "depots", "water(folder: str = 'depots') -> int", USES_ALL),
+        program("water()"),
+    ],
+    "3 a workbook": [
+        made(
+            "read_workbook",
+            "workbooks",
+            "read_workbook(path: str) -> list[int]",
+            "import sheets\nreturn sheets.rows(path)",
+        ),
+        edited("water", "return sum(rows)", "return sum(rows) + sum(read_workbook(folder + '/dolina.xlsx'))"),
+        program("water()"),
+    ],
+    "4 mails": [
+        program("import os\n[open(f'mails/{name}').read() for name in os.listdir('mails')]"),
+        made("find_numbers", "mails", "find_numbers(text: str) -> list[str]", NUMBERS, FOUND),
+        made("read_mail", "mails", "read_mail(path: str) -> str", "return open(path).read()"),
+        made("unknown", "unknowns", "unknown(folder: str = 'mails', depots: str = 'depots') -> list[str]", UNKNOWN),
+        program("unknown(), [read_mail(f'mails/{n}') for n in (1, 2)]"),
+    ],
+    "5 a picture": [
+        made("draw", "pictures", "draw(path: str, numbers: list[int], logo: str) -> int", DRAWS),
+        program("draw('reports/months.png', [water()], 'logo.png')"),
+        program("draw('reports/months.png', [water()], 'logo.png'), open('reports/months.png').read()"),
+    ],
+    "6 a service": [
+        made("get_from_works", "holders", "get_from_works(self, path: str) -> str", HOLDERS),
+        program("get_from_works('/holders')"),
+        made(
+            "holders", "holders", "holders(self) -> list[str]", 'return self.call("get_from_works", path="/a").split()'
+        ),
+        program("holders(), water()"),
+    ],
+    "7 an edit by hand": [
+        edited("find_numbers", '[BCD]-[0-9]+", text)[:1]', '[BCD][-/][0-9]+", text)'),
+        program("find_numbers('B/1'), unknown(), unknown('mails')"),
+    ],
+    "8 a new format": [
+        program("open('archive/brzeg.csv').read()"),
+        edited("read_brzeg", ".read().split()", '.read().replace(",", "").split()'),
+        program("water(), read_brzeg('archive/brzeg.csv')"),
+    ],
+    "9 a new rule": [
+        edited("read_cisowa", "[::1]", "[::-1]"),
+        edited("water", "sum(rows)", "abs(sum(rows))"),
+        program("water()"),
+    ],
+    "11 another conversation": [program("water(), read_cisowa('depots/cisowa.xml')")],
+    "12 each Monday": [
+        made("report", "reports", "report(week: str, folder: str = 'depots', reports: str = 'reports') -> str", WRITES),
+        program("path = report('W47')\nopen(path).read(), open('reports/W47.md').read()"),
+    ],
+    "14 an export": [program("import os\nopen('export/README.md').read(), os.listdir('export')")],
+    "15 a quarter": [
+        made(
+            "quarter", "depots", "quarter(number: int, folder: str = 'depots') -> int", "return water(folder) * number"
+        ),
+        program("quarter(3)"),
+    ],
+}
+
+
+QUESTIONS = {
+    "1 one figure": ["run_program: read depots/brzeg.csv"],
+    "3 a workbook": ["read_workbook: import the package sheets"],
+    "4 mails": ["run_program: read mails/"],
+    "5 a picture": ["draw: import the package charts", "draw: read logo.png", "draw: read and write reports/"],
+    "6 a service": [
+        "get_from_works: fetch from HOST; use the secret WORKS_KEY",
+        "holders: call the function get_from_works, which has grants of its own",
+    ],
+    "7 an edit by hand": ["unknown: read depots/; read mails/; import the package sheets"],
+    "8 a new format": ["run_program: read archive/brzeg.csv"],
+    "12 each Monday": ["report: read and write reports/; import the package sheets"],
+    "14 an export": ["run_program: read export/README.md"],
+}
+
+
+def lay_out(root: Path) -> None:
+    """Write the files that the week is about."""
+    files = ["depots/brzeg.csv", "depots/cisowa.xml", "depots/dolina.xlsx", "archive/brzeg.csv"]
+    for name in (*files, "mails/1", "mails/2", "logo.png", "export/README.md"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("1\n2\n" if "depots" in name or "archive" in name else "B-1 and C-2")
+    placed(root, "sheets", files={"sheets.py": SHEETS})
+    placed(root, "charts", files={"charts.py": CHARTS})
+
+
+async def edit_by_hand(desk: Desk) -> None:
+    """Break the function that finds numbers, as a person in an editor does."""
+    file = desk.functions / "mails.py"
+    await desk.save("mails.py", file.read_text().replace('+", text)', '+", text)[:1]'))
+
+
+@pytest.mark.slow
+async def test_a_week_of_work_asks_twelve_questions_and_none_of_them_twice(
+    at_desk: OpenDesk, host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KNAPPER_SECRET_WORKS_KEY", "wk-29-rivers")
+    calls = {
+        title: [Wanted(each.name, _with_host(each.arguments, host)) for each in row] for title, row in WEEK.items()
+    }
+    script: Script = [step for row in calls.values() for each in row for step in (Ask(each), Say("Done."))]
+    desk = await at_desk([*script, Repeat(Say("Done."))])
+    lay_out(desk.workspace.root)
+    owner = desk.workspace.functions.granting.approver = Owner()
+    asked = dict[str, list[str]]()
+    for title, row in calls.items():
+        if title.startswith("7"):
+            await edit_by_hand(desk)
+        for each in row:
+            (text,) = answers(await desk.say("Go."))
+            assert not any(word in text for word in ("was not", "raised", "failed")), (title, each, text)
+        asked[title], owner.asked = owner.asked, []
+    assert {title: [one.replace(host, "HOST") for one in each] for title, each in asked.items() if each} == QUESTIONS
+    assert sum(map(len, asked.values())) == 12
+
+
+def _with_host(arguments: object, host: str) -> dict[str, object]:
+    assert isinstance(arguments, dict)
+    return {name: value.replace("HOST", host) if isinstance(value, str) else value for name, value in arguments.items()}

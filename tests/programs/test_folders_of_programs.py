@@ -1,0 +1,271 @@
+"""A folder that a person gave to all that an agent makes here: which programs read it, and which ask by themselves."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from agent_core import Decision, Question
+from tests.conftest import OpenDesk
+from tests.kit import Ask, Repeat, Say, Wanted
+from tests.kit.desk import Desk, answers
+from tests.kit.sources import function_text
+
+OPENS = "open('data/a.csv').read()"
+PEEK = function_text(
+    "peek(path: str) -> str", "Return the text of a file.\n\nArgs:\n    path: The file.", "return open(path).read()"
+)
+KEEP = function_text(
+    "keep(name: str, text: str) -> int",
+    "Keep a text in the folder of reports.\n\nArgs:\n    name: The name of the file.\n    text: The text.",
+    'return open(f"reports/{name}", "w").write(text)',
+)
+SEND = function_text(
+    "send(self, text: str) -> str",
+    "Tell a service a text.\n\nArgs:\n    text: The text.",
+    'return self.fetch(f"http://one.example.org/{text}").text()',
+)
+ANYWHERE = SEND.replace('f"http://one.example.org/{text}"', "text")
+TELL = function_text(
+    "tell(self, text: str) -> str",
+    "Tell another function a text.\n\nArgs:\n    text: The text.",
+    'return self.call("send", text=text)',
+)
+SIGN = function_text(
+    "sign(self, text: str) -> int",
+    "Return how long a text and a key are.\n\nArgs:\n    text: The text.",
+    'return len(text + self.secret("WORKS_KEY"))',
+)
+PICK = "def _pick(rows: list[str]) -> str:\n    return max(rows, key=len)\n"
+COPY = PICK.replace("_pick", "choose")
+PLAIN = function_text(
+    "last(text: str) -> str", "Return the last letter.\n\nArgs:\n    text: The text.", "return text[-1]"
+)
+ASKED = ["run_program: read data/a.csv"]
+
+
+@dataclass
+class Owner:
+    """A person who gives a folder to all that the agent makes wherever that is offered.
+
+    One who is not `is_generous` gives none, and lets no program open anything.
+    """
+
+    otherwise: str = "yes"
+    is_generous: bool = True
+    asked: list[Question] = field(default_factory=list)
+
+    async def __call__(self, question: Question) -> Decision:
+        self.asked.append(question)
+        if question.maker and self.is_generous:
+            return Decision("yes", is_wide=True)
+        return Decision("no" if question.moment == "open" and not self.is_generous else self.otherwise)  # type: ignore[arg-type]  # one of the three
+
+    def says(self) -> list[str]:
+        """Return what was asked since the last time, as lines."""
+        said = [f"{each.function}: {'; '.join(each.missing.sentences())}" for each in self.asked]
+        self.asked.clear()
+        return said
+
+
+def made(name: str, text: str) -> Wanted:
+    """Return the call that makes a function."""
+    return Wanted("create_function", {"function_name": name, "function_code_with_docstring": text, "module_name": name})
+
+
+def program(code: str) -> Wanted:
+    """Return the call that runs a program."""
+    return Wanted("run_program", {"code": code})
+
+
+@dataclass
+class Day:
+    """A conversation in a workspace with two files in the folder data."""
+
+    desk: Desk
+    owner: Owner
+
+    async def step_of_questions(self) -> None:
+        """Let the model make its next call, and keep the questions."""
+        await self.desk.say("Go.")
+
+    async def step(self) -> tuple[str, list[str]]:
+        """Let the model make its next call. Return the last answer, and what was asked for it."""
+        (text,) = answers(await self.desk.say("Go."))
+        return text, self.owner.says()
+
+
+async def begin(at_desk: OpenDesk, *calls: Wanted, owner: Owner | None = None) -> Day:
+    """Return a conversation in which the model makes one of these calls in each turn."""
+    script = [step for call in calls for step in (Ask(call), Say("Done."))]
+    desk = await at_desk([*script, Repeat(Say("Done."))])
+    root = desk.workspace.root
+    (root / "data").mkdir()
+    (root / "reports").mkdir()
+    (root / "functions").mkdir(exist_ok=True)
+    for name, text in (
+        ("data/a.csv", "one"),
+        ("data/b.csv", "two"),
+        ("other.csv", "beside"),
+        ("reports/old.md", "old"),
+    ):
+        (root / name).write_text(text)
+    owner = owner or Owner()
+    desk.workspace.functions.granting.approver = owner
+    return Day(desk, owner)
+
+
+async def test_one_yes_to_a_program_is_for_all_programs_and_functions_of_its_agent(at_desk: OpenDesk) -> None:
+    later = (
+        "import os\nfrom pathlib import Path\n"
+        "(open('data/b.csv').read(), sorted(os.listdir('data')), Path('data/a.csv').exists())"
+    )
+    calls = [
+        program(OPENS),
+        program(later),
+        made("peek", PEEK),
+        Wanted("peek", {"path": "data/b.csv"}),
+        program("open('other.csv').read()"),
+        program(OPENS),
+    ]
+    day = await begin(at_desk, *calls)
+    text, asked = await day.step()
+    assert (text.splitlines()[0], asked) == ('"one"', ASKED)
+    text, asked = await day.step()
+    assert (text.splitlines()[0], asked) == ('["two", ["a.csv", "b.csv"], true]', [])
+    await day.step()
+    text, asked = await day.step()
+    assert (text.splitlines()[0], asked) == ('"two"', [])
+    assert (await day.step())[1] == ["run_program: read other.csv"]
+    await day.desk.workspace.functions.grants.revoke("agent:main", None)
+    assert (await day.step())[1] == ASKED
+
+
+async def test_a_folder_itself_is_given_to_all_that_the_agent_makes(at_desk: OpenDesk) -> None:
+    lists = "import os\nsorted(os.listdir('data'))"
+    day = await begin(at_desk, program(lists), program(OPENS), program(f"{lists}[:1]"))
+    assert await day.step() == ('["a.csv", "b.csv"]', ["run_program: read data/"])
+    assert await day.step() == ('"one"', [])
+    assert await day.step() == ('["a.csv"]', [])
+
+
+def calling(call: str) -> str:
+    """Return a program that reads a file and calls a function with what it says."""
+    return f"text = {OPENS}\nif not text:\n    {call}\ntext"
+
+
+async def makes(day: Day) -> None:
+    await day.step()
+
+
+async def makes_both(day: Day) -> None:
+    await day.step()
+    await day.step()
+
+
+async def saves_code_to_copy(day: Day) -> None:
+    await day.desk.save("picks.py", f"{PICK}\n\n{PLAIN}")
+
+
+async def saves_what_writes(day: Day) -> None:
+    await day.desk.save("keep.py", KEEP)
+
+
+async def nothing(day: Day) -> None:
+    pass
+
+
+WAYS: dict[str, tuple[Callable[[Day], Awaitable[None]], Sequence[Wanted], str, str]] = {
+    "sends": (makes, [made("send", SEND)], calling("send(text)"), "read data/a.csv"),
+    "may send anywhere": (makes, [made("send", ANYWHERE)], calling("send(text)"), "read data/a.csv"),
+    "calls what sends": (
+        makes_both,
+        [made("send", SEND), made("tell", TELL)],
+        calling("tell(text)"),
+        "read data/a.csv",
+    ),
+    "uses a secret": (makes, [made("sign", SIGN)], calling("sign(text)"), "read data/a.csv"),
+    "asks the conversation": (nothing, [], calling("conversation_search(query=text)"), "read data/a.csv"),
+    "calls a person's function that writes": (saves_what_writes, [], calling("keep('a', text)"), "read data/a.csv"),
+    "copies a person's code": (saves_code_to_copy, [], f"{COPY}\nchoose([{OPENS}])", "read data/a.csv"),
+    "writes": (nothing, [], "open('data/c.csv', 'w').write('x')", "read and write data/c.csv"),
+    "leaves it by dots": (nothing, [], "open('data/../other.csv').read()", "read other.csv"),
+    "leaves it by a link": (nothing, [], "open('data/link.csv').read()", "read other.csv"),
+}
+
+
+@pytest.mark.parametrize("way", [pytest.param(way, id=way.replace(" ", "-")) for way in WAYS])
+async def test_a_program_that_could_send_or_is_not_all_the_agents_asks_by_itself(at_desk: OpenDesk, way: str) -> None:
+    before, calls, code, asks = WAYS[way]
+    day = await begin(at_desk, program(OPENS), *calls, program(code))
+    (day.desk.workspace.root / "data" / "link.csv").symlink_to(day.desk.workspace.root / "other.csv")
+    assert (await day.step())[1] == ASKED
+    await before(day)
+    day.owner.asked.clear()
+    day.owner.is_generous = False
+    await day.step_of_questions()
+    opened = [(each.missing.sentences(), each.maker) for each in day.owner.asked if each.moment == "open"]
+    assert opened == [([asks], "")]
+
+
+async def test_another_agents_programs_do_not_have_the_folder(at_desk: OpenDesk) -> None:
+    day = await begin(at_desk, program(OPENS), program(OPENS), program(OPENS))
+    await day.step()
+    other = await day.desk.workspace.agent("other")
+    day.owner.is_generous = False
+    assert [event async for event in other.turn("Go.")]
+    assert day.owner.says() == ASKED
+    assert await day.step() == ('"one"', [])
+
+
+READS_BACK = "open('reports/b.md').read()"
+
+
+async def test_what_a_function_of_the_agent_may_write_its_programs_may_read(at_desk: OpenDesk) -> None:
+    lists = "import os\nsorted(os.listdir('reports'))"
+    day = await begin(
+        at_desk,
+        made("keep", KEEP),
+        Wanted("keep", {"name": "b.md", "text": "new"}),
+        program(READS_BACK),
+        program(lists),
+    )
+    day.owner.is_generous = False
+    assert (await day.step())[1] == ["keep: read and write reports/"]
+    assert (await day.step())[1] == []
+    assert await day.step() == ('"new"', [])
+    assert await day.step() == ('["b.md", "old.md"]', [])
+
+
+async def test_what_a_program_may_write_it_may_read_and_look_at(at_desk: OpenDesk) -> None:
+    code = (
+        "import os\nopen('reports/b.md', 'w').write('new')\n"
+        "(open('reports/b.md').read(), os.path.getsize('reports/b.md'))"
+    )
+    day = await begin(at_desk, program(code))
+    assert await day.step() == ('["new", 3]', ["run_program: read and write reports/b.md"])
+
+
+SENDS_AND_KEEPS = KEEP.replace("keep(name", "keep(self, name").replace(
+    "return open", 'self.fetch("http://one.example.org/")\n    return open'
+)
+
+
+@pytest.mark.parametrize("how", ["saved", "once", "sends", "revoked", "changed"])
+async def test_a_program_asks_to_read_what_only_others_may_write(at_desk: OpenDesk, how: str) -> None:
+    """A person's function, one call, one that could write what a host said, and a yes that is no longer in force."""
+    day = await begin(
+        at_desk, made("keep", SENDS_AND_KEEPS if how == "sends" else KEEP), program("open('reports/old.md').read()")
+    )
+    day.owner.is_generous, day.owner.otherwise = False, "once" if how == "once" else "yes"
+    functions = day.desk.workspace.functions
+    if how == "saved":
+        await day.desk.save("keep.py", KEEP)
+        await functions.call("keep", {"name": "b.md", "text": "new"})
+    assert (await day.step())[1] or how == "saved"
+    if how == "revoked":
+        await functions.grants.revoke("keep", None)
+    if how == "changed":
+        await day.desk.save("keep.py", KEEP.replace("text)", "text + name)"))
+    day.owner.asked.clear()
+    assert (await day.step())[1] == ["run_program: read reports/old.md"]
