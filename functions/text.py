@@ -6,6 +6,11 @@ import textwrap
 import unicodedata
 from collections import Counter
 
+# Latin letters that are no other letter with an accent.
+_SPELLED = str.maketrans(
+    {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i", "ħ": "h", "ŋ": "n"}
+)
+
 
 def count_text(text: str) -> dict[str, int]:
     """Count the characters, words, lines and sentences of a text file or text.
@@ -61,16 +66,19 @@ def make_slug(text: str, separator: str = "-") -> str:
         separator: What stands between the words.
 
     Returns:
-        ASCII letters and digits in lower case; accents are dropped, all else becomes the separator.
+        ASCII letters and digits in lower case; accents are dropped, ß is ss, all else becomes the separator.
 
     Examples:
         >>> make_slug("Crème brûlée: a recipe!")
         'creme-brulee-a-recipe'
+        >>> make_slug("Grüße aus Łódź, Ærø")
+        'grusse-aus-lodz-aero'
         >>> make_slug("Version 2.0", separator="_")
         'version_2_0'
     """
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii")
-    return separator.join(re.findall(r"[a-z0-9]+", plain.lower()))
+    letters = unicodedata.normalize("NFKD", text.casefold().translate(_SPELLED))
+    plain = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    return separator.join(re.findall(r"[a-z0-9]+", plain))
 
 
 def wrap_text(text: str, width: int = 80, indent: str = "") -> str:

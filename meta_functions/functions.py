@@ -7,7 +7,7 @@ from agent_core import Agent, PlannedChange, presentation
 from agent_core.base.errors import UsageError
 from agent_core.functions.debug import Breakpoint
 from agent_core.functions.service.change_texts import read_edits
-from agent_core.functions.service.function_facts import matches, unknown_function
+from agent_core.functions.service.function_facts import KINDS, matches, unknown_function
 from agent_core.runtime.programs import OtherFunctions, source_of_last_program
 
 _MOST_SHOWN = 12
@@ -21,6 +21,8 @@ async def list_functions(self: Agent, pattern: str = "", module: str = "", stand
         module: Also `meta` or `memory`.
     """
     own = [] if standing else matches(self.model_session.shown.pinned, pattern, module)
+    if module in KINDS and not own:
+        return presentation.of_the_program(pattern, matches(self.model_session.shown.pinned, "", module))
     listed = await self.functions.list(pattern, module, standing, self.hidden)
     is_need = len(pattern.split()) > 1 and not (module or standing)
     if pattern and not own and (is_need or not (listed.functions or listed.rejected)):

@@ -61,11 +61,11 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class ModuleImport:
-    """An import of the module, which returns None."""
+    """An import of the module, which returns None. It tells the handler which files it looks for."""
 
     def to_json(self) -> Message:
         """Return the message for the worker."""
-        return {"kind": "load"}
+        return {"kind": "load", "asks": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class SchemaRequest:
 
     def to_json(self) -> Message:
         """Return the message for the worker."""
-        return {"kind": "describe", "functions": list(self.functions)}
+        return {"kind": "describe", "functions": list(self.functions), "asks": True}
 
 
 @dataclass(frozen=True, slots=True)

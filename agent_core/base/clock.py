@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from random import Random
+from uuid import UUID
 
 from .records import dataclass, field
 
@@ -21,6 +22,15 @@ def local(at: float) -> datetime | None:
         return datetime.fromtimestamp(at).astimezone()
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def time_of_id(identifier: str) -> float | None:
+    """Return when an id of `Clock.new_id` was made; None if it is none, such as one from elsewhere."""
+    try:
+        value = UUID(identifier)
+    except ValueError:
+        return None
+    return (value.int >> 80) / 1000 if value.version == 7 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,12 +76,12 @@ def open_in(name: str, folder_fd: int, flags: int, mode: int = 0o666) -> int:
     return os.open(_place(name, folder_fd), flags, mode)
 
 
-def make(name: str, folder_fd: int) -> None:
+def make(name: str, folder_fd: int, mode: int = 0o777) -> None:
     """Create a folder in the folder."""
     if _HELD:
-        os.mkdir(name, dir_fd=folder_fd)
+        os.mkdir(name, mode, dir_fd=folder_fd)
     else:
-        os.mkdir(_place(name, folder_fd))  # noqa: PTH102
+        os.mkdir(_place(name, folder_fd), mode)  # noqa: PTH102
 
 
 def remove(name: str, folder_fd: int) -> None:

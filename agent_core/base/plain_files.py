@@ -19,7 +19,8 @@ from .user_folders import expand_home
 LARGEST_FILE = 256 << 20
 """Maximum size in bytes of a file that a user names: an endless one, such as /dev/zero, must not fill the memory."""
 _PIECE = 1 << 20
-_ADDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | machine.NOFOLLOW | machine.NONBLOCK | machine.CLOEXEC
+ADDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | machine.NOFOLLOW | machine.NONBLOCK | machine.CLOEXEC
+"""Flags for adding to a file: links are not followed and pipes do not block."""
 
 
 class NotPlainError(OSError):
@@ -48,7 +49,7 @@ def read_end(path: Path, most_bytes: int) -> bytes:
 
 def add_to(path: Path, data: bytes) -> None:
     """Append to a regular file, created if it does not exist; OSError as above."""
-    with os.fdopen(open_plain(path, _ADDING), "ab") as file:
+    with os.fdopen(open_plain(path, ADDING), "ab") as file:
         file.write(data)
 
 

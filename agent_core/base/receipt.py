@@ -128,15 +128,24 @@ class Receipt:
 
         At most `most` names of each kind are listed, and the others are counted.
         """
-        parts: list[tuple[Fact | None, str]] = []
-        for fact, phrase in _PHRASES.items():
-            if fact in self._facts:
-                names = [*self._names_with_counts(fact)]
-                shown, rest = ", ".join(names[:most]), len(names) - most
-                if rest > 0:
-                    shown = f"{shown} and {rest} more" if most else str(len(names))
-                parts.append((fact, phrase.format(shown)))
+        parts: list[tuple[Fact | None, str]] = [
+            (fact, self.phrase(fact, most)) for fact in _PHRASES if fact in self._facts
+        ]
         return [*parts, (None, NOTHING_OUTSIDE)] if self.is_inside else parts
+
+    def phrase(self, fact: Fact, most: int, *, to_you: bool = False) -> str:
+        """Return the phrase of a kind of fact, with at most so many names. `to_you`: it is read by who was asked."""
+        names = [*self._names_with_counts(fact)]
+        shown, rest = ", ".join(names[:most]), len(names) - most
+        if rest > 0:
+            shown = f"{shown} and {rest} more" if most else str(len(names))
+        if fact == "asked" and to_you:
+            return f"asked you: {shown}" if most else f"asked you {shown}×"
+        return _PHRASES[fact].format(shown)
+
+    def facts(self) -> list[Fact]:
+        """Return the kinds of facts in it, in the order in which they are told."""
+        return [fact for fact in _PHRASES if fact in self._facts]
 
     def _names_with_counts(self, fact: Fact) -> Iterator[str]:
         """Yield the names of a kind, with counts."""

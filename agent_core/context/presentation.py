@@ -60,6 +60,16 @@ def listing(function_listing: FunctionListing, page: int, own: Sequence[Function
     return "\n".join(lines)
 
 
+def of_the_program(pattern: str, functions: Sequence[Function]) -> str:
+    """Return the program's functions of a kind by name, if none of them fits a pattern."""
+    names = ", ".join(function.name for function in functions)
+    return (
+        f"None of the program's functions has {fence(pattern, 60)} in its name or description. There are: {names}."
+        " introspect_function shows each. What only the user can do is a command: `/help` at the prompt and `knapper"
+        " --help` in a shell list them (functions export DIR, secrets set NAME, …)."
+    )
+
+
 def _usage_of(summary: FunctionSummary) -> str:
     """Return how often a function was called, alone and within the functions that use it, and which ones do."""
     if summary.source == "foreign":

@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from agent_core.access.call_exit import CallExit, Reach
@@ -50,7 +50,7 @@ from sandbox.processes.debugging import PLAIN
 from sandbox.wire.caps import MOST_STATE
 from sandbox.wire.large import Large
 from sandbox.wire.requests import without_handler
-from sandbox.wire.values import Members, Pairs
+from sandbox.wire.values import Members, Pairs, encode, is_plain
 
 from .answers import bad_arguments, callee_error, error_in_caller, near_limit
 from .mcp.library import ForeignFunction, ForeignLibrary, reached_by
@@ -371,7 +371,7 @@ class WorkerApi:
             raise RequestRefused(
                 f"`{name}` is a tool of another program, which gets no large values: pass less, or a part"
             )
-        checked = await _checked_arguments(foreign.function, arguments)
+        checked = await _checked_arguments(foreign.function, arguments, keeps_types=False)
         await self._must_have_grant(name, "is a tool of another program")
         self.did.note("called", name)
         self.did.note("reached", reached_by(foreign))
@@ -399,11 +399,13 @@ class WorkerApi:
             raise RequestRefused(f"`{name}` {why}, and `{self.caller}` may not call it. A human grants it with: {how}")
 
 
-async def _checked_arguments(function: "Function", arguments: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
-    large = large_of(arguments)
-    rest = {name: value for name, value in arguments.items() if name not in large}
+async def _checked_arguments(
+    function: "Function", arguments: dict[str, Any], *, keeps_types: bool = True
+) -> dict[str, Any]:  # Any: values that can be sent; JSON if it does not keep types
+    apart = await aside(bulk(arguments), apart_of, arguments) if keeps_types else {}
+    rest = {name: value for name, value in arguments.items() if name not in apart}
     text = await aside(bulk(rest), arguments_text, rest)
-    checked = await aside(len(text), read_with, text, function.parameters, large)
+    checked = await aside(len(text), read_with, text, function.parameters, apart)
     if not isinstance(checked, dict):
         raise error_in_caller("TypeError", bad_arguments(function.name, checked))
     return checked
@@ -414,6 +416,11 @@ def large_of(arguments: Mapping[str, Any]) -> dict[str, Large]:
     return {name: value for name, value in arguments.items() if isinstance(value, Large)}
 
 
+def apart_of(arguments: Mapping[str, Any]) -> dict[str, Any]:  # Any: values that can be sent
+    """Return those arguments that a function gets as they are, because JSON would change their type, or are large."""
+    return {name: value for name, value in arguments.items() if not is_plain(value)}
+
+
 def _texts(arguments: object, source: str = "") -> Iterator[str]:
     """Yield the strings in a call's arguments, and the string literals in a source."""
     waiting = [arguments]
@@ -421,6 +428,10 @@ def _texts(arguments: object, source: str = "") -> Iterator[str]:
         match waiting.pop():
             case str(text):
                 yield text
+            case PurePath() as path:
+                yield str(path)
+            case Members(items=items) | Pairs(items=items):
+                waiting += items
             case Mapping() as mapping:
                 waiting += mapping.values()
             case list() | tuple() as items:
@@ -429,8 +440,18 @@ def _texts(arguments: object, source: str = "") -> Iterator[str]:
     yield from (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
+def typed_text(arguments: Mapping[str, Any], apart: Mapping[str, Any]) -> str:  # Any: as above
+    """Return the arguments of a call as JSON, those that came `apart` with their types, a large one by its words.
+
+    Raises:
+        RequestRefused: JSON cannot represent them.
+    """
+    kept = {name for name, value in apart.items() if not isinstance(value, Large)}
+    return arguments_text({name: encode(value) if name in kept else value for name, value in arguments.items()})
+
+
 def arguments_text(arguments: object) -> str:
-    """Return the arguments of a call as JSON.
+    """Return the arguments of a call as JSON, as a program that knows no Python takes them.
 
     Raises:
         RequestRefused: JSON cannot represent them.

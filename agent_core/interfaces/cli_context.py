@@ -24,6 +24,7 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem
 
+from agent_core.base import machine
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.old_name import move_home, move_workspace
 from agent_core.base.own_installation import add_extra
@@ -203,7 +204,7 @@ def debug_file(root: Path) -> Path | None:
     folder = state if state.is_dir() and not state.is_symlink() else Path(tempfile.mkdtemp(prefix="knapper-"))
     path = folder / "debug.log"
     path.unlink(missing_ok=True)
-    path.touch(0o600)
+    os.close(os.open(path, machine.MAKING, 0o600))
     _log_to(logging.FileHandler(path, encoding="utf-8", errors="backslashreplace"))
     return path
 
@@ -226,6 +227,7 @@ def _log_to(handler: logging.Handler) -> None:
 _MOST_FILES: Final = 500
 _MOST_BYTES: Final = 1 << 20
 _MOST_NAMES: Final = 2_000
+_LONGEST_NAME: Final = 200
 _DEFINED: Final = re.compile(r"(?m)^(?:async )?def ([a-z]\w*)\(")
 
 
@@ -234,6 +236,12 @@ class _Name(click.types.StringParamType):
 
     def __init__(self, names: Callable[[Path], Iterable[str]]) -> None:
         self._names = names
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name; a longer text than any name is refused before it is looked up or shown."""
+        if len(value) > _LONGEST_NAME:
+            self.fail(f"A name has at most {_LONGEST_NAME} characters, this has {len(value):,}.", param, ctx)
+        return str(super().convert(value, param, ctx))
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return the names that begin with the incomplete text."""

@@ -38,6 +38,7 @@ from .spending import Spending
 from .styled_lines import Line, counted, line, warned
 from .ui import Listener, Voice
 
+_UNANSWERED: Final = "/retry sends it again; /pop takes it back. Else the model reads it with your next message."
 _QUIET_S: Final = 0.5  # time before a running command is shown
 
 RunCommand = Callable[["Conversation", str], Awaitable[None]]
@@ -187,6 +188,8 @@ class Conversation:
         finally:
             self.busy = False
             self._poke()
+        if reason == "failed" and self.voice.is_attended:
+            self.voice.lines([line(("dim", f"  {_UNANSWERED}"))])
         self.failed |= reason not in ("replied", "parked", "client_calls", "handed_off", "")  # "": no turn
         return reason == "replied"
 
@@ -443,7 +446,8 @@ def greeting(model: str, texts: Sequence[str]) -> list[Line]:
     continuation = (
         f"the conversation continues: you wrote {counted(len(texts), 'message')}, the last: {last}" if texts else ""
     )
-    sentences = (model, continuation, "/help lists the commands; Ctrl-D leaves")
+    anew = "/new begins another conversation; " if texts else ""
+    sentences = (model, continuation, f"/help lists the commands; {anew}Ctrl-D leaves")
     return [line(("dim", sentence)) for sentence in sentences if sentence]
 
 

@@ -49,6 +49,13 @@ class StatusLine:
             sys.stderr.flush()
 
 
+def clear_status() -> None:
+    """Remove a status line that may be there, before something else is shown."""
+    if takes_colour(sys.stderr):
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
+
+
 WAITING = "thinking…"
 
 

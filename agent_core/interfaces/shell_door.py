@@ -27,7 +27,7 @@ from .dialog import (
     set_secrets,
     typed_line,
 )
-from .progress import CELLS, StatusLine
+from .progress import CELLS, StatusLine, clear_status
 from .render.function_view import source_lines
 from .render.grant_question import GrantDialog
 from .styled_lines import meter, plain, write
@@ -61,6 +61,7 @@ async def decide(question: "Question", secret_store: SecretStore | None = None) 
     After a yes, the values of secrets that are not set are asked for, if there is a store for them.
     """
     dialog, answers = GrantDialog(question), TerminalAnswers()
+    clear_status()
     reply = await ask_in_lines(dialog, say, answers)
     say([dialog.ending(reply)])
     decision = dialog.decision(reply)

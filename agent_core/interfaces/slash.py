@@ -40,7 +40,7 @@ from .manual_edits import text_from_editor
 from .menu import address_lines
 from .render.agent_view import report_lines, waiting_lines
 from .render.call_log import laid_open
-from .render.verdicts import value_lines
+from .render.verdicts import in_short, value_lines
 from .slash_catalog import BY_NAME, CALL, GROUPS, NEAR, SHELL, TO_MODEL, check_source, group, needed, suggestion
 from .slash_shell import PromptDoor, run_shell, show
 from .spending import Spending, describe_price, ever_line, spending_lines, spent_since_ever
@@ -115,7 +115,11 @@ def message_of(conversation: Conversation, text: str) -> str:
 async def _call(conversation: Conversation, words: str) -> None:
     words = needed(words, "call")
     if words in conversation.results:
-        conversation.voice.lines(value_lines(conversation.results[words]))
+        kept = value_lines(conversation.results[words])
+        if len(in_short(kept, "")) == len(kept):
+            conversation.voice.lines(kept)
+        else:
+            await conversation.voice.read(Choice(f"={words}", line(f"={words}"), words, lambda: kept))
         return
     named = _NAMED.fullmatch(words)
     kept_as, words = named.groups() if named else ("", words)
@@ -186,12 +190,16 @@ def _arguments(node: ast.Call, function: Function, conversation: Conversation) -
         raise UsageError(f"{function.name} takes {count}, but got {len(given)}.", fix=f"Type ?{function.name}.")
     pairs = [*zip(names, given, strict=False), *((keyword.arg, keyword.value) for keyword in node.keywords)]
     values: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
     for name, value in pairs:
         if name is None or isinstance(value, ast.Starred):
             raise UsageError("Give each argument separately, without `*`.", fix=_LITERALS)
         if name in values:
             raise UsageError(f"`{name}` was given twice.", fix=f"Type ?{function.name}.")
-        values[name] = _value(value, conversation)
+        is_extra = bool(function.extra) and name not in names
+        (extra if is_extra else values)[name] = _value(value, conversation)
+    if extra and isinstance(into := values.setdefault(function.extra, {}), dict):
+        into |= extra
     return values
 
 
@@ -266,7 +274,7 @@ async def _shell(conversation: Conversation, words: str) -> None:
         fix = "Run it in your shell: COMMAND | knapper run --once -f - --message TEXT"
         raise UsageError("A command of the shell runs only for a user at a terminal.", fix=fix)
     if own := _OF_SHELL.fullmatch(command):
-        message = f"{own[1]} would have no effect: each ! starts a new shell in {Path.cwd()}."
+        message = f"{own[1]} would have no effect: each ! starts a new shell in {conversation.workspace.root}."
         raise UsageError(message, fix=f"Type !{one_line(command, 60)} && COMMAND.")
     async with conversation.command():
         with conversation.at_files("while that ran"):
@@ -284,7 +292,8 @@ async def _shell(conversation: Conversation, words: str) -> None:
 async def _run(conversation: Conversation, command: str) -> tuple[str, int]:
     """Run a command in the user's shell, show its output as it arrives, and return the output and the exit code.
 
-    The command gets no input and no keys or secrets in its environment, because the model sees its output.
+    It runs in the workspace's folder, where the agent's paths begin. It gets no input and no keys or secrets in its
+    environment, because the model sees its output.
     """
     around = environment()
     shell = around.get("SHELL") or "/bin/sh"
@@ -293,7 +302,7 @@ async def _run(conversation: Conversation, command: str) -> tuple[str, int]:
         process = await programs.start(
             [shell, "-c", command],
             env=without_secrets(around),
-            cwd=Path.cwd(),
+            cwd=conversation.workspace.root,
             **{"stdin": nothing, "stdout": pipe, "stderr": asyncio.subprocess.STDOUT},
         )
     except OSError as error:

@@ -11,7 +11,7 @@ null or list if it cannot be anything else.
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -287,9 +287,9 @@ def _explain(error: "ValidationError", root: "Schema", base: tuple[Any, ...]) ->
             matches = nearest(name, known_names) or [
                 known for known in known_names if known.replace("_", "").lower() == name.replace("_", "").lower()
             ]
-            names = ", ".join(f"`{known}`" for known in known_names[:20]) or "no parameters"
+            names = ", ".join(f"`{known}`" for known in known_names[:20]) or "none"
             fix = f"did you mean `{matches[0]}`?" if matches else f"known are: {names}"
-            yield _problem(path, "no such key", shown(error.instance), fix)
+            yield _unknown(path, fix)
         case "anyOf" | "oneOf":
             branches: dict[Any, list[ValidationError]] = {}
             for inner in error.context or ():
@@ -326,10 +326,20 @@ def _hint(error: "ValidationError") -> str | None:
     return None
 
 
+def _unknown(path: tuple[Any, ...], fix: str) -> Problem:
+    """Return what is said about an argument that there is not, or a key that a value in one cannot have."""
+    *within, name = path
+    what = f"{_place(within)}: there is no key" if within else "there is no argument"
+    return Problem("arguments-invalid", f"{what} `{name}`", WHERE, fix)
+
+
 def _problem(path: tuple[Any, ...], expected: str, got: str, fix: str | None = None) -> Problem:
+    return Problem("arguments-invalid", f"{_place(path)}: expected {expected}, got {got}", WHERE, fix)
+
+
+def _place(path: Sequence[Any]) -> str:
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    place = text.removeprefix(".") or "arguments"
-    return Problem("arguments-invalid", f"{place}: expected {expected}, got {got}", WHERE, fix)
+    return text.removeprefix(".") or "arguments"
 
 
 _BOUNDS = {
@@ -606,8 +616,8 @@ def read_with(
     """
     properties = schema.get("properties", {})
     if _is_closed(schema) and (unknown := sorted(apart.keys() - properties.keys())):
-        names = ", ".join(f"`{name}`" for name in sorted(properties)[:20]) or "no parameters"
-        return (_problem((unknown[0],), "no such key", "a large value", f"known are: {names}"),)
+        names = ", ".join(f"`{name}`" for name in sorted(properties)[:20]) or "none"
+        return (_unknown((unknown[0],), f"known are: {names}"),)
     rest = schema
     if apart:
         kept = {name: own for name, own in properties.items() if name not in apart}

@@ -119,6 +119,8 @@ def read(docstring: str, lines: list[str], start: int, path: str) -> tuple[Examp
         prompts = list(islice(find(docstring), _MOST))
     except ValueError as error:
         fix = "write `>>> call(…)` with a space after each prompt, and its output under it, indented alike"
+        if r"\n" in "".join(lines[start - 1 : start - 1 + docstring.count("\n") + 1]):
+            fix += r"; a `\n` in a docstring is a line break: write `\\n` in an example"
         return Problem("malformed-example", str(error), Place(path, start), fix, "warns")
     line = start - 1
     found: list[Example] = []

@@ -76,7 +76,8 @@ class PlannedProgram:
 class Done:
     """The result of one call; `arguments` and `outcome` decide whether it is a repetition.
 
-    `heartbeat`: the call requested another step. `has_changed`: it changed functions, memory or files.
+    `heartbeat`: the call requested another step. `has_changed`: it changed functions, memory or files. `is_waiting`: it
+    was not made because it names a function that was refused in this turn.
     """
 
     call: "Call"
@@ -85,6 +86,7 @@ class Done:
     excluded: frozenset[str] = frozenset()
     heartbeat: bool = False
     has_changed: bool = False
+    is_waiting: bool = False
 
     @property
     def failed(self) -> bool:
@@ -104,6 +106,7 @@ class CallRecord:
         self.memory: FunctionMemoryApi | None = None  # holds its edits until the answer is stored
         self.heartbeat = False
         self.has_changed = False
+        self.is_waiting = False
         self.repairs: list[str] = []
         self.did = Receipt()  # effects of the call as observed by the host
         self._clock = clock
@@ -273,7 +276,7 @@ class CallRecord:
         for write in plan.writes:
             if isinstance(write, SaveBlock):
                 self.turn.tell(events.MemoryChanged(block=write.block.label, what=write.action))
-        return Done(self.call, shown, plan.outcome, plan.excluded, self.heartbeat, self.has_changed)
+        return Done(self.call, shown, plan.outcome, plan.excluded, self.heartbeat, self.has_changed, self.is_waiting)
 
     def tell(self, text: str, word: str, detail: dict[str, Any]) -> None:
         """Report the answer."""
@@ -390,6 +393,7 @@ class Dispatcher:
         for source in self._sources:
             if why := await source.refusal(call.name, snapshot):
                 return await record.close(Refused(""), why)
+        record.is_waiting = call.name in record.turn.work.refused
         suggestions = nearest(call.name, self.names(snapshot), 3)
         return await record.close(Refused(""), answers.unknown_name(call.name, suggestions))
 

@@ -127,6 +127,7 @@ class HostFunctions(FunctionSource):
             return await self._programs.run(plan, record, snapshot)
         if not isinstance(plan, PlannedChange):
             return await record.commit(plan)
+        record.is_waiting = plan.is_waiting
         plan = await self._service.carry_out(plan, record.record, Author("agent"))
         done, rejected = record.report(plan), turn.work.refused  # read when the turn ends
         for changed in plan.did.names("created", "changed", "deleted"):

@@ -221,9 +221,11 @@ class DirectReplyPolicy:
         If a call is repeated with the same outcome, the model is notified and the function is not offered at the next
         step. Further repetition ends the turn.
         """
-        done, cut = step.done, step.reply.cut
-        self._count_anew(done)
-        self.excluded = frozenset().union(*(result.excluded for result in done))
+        cut = step.reply.cut
+        self._count_anew(step.done)
+        self.excluded = frozenset().union(*(result.excluded for result in step.done))
+        # What waits for a function that is being made is no repetition, unless nothing else was tried.
+        done = [result for result in step.done if not result.is_waiting] or step.done
         self._runs = {key: self._runs.get(key, 0) + 1 for key in map(_sameness, done)}
         self._times.update(set(map(_identity, done)))
         again = {  # the same call failed in the previous step, or was refused in the same words earlier in the turn

@@ -44,7 +44,7 @@ from agent_core.functions.program_text import (
     source_of_program,
     with_names,
 )
-from agent_core.functions.worker_api import arguments_text, large_of
+from agent_core.functions.worker_api import apart_of, large_of, typed_text
 from agent_core.model.reading import meant
 from agent_core.registry.arguments import read_with
 from agent_core.storage import Entry, Plan, Store, TurnStore, Write
@@ -267,22 +267,22 @@ class ProgramApprovals(Approvals):
 class InnerRecord(CallRecord):
     """The record of one inner call, journaled outside of the conversation.
 
-    The text of the call names its large arguments; `large` has them.
+    `apart` has the arguments that the function gets as they are, because JSON would change them or they are large.
     """
 
-    def __init__(self, run: ProgramRun, number: int, call: Call, clock: "Clock", large: Mapping[str, Large]) -> None:
+    def __init__(self, run: ProgramRun, number: int, call: Call, clock: "Clock", apart: Mapping[str, Any]) -> None:
         super().__init__(call, run.turn, clock, MOST_CHARS)
         self._run = run
-        self._large = large
+        self._apart = apart
         self.number = number
         self.answer: dict[str, Any] = {"failed": "it has no answer"}  # Any: the wire value
 
     def read(self, function: "Function") -> dict[str, Any] | tuple["Problem", ...]:
         """Return the arguments, or the problems with them."""
         text = self.call.arguments
-        if self._large:
-            text = json.dumps({name: value for name, value in read_json(text).items() if name not in self._large})
-        return read_with(text, function.parameters, self._large, notes=self.repairs)
+        if self._apart:
+            text = json.dumps({name: value for name, value in read_json(text).items() if name not in self._apart})
+        return read_with(text, function.parameters, self._apart, notes=self.repairs)
 
     @property
     def key(self) -> str:
@@ -408,7 +408,9 @@ class Programs:
         packages = self._sandbox.settings.packages
         size = len(program.code)
         if found := await aside(size, problems, program, functions, known, kept, packages, withheld):
-            return await record.close(Refused("does not fit"), _not_run(found))
+            unmade = [name for name in turn.work.refused if name in program.free and name not in functions]
+            record.is_waiting = bool(unmade)
+            return await record.close(Refused("does not fit"), _not_run(found, unmade))
         run = await self._begin_run(record, snapshot, functions, program)
         inner = lambda name, rows: _whole(self.answers(run, name, rows), run.turn)  # noqa: E731 - it is given once
         given, gone = self._given(program.code, kept)
@@ -534,10 +536,13 @@ class Programs:
     async def answers(self, run: ProgramRun, name: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the answers to calls of one function, in order; calls that only compute run concurrently."""
         first, run.calls = run.calls + 1, run.calls + len(rows)
-        texts = [await aside(bulk(row), arguments_text, dict(row)) for row in rows]
+        callee = self.dispatcher.find(name, run.snapshot)
+        apart_in = apart_of if callee is not None and callee.snapshot is not None else large_of
+        given = [await aside(bulk(row), apart_in, row) for row in rows]
+        texts = [await aside(bulk(row), typed_text, row, apart) for row, apart in zip(rows, given, strict=True)]
         calls = [
-            self._answer(run, number, name, text, large_of(row))
-            for number, (text, row) in enumerate(zip(texts, rows, strict=True), first)
+            self._answer(run, number, name, text, apart)
+            for number, (text, apart) in enumerate(zip(texts, given, strict=True), first)
         ]
         if len(calls) > 1 and await self._only_computes(run, name):
             async with asyncio.TaskGroup() as group:
@@ -555,7 +560,7 @@ class Programs:
         return not await granting.needs(callee.function, callee.snapshot)
 
     async def _answer(
-        self, run: ProgramRun, number: int, name: str, text: str, large: Mapping[str, Large]
+        self, run: ProgramRun, number: int, name: str, text: str, apart: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return the answer to one inner call, from the journal if it has one."""
         if number > MOST_CALLS:
@@ -568,7 +573,7 @@ class Programs:
         if earlier is not None and earlier.answer is not None and (known := self._known_answer(earlier)):
             answer = known
         else:
-            record = InnerRecord(run, number, Call(f"{run.record.call.id}.{number}", name, text), self._clock, large)
+            record = InnerRecord(run, number, Call(f"{run.record.call.id}.{number}", name, text), self._clock, apart)
             if earlier is not None and earlier.reaches:
                 await record.close(Unknown())
             else:
@@ -668,7 +673,7 @@ async def run_apart(
                 given.append(_BEYOND)
                 continue
             given.append(await call(name, row))
-            told.append(_call_line(len(told) + 1, _call_text(name, arguments_text(dict(row))), given[-1]))
+            told.append(_call_line(len(told) + 1, _call_text(name, typed_text(row, apart_of(row))), given[-1]))
         return given
 
     key, instead = secrets.token_hex(16), _instead(snapshot)
@@ -1000,7 +1005,7 @@ def calls_made(entries: Sequence[Entry], call: str) -> list[str]:
 
 
 def _call_text(name: str, arguments: str) -> str:
-    given = ", ".join(f"{name}={value!r}" for name, value in read_json(arguments).items())
+    given = ", ".join(f"{name}={read_row(value)!r}" for name, value in read_json(arguments).items())
     return f"{name}({one_line(given, _SHORT)})"
 
 
@@ -1016,7 +1021,12 @@ def _call_list(calls: Sequence[str]) -> list[str]:
     return [head, *map(visible, calls[:_TOLD]), *more]
 
 
-def _not_run(found: Sequence["Problem"]) -> str:
+def _not_run(found: Sequence["Problem"], unmade: Sequence[str] = ()) -> str:
+    """Return why a program was not run; `unmade` are functions that it names and that were refused in this turn."""
+    found = [row for row in found if not any(f"`{name}`" in row.message for name in unmade)]
+    if unmade and not found:
+        names = " and ".join(f"`{name}`" for name in unmade)
+        return f"The program was not run: it waits for {names}, which {'was' if len(unmade) == 1 else 'were'} not made."
     lines = [f"{row.where}: {row.message}".removeprefix(": ") + (f" ({row.fix})" if row.fix else "") for row in found]
     shown = [f"- {visible(line)}" for line in lines[:MAX_PROBLEMS]]
     more = ["There may be more of them."] if len(lines) > MAX_PROBLEMS else []

@@ -240,10 +240,8 @@ async def settle(store: Store, claimed: Claimed, session: AgentSession, *, resta
     await store.finish(claimed.id, claimed.attempt, "interrupted", posts=posts, writes=writes)
     if is_between:
         return ""
-    names = ", ".join(call["name"] for call in cut_calls)
-    calls = f" Whether these calls took effect is unknown: {names}." if cut_calls else ""
     return (
-        f"The last turn was cut off when the program was stopped. Until then: {receipt.text}.{calls}"
+        f"The last turn was cut off when the program was stopped. Until then: {receipt.text}."
         " /retry sends its message again."
     )
 

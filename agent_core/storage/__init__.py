@@ -49,7 +49,17 @@ from .call_store import (
     SaveSeen,
     Stats,
 )
-from .folder import AGENT, CONVERSATION, STATE_FILE, lock_agent, only_writer, open_lock, prepare_state_dir, workspace_id
+from .folder import (
+    AGENT,
+    CONVERSATION,
+    STATE_FILE,
+    lock_agent,
+    only_writer,
+    open_lock,
+    own_folder,
+    prepare_state_dir,
+    workspace_id,
+)
 from .forget_store import Erasure, MessageGone, Said, TurnsGone
 from .function_store import (
     BEGUN,
@@ -304,6 +314,7 @@ __all__ = [
     "only_writer",
     "open_lock",
     "open_store",
+    "own_folder",
     "prepare_state_dir",
     "row_counts",
     "set_aside",

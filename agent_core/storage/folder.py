@@ -18,7 +18,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Final
 
-from agent_core.base import machine
+from agent_core.base import folders, machine
 from agent_core.base.errors import AgentBusy, UsageError, WorkspaceError
 from agent_core.base.plain_files import read_plain
 from agent_core.base.workspace_folder import STATE
@@ -50,6 +50,35 @@ def prepare_state_dir(root: Path) -> Path:
             fix="Use a folder that you may write to.",
         ) from error
     return folder
+
+
+def own_folder(state: Path, *names: str, mode: int = 0o700) -> Path:
+    """Return a folder below the state folder, created if missing: everything of this program there is made by this.
+
+    The workspace may come from someone else, whose links must not lead what is written there elsewhere.
+
+    Raises:
+        OSError: it cannot be created, or it or a folder on the way to it is a link or not a folder.
+    """
+    place = state
+    folder_fd = -1
+    try:
+        folder_fd = folders.hold(state, follows=False)
+        for name in names:
+            place /= name
+            with suppress(FileExistsError):
+                folders.make(name, folder_fd, mode)
+            below = folders.hold_below(name, folder_fd)
+            os.close(folder_fd)
+            folder_fd = below
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise NotADirectoryError(errno.ENOTDIR, "it is a link, or not a folder", str(place)) from error
+        raise
+    finally:
+        if folder_fd >= 0:
+            os.close(folder_fd)
+    return place
 
 
 def workspace_id(folder: Path) -> str:
@@ -132,7 +161,7 @@ def lock_agent(state_dir: Path, agent: str) -> FileIO:
     check_name(agent)
     path = state_dir / "agents" / f"{agent}.lock"
     try:
-        path.parent.mkdir(mode=0o700, exist_ok=True)
+        own_folder(state_dir, path.parent.name)
         descriptor = open_lock(path)
     except OSError as error:
         fix = "Remove it if it is a link, or not a plain file." if path.is_symlink() or path.exists() else ""

@@ -7,7 +7,6 @@ names them, a week after their last use, and, above 1 GiB in all, the least rece
 
 import asyncio
 import codecs
-import errno
 import hashlib
 import os
 import re
@@ -22,6 +21,8 @@ from typing import Final
 from agent_core.base import machine
 from agent_core.base.plain_files import open_plain
 from sandbox.wire.large import Large, ValueGone
+
+from .folder import own_folder
 
 FOLDER: Final = "values"
 KEPT_DAYS: Final = 7
@@ -113,9 +114,7 @@ class ValueFiles:
 
     def make_folder(self) -> None:
         """Make the folder if it is missing; OSError if it is no folder of this program."""
-        self.folder.mkdir(mode=0o700, exist_ok=True)
-        if not stat.S_ISDIR(self.folder.lstat().st_mode):
-            raise NotADirectoryError(errno.ENOTDIR, "it is a link, or not a folder", str(self.folder))
+        own_folder(self.folder.parent, FOLDER)
 
     def take(self, path: Path, digest: str) -> None:
         """Give a finished file its name, and remove the least recently used ones while all together are too large."""

@@ -26,7 +26,7 @@ from agent_core.base.events import Event
 from agent_core.base.plain_files import add_to
 from agent_core.base.records import dataclass, replace
 from agent_core.runtime.agent import Agent
-from agent_core.storage import BEAT, BETWEEN, LOST, WORK, Store
+from agent_core.storage import BEAT, BETWEEN, LOST, WORK, Store, own_folder
 
 Handle = Callable[[str], Awaitable[None]]
 """A function that gets the name of an agent and, for example, runs one turn for the agent's inbox."""
@@ -222,10 +222,8 @@ def leave() -> None:
 
 def ring(state: Path) -> None:
     """Wake the runners of all processes at a workspace, after writing something that they must notice."""
-    folder = state / "agents"
     with suppress(OSError):
-        folder.mkdir(mode=0o700, exist_ok=True)
-        add_to(folder / _BELL, b"")
+        add_to(own_folder(state, "agents") / _BELL, b"")
 
 
 @asynccontextmanager

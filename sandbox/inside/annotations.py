@@ -198,7 +198,7 @@ def _boolean(value: Any) -> bool:
 
 
 def _integer(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+    if isinstance(value, bool) or not isinstance(value, _WHOLE) or value != int(value):
         raise TypeError
     return int(value)
 
@@ -210,11 +210,15 @@ def _plain_number(value: Any) -> int | float:
 
 
 def _number(value: Any) -> float:
-    number = float(_plain_number(value))
+    if isinstance(value, decimal.Decimal) and value != float(value):
+        raise ValueError
+    number = float(value if isinstance(value, decimal.Decimal) else _plain_number(value))
     return number if number == value else value  # a whole number that a float cannot hold stays an int
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, pathlib.PurePath):
+        return str(value)
     if not isinstance(value, str):
         raise TypeError
     return value
@@ -252,6 +256,11 @@ def _duration(value: Any) -> datetime.timedelta:
     return -length if match.groupdict().get("sign") == "-" else length
 
 
+def _date(value: Any) -> datetime.date:
+    return value if isinstance(value, datetime.date) else datetime.date.fromisoformat(_text(value))
+
+
+_WHOLE: Final = (int, float, decimal.Decimal)
 _PATH: Final[Schema] = {"type": "string", "format": "path"}
 _SCALARS: Final[dict[Any, tuple[Make, str, Schema]]] = {  # type → how it is made, what is expected, its schema
     type(None): (_nothing, "null", {"type": "null"}),
@@ -268,7 +277,7 @@ _SCALARS: Final[dict[Any, tuple[Make, str, Schema]]] = {  # type → how it is m
         {"type": "string", "format": "date-time"},
     ),
     datetime.date: (
-        _from_text(datetime.date.fromisoformat),
+        _date,
         "a date like 2024-05-01",
         {"type": "string", "format": "date"},
     ),
@@ -288,6 +297,9 @@ _SCALARS: Final[dict[Any, tuple[Make, str, Schema]]] = {  # type → how it is m
     pathlib.PosixPath: (_from_text(pathlib.PosixPath), "a path", _PATH),
     pathlib.PurePosixPath: (_from_text(pathlib.PurePosixPath), "a path", _PATH),
 }
+
+
+_PATHS: Final = tuple(kind for kind in _SCALARS if isinstance(kind, type) and issubclass(kind, pathlib.PurePath))
 
 
 Maker = Callable[[Any, Hint, str], Any]  # value, hint, path → value
@@ -363,7 +375,8 @@ def _choice(value: Any, hint: Hint, path: str) -> Any:
 def _union(value: Any, hint: Hint, path: str) -> Any:
     members = typing.get_args(hint)
     exact = [member for member in members if peel(member) is type(value)]
-    for member in (*exact, *members):
+    paths = [member for member in members if isinstance(value, pathlib.PurePath) and peel(member) in _PATHS]
+    for member in (*exact, *paths, *members):
         try:
             return build(value, member, path)
         except Unfit:

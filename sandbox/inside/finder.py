@@ -10,7 +10,7 @@ import marshal
 import sys
 from binascii import a2b_base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType, SimpleNamespace
 from typing import Any
 
 from ..wire.protocol import Frame
@@ -40,6 +40,8 @@ class Finder:
     def install(self) -> None:
         """Make `functions` importable, as an empty package."""
         root = ModuleType(ROOT)
+        loader: Any = self  # a Loader by its methods
+        root.__spec__ = importlib.machinery.ModuleSpec(ROOT, loader, is_package=True)
         root.__path__ = []
         sys.modules[ROOT] = root
         sys.meta_path.append(self)
@@ -85,6 +87,16 @@ class Finder:
         answer = self._channel.ask({"kind": "source", "module": fullname.removeprefix(f"{ROOT}.")})
         text: str | None = answer.get("text")
         return text
+
+    def get_data(self, path: str) -> bytes:
+        """Return the content of a file beside a module, as `pkgutil` asks for it."""
+        with open(path, "rb") as file:  # noqa: PTH123 - as a function opens it
+            return file.read()
+
+    def get_resource_reader(self, fullname: str) -> Any:  # a reader of `importlib.resources`
+        """Return the reader of the files beside the modules of a folder."""
+        readers = importlib.import_module("importlib.readers")
+        return readers.FileReader(SimpleNamespace(path=f"{fullname.replace('.', '/')}/__init__.py"))
 
     def is_package(self, fullname: str) -> bool:
         """Return whether the name is a folder of modules."""

@@ -9,6 +9,7 @@ numbers can take a minute to build. Comparisons use a canonical text, whose hash
 import datetime
 import decimal
 import hashlib
+import importlib
 import json
 import math
 import pathlib
@@ -16,9 +17,9 @@ import re
 import uuid
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from ..errors import ProtocolError
 from .large import Large
@@ -30,6 +31,8 @@ _Build: TypeAlias = Callable[[list[Value]], Value]
 
 TAG, BODY = "$", "v"
 LARGE = "large"
+_Moment = TypeVar("_Moment", datetime.datetime, datetime.time)
+_ZONED: Final = re.compile(r"\[([A-Za-z][A-Za-z0-9_+/-]{0,63})\]\Z")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _MARKED: Final = b'"$":"large"'
 _REFERENCE: Final = re.compile(rb'\{"\$":"large","v":\["([0-9a-f]{64})"')
@@ -198,6 +201,64 @@ def _tagged_text(tag: str, write: Callable[[Any], str]) -> Callable[[Any, Simpli
     return lambda value, _simplify, _depth: {TAG: tag, BODY: write(value)}
 
 
+class ZoneClaim(datetime.tzinfo):
+    """A time zone by its name, as a worker named it, with the offset that it stated; the host looks up no zone."""
+
+    def __init__(self, key: str, offset: datetime.timedelta | None) -> None:
+        self.key = key
+        self._offset = offset
+
+    def utcoffset(self, _moment: datetime.datetime | None) -> datetime.timedelta | None:
+        """Return the offset that the worker stated."""
+        return self._offset
+
+    def dst(self, _moment: datetime.datetime | None) -> None:
+        """Return nothing: it is not stated."""
+
+    def tzname(self, _moment: datetime.datetime | None) -> str:
+        """Return the name of the zone."""
+        return self.key
+
+    def __getinitargs__(self) -> tuple[str, datetime.timedelta | None]:
+        return self.key, self._offset
+
+    def __repr__(self) -> str:
+        return f"zoneinfo.ZoneInfo(key={self.key!r})"
+
+
+def _moment_text(value: datetime.datetime | datetime.time) -> str:
+    """Return a moment as text, with the name of its zone in brackets if it has one, as RFC 9557 writes it."""
+    key = getattr(value.tzinfo, "key", None)
+    named = isinstance(key, str) and _ZONED.fullmatch(f"[{key}]")
+    return f"{value.isoformat()}[{key}]" if named else value.isoformat()
+
+
+def _moment(kind: type[_Moment], zone: Callable[[str, _Moment], _Moment]) -> Callable[[str], _Moment]:
+    """Return the reader of a moment of this type; `zone` gives one the zone of a name."""
+
+    def read_moment(text: str) -> _Moment:
+        found = _ZONED.search(text)
+        if found is None:
+            return kind.fromisoformat(text)
+        return zone(found[1], kind.fromisoformat(text[: found.start()]))
+
+    return read_moment
+
+
+def _with_claim(key: str, moment: _Moment) -> _Moment:
+    return moment.replace(tzinfo=ZoneClaim(key, moment.utcoffset()))
+
+
+def _with_zone(key: str, moment: _Moment) -> _Moment:
+    """Return a moment in a zone; in a worker. One that the zone knows no such offset for keeps its offset only."""
+    try:
+        named = moment.replace(tzinfo=importlib.import_module("zoneinfo").ZoneInfo(key))
+    except (KeyError, ValueError, OSError):  # there is no such zone here
+        return moment
+    same = (each for each in (named, named.replace(fold=1)) if each.utcoffset() == moment.utcoffset())
+    return next(same, moment)
+
+
 def _seconds(value: datetime.timedelta) -> str:
     return f"{value.days} {value.seconds} {value.microseconds}"
 
@@ -218,9 +279,9 @@ _ENCODERS: dict[type, Callable[[Any, Simplify, int], Encoded]] = {
     bytes: _tagged_text("bytes", lambda value: b64encode(value).decode()),
     complex: _tagged_text("complex", repr),
     decimal.Decimal: _tagged_text("Decimal", str),
-    datetime.datetime: _tagged_text("datetime", datetime.datetime.isoformat),
+    datetime.datetime: _tagged_text("datetime", _moment_text),
     datetime.date: _tagged_text("date", datetime.date.isoformat),
-    datetime.time: _tagged_text("time", datetime.time.isoformat),
+    datetime.time: _tagged_text("time", _moment_text),
     datetime.timedelta: _tagged_text("timedelta", _seconds),
     uuid.UUID: _tagged_text("UUID", str),
     pathlib.PurePosixPath: _tagged_text("Path", str),
@@ -231,10 +292,11 @@ _ENCODERS: dict[type, Callable[[Any, Simplify, int], Encoded]] = {
 
 def lean(value: Value, simplify: Simplify = _unknown) -> Encoded:
     """Encode a value; one that JSON can hold as it is, is returned itself, because a copy may not fit into memory."""
-    return value if _is_plain(value) else encode(value, simplify)
+    return value if is_plain(value) else encode(value, simplify)
 
 
-def _is_plain(value: Value) -> bool:
+def is_plain(value: Value) -> bool:
+    """Return whether JSON holds a value as it is, so that it is the same when it is read again."""
     level = [value]
     for _ in range(MAX_DEPTH):
         if not level:
@@ -269,8 +331,10 @@ def decode(encoded: Encoded, given: Callable[[str], Value] | None = None) -> Val
 
     `given` returns a large value by its digest.
     """
-    build = _BUILT if given is None else _BUILT | {LARGE: lambda row: given(row[0])}
-    return _decode(encoded, build, 0)
+    readers = _IN_A_WORKER
+    if given is not None:
+        readers = replace(readers, lists={**readers.lists, LARGE: lambda row: given(row[0])})
+    return _decode(encoded, readers, 0)
 
 
 def read(encoded: Encoded, received: Sequence[Large] = ()) -> Value:
@@ -281,8 +345,10 @@ def read(encoded: Encoded, received: Sequence[Large] = ()) -> Value:
     Raises:
         ProtocolError: it is invalid.
     """
-    build = _CLAIMED if not received else _CLAIMED | {LARGE: lambda row: _received(row, received)}
-    return _decode(encoded, build, 0)
+    readers = _IN_THE_HOST
+    if received:
+        readers = replace(readers, lists={**readers.lists, LARGE: lambda row: _received(row, received)})
+    return _decode(encoded, readers, 0)
 
 
 def _received(row: list[Value], received: Sequence[Large]) -> Large:
@@ -295,7 +361,7 @@ def _received(row: list[Value], received: Sequence[Large]) -> Large:
 
 def read_row(encoded: Encoded) -> Value:
     """Decode a value that this program stored; see `read`. Large values in it may not be kept any longer."""
-    return _decode(encoded, _STORED, 0)
+    return _decode(encoded, _OF_A_ROW, 0)
 
 
 def _stored(row: list[Value]) -> Large:
@@ -338,7 +404,15 @@ def is_large(encoded: Encoded) -> bool:
     return count > _MANY
 
 
-def _decode(encoded: Encoded, build: Mapping[str, _Build], depth: int) -> Value:
+@dataclass(frozen=True, slots=True)
+class _Readers:
+    """What builds a tagged value: of the values in a list, or of a text."""
+
+    lists: Mapping[str, _Build]
+    texts: Mapping[str, Callable[[str], Value]]
+
+
+def _decode(encoded: Encoded, readers: _Readers, depth: int) -> Value:
     if depth > MAX_DEPTH:  # an accepted value can be sent again
         raise ProtocolError("a value is nested too deep")
     match encoded:
@@ -350,29 +424,29 @@ def _decode(encoded: Encoded, build: Mapping[str, _Build], depth: int) -> Value:
             return encoded
         case list():
             is_done = depth < MAX_DEPTH and _AS_THEY_ARE.issuperset(map(type, encoded))
-            return encoded if is_done else [_decode(item, build, depth + 1) for item in encoded]
+            return encoded if is_done else [_decode(item, readers, depth + 1) for item in encoded]
         case dict() if TAG in encoded:
-            return _decode_tagged(encoded, build, depth + 1)
+            return _decode_tagged(encoded, readers, depth + 1)
         case dict():
             if not all(map(_is_utf8, encoded)):
                 raise ProtocolError("a text holds a lone surrogate")
-            return {key: _decode(item, build, depth + 1) for key, item in encoded.items()}
+            return {key: _decode(item, readers, depth + 1) for key, item in encoded.items()}
         case _:
             raise ProtocolError(f"a {_kind(encoded)} is no value")
 
 
-def _decode_tagged(encoded: dict[str, Encoded], build: Mapping[str, _Build], depth: int) -> Value:
+def _decode_tagged(encoded: dict[str, Encoded], readers: _Readers, depth: int) -> Value:
     tag, body = encoded[TAG], encoded.get(BODY)
     if encoded.keys() != {TAG, BODY} or not isinstance(tag, str):
         raise ProtocolError("a tagged value has another shape")
     try:
-        if isinstance(body, str) and tag in _FROM_TEXT:
-            return _FROM_TEXT[tag](body)
+        if isinstance(body, str) and tag in readers.texts:
+            return readers.texts[tag](body)
         if isinstance(body, list) and tag == "dict":
-            pairs = [(_decode(key, build, depth), _decode(item, build, depth)) for key, item in body]
-            return build[tag](pairs)
-        if isinstance(body, list) and tag in build:
-            return build[tag]([_decode(item, build, depth) for item in body])
+            pairs = [(_decode(key, readers, depth), _decode(item, readers, depth)) for key, item in body]
+            return readers.lists[tag](pairs)
+        if isinstance(body, list) and tag in readers.lists:
+            return readers.lists[tag]([_decode(item, readers, depth) for item in body])
     except (ValueError, TypeError, ArithmeticError) as error:
         raise ProtocolError(f"a value tagged {tag[:20]!r} cannot be read") from error
     raise ProtocolError(f"no value is tagged {tag[:20]!r}")
@@ -426,9 +500,9 @@ _FROM_TEXT: dict[str, Callable[[str], Value]] = {
     "bytes": lambda text: b64decode(text, validate=True),
     "complex": complex,
     "Decimal": decimal.Decimal,
-    "datetime": datetime.datetime.fromisoformat,
+    "datetime": _moment(datetime.datetime, _with_claim),
     "date": datetime.date.fromisoformat,
-    "time": datetime.time.fromisoformat,
+    "time": _moment(datetime.time, _with_claim),
     "timedelta": _timedelta,
     "UUID": uuid.UUID,
     "Path": pathlib.PurePosixPath,
@@ -445,7 +519,17 @@ _CLAIMED: dict[str, _Build] = {
     "frozenset": _member_claim("frozenset"),
     "dict": _claimed_dict,
 }
-_STORED: dict[str, _Build] = {**_CLAIMED, LARGE: _stored}
+_IN_A_WORKER: Final = _Readers(
+    _BUILT,
+    {
+        **_FROM_TEXT,
+        "datetime": _moment(datetime.datetime, _with_zone),
+        "time": _moment(datetime.time, _with_zone),
+        "Path": pathlib.Path,
+    },
+)
+_IN_THE_HOST: Final = _Readers(_CLAIMED, _FROM_TEXT)
+_OF_A_ROW: Final = _Readers({**_CLAIMED, LARGE: _stored}, _FROM_TEXT)
 
 
 def _is_utf8(text: str) -> bool:

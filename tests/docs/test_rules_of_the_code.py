@@ -38,7 +38,7 @@ ALLOWED = {
     "opened through no link and without waiting, for more than to read it whole": """
         access/broker/broker access/grants/files access/grants/record access/packages/environment
         base/old_name base/seal storage/folder
-        interfaces/client storage/sqlite/recovery storage/value_files workspace/forgetting""",
+        interfaces/cli_context interfaces/client storage/sqlite/recovery storage/value_files workspace/forgetting""",
     "the one place": "base/plain_files",
 }
 

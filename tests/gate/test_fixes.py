@@ -134,6 +134,13 @@ def test_another_docstring_style_becomes_google_and_its_types_become_hints() -> 
         assert ">>> f(1, 2)\n" in draft.text, words
 
 
+def test_a_result_without_a_type_is_described_without_a_mark() -> None:
+    for words in (REST.replace("    :rtype: int\n", ""), EPYDOC.replace("    @rtype: int\n", "")):
+        for gives in ("", " -> int"):
+            draft = on_text(f'def f(a: int, b: int){gives}:\n    """{words}"""\n    return a + b\n')
+            assert "    Returns:\n        The sum.\n" in draft.text, draft.text
+
+
 def test_descriptions_that_stand_elsewhere_are_moved_under_args() -> None:
     for words in (
         "Add.\n    - a: The first.\n    - b: The second.\n    ",  # bullets

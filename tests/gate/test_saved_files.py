@@ -60,6 +60,44 @@ async def test_a_hint_names_the_mistake_of_its_own_line(gate: Gate, text: str, l
     assert (problem.where.line, problem.fix) == (line, fix)
 
 
+READ = "knapper functions grant double --read functions/words.json"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "grant"),
+    [
+        pytest.param(
+            "from pathlib import Path\nW = (Path(__file__).parent / 'words.json').read_text()", 2, READ, id="beside"
+        ),
+        pytest.param("W = open('functions/words.json').read()", 1, READ, id="by-name"),
+        pytest.param(
+            "import importlib.resources as r\nW = r.read_text(__package__, 'words.json')", 2, READ, id="resources"
+        ),
+        pytest.param("import pkgutil\nW = pkgutil.get_data(__name__, 'words.json')", 2, READ, id="pkgutil"),
+        pytest.param("import os\nW = os.stat('functions/words.json')", 2, READ, id="facts"),
+        pytest.param(
+            "from urllib.request import urlopen\nW = urlopen('https://example.org/a')",
+            *(2, "knapper functions grant double --network example.org"),
+            id="a-host",
+        ),
+    ],
+)
+async def test_what_an_import_reaches_is_told_as_a_missing_grant(gate: Gate, text: str, line: int, grant: str) -> None:
+    verdict = await gate.judge_module(saved(f"{text}\n\n\n{BARE}"), Snapshot.empty())
+    (problem,) = [one for one in verdict.problems if one.code == "import-fails"]
+    assert problem.where.line == line
+    assert problem.message.startswith("importing it may not ")
+    assert problem.fix is not None
+    assert problem.fix.endswith(grant)
+
+
+async def test_an_error_after_a_read_that_was_caught_is_told_as_it_is(gate: Gate) -> None:
+    caught = "try:\n    W = open('words.json').read()\nexcept FileNotFoundError:\n    W = ''\n"
+    assert (await gate.judge_module(saved(caught + BARE), Snapshot.empty())).admitted
+    verdict = await gate.judge_module(saved(f"{caught}X = 1 / 0\n{BARE}"), Snapshot.empty())
+    assert "ZeroDivisionError" in next(one for one in verdict.problems if one.code == "import-fails").message
+
+
 async def test_examples_that_disagree_only_warn_a_human(gate: Gate) -> None:
     verdict = await gate.judge_module(saved(ADD.replace("        4\n", "        5\n")), Snapshot.empty())
     assert (verdict.admitted, verdict.standings) == (True, (("add", "draft"),))

@@ -78,6 +78,13 @@ def test_functions_are_called_and_shown_as_in_python_and_no_message_is_taken_for
         assert "Knapper failed" not in screen.scrolled()
 
 
+def test_a_command_runs_in_the_folder_of_the_workspace_from_wherever_the_prompt_was_opened(folder: Path) -> None:
+    below = folder / "functions"
+    with prompt([], below, columns=200) as (screen, _):
+        screen.do("!ls -d functions/*.py knapper.toml; pwd", f"  {folder}", "goes along with your next message")
+        assert "  knapper.toml" in screen.scrolled()
+
+
 def test_a_file_that_is_named_goes_along_and_one_that_is_not_there_is_told(folder: Path) -> None:
     (folder / "notes.md").write_text("one\n```\ntwo\n")
     (folder / "image.bin").write_bytes(b"\xff\xfe\x00")

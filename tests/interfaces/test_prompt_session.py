@@ -90,6 +90,7 @@ def test_what_is_typed_in_a_turn_is_kept_or_delivered_and_the_conversation_goes_
         assert leave(screen) == 0
     with prompt([], grown) as (screen, _):
         screen.wait_for("the conversation continues: you wrote 4 messages, the last: and please count")
+        screen.wait_for("/help lists the commands; /new begins another conversation; Ctrl-D leaves")
         screen.type(UP)
         screen.wait_for("› and please count")
 

@@ -76,7 +76,7 @@ def test_a_no_has_many_forms_and_is_told_to_the_model(tmp_path: Path, place: str
             screen.type("\x1b[200~half a thought\x1b[201~")
             screen.wait_for("That is not an answer.")
             press(screen, "w")
-            screen.wait_for("word ›")
+            screen.wait_for("reason ›")
             screen.type("only for Norway" + ENTER)
         for key in (ESCAPE, CTRL_C):
             with turn(screen, "→ no"):

@@ -72,16 +72,31 @@ BUSY: Made = {
 
 
 COMPUTED: Made = {"called": {"celsius": 2}}
+ASKED: Made = {
+    "created": ["plot"],
+    "wrote": ["chart.png"],
+    "asked": ["may plot read chart.png? once", "and write it? no"],
+}
 RECEIPTS: list[tuple[Made, int, str]] = [
     ({}, 80, "3 steps, 1,000 tokens, 2.5 s · nothing outside this conversation"),
-    (COMPUTED, 80, "3 steps, 1,000 tokens, 2.5 s · nothing outside this conversation"),  # they were shown above
+    (COMPUTED, 80, "3 steps, 2.5 s · nothing outside this conversation · called celsius ×2"),
+    (COMPUTED, 60, "3 steps, 2.5 s · nothing outside this conversation"),  # they were shown above
     (
         BUSY,  # names before tokens
         120,
         "created celsius and 3 more · wrote out/table.csv · was refused evil.example"
         " · 3 steps, 2.5 s · called celsius ×2",
     ),
-    (BUSY, 80, "created 4 · wrote 1 · was refused 1 · 3 steps, 1,000 tokens, 2.5 s"),  # then their number
+    # Then the longest become a number, and what is short keeps its names.
+    (BUSY, 80, "created 4 · wrote out/table.csv · was refused evil.example · 3 steps, 2.5 s"),
+    (BUSY, 40, "created 4 · wrote 1 · was refused 1 · 3 steps, 2.5 s"),
+    (
+        ASKED,
+        160,
+        "created plot · wrote chart.png · asked you: may plot read chart.png? once, and write it? no"
+        " · 3 steps, 1,000 tokens, 2.5 s",
+    ),
+    (ASKED, 80, "created plot · wrote chart.png · asked you 2× · 3 steps, 1,000 tokens, 2.5 s"),
 ]
 
 

@@ -146,7 +146,7 @@ def test_source_streams_in_ten_rows_an_edit_shows_its_first_lines_and_show_opens
         assert "return total" not in screen.scrolled().removeprefix(before)
         rows = turn(screen, "again")
         assert re.fullmatch(r"✓ changed sums\(total\) -> int · 2 of 2 examples · computes only · .*/show 2", rows[0])
-        assert rows[1:6] == ["  +", *(f"  +    {n} is added." for n in range(3)), "  … 37 more changed lines"], rows
+        assert rows[1:6] == [*(f"  +    {n} is added." for n in range(4)), "  … 36 more changed lines"], rows
         assert "hint" not in rows[0]  # it was told before
         rows = turn(screen, "chat")
         assert re.fullmatch(r"▸ chat\(\) → .*printed 31 lines  .* \[3\]", rows[0]), rows

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.interfaces.support import HERE, flags, prompt
-from tests.kit import Say, scripted
+from tests.kit import Expect, Fail, Say, contains, scripted
 from tests.kit.desk import another
 from tests.kit.program import knapper, surroundings
-from tests.kit.terminal import ESCAPE, KNAPPER
+from tests.kit.terminal import ENTER, ESCAPE, KNAPPER
 
 SHOUT = another("shout")
 RETURNS = "    Returns:\n        How many of its letters are a, e, i, o or u.\n\n"
@@ -116,3 +116,65 @@ def test_a_file_that_imports_its_neighbor_by_its_bare_name_is_told_how_to(grown:
     assert "write `from functions import words`" in " ".join((told.stdout + told.stderr).split())
     (grown / "functions" / "more.py").write_text("from functions import words\n\n\n" + SHOUT)
     assert "shout" in knapper("functions", "list", cwd=grown).stdout
+
+
+MINE = '''"""Mine."""
+
+
+def big() -> list[int]:
+    """Return many numbers."""
+    return list(range(100_000))
+
+
+def tall() -> str:
+    """Return many lines."""
+    return "\\n".join(map(str, range(1_000)))
+
+
+def opts(*args: int, **kw: int) -> str:
+    """Return what was given."""
+    return f"got {args} {kw}"
+
+
+def one(a: int) -> int:
+    """Return it."""
+    return a
+'''
+
+
+def test_a_large_result_leaves_the_screen_and_can_be_read_whole(folder: Path) -> None:
+    (folder / "functions" / "mine.py").write_text(MINE)
+    with prompt([], folder) as (screen, _):
+        screen.do("=one(a=4711)", "4711")
+        for typed in ("=big()", "=tall()"):
+            screen.do(typed, "=_ shows all of it.")
+            assert "=one(a=4711)" in "\n".join(screen.scrolled().splitlines()[-60:])
+        screen.line("=_")
+        screen.wait_for("Esc")
+        screen.type(ENTER)  # prints all of it
+        screen.wait_count("999", 1)
+
+
+def test_arguments_of_any_name_are_passed_and_an_unknown_one_is_named(folder: Path) -> None:
+    (folder / "functions" / "mine.py").write_text(MINE)
+    with prompt([], folder) as (screen, _):
+        screen.do("=opts(1, 2, b=3)", "got (1, 2) {'b': 3}")
+        screen.do("=opts()", "got () {}")
+        screen.do("=one(1, b=2)", "there is no argument `b`")
+
+
+def test_words_times_and_failures_are_told_as_a_person_reads_them(folder: Path) -> None:
+    (folder / "functions" / "mine.py").write_text(MINE)
+    with prompt([Fail(401, "bad key"), Expect(Say("Fine."), contains("again"))], folder, rows=50) as (screen, _):
+        screen.do("?one", "one · draft", "draft: no example proves it yet")
+        screen.line("/functions")
+        screen.wait_for("Esc")
+        screen.type(ENTER)
+        screen.wait_gone("Esc")
+        screen.do("say it", "/retry sends it again; /pop takes it back.")
+        screen.do("/pop", "say it")
+        screen.do("again", "Fine.")
+    done = knapper("functions", "grant", "one", "--read", "data", "-y", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    granted = knapper("functions", "grants", cwd=folder).stdout
+    assert re.search(r"20\d\d-\d\d-\d\d \d\d:\d\d$", granted.splitlines()[0]), granted

@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tracemalloc
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ import pytest
 
 from agent_core import Workspace
 from agent_core.access.grants import Decision, Question
+from agent_core.access.secrets import Secrets
 from agent_core.base.errors import UsageError
+from agent_core.functions.mcp.library import ForeignLibrary
 from agent_core.functions.mcp.servers import (
     MOST_TOOLS,
     ServerBook,
@@ -28,6 +31,7 @@ from agent_core.interfaces.cli import main
 from sandbox import Sandbox
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Wanted
+from tests.kit.heartbeat import MOST_MS, heartbeat
 from tests.kit.levels import require_landlock
 from tests.server.conftest import Served
 
@@ -444,3 +448,31 @@ async def test_a_message_of_too_many_values_ends_the_connection_with_the_reason(
     approved(workspace.root, tool("echo"), says="fine", sends=[{"method": "x", "params": {"a": [0] * 200_000}}])
     outcome, text = await called(workspace, "echo", text="a")
     assert (outcome, "more than 8 MiB or 100,000 values" in text) == ("refused", True), text
+
+
+def test_a_list_of_tools_is_read_up_to_its_size_and_says_what_is_left_out() -> None:
+    large = {"type": "object", "properties": {f"p{n}": {"type": "string", "title": "x" * 300} for n in range(50)}}
+    listing = read_tools(tool(f"t{number}", "", large) for number in range(100))
+    assert 20 < len(listing.tools) < 30
+    assert "characters, as many as are read" in listing.problems[0]
+
+
+def test_the_parts_of_a_schema_that_cannot_be_read_take_no_room_for_each() -> None:
+    odd = {"properties": {"k" * 10_000: {"properties": {f"{n:x}": 5 for n in range(900)}}}}
+    tracemalloc.start()
+    listing = read_tools(tool(f"t{number}", "", {**odd, "title": str(number)}) for number in range(10))
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(listing.tools) == 10
+    assert held < 20 << 20, "ten megabytes a tool before"
+
+
+async def test_approved_tools_at_their_limit_do_not_hold_up_the_event_loop(tmp_path: Path) -> None:
+    large = {"type": "object", "properties": {f"p{n}": {"type": "string", "description": "x" * 30} for n in range(220)}}
+    tools = {name: {"description": "", "parameters": {**large, "title": name}} for name in map("t{}".format, range(26))}
+    book, entry = ServerBook(tmp_path), ServerEntry(command=("sh",))
+    book.put("big", entry)
+    book.approve("big", entry, tools)
+    async with heartbeat() as stall:
+        assert len(ForeignLibrary(tmp_path, Secrets(tmp_path)).functions()) == len(tools)
+    assert stall.cpu_ms <= 2 * MOST_MS, stall  # once: a second reading may find what the first kept; 2 s before

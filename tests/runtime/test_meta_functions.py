@@ -35,6 +35,21 @@ async def test_each_meta_function_answers_in_a_text_for_a_model(at_desk: OpenDes
     assert desk.agent.session.own_set.names == frozenset({"count_vowels"})
 
 
+async def test_a_search_among_the_programs_own_functions_never_answers_with_others(at_desk: OpenDesk) -> None:
+    wanted = [
+        {"module": "meta"},
+        {"module": "meta", "pattern": "export"},
+        {"module": "memory", "pattern": "sum vowels"},
+    ]
+    told, _ = await ask(at_desk, *(Wanted("list_functions", arguments) for arguments in wanted))
+    assert "- create_function (meta)" in told[0]
+    assert "knapper --help" in told[1]
+    assert "functions export DIR" in told[1]
+    assert "create_function" in told[1]
+    assert "conversation_search" in told[2]
+    assert not any("count_vowels" in text for text in told)
+
+
 async def test_names_of_modules_and_functions_that_cannot_be_are_refused(at_desk: OpenDesk) -> None:
     refused = [("count_more", module) for module in ("../x", ".hidden", "class")]
     refused += [(name, "letters") for name in ("create_function", "print", "naïve", "x" * 65)]

@@ -61,7 +61,7 @@ def test_the_prompt_has_the_receipt_of_each_turn_in_its_last_line(place: str, tm
         screen.type(CTRL_D)
     assert nothing.endswith(f" · {NOTHING}")
     assert grown.startswith("∙ created vowels_of, vowels_in · 2 steps, ")
-    beyond = f"∙ wrote out/report.txt · reached {place} ×2 · was refused {REFUSED} · asked a person: {ASKED} · "
+    beyond = f"∙ wrote out/report.txt · reached {place} ×2 · was refused {REFUSED} · asked you: {ASKED} · "
     assert did.startswith(beyond)
     assert did.endswith(" · called report")
     assert helped.startswith(beyond)

@@ -181,3 +181,12 @@ async def _answered(server: Served) -> None:
     await server.frames(lambda frames: any(data is not None and data["type"] == "grant_asked" for _, data in frames))
     (question,) = (await server.client.get("/api/v1/approvals")).json()["approvals"]
     await server.client.post(f"/api/v1/approvals/{question['id']}", json={"answer": "no"})
+
+
+async def test_a_name_longer_than_any_is_refused_before_it_is_shown(served: Serve) -> None:
+    server = await served([])
+    for word in ("\n" * 390_000, "a" * 201):
+        answer = await server.client.post("/api/v1/commands", json={"words": ["functions", "confirm", word]})
+        assert answer.status_code == 400
+        assert len(answer.content) < 2_000
+        assert "A name has at most 200 characters" in answer.text

@@ -9,6 +9,7 @@ import pytest
 from agent_core.base.errors import KnapperError, WorkspaceError
 from agent_core.base.plain_files import NotPlainError, add_to
 from agent_core.base.settings import write_values
+from agent_core.interfaces.cli import main
 from agent_core.interfaces.cli_context import report_crash
 from agent_core.interfaces.repl.completion import KeptHistory
 from agent_core.storage import prepare_state_dir
@@ -119,3 +120,15 @@ def test_neither_functions_nor_an_agent_are_exported_behind_a_link_of_the_folder
     assert (done.returncode != 0, "is a link" in done.stderr) == (True, True)
     assert knapper("agents", "export", "main", "out/agent.json", cwd=root).returncode != 0
     assert everything(outside) == ["folder"]
+
+
+def test_an_export_is_not_written_through_a_link_with_the_name_of_an_unfinished_one(
+    root: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder may have such a link for every number that a process can have."""
+    starters.create(root)
+    monkeypatch.chdir(root)
+    Path(f".out.{os.getpid()}.partial").symlink_to(outside)
+    assert main(["functions", "export", "out", "--package", "pack"]) == 0
+    assert everything(outside) == ["folder"]
+    assert (root / "out/pyproject.toml").is_file()

@@ -28,6 +28,7 @@ from agent_core.base.records import dataclass, replace
 from agent_core.base.seal import Sealer
 from agent_core.base.untrusted import fence, one_line
 from agent_core.base.workspace_folder import STATE
+from agent_core.storage import own_folder
 from sandbox.confine import mounts
 from sandbox.wire.strict_json import read_json
 
@@ -318,10 +319,8 @@ class PackageCache:
             PackagesError: it cannot be created.
         """
         try:
-            self._folder.mkdir(mode=0o755, exist_ok=True)
-            if not stat.S_ISDIR(self._folder.lstat().st_mode):
-                raise NotADirectoryError(0, "it is a link")
-            folder = Path(tempfile.mkdtemp(prefix=_STAGING, dir=self._folder))
+            place = own_folder(self._folder.parent, self._folder.name, mode=0o755)
+            folder = Path(tempfile.mkdtemp(prefix=_STAGING, dir=place))
         except OSError as error:
             message = f"{self._folder} cannot hold packages: {error.strerror}."
             raise PackagesError(message, fix="Use a folder that you may write to.") from error

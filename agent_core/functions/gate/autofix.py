@@ -243,6 +243,8 @@ def add_description(view: View) -> str:
 
 _HEADER = re.compile(r"^(Args|Arguments|Parameters|Params|Inputs?)\s*:\s*$", re.IGNORECASE)
 _UNDERLINE = re.compile(r"^-{3,}\s*$")
+_INDENT = "    "
+_UNTYPED = f"{_INDENT}: "
 _OTHER_STYLES = frozenset({"rest", "epydoc", "numpydoc"})
 
 
@@ -275,6 +277,8 @@ def to_google(view: View) -> str:
         elif isinstance(part, DocstringReturns) and view.node.returns is not None:
             part.type_name = None
     composed = _trim(bare_lines(docstring_parser.compose(parsed, style=DocstringStyle.GOOGLE)))
+    # The package writes a colon before what is returned even if no type stands before it.
+    composed = [f"{_INDENT}{row.removeprefix(_UNTYPED)}" if row.startswith(_UNTYPED) else row for row in composed]
     examples = lines[end:]
     return written.with_lines(view.text, [*composed, *([""] if examples else []), *_trim(examples)])
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from agent_core.base.problem import Problem
 
 STAGE = "conform"
+UNDEFINED = "undefined-name"
 _MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 _MUTABLE_CALLS = frozenset({"list", "dict", "set", "bytearray", "defaultdict", "deque", "Counter"})
 # Builtins that are rarely needed in a body, so they may name a parameter.
@@ -114,4 +115,4 @@ def undefined_names(draft: Draft, tree: ast.Module, known_names: frozenset[str] 
             fix = f'take `self` and call `self.call("{name}", {arguments})`'
             if not shares_state(existing, draft.snapshot):
                 fix = f"take `self` and call `{name}(self, …)`"
-        yield Finding("undefined-name", f"`{name}` is used but defined nowhere", fix, line)
+        yield Finding(UNDEFINED, f"`{name}` is used but defined nowhere", fix, line)

@@ -359,6 +359,10 @@ class Gate:
         """True if a model can be asked about descriptions."""
         return self._trial.reader is not None
 
+    def limits_of(self, granted: Granted) -> Limits:
+        """Return the limits within which code with these grants is tried."""
+        return self._trial.granted(granted).limits
+
     async def judge(
         self,
         candidate: Candidate,

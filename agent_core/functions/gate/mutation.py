@@ -373,6 +373,7 @@ OPERATORS: Final[dict[str, Operator]] = {
 T = TypeVar("T")
 _Steps: TypeAlias = Generator[list[Attempt], Sequence[Outcome | None], T]
 STAGE: Final = "mutation"
+WEAK: Final = "weak-examples"
 MOST_EXAMPLES: Final = 12
 MOST_SHOWN: Final = 2
 # Of an attempt: the bounds of its time limit in seconds, and its factor on the function's own time.
@@ -571,11 +572,11 @@ def findings(result: MutationResult, name: str, line: int) -> Iterator[Finding]:
         message = f"all examples of `{name}` but those of one result would also pass if its body were only"
         fix = f"add an example with another result, which is not {fence(value, 80)}"
         stub = Evidence(f"return {value}")
-        yield Finding("weak-examples", f"{message} {fence(f'return {value}', 120)}", fix, line, evidence=(stub,))
+        yield Finding(WEAK, f"{message} {fence(f'return {value}', 120)}", fix, line, evidence=(stub,))
     for survivor in result.survivors[:MOST_SHOWN]:
         before, after = survivor.before.strip(), survivor.after.strip()
         was = f" in place of {fence(from_difference(before, after, 120), 120)}" if before else " added"
         shown = fence(from_difference(after, before, 120), 120)
         message = f"with {shown}{was}, every example of `{name}` still agrees"
         fix, change = f"add {survivor.notices}", Evidence(survivor.diff)
-        yield Finding("weak-examples", message, fix, line + survivor.line, evidence=(change,))
+        yield Finding(WEAK, message, fix, line + survivor.line, evidence=(change,))

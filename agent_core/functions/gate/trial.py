@@ -5,8 +5,10 @@ The tools of all stages that use a worker are also here. What a worker reports i
 
 import asyncio
 import re
+import shlex
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import urlsplit
 
 from agent_core.access.grants import NOTHING, FileRequests, Grants
 from agent_core.access.grants.content import runnable
@@ -16,7 +18,7 @@ from agent_core.access.packages.projects import project_of
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, replace
-from agent_core.base.syntax import FLAWS
+from agent_core.base.syntax import FLAWS, odd_in_name
 from agent_core.base.untrusted import fence
 from agent_core.registry import docstring
 from agent_core.registry.depends import modules_of
@@ -36,6 +38,7 @@ from sandbox import (
     Outcome,
     Raised,
     Refused,
+    RequestRefused,
     Returned,
     SchemaRequest,
     TimedOut,
@@ -43,6 +46,7 @@ from sandbox import (
 )
 from sandbox.access import NOTHING as NO_ACCESS
 from sandbox.wire.definitions import with_definitions
+from sandbox.wire.requests import without_handler
 
 from .capability import imported_at_the_top, needs_of_text
 from .clones import Alike
@@ -66,6 +70,8 @@ _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _UNAVAILABLE = re.compile(
     r"(?:ModuleNotFoundError: No module named|ImportError: cannot import name '(\w+)' from) 'functions\.?([\w.]*)'.*"
 )
+_LOOKS = frozenset({"file_open", "file_stat", "file_list"})
+_MOST_WANTED = 1_000
 _BUSY = 0.5  # share of the time limit, or seconds, of processor time: with more, a call was not starved
 
 
@@ -204,6 +210,40 @@ async def _import_draft(draft: Draft, reading: "ModuleReading", trial_tools: Tri
     return replace(draft, reading=reading, trial=trial).with_problems(placed)
 
 
+class _Wanted:
+    """The handler of an import's requests, which grants nothing and keeps what the import looked for."""
+
+    def __init__(self) -> None:
+        self._reaches: dict[str, tuple[str, str]] = {}  # by a text of the error: the verb, and the flag of a grant
+
+    async def __call__(self, name: str, arguments: dict[str, Any]) -> Any:  # Any: a value of `values`
+        """Answer that a file is as the kernel shows it; refuse the rest."""
+        if name in _LOOKS and len(self._reaches) < _MOST_WANTED:
+            is_read = name != "file_open" or arguments.get("mode") == "r"
+            verb, flag = ("read", "--read") if is_read else ("write", "--write")
+            self._reaches[str(arguments.get("path"))] = verb, flag
+        if name == "fetch":
+            place = urlsplit(str(arguments.get("url"))).hostname or ""
+            self._reaches[place] = "fetch from", "--network"
+            raise RequestRefused(f"nothing is fetched while a file is imported: {place}")
+        return await without_handler(name, arguments)
+
+    def explained(self, problem: Problem, outcome: Outcome, reading: "ModuleReading") -> Problem:
+        """Return the problem of a failed import, as the lack of a grant if its error is about what it looked for."""
+        error = outcome.failure.message if isinstance(outcome, Raised) else ""
+        item = next((item for item in reversed(self._reaches) if item and item in error), "")
+        if not item or odd_in_name(item):
+            return problem
+        verb, flag = self._reaches[item]
+        name = reading.functions[0].name if reading.functions else "NAME"
+        at = f" at {problem.message.rpartition(' at ')[2]}" if " at `" in problem.message else ""
+        message = f"importing it may not {verb} {fence(item)}: nothing is granted while a file is imported{at}"
+        how = f"knapper functions grant {name} {flag} {shlex.quote(item)}"
+        return replace(
+            problem, message=message, fix=f"do it in the function; then a call asks, or a human grants it with: {how}"
+        )
+
+
 async def try_module(
     reading: "ModuleReading", snapshot: "Snapshot", trial: TrialTools, only: "Function | None" = None
 ) -> tuple["ModuleReading", tuple[Problem, ...]]:
@@ -225,9 +265,10 @@ async def try_module(
         reading = await with_types(reading, others, snapshot, trial)
         unresolved = [only.name] if only.unresolved else []
     work = SchemaRequest(unresolved) if unresolved else ModuleImport()
-    outcome = await trial.run(modules, reading.source.module, work)
+    wanted = _Wanted()
+    outcome = await trial.run(modules, reading.source.module, work, wanted)
     if refusal := import_problem(outcome, Place(reading.source.path), after):
-        return reading, (refusal,)
+        return reading, (wanted.explained(refusal, outcome, reading),)
     return resolve(reading, outcome.value, unresolved) if isinstance(outcome, Returned) else reading, ()
 
 
@@ -240,7 +281,7 @@ async def with_types(
         return reading
     after = snapshot.with_module(reading).modules
     modules = await aside(len(reading.source.text), runnable, functions[0], after, *functions[1:])
-    outcome = await trial.run(modules, reading.source.module, SchemaRequest(names))
+    outcome = await trial.run(modules, reading.source.module, SchemaRequest(names), _Wanted())
     if isinstance(outcome, Returned):
         return resolve(reading, outcome.value, names)
     before = snapshot.readings.get(reading.source.module)

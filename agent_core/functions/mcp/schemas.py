@@ -13,6 +13,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from agent_core.base.records import dataclass, field
+from agent_core.base.untrusted import shorten
 from agent_core.registry.validation import check_schema
 
 _TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
@@ -61,6 +62,8 @@ _LONE_REFERENCE: Final = re.compile(r"draft-0[3-7]\b")  # in these drafts, nothi
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_NAME: Final = 60
 _MAX_HOPS: Final = 10
+_MAX_UNCHECKED: Final = 20  # parts of one schema that are told; a stranger's list may have a thousand in each
+_MAX_PLACE: Final = 200
 _NO_OBJECT: Final = "its schema describes no object"
 _NOWHERE: Final = "its schema refers to another document, to nothing, or to itself without end"
 
@@ -78,18 +81,20 @@ class ForeignSchema:
     """The schema of a call's arguments, and where the stranger's has parts that cannot be read and are not checked."""
 
     schema: Mapping[str, Any] = field(hash=False)  # Any: JSON Schema
-    unchecked: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()  # the first of them, each by its beginning
 
 
-def read_schema(document: object) -> ForeignSchema:
+def read_schema(document: object, *, is_known: bool = False) -> ForeignSchema:
     """Return the schema of a call's arguments, from what a stranger says it is; nothing at all means no parameters.
+
+    One that a person approved `is_known`: it was checked by the standard then, which takes milliseconds.
 
     Raises:
         UnusableSchema: it describes no object, refers to what is not in it, or is too large.
     """
     reader = _SchemaReader(document)
     schema = reader.read()
-    if problem := check_schema(schema):
+    if not is_known and (problem := check_schema(schema)):
         raise UnusableSchema(problem.message)
     return ForeignSchema(schema, tuple(dict.fromkeys(reader.unchecked)))
 
@@ -125,6 +130,10 @@ class _SchemaReader:
             schema["$defs"] = self._definitions
         return schema
 
+    def _leave_unchecked(self, place: str) -> None:
+        if len(self.unchecked) < _MAX_UNCHECKED:
+            self.unchecked.append(shorten(place, _MAX_PLACE))
+
     def _schema(self, given: object, place: str) -> Any:  # Any: a schema may be a boolean
         match given:
             case bool():
@@ -133,7 +142,7 @@ class _SchemaReader:
                 return {}
             case dict():
                 return self._object(given, place)
-        self.unchecked.append(place)
+        self._leave_unchecked(place)
         return {}
 
     def _object(self, given: Mapping[str, Any], place: str) -> dict[str, Any]:  # Any: JSON Schema
@@ -149,7 +158,7 @@ class _SchemaReader:
                 if value is not None or key in _MAYBE_NULL:
                     schema |= self._keyword(key, value, given, inner)
             except _UnreadableKeyword:
-                self.unchecked.append(inner)
+                self._leave_unchecked(inner)
         required = [*schema.get("required", ()), *_required_by_themselves(given.get("properties"))]
         if required:
             schema["required"] = [*dict.fromkeys(required)]

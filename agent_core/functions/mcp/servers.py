@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.matching import did_you_mean
-from agent_core.base.plain_files import read_plain
+from agent_core.base.plain_files import read_plain, replace_text
 from agent_core.base.problem import misfit_sentence
 from agent_core.base.records import dataclass, field
 from agent_core.base.seal import Sealer
@@ -179,11 +179,7 @@ class ServerBook:
             self._keep(_FAILED, others | ({name: {"entry": digest(entry.text), "why": why}} if why else {}))
 
     def _keep(self, file: str, rows: Mapping[str, Any]) -> None:  # Any: JSON
-        path = prepare_state_dir(self.root) / Path(file).name
-        temporary = path.with_suffix(".new")
-        temporary.touch(mode=0o600)
-        temporary.write_text(json.dumps(rows), "utf-8")
-        temporary.replace(path)
+        replace_text(prepare_state_dir(self.root) / Path(file).name, json.dumps(rows), 0o600)
 
     def _read(self, file: str) -> dict[str, Any]:  # Any: JSON
         try:
@@ -220,6 +216,7 @@ def _text(value: object) -> str:
 
 MOST_TOOLS: Final = 200
 _MOST_SCHEMA: Final = 20_000  # of a schema or a description
+MOST_IN_ALL: Final = 400_000  # of the descriptions and schemas of a list
 _MAX_NAME: Final = 200
 _MAX_PROBLEMS: Final = 50
 _DESCRIBED: Final = 600
@@ -278,6 +275,7 @@ def read_tools(rows: Iterable[object], dropped: Collection[str] = ()) -> Foreign
     tools = dict[str, ForeignTool]()
     left_out = dict.fromkeys(dropped, "its schema asks for a header that is none")
     problems: list[str] = []
+    room = MOST_IN_ALL
     for at, row in enumerate(rows, 1):
         if len(tools) >= MOST_TOOLS:
             problems.append(f"it lists {len(rows):,} tools or more, of which the first {MOST_TOOLS} are read")
@@ -291,6 +289,10 @@ def read_tools(rows: Iterable[object], dropped: Collection[str] = ()) -> Foreign
         except UnusableSchema as error:
             left_out.setdefault(name, str(error))
             continue
+        room -= len(tool.description) + len(json.dumps(tool.parameters, ensure_ascii=False))
+        if room < 0:
+            left_out.setdefault(name, f"the tools before it have {MOST_IN_ALL:,} characters, as many as are read")
+            break
         if tools.setdefault(name, tool) != tool:
             left_out.setdefault(name, "two tools have this name")
     tools = {name: tool for name, tool in tools.items() if name not in left_out}
@@ -336,7 +338,7 @@ def functions_of(server: str, tools: Mapping[str, ForeignTool]) -> dict[str, tup
     functions: dict[str, tuple[Function, str]] = {}
     for tool in tools.values():
         try:
-            schema = tool.schema.schema
+            schema = read_schema(tool.parameters, is_known=True).schema
         except UnusableSchema:  # `knapper mcp doctor` reports it
             continue
         name = function_name(server, tool.name)

@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from agent_core.access.grants import Denied
@@ -17,10 +17,11 @@ from agent_core.base.records import dataclass, replace
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.arguments import read_with
 from sandbox import Evaluation, Job, Refused, Returned
+from sandbox.wire.values import Unsendable, encode
 
 from ..answers import CallReport, InterruptedCall, bad_arguments, size_of
 from ..debug import DebuggerSlot, Watch, stop
-from ..worker_api import FunctionStates, OnProgress, WorkerApi, large_of
+from ..worker_api import FunctionStates, OnProgress, WorkerApi, apart_of, large_of
 from .call_records import noted, recorded
 from .function_facts import Coverage
 from .plan import USER, Author
@@ -78,12 +79,12 @@ class CallService:
         Raises:
             UsageError: the arguments do not fit.
         """
-        large = {} if isinstance(arguments, str) else large_of(arguments)
+        apart = {} if isinstance(arguments, str) else _sendable(apart_of(arguments))
         if isinstance(arguments, str):
             arguments_json = arguments
         else:
-            arguments_json = json.dumps({name: value for name, value in arguments.items() if name not in large})
-        checked = await _check_arguments(function, arguments_json, large)
+            arguments_json = json.dumps({name: value for name, value in arguments.items() if name not in apart})
+        checked = await _check_arguments(function, arguments_json, apart)
         granting = self._grants.during(author.approvals)
         permit = await granting.permit(function, snapshot)
         if isinstance(permit, Denied):
@@ -188,6 +189,16 @@ class CallService:
         own = range(function.line, function.end_line + 1)
         ran = {row.line for row in watch.lines if row.path == function.path and row.line in own}
         return ran, {line for line in watch.can_run if line in own}
+
+
+def _sendable(arguments: Mapping[str, Any]) -> dict[str, Any]:  # Any: what a caller of the library gives
+    """Return those arguments that a worker can be sent; the others have to be JSON."""
+    sendable = dict[str, Any]()
+    for name, value in arguments.items():
+        with suppress(Unsendable):
+            encode(value)
+            sendable[name] = value
+    return sendable
 
 
 async def _check_arguments(

@@ -28,16 +28,24 @@ MOST_NOTES = 2
 _MOST_SEEN = 3
 
 
-def admitted(verdict: "Verdict", function: "Function", done: str, left_over: Sequence[str] = ()) -> str:
+def admitted(
+    verdict: "Verdict",
+    function: "Function",
+    done: str,
+    left_over: Sequence[str] = (),
+    told: Collection["Problem"] = (),
+) -> str:
     """Return the answer that the function was admitted: its signature, its examples, the fixes, and its weak points.
 
-    `left_over` are functions that the version before used, and that nothing uses now.
+    `left_over` are functions that the version before used, and that nothing uses now. Notes that were `told` about the
+    version before are not told again.
     """
     lines = [f"`{verdict.name}` {done} in {function.path} and can be called now. It is: {signature(function)}"]
     ran = [stage.note for stage in verdict.stages if stage.stage == "examples" and stage.note.endswith("agree")]
     lines += [f"{note}." for note in ran]
     lines += [f"Fixed: {fix.message}" for fix in verdict.fixes]
-    lines += [f"Note: {problem}" for problem in verdict.problems if problem.severity == "warns"][:MOST_NOTES]
+    notes = [problem for problem in verdict.problems if problem.severity == "warns" and problem not in told]
+    lines += [f"Note: {problem}" for problem in notes[:MOST_NOTES]]
     if left_over:
         names = ", ".join(f"`{name}`" for name in left_over)
         lines.append(f"Nothing uses {names} now: delete_function, unless the user calls it.")
@@ -55,12 +63,14 @@ def granted(grants: "Grants") -> list[str]:
     return [f"A human lets it: {'; '.join(grants.sentences())}."] if grants else []
 
 
-def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool) -> str:
+def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool, waits_for: Sequence[str] = ()) -> str:
     """Return the answer that the function was rejected: every problem, and the shortest way to fix it.
 
     The texts are those that a small model was shown in its demonstration (`model/demonstration.toml`) and reacts to:
     change both together.
     """
+    if waits_for:
+        return _waiting(verdict, waits_for)
     lines = ["You sent the same code again."] if is_repeat else []
     send = f"call {'replace_function' if replaces else 'create_function'} again"
     edit = f"edit_function(function_name={verdict.name!r}, changes=…)"
@@ -96,6 +106,19 @@ def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool) -> str:
     if _is_beyond(verdict):
         how += f". If it does what it says all the same: confirm_function(function_name={verdict.name!r}, reason=…)"
     return "\n".join([*lines, f"Next: {how}."])
+
+
+def _waiting(verdict: "Verdict", waits_for: Sequence[str]) -> str:
+    """Return that a candidate waits for others that were not made, and what else is in its way, if anything."""
+    names = [f"`{name}`" for name in waits_for]
+    others = [row for row in verdict.refusals if not any(_mentions(row, name) for name in waits_for)]
+    that = f"{' and '.join(names)}, which {'was' if len(names) == 1 else 'were'} not made"
+    lines = [f"`{verdict.name}` waits for {that}: send it again after that."]
+    return "\n".join([*lines, *(["Also in the way:"] if others else []), *map(_line, others[:MAX_PROBLEMS])])
+
+
+def _mentions(problem: "Problem", name: str) -> bool:
+    return f"`{name}`" in problem.message or f"'{name}'" in problem.message
 
 
 def ask_for_results(name: str, calls: Sequence[str], *, replaces: bool = False, given: int | None = None) -> str:

@@ -24,10 +24,13 @@ from agent_core.registry.module_edits import remove_function, withhold
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource, hash_of, path_of
 from agent_core.storage import BeginState, DropPending, FunctionStore, SaveMadeCode, SavePending, SaveVerdict
+from sandbox.wire.lines import bare_lines
 
 from ..gate import CONTEXT, Candidate, Fix, Gate, Policy, Verdict
+from ..gate.conform import UNDEFINED
 from ..gate.draft import unified_diff
 from ..gate.examples import error_of, is_blank, predictions, with_example, with_returned_values
+from ..gate.mutation import WEAK
 from ..gate.trial import UNGRANTED, Granted
 from ..gate.verdict import REACHES_NOTHING
 from . import change_texts, example_regression, file_sync
@@ -182,9 +185,9 @@ class CandidateReview:
         source = existing or ModuleSource(verdict.module, path, "", "")
         judgment = replace(Judgment.of(verdict), diff=_diff(verdict, snapshot))
         left_over = _left_over(verdict.name, snapshot, snapshot.with_module(reading)) if before else []
-        plan = planned(
-            change_texts.admitted(verdict, function, summary.said, left_over), judgment, source, reading, summary
-        )
+        told = await self._told(verdict, before, snapshot, reading.source.text) if before else []
+        text = change_texts.admitted(verdict, function, summary.said, left_over, told)
+        plan = planned(text, judgment, source, reading, summary)
         plan = replace(plan, writes=(*plan.writes, *writes), one_call_grant=grants.one_call_grant)
         return replace(
             plan, new_grant=grants.new_grant, text="\n".join([plan.text, *change_texts.granted(grants.grants)])
@@ -291,8 +294,11 @@ class CandidateReview:
             pending = replace(pending, agent=author.agent)
         is_repeat = previous is not None and _sent_parts(previous) == _sent_parts(pending)
         message, denied = change_texts.not_done(verdict, replaces=candidate.replaces), grants.denied
+        waits_for = await self._unmade(verdict)
         if not grants.is_all:  # otherwise the findings would contradict it
-            message = change_texts.refused(verdict, is_repeat=is_repeat, replaces=candidate.replaces)
+            message = change_texts.refused(
+                verdict, is_repeat=is_repeat, replaces=candidate.replaces, waits_for=waits_for
+            )
         changed = [row for row in verdict.disagreements if example_regression.holds(before, row.call)]
         promised = change_texts.promised(changed) if verdict.can_be_confirmed and not candidate.reason else ""
         return PlannedChange(
@@ -301,8 +307,31 @@ class CandidateReview:
             replace(judgment, denied=denied, diff=_diff(verdict, snapshot)),
             writes=(SavePending(candidate.name, pending.to_json()),),
             refused=candidate.name,
+            is_waiting=bool(waits_for),
             excluded=change_texts.excluded(verdict, is_repeat=is_repeat),
         )
+
+    async def _told(self, verdict: Verdict, old_function: "Function", snapshot: "Snapshot", text: str) -> list[Problem]:
+        """Return the notes that say nothing new: the version before had them, or one on the same lines."""
+        earlier = await judgment_on(self._store, old_function.body_hash, old_function.name)
+        if earlier is None:
+            return []
+        said = {(problem.code, problem.message) for problem in earlier.problems}
+        codes = {problem.code for problem in earlier.problems} & {WEAK}
+        old_lines = {line.strip() for line in bare_lines(own_text(old_function.name, snapshot) or "")}
+        lines = dict(enumerate(map(str.strip, bare_lines(text)), 1))
+        return [
+            problem
+            for problem in verdict.problems
+            if (problem.code, problem.message) in said
+            or (problem.code in codes and lines.get(problem.where.line) in old_lines)
+        ]
+
+    async def _unmade(self, verdict: Verdict) -> list[str]:
+        """Return the candidates that are not made yet and that a candidate calls by name."""
+        missing = [row.message.split("`")[1] for row in verdict.refusals if row.code == UNDEFINED]
+        others = [name for name in missing if name != verdict.name]
+        return [name for name in others if await pending_candidate(self._store, name) is not None]
 
 
 def _count_reading(candidate: Candidate, verdict: Verdict, author: Author) -> Candidate:

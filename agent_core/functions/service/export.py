@@ -7,7 +7,7 @@ is never written to.
 import ast
 import inspect
 import json
-import os
+import secrets
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
@@ -126,8 +126,11 @@ def export(request: ExportRequest, snapshot: Snapshot) -> ExportReport:
         raise UsageError("There is no function to export.", fix="Next: knapper functions list")
     files = {f"{package}/{path}": text for path, text in texts.items()} | _frame(package, functions, texts)
     # All files are written next to the target and then moved there, so that a failed export leaves nothing behind.
-    partial = folder.resolve().with_name(f".{folder.resolve().name}.{os.getpid()}.partial")
+    # Nobody can know the name of that folder before, so nobody can have put a link there.
+    partial = folder.resolve().with_name(f".{folder.resolve().name}.{secrets.token_hex(8)}.partial")
     try:
+        partial.parent.mkdir(parents=True, exist_ok=True)
+        partial.mkdir()
         for name, text in files.items():
             path = partial / name
             path.parent.mkdir(parents=True, exist_ok=True)

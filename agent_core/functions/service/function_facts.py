@@ -350,6 +350,10 @@ def foreign_rows(functions: Iterable[Function], view_filter: ViewFilter) -> list
     ]
 
 
+KINDS: Final = ("meta", "memory")
+"""The kinds of built-in functions."""
+
+
 def kind_of(function: Function) -> str:
     """Return whether a built-in function is for memory (`memory`) or for anything else (`meta`)."""
     is_meta = function.module.startswith("meta_functions.") and function.module != "meta_functions.memory"

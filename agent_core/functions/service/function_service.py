@@ -387,7 +387,8 @@ class FunctionService:
 
     async def reload(self) -> "RegistryChange":
         """Reload the whole folder. Return what is different, fixed, in doubt, and all that is rejected."""
-        return replace(await self._refresh(self.loader.refresh), rejected=self.registry.snapshot().rejected)
+        change = await self._refresh(partial(self.loader.refresh, tries_all=True))
+        return replace(change, rejected=self.registry.snapshot().rejected)
 
     async def reload_after(self, work: Awaitable[object]) -> "RegistryChange":
         """Wait for the user's work on the files, then reload the folder. Return all changes since it began.

@@ -25,8 +25,8 @@ from agent_core.base.events import FunctionsChanged
 from agent_core.base.late import LateModule
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem, first_problems
-from agent_core.base.records import dataclass, field, replace
-from agent_core.registry.depends import packages_around
+from agent_core.base.records import asdict, dataclass, field, replace
+from agent_core.registry.depends import modules_of, packages_around
 from agent_core.registry.folder_access import is_below, is_there, scan
 from agent_core.registry.function import Function, ModuleReading, attempt_mark
 from agent_core.registry.registry import Registry, RegistryChange, Snapshot, difference
@@ -68,6 +68,7 @@ from .plan import USER, entered, saved_reading, with_kept_out
 
 if TYPE_CHECKING:
     from ..gate import Disagreement, Gate, ModuleVerdict, capability
+    from ..gate.trial import Granted
     from . import example_regression
     from .grant_service import PackageGrants
 else:
@@ -86,12 +87,13 @@ class GoodVersions:
     """The baseline of a refresh.
 
     It has the good version of each module, the stored readings by path, and the functions of each module that are kept
-    out.
+    out. With `tries_all`, files whose import did not end are tried again, although nothing changed.
     """
 
     manifest: Mapping[str, str]
     readings: Mapping[str, ReadingRow]
     kept_out: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    tries_all: bool = False
 
     def in_force(self, reading: ModuleReading | None) -> ModuleReading | None:
         """Return a reading without the functions that are kept out."""
@@ -518,14 +520,18 @@ class Loader:
         return not version and not is_there(self._folder / inside)
 
     async def refresh(
-        self, paths: Iterable[Path] | None = None, *, finished: frozenset[str] = frozenset()
+        self,
+        paths: Iterable[Path] | None = None,
+        *,
+        finished: frozenset[str] = frozenset(),
+        tries_all: bool = False,
     ) -> RegistryChange:
         """Take the files that changed; without `paths`, or if one is a folder, check all. Return the differences.
 
         `finished` are files that an agent wrote before a crash.
         """
         named = None if paths is None else list(paths)
-        return await self._refresh_again(named, finished, stored=named is None)
+        return await self._refresh_again(named, finished, stored=named is None, tries_all=tries_all)
 
     async def pull(self) -> RegistryChange:
         """Take changes made in other folders that share the store."""
@@ -536,14 +542,19 @@ class Loader:
         await self._refresh_again([self._whole(path)], stored=True)
 
     async def _refresh_again(
-        self, named: list[Path] | None, finished: frozenset[str] = frozenset(), *, stored: bool
+        self,
+        named: list[Path] | None,
+        finished: frozenset[str] = frozenset(),
+        *,
+        stored: bool,
+        tries_all: bool = False,
     ) -> RegistryChange:
         if named is not None and not (self.is_whole and all(map(_is_file, named))):
             named, stored = None, True
         for attempt in range(_TRIES):
             try:
                 baseline, sources = await self._look(named, stored=stored or attempt > 0)
-                return await self._refresh(sources, baseline, finished)
+                return await self._refresh(sources, replace(baseline, tries_all=tries_all), finished)
             except ManifestConflict:
                 # Another process took the same file at the same time: read the rows that it stored.
                 if attempt == _TRIES - 1:
@@ -763,14 +774,45 @@ class Loader:
         path = source.path
         previous = good.in_force(snapshot.readings.get(source.module) or await self._last_good(path, good, snapshot))
         granted = replace(await self._packages().of_text(source.text), approval_mode="calling")
+        if hanging := None if good.tries_all else await self._known_to_hang(source, trial_snapshot, granted):
+            kept = await self._keep_last_good(path, (hanging,), good, snapshot)
+            return replace(kept, rejected_version=source.version)
         verdict = await self._gate().judge_module(
             source, trial_snapshot, "human", previous_reading=previous, granted=granted
         )
         if not verdict.admitted:
             kept = await self._keep_last_good(path, verdict.refusals or verdict.problems, good, snapshot)
-            return replace(kept, rejected_version=source.version)
+            hangs = [problem for problem in verdict.problems if problem.code == "import-hangs"]
+            terms = self._terms(verdict.reading, trial_snapshot, granted) if hangs else {}
+            known = [SaveVerdict(source.version, path, {"terms": terms, "problem": each.to_json()}) for each in hangs]
+            return replace(kept, rejected_version=source.version, writes=tuple(known))
         verdict = replace(verdict, problems=(*verdict.problems, *example_regression.of_save(previous, verdict.reading)))
         return LoadedFile(path, source.module, verdict.reading, verdict=verdict, previous=previous)
+
+    async def _known_to_hang(
+        self, source: ModuleSource, trial_snapshot: Snapshot, granted: "Granted"
+    ) -> Problem | None:
+        """Return the problem of a text whose import did not end under the same terms; nobody waits for it again."""
+        row = await self._store.verdict(source.version, source.path)
+        if row is None or "problem" not in row:
+            return None
+        reading = await aside(len(source.text), read_module, source)
+        if row.get("terms") != self._terms(reading, trial_snapshot, granted):
+            return None
+        problem = Problem.from_json(row["problem"])
+        fix = f"{problem.fix}; this text was not tried again: knapper functions reload does"
+        return replace(problem, fix=fix)
+
+    def _terms(
+        self, reading: ModuleReading, trial_snapshot: Snapshot, granted: "Granted"
+    ) -> dict[str, Any]:  # Any: JSON
+        """Return what an import depends on: the versions of the modules and packages, and the limits."""
+        modules = modules_of(reading.source.module, trial_snapshot.with_module(reading))
+        return {
+            "modules": {name: source.version for name, source in modules.items()},
+            "folders": [*granted.access.folders],
+            "limits": asdict(self._gate().limits_of(granted)),
+        }
 
     async def prove_again(self, function: Function, snapshot: Snapshot) -> None:
         """Run the examples of a draft of a saved file with the packages that are granted now; store its standing."""

@@ -79,14 +79,16 @@ Detail: TypeAlias = Judgment | Deletion | Given | Dropped
 class PlannedChange(Plan):
     """A plan for the functions: it may change a file or grants, too, and is carried out by the service.
 
-    `refused` names a candidate that is now rejected. `new_grant` is what a human lets a function have from now on,
-    `one_call_grant` what its next call may have; `revoked` names a function that loses all grants.
+    `refused` names a candidate that is now rejected; it `is_waiting` if it calls another that was. `new_grant` is what
+    a human lets a function have from now on, `one_call_grant` what its next call may have; `revoked` names a function
+    that loses all grants.
     """
 
     outcome: Literal["returned", "refused"] = "returned"
     detail: Detail | None = None
     change: FileChange | None = None
     refused: str | None = None
+    is_waiting: bool = False
     new_grant: "NewGrant | None" = None
     one_call_grant: "NewGrant | None" = None
     revoked: str = ""

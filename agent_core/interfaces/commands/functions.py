@@ -91,7 +91,8 @@ async def list_(door: Door, pattern: str = "", *, module: str, standing: str | N
     if door.at_prompt:
         if not pattern and data.functions:
             rejected = function_view.list_lines(replace(data, functions=()))
-            below = (*rejected, *function_view.unused_hint(data, "/functions unused"))
+            standings = function_view.standing_words({row.standing for row in data.functions})
+            below = (*standings, *rejected, *function_view.unused_hint(data, "/functions unused"))
             return Result(data, table=function_view.functions_table(data, door.functions.source, below))
         why = f"No function has “{one_line(pattern)}” in its name, module or description."
         lines = function_view.list_lines(data, heads=True)
@@ -323,6 +324,8 @@ def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:
     if report.quarantined:
         aside += function_view.quarantine_lines(report.quarantined, door.typed)
     values = verdicts.value_lines(report, as_it_is=not door.at_prompt)  # in the shell, output may go into a file
+    if door.at_prompt and door.is_attended:
+        values = verdicts.in_short(values, "=_ shows all of it.")
     code = 0 if report.outcome == "returned" else 1
     return Result(report, [*_head(door, called), *values], code=code, aside=aside)
 

@@ -139,7 +139,7 @@ def call_lines(call: ShownCall, columns: int, where: str = "") -> list[Line]:
         return [*kept, *indented(verdicts.coloured(cut(f"{sign} {text}", columns - 2) for sign, text in sides))]
     if not (call.verdict.admitted or apart):
         return kept
-    changed = [row for row in apart or call.diff if row[:1] in "+-"]
+    changed = [row for row in apart or call.diff if row[:1] in "+-" and row[1:].strip()]  # a blank line says nothing
     more = [line(("dim", f"  … {len(changed) - _MOST_CHANGED} more changed lines"))]
     shown = changed if len(changed) <= _MOST_CHANGED + 1 else changed[:_MOST_CHANGED]
     rows = indented(verdicts.coloured(cut(one_line(row, 2 * columns), columns - 2) for row in shown))
@@ -337,19 +337,33 @@ def _receipt_parts(event: TurnEnded, spending: Sequence[str], columns: int) -> t
     """Return what the turn did and what it cost, in the longest forms that fit into the columns together."""
     if not event.receipt:
         return [], spending[0]  # a turn without a receipt
-    receipt, shorter = Receipt.from_json(event.made), range(_MOST_NAMES, 0, -1)
-    pairs: list[tuple[_Parts, str]]
-    if receipt.is_inside:  # its calls were already shown
-        forms: list[_Parts] = [*map(receipt.parts, shorter), [(None, NOTHING_OUTSIDE)], [(None, "nothing outside")]]
-        pairs = [(parts, spent) for spent in spending for parts in forms]
-    else:
-        every = [receipt.parts(most) for most in (*shorter, 0)]
-        outside: list[_Parts] = [[part for part in parts if part[0] not in INSIDE] for parts in every]
-        pairs = [(parts, spent) for parts in (*every[:-1], *outside) for spent in spending]
-    for parts, spent in pairs:
-        if width(" · ".join([spent, *(text for _, text in parts)])) <= columns:
-            return parts, spent
-    return pairs[-1]
+    receipt = Receipt.from_json(event.made)
+    most: dict[Fact, int] = {fact: min(_MOST_NAMES, len(receipt.names(fact))) for fact in receipt.facts()}
+    outside, spent = [NOTHING_OUTSIDE, "nothing outside"] if receipt.is_inside else [], [*spending]
+    while True:
+        nothing: list[tuple[Fact | None, str]] = [(None, text) for text in outside[:1]]
+        parts = [*nothing, *((fact, receipt.phrase(fact, count, to_you=True)) for fact, count in most.items())]
+        widths = {fact: width(text) for fact, text in parts if fact is not None}
+        if sum(width(text) for _, text in parts) + width(spent[0]) + width(" · ") * len(parts) <= columns:
+            return parts, spent[0]
+        # What can be read elsewhere goes first: the question stands above, the figures are in /cost, the calls above.
+        several = [fact for fact in widths if most[fact] > 1]
+        inside = [fact for fact in widths if fact in INSIDE]
+        named = [fact for fact in widths if most[fact] > 0]
+        if most.get("asked"):
+            most["asked"] = 0
+        elif len(spent) > 1:
+            del spent[0]
+        elif several:
+            most[max(several, key=widths.__getitem__)] -= 1
+        elif inside:
+            del most[inside[-1]]
+        elif len(outside) > 1:
+            del outside[0]
+        elif named:
+            most[max(named, key=widths.__getitem__)] = 0
+        else:
+            return parts, spent[0]
 
 
 def _result(call: ShownCall) -> tuple[str, Role]:

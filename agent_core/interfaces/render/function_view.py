@@ -4,10 +4,10 @@ import ast
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agent_core.base import syntax
-from agent_core.base.clock import shown_time
+from agent_core.base.clock import shown_time, time_of_id
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
 from agent_core.registry.function import reach_words
@@ -36,6 +36,12 @@ MOST_MISSED = 20
 MOST_OF_STATE = 400  # characters
 DESCRIBED = 120
 MOST_REACHED = 40  # columns for a function's reach in a list
+_STANDINGS: Final = {
+    "draft": "no example proves it yet",
+    "trial": "it passed the gate, and is new",
+    "trusted": "its calls keep returning",
+    "quarantined": "its calls kept failing, so the model does not see it",
+}
 HEADS = ("function", "module", "standing", "by", "calls", "reaches", "what it does")
 
 
@@ -62,9 +68,16 @@ def list_lines(listing: "FunctionListing", *, heads: bool = False) -> list[Line]
         reach = cut(one_line(reach_words(row.reach)), MOST_REACHED)
         rows.append((row.name, row.module, standing, row.source, f"{row.calls or ''}", reach, row.description))
     lines = columns(rows, ("name", "dim", "", "dim", "", "dim", ""), heads=HEADS if heads else ())
+    lines += standing_words({row.standing for row in listing.functions}) if heads else []
     if listing.rejected:
         lines += [line(("bad", "rejected:")), *indented(problem_lines(listing.rejected))]
     return lines
+
+
+def standing_words(standings: Iterable[str]) -> list[Line]:
+    """Return a line that says what these standings mean."""
+    told = [f"{standing}: {words}" for standing, words in _STANDINGS.items() if standing in standings]
+    return [line(("dim", " · ".join(told)))] if told else []
 
 
 def match_lines(report: "SearchReport") -> list[Line]:
@@ -151,6 +164,8 @@ def brief_lines(details: "FunctionDetails") -> list[Line]:
     lines = [line(("name", function.name), f" · {details.standing}", place)]
     if details.quarantine:
         lines += quarantine_lines(details.quarantine)
+    else:
+        lines += standing_words({details.standing})
     return [*lines, *(line(("strong", row)) for row in bare_lines(head)), *indented(map(line, bare_lines(words)))]
 
 
@@ -218,7 +233,9 @@ def statistics_lines(statistics: "FunctionStatistics") -> list[Line]:
         shown += ["…"] if len(kinds) > _KINDS else []
         lines.append(line(("dim", "ended otherwise: "), ", ".join(shown)))
     if turns := statistics.turns:
-        lines.append(line(("dim", f"lately in {counted(len(turns), 'turn')}, the last {turns[0]}")))
+        last_turn = time_of_id(turns[0])
+        when = f", the last at {shown_time(last_turn)}" if last_turn is not None else ""
+        lines.append(line(("dim", f"lately in {counted(len(turns), 'turn')}{when}")))
     if released := statistics.released:
         lines.append(line(("dim", f"released from quarantine {moment(released[-1][1])}")))
     versions = statistics.versions

@@ -7,6 +7,7 @@ paged.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from datetime import datetime
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from agent_core.access.grants import Answer, Decision, Grants, Question
 from agent_core.access.grants.approval import BOUND, DIFF_HEAD
 from agent_core.access.grants.book import OF_AGENT
+from agent_core.base.clock import shown_time
 from agent_core.base.untrusted import one_line, visible, whole_line
 from sandbox.wire.lines import bare_lines
 
@@ -268,12 +270,20 @@ def grants_lines(listing: "GrantListing") -> list[Line]:
         state = f"{state[:-1]}: since your yes, {one_line(row.changed)})" if row.changed else state
         state = state if row.exists else " (there is no such function)"
         whose = " (all that it makes here)" if row.name.startswith(OF_AGENT) else ""
-        written = f"{whose}  {one_line(row.by)}, {one_line(row.at)}"
+        written = f"{whose}  {one_line(row.by)}, {_when(row.at)}"
         lines.append(line(("name", row.name), ("dim", written), ("bad", state)))
         in_force = row.in_force.sentences()
         for sentence in row.grants.sentences():
             lines += indented([line(sentence if sentence in in_force else ("dim", f"{sentence} (proposed)"))])
     return [*lines, *problem_lines(listing.problems)]
+
+
+def _when(written: str) -> str:
+    """Return the time of a grant in local time. Anyone may write the file, so another text stays as it is."""
+    try:
+        return shown_time(datetime.fromisoformat(written).timestamp())
+    except (ValueError, OverflowError, OSError):
+        return one_line(written)
 
 
 def _grant_lines(style: Role, mark: str, name: str, verb: str, grants: Grants) -> list[Line]:

@@ -328,6 +328,23 @@ def value_lines(call: "CallReport | RecordedOutcome", *, as_it_is: bool = False)
     return texts if as_it_is or len(texts) < 2 else quoted(texts)
 
 
+def in_short(lines: Sequence[Line], how: str) -> list[Line]:
+    """Return the first lines of a value, so that what stands above stays on the screen, and how to see all."""
+    shown: list[Line] = []
+    room = _MOST_CHARS
+    for row in lines[:_MOST_ROWS]:
+        text = "".join(part for _, part in row)
+        shown.append(row if len(text) <= room else line(text[:room]))
+        room -= len(text)
+        if room <= 0:
+            break
+    rows, characters = len(lines) - len(shown), max(-room, 0)
+    if not rows and not characters:
+        return shown
+    more = counted(rows, "more line") if rows else f"{characters:,} more characters"
+    return [*shown, line(("dim", f"  … {more}. {how}"))]
+
+
 def compact_call(name: str, arguments: str) -> str:
     """Return `name(key=value, …)` for JSON arguments. Text that is long or not a JSON object stays unchanged."""
     try:
@@ -343,6 +360,7 @@ def compact_call(name: str, arguments: str) -> str:
     return f"{name}({', '.join(shown)})"
 
 
+_MOST_ROWS, _MOST_CHARS = 20, 1_500  # of a value at the prompt
 _MOST = 10  # findings shown of one kind
 
 
@@ -501,7 +519,7 @@ def calls_lines(records: Iterable["RecordedCall"]) -> list[Line]:
             one_line(compact_call(record.function, json.dumps(record.arguments)), 60),
             one_line(record.ended, 60),
             shown_time(record.at, "%Y-%m-%d %H:%M:%S"),
-            "not all of it was recorded" if record.lacking else "",
+            "no replay: not all that it received was recorded" if record.lacking else "",
         ]
         for record in records
     ]

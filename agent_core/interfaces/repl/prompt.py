@@ -473,7 +473,7 @@ class SteadyOutput(Vt100_Output):
 ANSWERABLE = ("armed", "pressed", "chosen", "entered")
 """The states of a question in which keys count."""
 MARK = "› "
-WORD_MARK = "word › "
+WORD_MARK = "reason › "
 VI_MARK = "‹ "  # in vi's navigation mode
 MENU_LINES = 8
 

@@ -256,7 +256,9 @@ class Asking:
 
     def _keys(self, hidden_rows: int, *, is_page: bool) -> Line:
         if self.state == "word":
-            return line(("strong", "Type the word for the model and press Enter."), ("dim", " Esc: no, without a word"))
+            return line(
+                ("strong", "Type the reason for the model and press Enter."), ("dim", " Esc: no, without a reason")
+            )
         if self.state == "chosen":
             chosen = next(key.says for key in self._dialog.keys if key.letter == self._reply.letter)
             return line(("strong", "Enter"), f" answers {chosen} · ", ("strong", "Esc"), " no")

@@ -3,13 +3,16 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from dataclasses import fields, is_dataclass
+from itertools import islice
 from typing import Final, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from agent_core.base.errors import KnapperError
+from agent_core.base.offload import LARGE, aside
 from agent_core.base.records import to_json
 
 from .agent_host import Rooms
@@ -17,6 +20,7 @@ from .identity import ApiRefusal
 from .operations import Asked, Operation
 
 T = TypeVar("T")
+_MANY: Final = 2_000
 _TOO_MANY: Final = 429
 _RETRY_S: Final = "1"  # clients try again after this many seconds, and wait longer each time
 _LEFT: Final = 499  # as in the logs of other servers
@@ -87,4 +91,22 @@ async def answered(operation: Operation, rooms: Rooms, request: Request) -> Resp
         return error_response(500, "internal", "Knapper failed.", rooms.crash(error))
     if isinstance(result, AsyncGenerator):
         return stream_response(result)
-    return json_response(result, operation.status)
+    return await aside(LARGE + 1 if _has_many_parts(result) else 0, json_response, result, operation.status)
+
+
+def _has_many_parts(result: object) -> bool:
+    """Return whether making the JSON of a result would hold up the event loop."""
+    waiting, count = [result], 0
+    while waiting and count <= _MANY:
+        match waiting.pop():
+            case Mapping() as members:
+                inner = [*islice(members.values(), _MANY)]
+            case list() | tuple() as items:
+                inner = [*items[:_MANY]]
+            case record if is_dataclass(record):
+                inner = [getattr(record, one.name) for one in fields(record)]
+            case _:
+                continue
+        count += len(inner)
+        waiting += inner
+    return count > _MANY

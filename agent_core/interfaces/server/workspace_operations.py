@@ -8,11 +8,14 @@ import asyncio
 import binascii
 import hashlib
 import json
+import os
 import re
+import stat
 import time
 from base64 import b64decode
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final, Literal
@@ -21,8 +24,9 @@ from pydantic import Field
 
 from agent_core.access.grants import Approvals, Decision, PendingQuestion
 from agent_core.access.grants.approval import QuestionChanged, successor
-from agent_core.base.errors import UsageError
-from agent_core.base.plain_files import read_plain
+from agent_core.base import machine
+from agent_core.base.errors import UsageError, WorkspaceError
+from agent_core.base.plain_files import ADDING, open_plain, read_plain
 from agent_core.base.records import to_json
 from agent_core.base.untrusted import one_line
 from agent_core.functions.debug import Debugger
@@ -34,7 +38,7 @@ from agent_core.memory.source_catalog import Sources
 from agent_core.registry.module_edits import remove_text, save_text
 from agent_core.registry.source import hash_of
 from agent_core.runtime.agent import Agent
-from agent_core.storage import AGENT, CallOwners, prepare_state_dir
+from agent_core.storage import AGENT, CallOwners, own_folder, prepare_state_dir
 from agent_core.workspace.agent_files import GROUPS, GroupFile, first_problems
 from agent_core.workspace.helper_changes import HelperVerdict
 from agent_core.workspace.portable import NoAgent
@@ -334,6 +338,7 @@ def _require_admitted(verdict: Judgment | HelperVerdict) -> object:
 _MOST_BYTES: Final = 32 << 20
 _MOST_PART: Final = 1_400_000  # characters of base64
 _STALE_S: Final = 24 * 3_600
+_MOST_UPLOADS: Final = 1_000  # that are looked at in one request
 _SUFFIX: Final = re.compile(r"\.[A-Za-z0-9]{1,10}\Z")
 
 
@@ -362,15 +367,16 @@ async def sources(asked: Asked, agent: str) -> object:
 @operation("POST", "/agents/{agent}/sources", ("edit",), "Upload a part of a source.")
 async def upload(asked: Asked, agent: str, upload: Upload) -> object:
     """Take a part of a document; after the last one, read it all into archival memory. `GET` tells how far it is."""
-    folder = prepare_state_dir(asked.workspace.root) / "uploads"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    for path in folder.iterdir():
-        if time.time() - path.stat().st_mtime > _STALE_S:
-            path.unlink(missing_ok=True)
+    try:
+        folder = own_folder(prepare_state_dir(asked.workspace.root), "uploads")
+        _remove_stale(folder)
+    except OSError as error:
+        fix = f"Remove `{error.filename}` if you did not put it there."
+        raise WorkspaceError(f"`{error.filename}` cannot be used: {error.strerror}.", fix=fix) from error
     kind = _SUFFIX.search(upload.name)  # only the file type of the name is used in the path
     key = "\0".join((asked.identity.name, agent, upload.name))
     place = folder / f"{hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()}{kind[0] if kind else ''}"
-    size = place.stat().st_size if place.exists() else 0
+    size = _received(place)
     if upload.offset not in (0, size):
         message = f"The next part of `{one_line(upload.name, 80)}` begins at {size}, not at {upload.offset}."
         raise ApiRefusal(409, "offset", message, "Go on there, or begin again at 0.", [{"offset": size}])
@@ -381,8 +387,7 @@ async def upload(asked: Asked, agent: str, upload: Upload) -> object:
     if upload.offset + len(data) > _MOST_BYTES:
         place.unlink(missing_ok=True)
         raise UsageError(f"A document may have {_MOST_BYTES >> 20} MiB.", fix="Split it, or use knapper sources add.")
-    with place.open("ab" if upload.offset else "wb") as file:
-        file.write(data)
+    _receive(place, data, is_first=not upload.offset)
     received = {"name": upload.name, "received": upload.offset + len(data)}
     if upload.more:
         return {**received, "sources": []}
@@ -391,6 +396,43 @@ async def upload(asked: Asked, agent: str, upload: Upload) -> object:
     finally:
         place.unlink(missing_ok=True)
     return {**received, "sources": reports}
+
+
+# The name of an upload can be known before, so a folder that comes from someone else may have a link, a pipe or a
+# second name of another file there. The first part is written to a new file, the others only to a file like that one.
+
+
+def _remove_stale(folder: Path) -> None:
+    with os.scandir(folder) as entries:
+        for entry in islice(entries, _MOST_UPLOADS):
+            if time.time() - entry.stat(follow_symlinks=False).st_mtime > _STALE_S:
+                with suppress(OSError):
+                    Path(entry.path).unlink()
+
+
+def _received(place: Path) -> int:
+    try:
+        status = place.lstat()
+    except FileNotFoundError:
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) and status.st_nlink == 1 else 0
+
+
+def _receive(place: Path, data: bytes, *, is_first: bool) -> None:
+    """Write a part of an upload.
+
+    Raises:
+        WorkspaceError: it cannot be written.
+    """
+    try:
+        if is_first:
+            place.unlink(missing_ok=True)
+        descriptor = open_plain(place, machine.MAKING if is_first else ADDING)
+        with os.fdopen(descriptor, "ab") as file:
+            file.write(data)
+    except OSError as error:
+        fix = f"Remove `{place}` if you did not put it there, and check that there is room."
+        raise WorkspaceError(f"The document cannot be kept: {error.strerror}.", fix=fix) from error
 
 
 @operation("DELETE", "/agents/{agent}/sources", ("edit",), "Remove a source.")
@@ -737,7 +779,7 @@ async def command(asked: Asked, line: CommandLine) -> object:
     table = result.table.lines() if result.table is not None else []
     code, first, marked = result.source or ("", 0, ())
     return {
-        "document": to_json(result.document),
+        "document": result.document,
         "lines": [*result.lines, *table],
         "aside": result.aside,
         "source": {"text": code, "first": first, "marked": [*marked]} if result.source else None,
