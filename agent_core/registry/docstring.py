@@ -51,7 +51,7 @@ _UNDERLINED = re.compile(r"^([A-Z]\w*(?: \w+){0,3}):?[ \t]*\n[-=~]{3,}[ \t]*$", 
 # An entry of a parameter: perhaps after a bullet, in marks, with a type, before a colon, a dash or an arrow.
 _NAMES = r"[`*\\]{0,4}(\w+(?:,[ \t]*[`*\\]{0,4}\w+){0,20})[`*]{0,4}"
 _ENTRY = re.compile(
-    rf"(?:(?:[-*+•]|\d{{1,3}}[.)])[ \t]+)?{_NAMES}[ \t]*([(\[{{].{{0,500}}?[)\]}}])?[ \t]*[`*]{{0,4}}"
+    rf"(?:(?:[-*+•]|\d{{1,3}}[.)])[ \t]+)?{_NAMES}[ \t]*(?:([(\[{{].{{0,500}}?[)\]}}])[ \t]*)?[`*]{{0,4}}"
     r"(?::|(?:--?>?|–|—|=)(?=[ \t]))[`*]{0,4}(.*)"
 )
 _FIELD = re.compile(  # a field without its colon, as in other languages

@@ -471,7 +471,8 @@ class Programs:
     async def _approve(self, run: ProgramRun, program: ProgramText) -> str:
         """Ask once for every grant that the program's functions need; return why it may not run, or an empty text."""
         granting = self._functions.granting.during(ProgramApprovals.of(run))
-        needs = await self._lacking(run, program, granting) if granting.can_ask else ProgramNeeds()
+        can_ask = granting.can_ask
+        needs = await self._lacking(run, program, granting) if can_ask or granting.is_answered_later else ProgramNeeds()
         if not needs.says:
             return ""
         text = needs.to_text(run)
@@ -479,7 +480,7 @@ class Programs:
             rows = tuple(enumerate(bare_lines(program.code), 1))
             try:
                 if denied := await granting.agreed(replace(needs.question(text), lines=rows)):
-                    return denied
+                    return denied if can_ask else ""
             finally:
                 run.record.stood += granting.stood
             run.sealed = text, granting.book.sealer.seal("program", text)

@@ -20,7 +20,15 @@ from .agent_store import (
     WholeTurn,
     text_names,
 )
-from .approval_store import ApprovalRow, ApprovalStore, DropApproval, QuestionRow, SaveApproval, SaveMadeCode
+from .approval_store import (
+    NOBODY,
+    ApprovalRow,
+    ApprovalStore,
+    DropApproval,
+    QuestionRow,
+    SaveApproval,
+    SaveMadeCode,
+)
 from .block_store import (
     AttachBlock,
     BlockChange,
@@ -178,6 +186,7 @@ __all__ = [
     "LARGEST_NUMBER",
     "LIMITS_FROM",
     "LOST",
+    "NOBODY",
     "RESTORED",
     "STATE",
     "STATE_FILE",

@@ -69,6 +69,13 @@ class SaveMadeCode(Write):
 
 _DECISION: Final = {"answer": str, "word": str, "by": str}
 _ENDED: Final = {"answer": "no", "word": "", "by": "ended"}
+NOBODY: Final = ""
+"""The turn of a question that no process waits for: it stays pending until it is answered."""
+_MOST_OF_NOBODY: Final = 100
+_OLDER_OF_NOBODY: Final = (
+    "delete from question where turn = ? and decision is null and seq not in"
+    " (select seq from question where turn = ? and decision is null order by seq desc limit ?)"
+)
 
 
 class ApprovalStore(Tables):
@@ -86,6 +93,13 @@ class ApprovalStore(Tables):
             "insert into question (id, agent, turn, question, asked_at, seal) values (?, ?, ?, ?, ?, ?)",
             *(*values, session.clock.now(), sign(session.sealer, "question", *values)),
         )
+        if row.turn == NOBODY:
+            session.all(_OLDER_OF_NOBODY, NOBODY, NOBODY, _MOST_OF_NOBODY)
+
+    @change
+    def drop_question(self, session: SqlSession, id: str) -> None:
+        """Delete a question and its answer: it counted once."""
+        session.all("delete from question where id = ?", id)
 
     @query
     def pending_questions(self, session: SqlSession) -> list[QuestionRow]:

@@ -1,5 +1,6 @@
 """Where no human can be asked the answer is no, with how to grant it; a command at a terminal asks."""
 
+import asyncio
 import json
 import time
 from functools import partial
@@ -7,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_core import Decision, Workspace
+from agent_core.access.grants.approval import Answer
 from tests.grants.support import READS
 from tests.interfaces.asking import CALL, DONE, REFUSED, home, made, weather
 from tests.interfaces.support import flags
@@ -38,6 +41,29 @@ def test_where_nobody_can_be_asked_it_is_a_no_that_says_how_to_grant_it(tmp_path
     piped = knapper(*CREATE[:-1], "-", cwd=tmp_path, given=weather(place), environment=home(tmp_path))
     assert (piped.returncode, f"A human grants it with: {how}" in piped.stderr) == (1, True)
     assert not is_granted(tmp_path)
+
+
+@pytest.mark.parametrize(("answer", "calls"), [("yes", [0, 1, 2]), ("once", [0, 1, 1])])
+async def test_a_question_that_nobody_could_be_asked_can_be_answered_before_it_comes_again(
+    tmp_path: Path, place: str, answer: Answer, calls: list[int]
+) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "skies.py").write_text(weather(place))
+    (tmp_path / "knapper.toml").touch()
+    done = []
+    for number in range(3):
+        with scripted([Ask(CALL), DONE]) as model:
+            run = partial(knapper, "run", *flags(model), "--message", "go", cwd=tmp_path)
+            await asyncio.to_thread(run)
+        done.append(model.requests[-1].text.count("rain in Oslo"))
+        async with Workspace.open(tmp_path) as workspace:
+            pending = await workspace.questions()
+            if number == 0:
+                (row,) = pending
+                assert (row.question.function, row.question.missing.network) == ("weather", (place,))
+                await workspace.answer(row.id, Decision(answer))
+    assert done == calls
+    assert len(pending) == (answer == "once")
 
 
 def test_a_command_at_a_terminal_asks_and_input_from_before_is_no_answer(tmp_path: Path, place: str) -> None:

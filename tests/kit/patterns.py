@@ -94,7 +94,8 @@ def collect(file: Path, assembled: Assembled, held: Mapping[str, Sequence[str]],
             patterns = [*rows[key].pop(0)()]
         flags = _flags(call, module)
         for pattern in patterns:
-            compiled = pattern if isinstance(pattern, re.Pattern) else re.compile(pattern, flags)
+            compile_ = importlib.import_module(ast.unparse(call.func.value)).compile
+            compiled = pattern if isinstance(pattern, re.Pattern) else compile_(pattern, flags)
             found.append(Expression(module, call.lineno, target or str(compiled.pattern), compiled, methods))
     if any(rows.values()):
         raise Unresolved(f"{[*rows]} has more patterns than there are: remove them")
@@ -116,7 +117,7 @@ def _uses_re(tree: ast.Module) -> bool:
     is_used = False
     for node in ast.walk(tree):
         match node:
-            case ast.Import(names=[ast.alias(name="re", asname=None)]):
+            case ast.Import(names=[ast.alias(name="re" | "regex", asname=None)]):
                 is_used = True
             case ast.ImportFrom(module="fnmatch", names=[ast.alias(name="translate")]):
                 pass  # its pattern is compiled by `re`
@@ -128,7 +129,7 @@ def _uses_re(tree: ast.Module) -> bool:
 
 
 def _is_of_re(node: ast.expr, names: Sequence[str]) -> bool:
-    return isinstance(node, ast.Attribute) and ast.unparse(node.value) == "re" and node.attr in names
+    return isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("re", "regex") and node.attr in names
 
 
 class _Known(ast.NodeTransformer):
@@ -238,6 +239,8 @@ class Attack:
 def attacks(pattern: Compiled) -> list[Attack]:
     """Return texts that follow the pattern's repeats."""
     text = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
+    if not isinstance(pattern, re.Pattern):  # of the package `regex`: a property of characters is a kind of them
+        text = re.sub(r"\\p\{[^}]*\}", lambda _: r"\w", text)
     tree = parser.parse(text, pattern.flags & ~re.UNICODE if isinstance(pattern.pattern, bytes) else pattern.flags)
     if not any(kind in _REPEATS and value[1] > _FEW for kind, value in _items(tree)):
         return []  # each place of a text costs the same

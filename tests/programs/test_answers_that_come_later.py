@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -14,8 +15,10 @@ from agent_core.access.grants.approval import QuestionChanged
 from agent_core.runtime.session import GO_ON
 from agent_core.workspace.workspace import Workspace
 from tests.agents.workers import cluster, until
+from tests.interfaces.support import flags
 from tests.kit import Ask, Repeat, Say, Script, ScriptedModel, Seen, Step, Wanted, scripted
 from tests.kit.crash import Worker
+from tests.kit.program import knapper
 
 from .support import lay_out, lines
 
@@ -95,6 +98,17 @@ async def test_a_yes_that_comes_when_the_process_is_dead_lets_the_program_go_on(
     assert asked(reports) == again
     written = [lines(tmp_path), lines(tmp_path, "x.txt"), lines(tmp_path, "y.txt")]
     assert written == ([["a"], [], []] if moment == "program" else [["a", "b"], ["x"], ["y"]]), answer_of(reports)
+
+
+@pytest.mark.parametrize(("code", "moment"), [(BEFORE, "program"), (IN_THE_MIDDLE, "run")])
+async def test_a_yes_by_id_counts_where_nobody_can_be_asked_afterwards(tmp_path: Path, code: str, moment: str) -> None:
+    lay_out(tmp_path)
+    with scripted(script(code)) as model:
+        await asyncio.to_thread(killed_while_it_asks, tmp_path, model, moment)
+        await answered(tmp_path, Decision("yes"))
+        await asyncio.to_thread(partial(knapper, "run", *flags(model), "--resume", cwd=tmp_path))
+    assert lines(tmp_path)[:1] == ["a"]
+    assert moment == "program" or lines(tmp_path, "x.txt") == ["x"]
 
 
 async def test_a_yes_to_a_program_is_none_if_a_helper_of_its_functions_changed_before_it_goes_on(

@@ -19,7 +19,7 @@ from agent_core.base.errors import WorkspaceError
 from agent_core.base.records import asdict, dataclass, field, fields, replace
 from agent_core.base.untrusted import one_line
 from agent_core.registry.source import hash_of
-from agent_core.storage import ApprovalStore, QuestionRow
+from agent_core.storage import NOBODY, ApprovalStore, QuestionRow
 from sandbox.wire.lines import first_lines
 
 from .content import content_of
@@ -344,7 +344,7 @@ class Approvals:
         if self.occasion:
             question = replace(question, occasion=self._occasion_of(question))
         if approver is None:
-            return self.close(question, Decision("no", by="policy"))
+            return self.close(question, await self._answer_by_id(question))
         meanwhile: list[Answered] = []
         queue.waiting.append(meanwhile)
         try:
@@ -358,6 +358,32 @@ class Approvals:
                 return self.close(question, decision)
         finally:
             queue.waiting = [entry for entry in queue.waiting if entry is not meanwhile]
+
+    async def _answer_by_id(self, question: Question) -> Decision:
+        """Return the answer that was given by the question's id; without one, store the question and return a no.
+
+        A question without an occasion stays pending after its turn, so that an answer counts when it is asked again.
+        """
+        rows, turn = self.queue.rows, self.turn
+        if rows is None or turn is None:
+            return Decision("no", by="policy")
+        asker = turn.id if self.occasion else NOBODY
+        if asker == NOBODY:
+            about = (question.function, question.missing)  # a call and what it opens may ask for the same
+            if any((prior.function, prior.missing) == about for prior, _ in self.refusals):
+                return Decision("no", by="policy")
+            what = [turn.agent, question.function, question.moment, question.missing.to_json(), question.folder]
+            question = replace(question, occasion=json.dumps(["unattended", *what]))
+        await rows.ask_user(QuestionRow(question.id, turn.agent, asker, question.to_json()))
+        given = await rows.decision(question.id)
+        if given is None or given["by"] == "ended":
+            denied = Decision("no", by="policy")
+            self.refusals.append((question, denied))
+            return denied
+        decision = Decision.from_json(given)
+        if asker == NOBODY and decision.answer != "yes":  # a permanent yes is in force from now on
+            await rows.drop_question(question.id)
+        return decision
 
     def _occasion_of(self, question: Question) -> str:
         what = [question.function, question.moment, question.missing.to_json(), question.folder]

@@ -249,6 +249,11 @@ class GrantService:
         """Whether there is someone to ask."""
         return self._settings.ask != "never" and self._approvals.queue.approver is not None
 
+    @property
+    def is_answered_later(self) -> bool:
+        """Whether there is no one to ask now, but an answer may come by a question's id."""
+        return self._settings.ask != "never" and not self.can_ask and self._approvals.turn is not None
+
     async def _by_file(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return the grants that the file alone puts in force, limited to the needs; none if someone can be asked."""
         entry = (await self.book.entries()).get(function.name)
@@ -559,7 +564,7 @@ class GrantService:
             return self._approvals.close(question, Decision("no", never, "never"))
         if why := unshowable(question.diff):
             return self._approvals.close(question, Decision("no", why, "unavailable"))
-        if not self.can_ask:
+        if not self.can_ask and (not self.is_answered_later or grants.packages):
             return self._approvals.close(question, Decision("no", by="policy"))
         began = time.monotonic()
         with standing_still():
