@@ -37,7 +37,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class ApprovedCode:
-    """A module of which a worker gets only some top-level statements, by their positions in its text.
+    """A module of which a worker gets only some top-level statements, or only some names that they import.
 
     Whatever code of the worker looks for, it finds nothing else of the module: no other statement, no docstring, no
     source text, and no line number that depends on them. `version` names the text and the choice.
@@ -47,7 +47,7 @@ class ApprovedCode:
     text: str
     path: str
     version: str
-    statements: tuple[int, ...]
+    statements: tuple[tuple[int, int], ...]  # as `wire.statements.StatementPart`
 
 
 Modules: TypeAlias = Mapping[str, SourceText]  # importable as functions.<module>; looked up by name

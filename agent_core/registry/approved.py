@@ -3,6 +3,9 @@
 The three are one list of top-level statements: those of the function, of what it names, and those that run at import. A
 statement that is not in the list does not exist in the worker, so nothing there can find it. Docstrings, comments and
 layout are no part of it.
+
+An import whose name something in its module uses is in the list of what uses it. Code of the workspace or of a package
+runs with it, so it must not run anywhere else. One that nothing uses may be there for what it does: it always runs.
 """
 
 import ast
@@ -10,21 +13,22 @@ import hashlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import Final, TypeAlias
 
 from agent_core.base import syntax
-from agent_core.base.records import dataclass
-from sandbox.wire.lines import bare_lines
-from sandbox.wire.statements import is_text, without_docstrings
+from agent_core.base.records import dataclass, replace
+from sandbox.wire.lines import bare_lines, lines_of
+from sandbox.wire.statements import WHOLE, Importing, StatementPart, is_text, with_one_name, without_docstrings
 
 from .depends import NOT_PYTHON, Names, Part, Statement, packages_around, statements_of
-from .source import FOLDER, bound_names, callee, first_line, is_bare_value, is_literal, written
+from .source import FOLDER, ModuleSource, bound_names, callee, first_line, is_bare_value, is_literal, written
 from .tree import imported_module
 
 _ITS_IMPORT: Final = "."  # a name that nothing binds: selects only what runs at the import of a module
 _FALLBACK: Final = "__getattr__"  # Python calls it for a name that a module does not bind
+_UNREADABLE: Final = -1, WHOLE  # the position of a text that is not Python
 
 Texts: TypeAlias = tuple[tuple[str, str], ...]
 """Modules and their texts, sorted."""
@@ -32,17 +36,23 @@ Texts: TypeAlias = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class ApprovedStatement:
-    """A top-level statement at a position of its module; an inert one only matters if a name that it binds is used."""
+    """A top-level statement at a position of its module; an inert one only matters if a name that it binds is used.
 
-    at: int
+    Of a statement that imports several names, it is the import of one.
+    """
+
+    at: StatementPart
     text: str
     code: str  # its meaning: the tree without docstrings, as text
+    whole: str  # the meaning of the statement as it is written
     binds: Names
     names: Names
     imports: tuple[Part, ...]  # from the workspace: module, and name in it or "" for the whole module
     strings: Names
+    shows: Names  # the names in its examples
     calls: bool  # whether it may call functions by name, with `self.call`
     is_inert: bool
+    is_loose: bool = False  # an import that is left out of a module wherever its name is not used
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +64,16 @@ class ApprovedParts:
     """
 
     parts: Mapping[Part, tuple[ApprovedStatement, ...]]
-    statements: Mapping[str, tuple[int, ...]]
+    statements: Mapping[str, tuple[StatementPart, ...]]
     strings: Names
     digest: str
 
     @classmethod
-    def of(cls, parts: Mapping[Part, Mapping[int, ApprovedStatement]], modules: Iterable[str]) -> "ApprovedParts":
+    def of(
+        cls, parts: Mapping[Part, Mapping[StatementPart, ApprovedStatement]], modules: Iterable[str]
+    ) -> "ApprovedParts":
         """Return the statements of these parts and modules; a module may be there with none."""
-        found: dict[str, dict[int, ApprovedStatement]] = {module: {} for module in sorted(modules)}
+        found: dict[str, dict[StatementPart, ApprovedStatement]] = {module: {} for module in sorted(modules)}
         for (module, _), own in parts.items():
             found[module] |= own
         ordered = {module: [own[at] for at in sorted(own)] for module, own in found.items()}
@@ -70,7 +82,7 @@ class ApprovedParts:
         code = json.dumps([(module, [each.code for each in own]) for module, own in ordered.items()])
         return cls(
             {part: tuple(own[at] for at in sorted(own)) for part, own in sorted(parts.items())},
-            {module: tuple(each.at for each in own if each.at >= 0) for module, own in ordered.items()},
+            {module: tuple(each.at for each in own if each.at != _UNREADABLE) for module, own in ordered.items()},
             frozenset().union(*strings),
             hashlib.sha256(code.encode()).hexdigest(),
         )
@@ -82,13 +94,15 @@ class ApprovedParts:
 
 
 @lru_cache(maxsize=512)
-def approved_parts(part: Part, texts: Texts) -> ApprovedParts:
-    """Return the statements, in these modules, that run with a function."""
+def approved_parts(part: Part, texts: Texts, *, with_examples: bool = False) -> ApprovedParts:
+    """Return the statements, in these modules, that run with a function; with its examples, also what they name."""
     around = {package for module, _ in texts for package in packages_around(module)}
     modules = {module: ApprovedModule.of(text, module, is_package=module in around) for module, text in texts}
-    parts = dict[Part, dict[int, ApprovedStatement]]()
+    parts = dict[Part, dict[StatementPart, ApprovedStatement]]()
     reached, seen = set[str](), set[Part]()
     waiting: list[Part] = [part, *((package, _ITS_IMPORT) for package in packages_around(part[0]))]
+    if with_examples and part[0] in modules:
+        waiting += [(part[0], shown) for each in modules[part[0]].binding.get(part[1], ()) for shown in each.shows]
     while waiting:
         target = module, name = waiting.pop()
         if target in seen or module not in modules:
@@ -123,6 +137,7 @@ class ApprovedModule:
     statements: tuple[ApprovedStatement, ...]
     binding: Mapping[str, Sequence[ApprovedStatement]]
     running: tuple[ApprovedStatement, ...]
+    is_reducible: bool  # whether it has imports that only some of it needs
 
     @classmethod
     @lru_cache(maxsize=512)
@@ -133,7 +148,8 @@ class ApprovedModule:
         for statement in statements:
             for name in statement.binds:
                 binding.setdefault(name, []).append(statement)
-        return cls(statements, binding, tuple(each for each in statements if not each.is_inert))
+        running = tuple(each for each in statements if not each.is_inert)
+        return cls(statements, binding, running, any(each.is_loose for each in statements))
 
     def needed(self, name: str) -> Iterator[ApprovedStatement]:
         """Yield the statements that run if a name is used, or the whole module for an empty name."""
@@ -147,26 +163,76 @@ def _approved_statements(text: str, module: str, *, is_package: bool) -> Iterato
         found = statements_of(text)
     except NOT_PYTHON:
         none = frozenset[str]()
-        yield ApprovedStatement(-1, text, text, none, none, (), none, calls=False, is_inert=False)
+        yield ApprovedStatement(_UNREADABLE, text, text, text, none, none, (), none, none, calls=False, is_inert=False)
         return
     known = _known_names([(node, facts) for node, facts, _ in found])
+    used = _used_names([(node, facts) for node, facts, _ in found])
     home = f"{FOLDER}.{module}"
     for at, (node, facts, own) in enumerate(found):
         if is_text(node):
             continue
         code, strings = _meaning_of(own) if own else _meaning(node)
         binds = frozenset({"__doc__"}) if is_bare_value(node) else facts.binds
-        yield ApprovedStatement(
-            at,
+        imports = tuple(_imports(facts, home, is_package=is_package))
+        whole = ApprovedStatement(
+            (at, WHOLE),
             "\n".join(lines[first_line(node) - 1 : node.end_lineno]) if own else written(node, lines),
+            code,
             code,
             binds,
             facts.names | facts.reads,
-            (*_imports(facts, home, is_package=is_package), *_chains(node)),
+            (*imports, *_chains(node)),
             strings,
+            facts.shows,
             calls="call" in facts.words | strings,
             is_inert=bool(binds) and _is_inert(node, known),
         )
+        if not isinstance(node, Importing) or not _is_loose(node):
+            yield whole
+        elif len(node.names) == 1:
+            is_used = binds <= used
+            yield replace(whole, is_inert=is_used, is_loose=is_used)
+        else:
+            yield from _one_by_one(whole, node, used, home, is_package=is_package)
+
+
+def _one_by_one(
+    whole: ApprovedStatement, node: Importing, used: Names, home: str, *, is_package: bool
+) -> Iterator[ApprovedStatement]:
+    """Yield the imports of a statement's names, each as a statement of its own."""
+    for number in range(len(node.names)):
+        one = with_one_name(node, number)
+        text, facts = ast.unparse(one), Statement.of(one)
+        is_used = facts.binds <= used
+        yield replace(
+            whole,
+            at=(whole.at[0], number),
+            text=text,
+            code=_meaning(one)[0],
+            binds=facts.binds,
+            imports=tuple(_imports(facts, home, is_package=is_package)),
+            is_inert=is_used,
+            is_loose=is_used,
+        )
+
+
+def _used_names(pairs: Iterable[tuple[ast.stmt, Statement]]) -> Names:
+    """Return the names that anything in a module uses, without its imports: its code, its examples and `__all__`."""
+    used = set[str]()
+    for node, facts in pairs:
+        if not isinstance(node, Importing):
+            used |= facts.names | facts.reads | facts.shows
+        if "__all__" in facts.binds:
+            used |= {
+                each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)
+            }
+    return frozenset(used)
+
+
+def _is_loose(node: Importing) -> bool:
+    """Check whether an import of the workspace or of a package binds names that its module can do without."""
+    is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__" and not node.level
+    return not (is_future or _is_standard(node) or any(alias.name == "*" for alias in node.names))
 
 
 def _imports(statement: Statement, home: str, *, is_package: bool) -> Iterator[Part]:
@@ -219,6 +285,56 @@ def _meaning(statement: ast.stmt) -> tuple[str, Names]:
             case value:
                 pieces.append(repr(value))
     return " ".join(pieces), frozenset(strings)
+
+
+def without_unused_imports(text: str, module: ApprovedModule, needed: Set[StatementPart]) -> str:
+    """Return a module's text without the loose imports that are not among these, with all else on its lines.
+
+    What uses a name of theirs goes with them: an annotation would miss it when the module is imported.
+    """
+    spare = [each for each in module.statements if each.is_inert and each.at not in needed]
+    gone, names, size = {each.at for each in spare if each.is_loose}, set[str](), -1
+    while size < len(gone):
+        size = len(gone)
+        names = {name for each in spare if each.at in gone for name in each.binds}
+        gone |= {each.at for each in spare if each.names & names}
+    return _without(text, tuple(sorted(gone))) if gone else text
+
+
+def without_stale_imports(before: str, after: str, module: str, others: Iterable[ModuleSource]) -> str:
+    """Return a module's text after an edit without the loose imports of before that only the old text used.
+
+    They ran for nothing else, and would now run for all. What `others` take from the module stays.
+    """
+    was = {each.code for each in ApprovedModule.of(before, module).statements if each.is_loose}
+    now = ApprovedModule.of(after, module).statements
+    stale = [each for each in now if each.code in was and not each.is_inert]
+    names = frozenset().union(*(each.binds for each in stale))
+    near = (source for source in others if source.module != module and any(name in source.text for name in names))
+    reads = [each for source in near for each in ApprovedModule.of(source.text, source.module).statements]
+    passed_on = {name for each in reads for base, name in each.imports if base == module}
+    gone = {each.at for each in stale if "" not in passed_on and not each.binds & passed_on}
+    return _without(after, tuple(sorted(gone)), is_shorter=True) if gone else after
+
+
+@lru_cache(maxsize=256)
+def _without(text: str, gone: tuple[StatementPart, ...], *, is_shorter: bool = False) -> str:
+    """Return a text without these parts of its statements, in as many lines as before unless it `is_shorter`."""
+    lines = [line.encode("utf-8", "surrogatepass") for line in lines_of(text)]
+    nodes = statements_of(text)
+    for at in sorted({at for at, _ in gone}, reverse=True):  # from the end, so that all columns above still count
+        node, left = nodes[at][0], "pass"
+        numbers = {number for place, number in gone if place == at}
+        if isinstance(node, Importing) and WHOLE not in numbers and len(numbers) < len(node.names):
+            kept = [with_one_name(node, number) for number in range(len(node.names)) if number not in numbers]
+            left = "; ".join(map(ast.unparse, kept))
+        first, last = first_line(node) - 1, (node.end_lineno or node.lineno) - 1
+        before = lines[first][: node.col_offset] if first == node.lineno - 1 else b""
+        after, end = lines[last][node.end_col_offset :], b"\\\n" if before else b"\n"
+        more = b"" if is_shorter else end * (last - first)
+        is_alone = is_shorter and not (before or after.strip()) and left == "pass"
+        lines[first : last + 1] = [] if is_alone else [before + more + left.encode() + after]
+    return b"".join(lines).decode("utf-8", "surrogatepass")
 
 
 # Statements that only bind names: they run no code of the workspace. Anything unknown counts as running code.

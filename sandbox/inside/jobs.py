@@ -35,7 +35,7 @@ from typing import Any, Final, NoReturn
 
 from ..wire.caps import MOST_IMPORTS, MOST_ITEMS, MOST_MESSAGE, MOST_SHOWN, MOST_TRIED
 from ..wire.protocol import HEADER, Frame, pack, unpack
-from ..wire.statements import reduce
+from ..wire.statements import StatementPart, reduce
 from ..wire.values import Encoded, decode, encode, lean
 
 # `canaries` too, although only the self-test needs it: a confined worker can read no file of ours to import it from.
@@ -228,7 +228,7 @@ def _no_input(prompt: object = "") -> NoReturn:
     raise EOFError("input() has nobody to ask: take the value as a parameter of the function")
 
 
-def compile_module(text: str, path: str, module: str, statements: Sequence[int] | None = None) -> Frame:
+def compile_module(text: str, path: str, module: str, statements: Sequence[StatementPart] | None = None) -> Frame:
     """Return the reply with the compiled code, or with the syntax error and its line.
 
     With `statements`, only these are compiled, as `wire.statements` reduces them.

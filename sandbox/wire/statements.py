@@ -8,8 +8,13 @@ which the host finds the node's own line in the text.
 import ast
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from copy import copy
+from typing import Any, Final, TypeAlias
 
+WHOLE: Final = -1
+StatementPart: TypeAlias = tuple[int, int]
+"""A top-level statement by its position, and a name that it imports by its number; `WHOLE` stands for all of it."""
+Importing: TypeAlias = ast.Import | ast.ImportFrom
 Places: TypeAlias = list[list[int]]
 """The line in the text of each node, by the line and the column that the node has in the reduced tree."""
 
@@ -38,9 +43,22 @@ def is_text(statement: ast.stmt) -> bool:
             return False
 
 
-def reduce(tree: ast.Module, statements: Sequence[int]) -> Places:
-    """Reduce a tree to these of its statements, in place, and return the places of its nodes."""
-    tree.body = [tree.body[at] for at in statements]
+def with_one_name(statement: Importing, number: int) -> Importing:
+    """Return the import of one of the names that a statement imports."""
+    one = copy(statement)
+    one.names = [statement.names[number]]
+    return one
+
+
+def reduce(tree: ast.Module, statements: Sequence[StatementPart]) -> Places:
+    """Reduce a tree to these parts of its statements, in place, and return the places of its nodes."""
+    body = list[ast.stmt]()
+    for at, number in statements:
+        statement = tree.body[at]
+        if number != WHOLE and isinstance(statement, Importing):
+            statement = with_one_name(statement, number)
+        body.append(statement)
+    tree.body = body
     drop_docstrings(tree)
     return _renumber(tree)
 

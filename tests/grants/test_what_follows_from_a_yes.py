@@ -197,7 +197,7 @@ async def test_a_module_with_a_new_statement_of_a_person_asks_for_each_file(here
 
 async def test_a_refusal_for_a_modules_sake_says_one_thing_that_helps(books: Room) -> None:
     await made(books, "pick", HELPER, module="picks")
-    at_top = "import sheets\n\n\n" + BOOK.replace("    import sheets\n", "")
+    at_top = f"import sheets as _unused\n\n\n{BOOK}"
     asked = books.shop.granting.approver = human("yes")
     plan = await books.shop.plan_create("read_book", at_top, "picks", "", AGENT)
     assert plan.text.splitlines() == [

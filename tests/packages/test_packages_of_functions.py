@@ -216,18 +216,19 @@ async def test_a_function_without_the_grant_does_not_see_the_package_of_another(
     assert found.outcome == "returned", found
 
 
-async def test_a_function_that_imports_a_package_never_breaks_its_neighbours(ready: Path) -> None:
+async def test_a_function_whose_import_runs_for_all_never_breaks_its_neighbours(ready: Path) -> None:
     asked = human("yes")
     plain = COUNTS.replace("import abacus\n\n\n", "").replace("count", "plain").replace("abacus.total", "sum")
+    unused = COUNTS.replace("abacus.total", "sum")
     async with Workspace.open(ready, approver=asked) as workspace:
         shop = workspace.functions
         assert (await shop.create("plain", plain, "sums", reason="It counts.")).admitted
-        refused = await shop.create("count", COUNTS, "sums", reason="It counts.")
+        refused = await shop.create("count", unused, "sums", reason="It counts, unlike `plain`.")
         inside = COUNTS.replace("import abacus\n\n\n", "").replace("    return", "    import abacus\n\n    return")
         admitted = await shop.create("count", inside, "sums", reason="It adds with an abacus, unlike `plain`.")
         found = [await shop.call(name, {"numbers": [1]}) for name in ("plain", "count")]
     assert (refused.admitted, admitted.admitted) == (False, True), admitted.problems
-    assert "Give it another module_name" in str(refused)
+    assert "Give `count` another module_name" in str(refused)
     assert [one.outcome for one in found] == ["returned", "returned"]
 
 

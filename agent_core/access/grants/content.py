@@ -9,7 +9,7 @@ import ast
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -18,12 +18,19 @@ from agent_core.base.problem import Place
 from agent_core.base.records import dataclass, replace
 from agent_core.base.syntax import Flaw, flaw_of, name_flaw_of
 from agent_core.registry import examples
-from agent_core.registry.approved import ApprovedModule, ApprovedParts, ApprovedStatement, approved_parts
-from agent_core.registry.depends import ModuleParts, Part, modules_of
+from agent_core.registry.approved import (
+    ApprovedModule,
+    ApprovedParts,
+    ApprovedStatement,
+    approved_parts,
+    without_unused_imports,
+)
+from agent_core.registry.depends import ModuleParts, Part, modules_of, packages_around
 from agent_core.registry.source import ModuleSource, parse_accepted
 from agent_core.registry.tree import Definition
-from sandbox.code import ApprovedCode
+from sandbox.code import ApprovedCode, SourceText
 from sandbox.wire.lines import bare_lines
+from sandbox.wire.statements import StatementPart
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
@@ -63,7 +70,7 @@ def content_of(function: "Function", snapshot: "Snapshot") -> FunctionContent:
 class CoveredCode:
     """The functions that an approval covers: the one itself, and those that it calls by name; and all of their code.
 
-    `codes` are the hashes of the statements, without docstrings, comments and layout.
+    `codes` are the hashes of the statements as they are written, without docstrings, comments and layout.
     """
 
     names: frozenset[str]
@@ -74,7 +81,7 @@ def covered_code(function: "Function", snapshot: "Snapshot") -> CoveredCode:
     """Return what an approval of this function, in the version in this snapshot, covers."""
     covered = _covered_in(function, snapshot)
     statements = (each for parts in covered.values() for found in parts.parts.values() for each in found)
-    return CoveredCode(frozenset(covered), frozenset(code_hash(each.code) for each in statements))
+    return CoveredCode(frozenset(covered), frozenset(code_hash(each.whole) for each in statements))
 
 
 def called_names(function: "Function", snapshot: "Snapshot") -> frozenset[str]:
@@ -102,6 +109,64 @@ def served(function: "Function", snapshot: "Snapshot") -> Mapping[str, ApprovedC
     return {module: _approved_code(snapshot.modules[module], positions) for module, positions in statements.items()}
 
 
+def runnable(function: "Function", modules: "Modules", *others: "Function") -> "Modules":
+    """Return the modules of a worker that is given nothing: whole, without the imports that the function does not use.
+
+    What its examples use is there, too. So it runs as with an approval, whatever its neighbors need. With `others` of
+    its module, they have the imports that any of them uses.
+    """
+    sources = _sources_around(function.module, modules)
+    if not any(_module_of(source).is_reducible for source in sources.values()):
+        return modules
+    imported = _imported_for((function, *others), sources)
+    changed = {module: source for module, source in imported.items() if source is not modules[module]}
+    return {**modules, **changed} if changed else modules
+
+
+def imported_with(function: "Function", modules: "Modules") -> "Modules":
+    """Return the modules that are imported with a function, each without the imports that it does not use."""
+    return _imported_for((function,), _sources_around(function.module, modules))
+
+
+def runs_among(function: "Function", there: "Modules", modules: "Modules") -> bool:
+    """Check whether a worker that has the modules that are `there` has all imports that a function uses."""
+    imported = imported_with(function, modules)
+    return all(there.get(module) in (source, modules[module]) for module, source in imported.items())
+
+
+def _imported_for(functions: "Sequence[Function]", sources: "Modules") -> "Modules":
+    texts = tuple(sorted((module, source.text) for module, source in sources.items()))
+    needed = dict[str, set[StatementPart]]()
+    for function in functions:
+        parts = approved_parts((function.module, function.name), texts, with_examples=True)
+        for module, statements in parts.statements.items():
+            needed.setdefault(module, set()).update(statements)
+    own = dict[str, SourceText]()
+    for module, used in needed.items():
+        source = sources[module]
+        text = without_unused_imports(source.text, _module_of(source), used)
+        own[module] = source if text == source.text else ModuleSource.of(module, text, source.path)
+    return own
+
+
+def _sources_around(module: str, modules: "Modules") -> dict[str, "SourceText"]:
+    """Return a module with its enclosing packages and all their imports, recursively, as far as they are there."""
+    found, waiting = dict[str, SourceText](), [module]
+    while waiting:
+        name = waiting.pop()
+        for around in (*packages_around(name), name):
+            source = modules.get(around)
+            if source is not None and around not in found:
+                found[around] = source
+                for base, imported in {each for one in _module_of(source).statements for each in one.imports}:
+                    waiting += [base, f"{base}.{imported}".strip(".")]
+    return found
+
+
+def _module_of(source: "SourceText") -> ApprovedModule:
+    return ApprovedModule.of(source.text, source.module, is_package=source.path.endswith("/__init__.py"))
+
+
 def withheld(modules: "Modules", message: str) -> str:
     """Return why an error quotes a name that the files bind and the worker does not have; "" if it quotes none."""
     quoted = dict.fromkeys(_QUOTED.findall(message))
@@ -117,7 +182,7 @@ def withheld(modules: "Modules", message: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _approved_code(source: ModuleSource, statements: tuple[int, ...]) -> ApprovedCode:
+def _approved_code(source: ModuleSource, statements: tuple[StatementPart, ...]) -> ApprovedCode:
     version = hashlib.sha256(f"{source.version} {statements}".encode()).hexdigest()
     return ApprovedCode(source.module, source.text, source.path, version, statements)
 
@@ -226,7 +291,7 @@ def covered_source(function: "Function", snapshot: "Snapshot") -> str:
 
 def _merged(covered: _Covered) -> _Merged:
     """Return the statements of all covered functions, by part."""
-    parts = dict[Part, dict[int, ApprovedStatement]]()
+    parts = dict[Part, dict[StatementPart, ApprovedStatement]]()
     for each in covered.values():
         for part, statements in each.parts.items():
             parts.setdefault(part, {}).update((statement.at, statement) for statement in statements)

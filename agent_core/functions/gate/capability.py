@@ -14,11 +14,12 @@ from agent_core.access.grants import NOTHING, Grants
 from agent_core.access.grants.value import KINDS, UNSAID, joined, modules_of_workspace, spelled
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line
-from agent_core.registry.approved import approved_parts
+from agent_core.registry.approved import ApprovedModule, approved_parts, without_unused_imports
 from agent_core.registry.depends import Part, callees, is_program, running_with
 from agent_core.registry.source import FOLDER, first_line
 from agent_core.registry.tree import survey
 from sandbox.wire.lines import lines_of
+from sandbox.wire.statements import StatementPart
 
 from .draft import D, Draft, Finding
 from .tree import bound_names, context_nodes, missing_names, nodes_of, parse
@@ -62,14 +63,15 @@ def capability(draft: D) -> D:
 def _through_names(draft: D, own: frozenset[str]) -> Iterator[Use]:
     """Yield what a candidate needs because of other code of the workspace, which runs in its process.
 
-    These are the packages that its own module imports at its top, at the candidate's first line, and all that the
-    functions need which it calls by their names, at the line of the first one.
+    These are the packages that its own module imports at its top for it, at the candidate's first line, and all that
+    the functions need which it calls by their names, at the line of the first one.
     """
     known = (*draft.rules.packages, *sorted(own))
     # Usually its own module imports none, which saves composing it.
     if draft.function is not None and draft.around is not None and imported_at_the_top(draft.around.text, known):
         text, present = draft.placed, imported_at_the_top(draft.text, draft.rules.packages)
-        for use in () if isinstance(text, Problem) else uses_at_import(text, known):
+        served = "" if isinstance(text, Problem) else text_with((draft.candidate.module, draft.candidate.name), text)
+        for use in uses_at_import(served, known):
             if use.kind == "packages" and use.item not in present:
                 message = f"module `{draft.candidate.module}`, which it joins, needs the grant `packages` ({use.item})"
                 yield replace(use, finding=replace(use.finding, message=message, line=draft.function.lineno, column=0))
@@ -110,17 +112,24 @@ def needs_of_others(
 ) -> Grants:
     """Return what a function needs because of other code in these modules, which runs in its process.
 
-    That is the code of other modules, and if the function's `own` names are given, the rest of its module.
+    That is the code of other modules, and if the function's `own` names are given, the rest of its module. What its
+    examples use counts, too.
     """
-    text_of, found = dict(texts), dict[str, dict[int, str]]()
-    for (module, name), statements in approved_parts(function_part, texts).parts.items():
+    found = dict[str, dict[StatementPart, str]]()
+    for (module, name), statements in approved_parts(function_part, texts, with_examples=True).parts.items():
         if module != function_part[0] or (own is not None and name not in own):
             found.setdefault(module, {}).update((each.at, each.text) for each in statements)
     joint = ("\n".join(lines[at] for at in sorted(lines)) for lines in found.values())
-    needs = joined(needs_of_text(text, listed, guarded) for text in joint)
-    others = found.keys() - {function_part[0]}
-    at_top = frozenset[str]().union(*(imported_at_the_top(text_of[module], listed) for module in others))
-    return needs | Grants(packages=tuple(at_top))
+    return joined(needs_of_text(text, listed, guarded) for text in joint)
+
+
+def text_with(function_part: Part, text: str) -> str:
+    """Return a module's text as it is imported for one of its functions: without the imports that others use."""
+    module = ApprovedModule.of(text, function_part[0])
+    if not module.is_reducible:
+        return text
+    parts = approved_parts(function_part, ((function_part[0], text),), with_examples=True)
+    return without_unused_imports(text, module, {*parts.statements.get(function_part[0], ())})
 
 
 def imported_at_the_top(text: str, listed: tuple[str, ...]) -> frozenset[str]:

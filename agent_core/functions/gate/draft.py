@@ -10,10 +10,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeVar
 
 from agent_core.access.grants import NOTHING, Grants
+from agent_core.access.grants.content import runnable
 from agent_core.base.matching import diff_lines
 from agent_core.base.problem import Evidence, Place, Problem
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
+from agent_core.registry.approved import without_stale_imports
 from agent_core.registry.module_edits import place_function
 from sandbox.wire.lines import lines_of
 
@@ -142,8 +144,8 @@ class TrialSubject:
 
     @property
     def modules(self) -> "Modules":
-        """The modules of the workspace, including its own."""
-        return self.snapshot.modules
+        """The modules of the workspace, including its own, as they are imported for it."""
+        return runnable(self.function, self.snapshot.modules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +229,10 @@ class Draft:
         """The text of that module with the candidate in it, or why it cannot be placed."""
         before, path = (self.around.text, self.around.path) if self.around else ("", "module")
         is_library = self.policy == "import"
-        return place_function(before, self.text, self.candidate.name, path=path, with_statements=is_library)
+        text = place_function(before, self.text, self.candidate.name, path=path, with_statements=is_library)
+        if isinstance(text, Problem) or not before:
+            return text
+        return without_stale_imports(before, text, self.candidate.module, self.snapshot.modules.values())
 
     @property
     def loaded(self) -> TrialSubject | None:

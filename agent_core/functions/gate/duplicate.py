@@ -193,7 +193,7 @@ def _kind(schema: dict[str, Any]) -> str:  # Any: JSON Schema
 
 async def check_rewrite(draft: Draft, subject: TrialSubject, trial: "TrialTools") -> Draft:
     """Return the draft with a finding about the workspace function that it rewrites, if any."""
-    own, modules, wall_s = subject.function, subject.modules, draft.rules.fitted_s
+    own, modules, wall_s = subject.function, subject.snapshot.modules, draft.rules.fitted_s
     if own.takes_self or draft.shows("copy") or draft.candidate.replaces:
         return draft
     mine = _literal_examples(own)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Generic, TypeAlias
 
+from agent_core.access.grants.content import imported_with
 from agent_core.access.grants.value import modules_of_workspace
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem, first_problems
@@ -25,7 +26,7 @@ from sandbox.wire.lines import lines_of
 
 from ..search import FunctionSearch
 from .autofix import REPAIRS, fix
-from .capability import capability, reach_in
+from .capability import capability, imported_at_the_top, reach_in
 from .conform import check as check_shape
 from .conform import conform, undefined_names, weigh
 from .draft import TOO_DEEP, Candidate, D, Draft, ExampleTrials
@@ -44,7 +45,7 @@ from .robust import robust
 from .substance import check as check_substance
 from .substance import substance
 from .tree import find, parse
-from .trial import UNGRANTED, Granted, TrialTools, Workers, load, missing_package, try_module
+from .trial import UNGRANTED, Granted, TrialTools, Workers, load, missing_package, try_module, with_types
 from .uses import needs_of
 from .uses import uses as reached
 from .verdict import (
@@ -80,7 +81,7 @@ class SavedFile(Draft):
     standings: tuple[tuple[str, Standing], ...] = ()
     disagreements: tuple[tuple[str, Disagreement], ...] = ()
     breakages: tuple[Breakage, ...] = ()
-    lacks_package: bool = False
+    waiting: frozenset[str] = frozenset()  # the functions that lack a package
 
     @property
     def module(self) -> ModuleReading:
@@ -129,26 +130,44 @@ async def try_import(file: SavedFile, trial_tools: TrialTools) -> SavedFile:
         return file.skip("the file is not Python")
     reading, problems = await try_module(file.module, file.snapshot, trial_tools)
     if await aside(file.size, missing_package, file.module, problems, file.snapshot, file.rules.packages):
+        waiting = await aside(file.size, _waiting_functions, file)
+        ready = [function for function in reading.functions if function.name not in waiting]
+        reading = await with_types(reading, ready, file.snapshot, trial_tools)
         if any(function.unresolved for function in reading.functions):  # the package may bring types, too
             mark = attempt_mark(reading.source.module, trial_tools.access.folders)
             reading = replace(reading, leans=(mark, *reading.leans))
-        return replace(file, reading=reading, trial=file.snapshot.with_module(reading), lacks_package=True)
+        after = replace(file, reading=reading, trial=file.snapshot.with_module(reading), waiting=waiting)
+        return after.with_problems(weigh(problem, file) for problem in reading.problems[len(file.module.problems) :])
     unfit = reading.problems[len(file.module.problems) :]  # functions that are left out, without their neighbors
     trial = None if problems else file.snapshot.with_module(reading)
     after = replace(file, reading=reading, trial=trial)
     return after.with_problems((*problems, *(weigh(problem, file) for problem in unfit)))
 
 
+def _waiting_functions(file: SavedFile) -> frozenset[str]:
+    """Return the functions of a file for which something is imported that needs a package they do not have."""
+    after = file.snapshot.with_module(file.module).modules
+    known, waiting = (*file.rules.packages, *sorted(modules_of_workspace(after))), set[str]()
+    for function in file.module.functions:
+        texts = (source.text for source in imported_with(function, after).values())
+        needed = frozenset[str]().union(*(imported_at_the_top(text, known) for text in texts))
+        if not all(file.granted.gives("packages", project) for project in needed):
+            waiting.add(function.name)
+    return frozenset(waiting)
+
+
 async def prove_changed(file: SavedFile, trial: TrialTools) -> SavedFile:
     """Return the file with the example results of functions that changed, directly or in code that they use."""
     if file.trial is None:
         return file.skip("the file could not be imported")
-    changed_names = await aside(file.size, _to_try_again, file, file.trial)
+    snapshot = file.trial
+    changed_names = await aside(file.size, _to_try_again, file, snapshot)
     names = [function.name for function in file.module.functions if function.name in changed_names]
-    if file.lacks_package:
-        return replace(file, standings=(*file.standings, *((name, _DRAFT) for name in names)))
+    late = [name for name in names if name in file.waiting]
+    file = replace(file, standings=(*file.standings, *((name, _DRAFT) for name in late)))
+    names = [name for name in names if name not in file.waiting]
     verdict = file.verdict(())
-    drafts = await aside(file.size, _drafts_of, names, verdict, file.trial, file.rules)
+    drafts = await aside(file.size, _drafts_of, names, verdict, snapshot, file.rules)
     async with asyncio.TaskGroup() as group:
         runs = [group.create_task(prove(replace(draft, problems=()), trial)) for draft in drafts]
     for draft in (run.result() for run in runs):

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any
 
 from agent_core.access.grants import NOTHING, FileRequests, Grants, Question
+from agent_core.access.grants.content import runnable, runs_among
 from agent_core.access.grants.value import written as grant_item
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Problem
@@ -28,6 +29,7 @@ from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from sandbox import Evaluation, FunctionCall, Job, Killed, Outcome, Raised, Refused, Returned, TimedOut
 from sandbox.access import NOTHING as NO_ACCESS
+from sandbox.code import Modules
 from sandbox.wire.lines import lines_of
 from sandbox.wire.requests import CalledHere, RequestRefused, without_handler
 
@@ -184,14 +186,14 @@ def can_be_called(tree: ast.Module, snapshot: Snapshot, guarded: frozenset[str])
 class Callees:
     """The handler of an example's requests: granted files are read, and other functions called, but without grants.
 
-    If the example has no grants either, what it calls runs next to it (`is_shared`) and sees the files that it made.
-    All other requests are refused and recorded.
+    If the example has no grants either, what it calls runs next to it, in these `shared` modules if they have all that
+    it uses, and sees the files that it made. All other requests are refused and recorded.
     """
 
     snapshot: Snapshot
     trial: TrialTools
     files: FileRequests | None = None
-    is_shared: bool = False
+    shared: Modules = field(default_factory=dict)
     depth: int = 1
     refused: list[str] = field(default_factory=list)
 
@@ -214,11 +216,10 @@ class Callees:
         checked = read_arguments(text, function.parameters)
         if not isinstance(checked, dict):
             raise RequestRefused("; ".join(problem.message for problem in checked))
-        if self.is_shared:
+        if self.shared and runs_among(function, self.shared, self.snapshot.modules):
             return CalledHere(function.module, function.name, checked)
-        job = Job(
-            self.snapshot.modules, function.module, FunctionCall(function.name, checked), self.trial.limits, NO_ACCESS
-        )
+        modules = runnable(function, self.snapshot.modules)
+        job = Job(modules, function.module, FunctionCall(function.name, checked), self.trial.limits, NO_ACCESS)
         outcome = await self.trial.sandbox.run(replace(job, handler=replace(self, files=None, depth=self.depth + 1)))
         if isinstance(outcome, Returned):
             return outcome.value
@@ -463,7 +464,9 @@ async def run(
     If the function was `granted` something, examples that need another grant are marked as not run.
     """
     is_float = promises_floats(function.returns)
-    modules = granted.served if granted and granted.served is not None else snapshot.modules
+    text = snapshot.modules[function.module].text
+    own = await aside(len(text), runnable, function, snapshot.modules)
+    modules = granted.served if granted and granted.served is not None else own
 
     async def tried(example: Example | GivenExample) -> ExampleResult:
         if isinstance(example, GivenExample):
@@ -473,8 +476,8 @@ async def run(
             setup = example.setup
         work = Evaluation(setup, example.call, asks=trial.files is not None)
         with closing(trial.files()) if trial.files else nullcontext() as files:
-            is_shared = not trial.access.paths and modules is snapshot.modules
-            callees = Callees(snapshot, trial, files, is_shared=is_shared)
+            shared = own if modules is own and not trial.access.paths else {}
+            callees = Callees(snapshot, trial, files, shared)
             result = _result(example, await trial.run(modules, function.module, work, callees), is_float)
         if isinstance(example, GivenExample) and not result.agreed and may_be_value(example):
             values = value_imports([example.expected], ())

@@ -6,11 +6,12 @@ The tools of all stages that use a worker are also here. What a worker reports i
 import asyncio
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from agent_core.access.grants import NOTHING, FileRequests, Grants
+from agent_core.access.grants.content import runnable
 from agent_core.access.grants.permit import raised
 from agent_core.access.grants.value import modules_of_workspace
 from agent_core.access.packages.projects import project_of
@@ -159,7 +160,8 @@ class TrialTools:
     ) -> tuple[Outcome | None, ...]:
         """Run many attempts in one worker within a time limit. The results are advice."""
         limits = replace(self.limits, wall_s=wall_s)
-        return await self.sandbox.attempt(Job(modules, function.module, attempts, limits, self.access))
+        own = await aside(len(modules[function.module].text), runnable, function, modules)
+        return await self.sandbox.attempt(Job(own, function.module, attempts, limits, self.access))
 
 
 async def load(draft: Draft, trial: TrialTools) -> Draft:
@@ -192,7 +194,7 @@ async def _import_draft(draft: Draft, reading: "ModuleReading", trial_tools: Tri
     function = reading.function(draft.candidate.name)
     own = function.line if function else 0
     known = len(reading.problems)
-    reading, problems = await try_module(reading, draft.snapshot, trial_tools)
+    reading, problems = await try_module(reading, draft.snapshot, trial_tools, function)
     package = await aside(draft.size, missing_package, reading, problems, draft.snapshot, draft.rules.packages)
     if package and draft.policy == "import":
         message = f"importing `{draft.candidate.module}` needs the grant `packages` ({package})"
@@ -243,25 +245,54 @@ class _Wanted:
 
 
 async def try_module(
-    reading: "ModuleReading", snapshot: "Snapshot", trial: TrialTools
+    reading: "ModuleReading", snapshot: "Snapshot", trial: TrialTools, only: "Function | None" = None
 ) -> tuple["ModuleReading", tuple[Problem, ...]]:
     """Return a module after an import in a worker, and why it could not be imported.
 
     The worker resolves types that the text does not determine. A function whose types have no schema is left out, and
-    the problem is added to those of the reading.
+    the problem is added to those of the reading. With `only`, the module is imported as it is for that function. Others
+    may need what is missing: then their types stay as they were.
     """
     after = snapshot.with_module(reading)
     if reading.leans:
         around = modules_of(reading.source.module, after).items()
         leans = tuple((name, source.version) for name, source in around if name != reading.source.module)
         reading = replace(reading, leans=leans)
+    modules = await aside(len(reading.source.text), runnable, only, after.modules) if only else after.modules
     unresolved = [function.name for function in reading.functions if function.unresolved]
+    if only is not None and modules is not after.modules:
+        others = [function for function in reading.functions if function.name != only.name and function.unresolved]
+        reading = await with_types(reading, others, snapshot, trial)
+        unresolved = [only.name] if only.unresolved else []
     work = SchemaRequest(unresolved) if unresolved else ModuleImport()
     wanted = _Wanted()
-    outcome = await trial.run(after.modules, reading.source.module, work, wanted)
+    outcome = await trial.run(modules, reading.source.module, work, wanted)
     if refusal := import_problem(outcome, Place(reading.source.path), after):
         return reading, (wanted.explained(refusal, outcome, reading),)
-    return resolve(reading, outcome.value) if unresolved and isinstance(outcome, Returned) else reading, ()
+    return resolve(reading, outcome.value, unresolved) if isinstance(outcome, Returned) else reading, ()
+
+
+async def with_types(
+    reading: "ModuleReading", functions: "Sequence[Function]", snapshot: "Snapshot", trial: TrialTools
+) -> "ModuleReading":
+    """Return a module's reading with the types of these functions, or with those that they had before."""
+    names = [function.name for function in functions if function.unresolved]
+    if not names:
+        return reading
+    after = snapshot.with_module(reading).modules
+    modules = await aside(len(reading.source.text), runnable, functions[0], after, *functions[1:])
+    outcome = await trial.run(modules, reading.source.module, SchemaRequest(names), _Wanted())
+    if isinstance(outcome, Returned):
+        return resolve(reading, outcome.value, names)
+    before = snapshot.readings.get(reading.source.module)
+    known = {function.name: function for function in before.functions} if before else {}
+    functions = tuple(
+        replace(function, parameters=known[function.name].parameters)
+        if function.name in names and function.name in known
+        else function
+        for function in reading.functions
+    )
+    return replace(reading, functions=functions)
 
 
 def missing_package(
@@ -325,8 +356,8 @@ def _fix_of(failure: Failure, path: str, snapshot: "Snapshot") -> str:
     return "fix what runs at the top level"
 
 
-def resolve(reading: "ModuleReading", claimed: Any) -> "ModuleReading":  # Any: a worker's claim
-    """Return the reading with the schemas that a worker returned, each of them checked.
+def resolve(reading: "ModuleReading", claimed: Any, names: Collection[str]) -> "ModuleReading":  # Any: a worker's claim
+    """Return the reading with the schemas that a worker returned for these functions, each of them checked.
 
     A function without one is left out with its reason, as if the text had shown it.
     """
@@ -334,7 +365,7 @@ def resolve(reading: "ModuleReading", claimed: Any) -> "ModuleReading":  # Any: 
     functions: list[Function] = []
     for function in reading.functions:
         answer = claimed.get(function.name) if isinstance(claimed, dict) else None
-        resolved = with_schemas(function, answer) if function.unresolved else function
+        resolved = with_schemas(function, answer) if function.name in names else function
         if isinstance(resolved, Problem):
             problems.append(resolved)
         else:

@@ -104,7 +104,7 @@ class AgentFolders:
         versions = await asyncio.to_thread(history.versions, rows, function.name)
         sources = [each.source for each in versions if each.source][:_MOST_VERSIONS]
         bound = (ApprovedModule.of(source, function.module).binding.get(function.name, ()) for source in sources)
-        codes = {code_hash(each.code) for statements in bound for each in statements}
+        codes = {code_hash(each.whole) for statements in bound for each in statements}
         return any(agent in agents for agents in (await self._book.makers(codes)).values())
 
     async def maker(
@@ -185,7 +185,7 @@ def _own_code(function: "Function", snapshot: "Snapshot") -> str:
 def _codes_by_name(text: str, module: str) -> Mapping[str, tuple[str, ...]]:
     """Return the hashes of the statements of a module that bind each name."""
     binding = ApprovedModule.of(text, module).binding
-    return {name: tuple(code_hash(each.code) for each in statements) for name, statements in binding.items()}
+    return {name: tuple(code_hash(each.whole) for each in statements) for name, statements in binding.items()}
 
 
 async def written_code(
@@ -223,11 +223,11 @@ def _compare(
     candidate = ApprovedModule.of(text, new_source.module).statements
     before = snapshot.modules[new_source.module].text if new_source.module in snapshot.modules else ""
     old = ApprovedModule.of(before, new_source.module)
-    known = {each.code for each in old.statements}
+    known = {each.whole for each in old.statements}
     imports = [
         each
         for each in ApprovedModule.of(new_source.text, new_source.module).statements
-        if each.code.startswith(_IMPORTS) and each.code not in known
+        if each.code.startswith(_IMPORTS) and each.whole not in known
     ]
     bound = {each for statement in candidate if not statement.code.startswith(_IMPORTS) for each in statement.binds}
     replaced = [each for each in old.statements if each.binds & bound]
@@ -238,7 +238,7 @@ def _compare(
         for each in ApprovedModule.of(source, new_source.module).binding.get(name, ())
     ]
     written, earlier = (
-        frozenset(code_hash(each.code) for each in statements) for statements in ((*candidate, *imports), replaced)
+        frozenset(code_hash(each.whole) for each in statements) for statements in ((*candidate, *imports), replaced)
     )
     return written, earlier, _copied(candidate, snapshot)
 
@@ -254,7 +254,7 @@ def _copied(statements: Sequence[ApprovedStatement], snapshot: "Snapshot") -> fr
         if any(all(word in source.text for word in each) for each in words)
     )
     others = (ApprovedModule.of(source.text, source.module).statements for source in near)
-    return frozenset(code_hash(each.code) for found in others for each in found if _form(each) in own)
+    return frozenset(code_hash(each.whole) for found in others for each in found if _form(each) in own)
 
 
 def _identifiers(statement: ApprovedStatement) -> frozenset[str]:

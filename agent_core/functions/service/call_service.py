@@ -8,6 +8,7 @@ from contextlib import closing, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from agent_core.access.grants import Denied
+from agent_core.access.grants.content import runnable
 from agent_core.access.secrets import CallSecrets, MaskedChannel
 from agent_core.base.errors import UsageError
 from agent_core.base.offload import aside
@@ -181,7 +182,7 @@ class CallService:
         requests = closing(granted.files()) if granted.files else nullcontext()
         with requests as files, watch.over(function.name, snapshot) as around:
             work = Evaluation(example.setup, example.call, asks=granted.files is not None)
-            modules = snapshot.modules if granted.served is None else granted.served
+            modules = runnable(function, snapshot.modules) if granted.served is None else granted.served
             job = Job(modules, function.module, work, self._sandbox.limits, granted.access, around=around)
             secrets = CallSecrets(self._sandbox.secrets, function.name, granted.grants.secrets)
             await self._sandbox.run(job, MaskedChannel(secrets, answer, files=files))

@@ -17,6 +17,7 @@ from agent_core.base.errors import UnknownName, UsageError, WorkspaceError
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem, Severity
 from agent_core.base.untrusted import block
+from agent_core.registry.approved import without_stale_imports
 from agent_core.registry.depends import callees, callers, private_users
 from agent_core.registry.function import signature
 from agent_core.registry.module_edits import remove_function, withhold
@@ -669,6 +670,11 @@ class ChangePlanner:
         source = snapshot.modules[function.module]
         needing = tuple(snapshot.modules[module].path for module in private_users(name, snapshot))
         remaining_text = withhold(source.text, {name}) if needing else remove_function(source.text, name)
+        if isinstance(remaining_text, str):
+            others = snapshot.modules.values()
+            remaining_text = await asyncio.to_thread(
+                without_stale_imports, source.text, remaining_text, function.module, others
+            )
         if isinstance(remaining_text, Problem):
             raise WorkspaceError(
                 f"`{name}` cannot be taken out of {source.path}: {remaining_text.message}.",

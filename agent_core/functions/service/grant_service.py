@@ -39,6 +39,7 @@ from agent_core.access.grants.content import (
     covered_source,
     functions_within,
     misleading,
+    runnable,
     served,
     unshowable,
 )
@@ -65,6 +66,7 @@ from ..gate.capability import (
     needs_of_others,
     needs_of_text,
     only_computes,
+    text_with,
     uses_at_import,
 )
 from ..gate.draft import unified_diff
@@ -299,9 +301,9 @@ class GrantService:
         function = after.functions.get(verdict.name)
         if verdict.reading is None or function is None or function.module != verdict.module:
             return CandidateGrants(denied="It has no place in its module yet, so nobody was asked.", is_all=True)
-        mates = [mate.name for mate in after.functions.values() if mate.module == verdict.module]
-        at_top = await aside(len(verdict.source), imported_at_the_top, verdict.source, self._packages)
-        if why := misleading(function, after) or await self.packages.crowded(verdict.name, at_top, mates):
+        text = verdict.reading.source.text
+        crowd = await aside(len(text), self._with_imports_of, verdict, after)
+        if why := misleading(function, after) or await self.packages.crowded(verdict.name, crowd):
             return CandidateGrants(denied=why, is_all=True)
         state = await self.book.held(function, after)
         content = content_of(function, after)
@@ -332,13 +334,29 @@ class GrantService:
         stored_or_once = (None, new_grant) if decision.answer == "once" else (new_grant, None)
         return replace(CandidateGrants(state.now | shared | question.missing, *stored_or_once), agreed=doubts)
 
+    def _with_imports_of(self, verdict: "Verdict", after: "Snapshot") -> Mapping[str, frozenset[str]]:
+        """Return the other functions of a candidate's module, with the packages of its imports that run for them, too.
+
+        They run for all if nothing uses what they bind, and otherwise for those that use it.
+        """
+        projects = imported_at_the_top(verdict.source, self._packages)
+        if not projects:
+            return {}
+        text = after.modules[verdict.module].text
+        mates = (each.name for each in after.functions.values() if each.module == verdict.module)
+        return {
+            mate: projects & imported_at_the_top(text_with((verdict.module, mate), text), self._packages)
+            for mate in mates
+            if mate != verdict.name
+        }
+
     async def permit(self, function: "Function", snapshot: "Snapshot", caller: str = "") -> Permit | Denied:
         """Return a permit for a call, after asking for missing grants, or the reason for denial."""
         once = self.book.take_once(function, snapshot)
         needs = await self.needs(function, snapshot)
         state = await self.book.held(function, snapshot)
         if not (needs or state.entry or once) and only_computes(function, snapshot):
-            return Permit(snapshot.modules, self._limits)
+            return Permit(runnable(function, snapshot.modules), self._limits)
         if why := misleading(function, snapshot):
             return Denied(why)
         by_file = await self._by_file(function, snapshot)
@@ -376,7 +394,8 @@ class GrantService:
         """Return the gate's messages about uses in a function's module for which it currently has no grant."""
         granted = self.reach.spelled(self.packages.known(await self.in_force(function, snapshot)))
         try:
-            tree = syntax.parse(snapshot.modules[function.module].text)
+            text = text_with((function.module, function.name), snapshot.modules[function.module].text)
+            tree = syntax.parse(text)
             findings = lacking(uses(tree, self._packages, await self.guarded(snapshot)), granted)
         except RecursionError:
             return frozenset()
@@ -422,7 +441,7 @@ class GrantService:
         Those of other modules, too: what it calls by its name runs in its process, with its grants.
         """
         guarded = await self.guarded(snapshot)
-        text = snapshot.modules[function.module].text
+        text = text_with((function.module, function.name), snapshot.modules[function.module].text)
         entry = (await self.book.entries()).get(function.name)
         known = self._known_packages(snapshot, entry)
         needs = self.reach.inside(_needs(text, function.name, known, guarded))
@@ -517,8 +536,9 @@ class GrantService:
         )
 
     def _around(self, function: "Function", snapshot: "Snapshot") -> Grants:
-        """Return the needs of the modules that a function's own module imports."""
-        others = [source for name, source in modules_of(function.module, snapshot).items() if name != function.module]
+        """Return the needs of the other modules that are imported with a function."""
+        modules = runnable(function, modules_of(function.module, snapshot))
+        others = [modules[name] for name in served(function, snapshot) if name != function.module]
         known = self._known_packages(snapshot, None)
         return joined(needs_of_text(source.text, known) for source in others)
 
@@ -581,7 +601,7 @@ def _folder_of(item: str) -> str:
 
 def _granting_lines(function: "Function", snapshot: "Snapshot", listed: tuple[str, ...]) -> tuple[tuple[int, str], ...]:
     """Return the lines that need a grant, in a function or when its module is imported; `listed` packages need none."""
-    text = snapshot.modules[function.module].text
+    text = text_with((function.module, function.name), snapshot.modules[function.module].text)
     lines, own = bare_lines(text), range(function.line, function.end_line + 1)
     at_import = uses_at_import(text, listed)
     try:
@@ -703,19 +723,19 @@ class PackageGrants:
         access = replace(Access(), packages=tuple(names.items()), preload=ahead if set(ahead) <= set(names) else ())
         return Granted(joined(map(self.known, all_grants)), access if names else NO_ACCESS)
 
-    async def crowded(self, name: str, projects: frozenset[str], module: Iterable[str]) -> str:
-        """Return why a function cannot share its module if it imports these projects at the top, or an empty text."""
+    async def crowded(self, name: str, crowd: Mapping[str, frozenset[str]]) -> str:
+        """Return why a function cannot share its module: others may not import what runs for them, too."""
         entries = await self.book.entries()
-        grants_by_name = {
-            member: entries[member].grants if member in entries else NOTHING for member in module if member != name
-        }
         others = [
-            member for member, grants in grants_by_name.items() if not grants.covers(Grants(packages=tuple(projects)))
+            (member, projects)
+            for member, projects in crowd.items()
+            if not (entries[member].grants if member in entries else NOTHING).covers(Grants(packages=tuple(projects)))
         ]
-        if not projects or not others:
+        if not others:
             return ""
+        member, projects = others[0]
         named = ", ".join(sorted(projects))
-        reason = f"`{others[0]}` is in the same module and may not import {named}: it would not run any more"
+        reason = f"`{member}` is in the same module and may not import {named}: it would not run any more"
         return (
             f"{reason}, so nobody was asked. Give `{name}` another module_name, or import {named} inside of it: then"
             " the user is asked before it joins."

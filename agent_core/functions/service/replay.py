@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Container, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
+from agent_core.access.grants.content import runnable
 from agent_core.access.secrets import CallSecrets, MaskedChannel
 from agent_core.base.errors import UsageError
 from agent_core.base.matching import diff_lines
@@ -177,14 +178,17 @@ class Replays:
         async def attempt(arguments: Mapping[str, Any]) -> Outcome:  # Any: values of Python
             work = FunctionCall(tried, arguments)
             home = snapshot.functions[tried].module
-            return await sandbox.run(Job(snapshot.modules, home, work, sandbox.limits, large=sandbox.values))
+            modules = runnable(snapshot.functions[tried], snapshot.modules)
+            return await sandbox.run(Job(modules, home, work, sandbox.limits, large=sandbox.values))
 
         replaced = await self._replaced_functions() if version == NOW else ()
         heard = ReplayedRequests(row.data["heard"], watch, snapshot, replaced, (tried, attempt) if tried else None)
         try:
             with watch.over(name, snapshot, may_have_secret=False) as around:  # a stand-in answers for each
                 work = FunctionCall(name, read_row(row.data["arguments"]) | (more or {}))
-                job = Job(snapshot.modules, module, work, sandbox.limits, around=around, large=sandbox.values)
+                own = snapshot.functions.get(name)
+                modules = runnable(own, snapshot.modules) if own else snapshot.modules
+                job = Job(modules, module, work, sandbox.limits, around=around, large=sandbox.values)
                 outcome = await sandbox.run(job, MaskedChannel(CallSecrets(sandbox.secrets, row.function), heard))
         finally:
             watch.close()

@@ -106,10 +106,12 @@ def became(row: ImportedFunction) -> str:
         )
         return f"{shown}{',' if more == 'with the same parameters' else ';'} {more}"
     assert row.standing == "draft", row
-    assert [code for code in codes if code.startswith("needs-")] == ["needs-packages"]
+    needs = [code for code in codes if code.startswith("needs-")]
     if row.name == "http_request":
+        assert needs == ["needs-packages"]
         return "a draft; `requests` is asked for at the first call, each host when it comes"
-    return "drafts; `requests`, which their file imports, is asked for at the first call, the file when a call opens it"
+    assert needs == []
+    return "drafts; the file is asked for when a call opens it"
 
 
 @pytest.mark.asyncio(loop_scope="module")
