@@ -97,9 +97,26 @@ class ApprovalStore(Tables):
             session.all(_OLDER_OF_NOBODY, NOBODY, NOBODY, _MOST_OF_NOBODY)
 
     @change
-    def drop_question(self, session: SqlSession, id: str) -> None:
-        """Delete a question and its answer: it counted once."""
+    def take_answer(self, session: SqlSession, id: str) -> dict[str, str] | None:
+        """Return the answer to a question that no process waits for, if this user's program gave it, and delete both.
+
+        So an answer counts once.
+        """
+        row = session.one("select decision, answer_seal from question where id = ?", id)
+        if row is None or not _is_answered(session, id, *row):
+            return None
         session.all("delete from question where id = ?", id)
+        decision: dict[str, str] = parse_row(row[0], _DECISION)
+        return decision
+
+    @change
+    def drop_kept_answers(self, session: SqlSession, function: str) -> list[dict[str, Any]]:  # Any: JSON
+        """Delete the answered questions about a function that no process waits for, and return the questions."""
+        rows = session.all("select id, question from question where turn = ? and decision is not null", NOBODY)
+        dropped = [(id, question) for id, text in rows if (question := parse_row(text, dict))["function"] == function]
+        for id, _ in dropped:
+            session.all("delete from question where id = ?", id)
+        return [question for _, question in dropped]
 
     @query
     def pending_questions(self, session: SqlSession) -> list[QuestionRow]:

@@ -66,6 +66,27 @@ async def test_a_question_that_nobody_could_be_asked_can_be_answered_before_it_c
     assert len(pending) == (answer == "once")
 
 
+@pytest.mark.parametrize("is_used", [True, False], ids=["used once", "not used"])
+async def test_a_kept_answer_counts_no_more_after_a_revocation(tmp_path: Path, place: str, *, is_used: bool) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "skies.py").write_text(weather(place))
+    (tmp_path / "knapper.toml").touch()
+
+    async def turn() -> int:
+        with scripted([Ask(CALL), DONE]) as model:
+            await asyncio.to_thread(partial(knapper, "run", *flags(model), "--message", "go", cwd=tmp_path))
+        return model.requests[-1].text.count("rain in Oslo")
+
+    assert await turn() == 0
+    async with Workspace.open(tmp_path) as workspace:
+        (row,) = await workspace.questions()
+        await workspace.answer(row.id, Decision("yes"))
+    before = await turn() if is_used else 0
+    knapper("functions", "revoke", "weather", "--all", cwd=tmp_path)
+    assert await turn() == before
+    assert "network" not in (tmp_path / "functions" / "grants.toml").read_text() if is_used else True
+
+
 def test_a_command_at_a_terminal_asks_and_input_from_before_is_no_answer(tmp_path: Path, place: str) -> None:
     (tmp_path / "new.py").write_text(weather(place))
     for typed, code in (("n\n", 1), (CTRL_C, 1), ("", 0)):

@@ -239,7 +239,7 @@ class Attack:
 def attacks(pattern: Compiled) -> list[Attack]:
     """Return texts that follow the pattern's repeats."""
     text = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
-    if not isinstance(pattern, re.Pattern):  # of the package `regex`: a property of characters is a kind of them
+    if r"\p{" in text:  # of the package `regex`: a property of characters is a kind of them
         text = re.sub(r"\\p\{[^}]*\}", lambda _: r"\w", text)
     tree = parser.parse(text, pattern.flags & ~re.UNICODE if isinstance(pattern.pattern, bytes) else pattern.flags)
     if not any(kind in _REPEATS and value[1] > _FEW for kind, value in _items(tree)):

@@ -372,18 +372,15 @@ class Approvals:
             about = (question.function, question.missing)  # a call and what it opens may ask for the same
             if any((prior.function, prior.missing) == about for prior, _ in self.refusals):
                 return Decision("no", by="policy")
-            what = [turn.agent, question.function, question.moment, question.missing.to_json(), question.folder]
-            question = replace(question, occasion=json.dumps(["unattended", *what]))
+            what = [turn.agent, question.moment, question.missing.to_json(), question.folder, question.occasion]
+            question = replace(question, occasion=json.dumps(["unattended", question.function, *what]))
         await rows.ask_user(QuestionRow(question.id, turn.agent, asker, question.to_json()))
-        given = await rows.decision(question.id)
+        given = await (rows.take_answer(question.id) if asker == NOBODY else rows.decision(question.id))
         if given is None or given["by"] == "ended":
             denied = Decision("no", by="policy")
             self.refusals.append((question, denied))
             return denied
-        decision = Decision.from_json(given)
-        if asker == NOBODY and decision.answer != "yes":  # a permanent yes is in force from now on
-            await rows.drop_question(question.id)
-        return decision
+        return Decision.from_json(given)
 
     def _occasion_of(self, question: Question) -> str:
         what = [question.function, question.moment, question.missing.to_json(), question.folder]

@@ -510,6 +510,16 @@ class GrantStore:
         await self._look()
         return remaining
 
+    async def drop_kept_answers(self, name: str) -> Grants:
+        """Forget the answers to questions about a function that wait to be used, and return what they were about."""
+        questions = await self._store.drop_kept_answers(name)
+        return joined(Grants.from_json(question["missing"]) for question in questions)
+
+    def revocations(self, function: str, maker: str) -> tuple[str, ...]:
+        """Return what differs after each revocation from a function, or from the agent that made it."""
+        statements = self._record.read()
+        return *statements.since(function), *statements.since(f"{OF_AGENT}{maker}")
+
     def changed_at(self) -> float:
         """Return when the file was last changed, in seconds; 0 if there is none."""
         stamp = self._file.stamp()

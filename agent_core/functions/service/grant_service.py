@@ -9,6 +9,7 @@ are shown in the question and made after approval; unused ones are removed.
 
 import asyncio
 import copy
+import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import lru_cache
@@ -566,6 +567,9 @@ class GrantService:
             return self._approvals.close(question, Decision("no", why, "unavailable"))
         if not self.can_ask and (not self.is_answered_later or grants.packages):
             return self._approvals.close(question, Decision("no", by="policy"))
+        if not self.can_ask:  # an answer from before a revocation is for another occasion
+            occasion = json.dumps(self.book.revocations(question.function, question.maker))
+            question = replace(question, occasion=occasion)
         began = time.monotonic()
         with standing_still():
             try:
@@ -955,7 +959,8 @@ class GrantCommands:
         """
         if not _is_visible(name, owners):
             known_function(name, self._registry.snapshot())
-        entry, once = (await self._grants.book.entries()).get(name), self._grants.book.take_back(name)
+        once = self._grants.book.take_back(name) | await self._grants.book.drop_kept_answers(name)
+        entry = (await self._grants.book.entries()).get(name)
         if entry is None and once:
             return Revoked(name, once, NOTHING)
         if entry is None and not await self._grants.book.problems():
