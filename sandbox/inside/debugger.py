@@ -33,6 +33,7 @@ import time
 from collections import ChainMap
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from types import CodeType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
@@ -290,9 +291,19 @@ def defined_function(module: ModuleType | None, name: str) -> FunctionType | Non
     plain = plain_function(getattr(module, name, None))
     if module is None or (plain is not None and plain.__code__.co_qualname == name):
         return plain
+    try:
+        return _hidden_function(module, name)
+    except LookupError:
+        return plain
+
+
+@lru_cache(maxsize=1)  # the search looks at every object, and many attempts call one function
+def _hidden_function(module: ModuleType, name: str) -> FunctionType:
     functions = (each for each in gc.get_objects() if type(each) is FunctionType)
     own = [each for each in functions if each.__globals__ is vars(module) and each.__code__.co_qualname == name]
-    return max(own, key=lambda function: function.__code__.co_firstlineno, default=plain)
+    if not own:
+        raise LookupError(name)
+    return max(own, key=lambda function: function.__code__.co_firstlineno)
 
 
 def _woven_code(function: FunctionType, points: Sequence[ArmedPoint]) -> CodeType | None:

@@ -109,7 +109,7 @@ def _as_taken(
     least = code.co_argcount if rest else code.co_posonlyargcount
     least = max(least - len(leading), 0)
     if function is plain:
-        return _split(plain, least, leading, named, rest)
+        return _split(plain, least, leading, named, rest) if least else (leading, named)
     layers = _layers(function, plain)
     signatures = [attempt(partial(inspect.signature, layer, follow_wrapped=False)) for layer in layers]
     known = [signature for signature in signatures if isinstance(signature, inspect.Signature)]

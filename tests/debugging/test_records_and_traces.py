@@ -27,6 +27,17 @@ async def test_the_model_arms_a_breakpoint_and_reads_what_it_saw(at_desk: OpenDe
     assert said[3] == "6"
 
 
+async def test_a_breakpoint_holds_in_a_function_that_its_decorator_does_not_name(at_desk: OpenDesk) -> None:
+    armed = Wanted("debugger", {"function_name": "sum_up", "line": LOOP, "condition": "number > 2"})
+    desk = await at_desk([Ask(armed), Ask(Wanted("sum_up", {"numbers": [1, 2, 3]})), Say("Seen.")])
+    hiding = "import random\n_hide = lambda function: lambda *given: function(*given)\n@_hide\n"
+    desk.put("sums.py", SUMMING.replace("import random\n\n\n", hiding, 1))
+    await desk.workspace.functions.reload()
+    said = answers(await desk.say("Look into it."))
+    assert said[1].startswith("6\n")
+    assert "number = 3" in said[1]
+
+
 async def test_a_traced_call_shows_each_line_once_with_first_and_last(at_desk: OpenDesk) -> None:
     traced = Wanted("trace_function", {"function_name": "sum_up", "arguments": {"numbers": [1, 2, 3]}})
     desk = await at_desk([Ask(traced), Say("Seen.")])
