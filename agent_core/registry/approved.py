@@ -197,7 +197,7 @@ def _approved_statements(text: str, module: str, *, is_package: bool) -> Iterato
 
 
 def _one_by_one(
-    whole: ApprovedStatement, node: Importing, used: Names, home: str, *, is_package: bool
+    statement: ApprovedStatement, node: Importing, used: Names, home: str, *, is_package: bool
 ) -> Iterator[ApprovedStatement]:
     """Yield the imports of a statement's names, each as a statement of its own."""
     for number in range(len(node.names)):
@@ -205,8 +205,8 @@ def _one_by_one(
         text, facts = ast.unparse(one), Statement.of(one)
         is_used = facts.binds <= used
         yield replace(
-            whole,
-            at=(whole.at[0], number),
+            statement,
+            at=(statement.at[0], number),
             text=text,
             code=_meaning(one)[0],
             binds=facts.binds,

@@ -335,7 +335,7 @@ class GrantService:
         stored_or_once = (None, new_grant) if decision.answer == "once" else (new_grant, None)
         return replace(CandidateGrants(state.now | shared | question.missing, *stored_or_once), agreed=doubts)
 
-    def _with_imports_of(self, verdict: "Verdict", after: "Snapshot") -> Mapping[str, frozenset[str]]:
+    def _with_imports_of(self, verdict: "Verdict", new_snapshot: "Snapshot") -> Mapping[str, frozenset[str]]:
         """Return the other functions of a candidate's module, with the packages of its imports that run for them, too.
 
         They run for all if nothing uses what they bind, and otherwise for those that use it.
@@ -343,8 +343,8 @@ class GrantService:
         projects = imported_at_the_top(verdict.source, self._packages)
         if not projects:
             return {}
-        text = after.modules[verdict.module].text
-        mates = (each.name for each in after.functions.values() if each.module == verdict.module)
+        text = new_snapshot.modules[verdict.module].text
+        mates = (each.name for each in new_snapshot.functions.values() if each.module == verdict.module)
         return {
             mate: projects & imported_at_the_top(text_with((verdict.module, mate), text), self._packages)
             for mate in mates
