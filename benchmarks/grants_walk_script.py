@@ -152,7 +152,7 @@ WALK = (
         (
             Typed(f"What is the weather in Oslo? Ask http://{PLACE}/v1/oslo."),
             Shown("The function is written and analyzed, and none of it has run:", "Press o (once)"),
-            Key("w", "Type the word"),
+            Key("w", "Type the reason"),
             Typed("Whole degrees, please."),
             Waited("→ no: “Whole degrees"),
             Shown("`w` means no, with a word to the model, which sends a better version:", "Press o (once)", "✗ "),

@@ -12,6 +12,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -57,6 +58,7 @@ TRY_AGAIN: Final = 75
 _FAR: Final = 1 << 40  # beyond the locked files' data
 _PAUSE_S: Final = 0.05
 _LOCK_FILE: Final = ".lock"
+_modes: Final = threading.Lock()  # held while a terminal's modes change: each change writes back all of them
 _OPEN_FILES: Final = Path("/proc/self/fd")
 _SOCKETS: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _LISTENS: Final = "0A"
@@ -270,12 +272,15 @@ def forget_signal(number: signal.Signals) -> None:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
-def has_input(terminal: int) -> bool:
-    """Return whether terminal input waits to be read; on Windows, whether a key was pressed in the console."""
+def has_input(terminal: int, within_s: float = 0) -> bool:
+    """Return whether terminal input waits to be read, or arrives within a time; on Windows, whether a key was pressed
+    in the console.
+    """
     if sys.platform == "win32":
+        time.sleep(within_s)
         return msvcrt.kbhit()
     else:  # noqa: RET505 - as above
-        return bool(select.select([terminal], [], [], 0)[0])
+        return bool(select.select([terminal], [], [], within_s)[0])
 
 
 def can_be_resumed() -> bool:
@@ -323,14 +328,16 @@ def without_echo(terminal: int) -> Iterator[None]:
     if sys.platform == "win32" or not HAS_POSIX:
         yield
     else:
-        before = termios.tcgetattr(terminal)
-        hidden = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
-        termios.tcsetattr(terminal, termios.TCSADRAIN, hidden)
+        with _modes:
+            before = termios.tcgetattr(terminal)
+            hidden = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+            termios.tcsetattr(terminal, termios.TCSADRAIN, hidden)
         try:
             forget_typed(terminal)
             yield
         finally:
-            termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+            with _modes:
+                termios.tcsetattr(terminal, termios.TCSADRAIN, before)
 
 
 def forget_typed(terminal: int) -> None:
@@ -344,6 +351,28 @@ def forget_typed(terminal: int) -> None:
             read_typed(terminal)
 
 
+def _read_at_once(terminal: int) -> bytes:
+    typed = b""
+    before = termios.tcgetattr(terminal)
+    at_once = [*before[:6], [*before[6]]]
+    at_once[3] &= ~termios.ICANON
+    at_once[6][termios.VMIN] = at_once[6][termios.VTIME] = 0
+    try:  # for reads that never wait: gVisor ignores `VMIN`, and `terminal` itself is shared with a shell
+        own = os.open(os.ttyname(terminal), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:  # a terminal from outside a container has no name here
+        own = os.dup(terminal)
+    try:
+        termios.tcsetattr(terminal, termios.TCSANOW, at_once)
+        while piece := os.read(own, 4096):
+            typed += piece
+    except BlockingIOError:  # nothing is left
+        pass
+    finally:
+        termios.tcsetattr(terminal, termios.TCSANOW, before)
+        os.close(own)
+    return typed
+
+
 def read_typed(terminal: int) -> bytes:
     """Read all pending terminal input, including half a line, which the terminal normally holds back."""
     if sys.platform == "win32":
@@ -352,23 +381,6 @@ def read_typed(terminal: int) -> bytes:
             keys += msvcrt.getwch()
         return keys.encode("utf-8", "replace")
     elif HAS_POSIX:  # noqa: RET505 - as above
-        typed = b""
-        before = termios.tcgetattr(terminal)
-        at_once = [*before[:6], [*before[6]]]
-        at_once[3] &= ~termios.ICANON
-        at_once[6][termios.VMIN] = at_once[6][termios.VTIME] = 0
-        try:  # for reads that never wait: gVisor ignores `VMIN`, and `terminal` itself is shared with a shell
-            own = os.open(os.ttyname(terminal), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
-        except OSError:  # a terminal from outside a container has no name here
-            own = os.dup(terminal)
-        try:
-            termios.tcsetattr(terminal, termios.TCSANOW, at_once)
-            while piece := os.read(own, 4096):
-                typed += piece
-        except BlockingIOError:  # nothing is left
-            pass
-        finally:
-            termios.tcsetattr(terminal, termios.TCSANOW, before)
-            os.close(own)
-        return typed
+        with _modes:
+            return _read_at_once(terminal)
     return b""

@@ -262,7 +262,8 @@ class WorkerApi:
         is_returned = isinstance(outcome, Returned)
         error = outcome.failure.message if isinstance(outcome, Raised) else ""
         note = "" if is_returned and permit.grants else permit.note
-        note = note or (withheld(permit.modules, error) if error else "")
+        if isinstance(outcome, Raised):
+            note = note or withheld(permit.modules, self.snapshot.modules, outcome.failure)
         refusals = [*self.refusals, *(() if is_returned else self.tries)]
         told = dict.fromkeys([note, *(refusal for refusal in refusals if refusal not in error)])
         return "\n".join(filter(None, told))

@@ -1,12 +1,14 @@
 """Files attached to a message, named in it as @FILE or by an option, each fenced under its name.
 
 An @name that is not a file stays as typed; if it reads like a file name, the user gets a note. Only text typed at a
-prompt is searched for such names: text from a pipe may come from someone else and must not choose files on this
-machine.
+prompt is searched for such names: text from a pipe, or pasted, may come from someone else and must not choose files on
+this machine, nor be a command. In pasted text, each sign that does so is replaced by a stand-in until the text is sent:
+it stays what it is however the line is edited, cut, put aside and recalled.
 """
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 
 from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import read_named_text
@@ -24,6 +26,13 @@ _ASIDE = "I ran this in the shell"
 _NOTHING = "It printed nothing."
 _LIKE_A_FILE = re.compile(r"[^()<>]*[^()<>./]\.(?:[A-Za-z][A-Za-z0-9]{0,4}|parquet)")
 _AFTER = ".,;:!?)]}'\""
+_SIGNS = "@!/=?"
+_STAND_INS = "".join(chr(0xFDD0 + at) for at in range(len(_SIGNS)))  # no characters, so that no text has them
+_TO_STAND_INS, _TO_SIGNS = str.maketrans(_SIGNS, _STAND_INS), str.maketrans(_STAND_INS, _SIGNS)
+_PASTED_AT = _STAND_INS[0]
+_LINE_STARTS = re.compile(r"^ *[!/=?]", re.MULTILINE)
+_MOST_PASTED = 20  # names in pasted text that are looked up, for a note
+_LONGEST_NAME = 255
 _TYPING = re.compile(r'(?<![^\s(\[,;])@("?)([^\s"]*)$')
 
 
@@ -55,6 +64,36 @@ def fence(text: str) -> str:
     """Return a text in a fence that it cannot close."""
     ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{ticks}\n{text}\n{ticks}"
+
+
+def pasted(text: str, *, sent_itself: bool = False) -> str:
+    """Return a pasted text with stand-ins: no @ in it names a file. If it has several lines, or `sent_itself` before a
+    person could look at it, it is no command.
+    """
+    text = text.replace("@", _PASTED_AT)
+    if sent_itself or "\n" in text.removesuffix("\n"):
+        text = _LINE_STARTS.sub(lambda start: start[0].translate(_TO_STAND_INS), text)
+    return text
+
+
+def as_sent(text: str) -> str:
+    """Return a typed or pasted text without stand-ins."""
+    return text.translate(_TO_SIGNS)
+
+
+def pasted_notes(message: str) -> list[str]:
+    """Return sentences about what a message does not do because it was pasted: attach a file, be a command."""
+    notes, names = list[str](), dict[str, None]()
+    for at in islice((at for at, char in enumerate(message) if char == _PASTED_AT), _MOST_PASTED):
+        match = _NAMED.match(as_sent(message[max(at - 1, 0) : at + _LONGEST_NAME]), min(at, 1))
+        if match and (name := _path(match)):
+            names[one_line(name, 60)] = None
+    if names:
+        them = "was pasted, so it is" if len(names) == 1 else "were pasted, so they are"
+        notes.append(f"{', '.join(names)} {them} not sent: to add a file, type its @ yourself")
+    if message.lstrip(" ").startswith((*_STAND_INS[1:],)):
+        notes.append("pasted lines are one message, not a command: type a command yourself, or paste its line alone")
+    return notes
 
 
 def named_in(message: str) -> list[Attachment]:

@@ -25,7 +25,8 @@ _EIGHT_BIT = {
 }
 _IN_STRINGS = "\b\t\v\f"
 _STRING_ENDS = (_BELL, "\x9c", "\udc9c")
-_PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
+PASTE: Final = "\x1b[200~"
+PASTE_END: Final = "\x1b[201~"
 _LINUX_KEY, _MOUSE = "\x1b[[", "\x1b[M"  # followed by one and by three characters
 _KEPT: Final = 256  # characters of a sequence that are kept: what is longer is no key
 _LONGEST: Final = 1 << 20  # characters of a sequence; what follows is text again
@@ -44,7 +45,7 @@ class ControlReader:
     """A reader of one terminal's input, in whatever pieces it arrives."""
 
     def __init__(self, *, is_of_lines: bool = False) -> None:
-        self._knows_pastes = not is_of_lines  # a line is one text, whether it was typed or pasted
+        self._knows_pastes = not is_of_lines  # a line has the marks of a paste as sequences
         self._begun = ""  # the first characters of an unfinished sequence, from its ESC on
         self._length = 0  # of all of it
         self._is_ending = False  # whether a string's last character was an ESC
@@ -147,7 +148,7 @@ class ControlReader:
         """Take a whole sequence."""
         is_whole = self._length < _KEPT
         self._begin("")
-        if sequence == _PASTE and self._knows_pastes:
+        if sequence == PASTE and self._knows_pastes:
             self._pasted, self._tail = [], ""
         elif is_whole:
             self._end_text()
@@ -180,15 +181,15 @@ class ControlReader:
         """Add to the pasted text up to its end, and return the position after that."""
         assert self._pasted is not None
         joined = self._tail + data[at:]
-        end = joined.find(_PASTE_END)
+        end = joined.find(PASTE_END)
         if end < 0:
-            kept = len(_PASTE_END) - 1
+            kept = len(PASTE_END) - 1
             self._pasted.append(joined[:-kept])
             self._tail = joined[-kept:]
             return len(data)
         self._end_text()
         self._pieces.append(Piece("paste", "".join(self._pasted) + joined[:end]))
-        at += end + len(_PASTE_END) - len(self._tail)
+        at += end + len(PASTE_END) - len(self._tail)
         self._pasted = None
         return at
 

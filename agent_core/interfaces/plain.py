@@ -1,24 +1,28 @@
 """Turns without a prompt: one message, or one per line of standard input; Ctrl-C ends the turn properly."""
 
 import asyncio
+import codecs
+import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from io import BufferedReader
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from agent_core.base import machine
 from agent_core.base.errors import WorkspaceError
 from agent_core.base.late import LateModule
 from agent_core.workspace.scaffold import create
 
+from .attachments import as_sent, pasted
 from .commands.run import RunOptions
-from .control_sequences import ControlReader, typed_text
+from .control_sequences import PASTE, PASTE_END, REST_S, ControlReader, Piece, typed_text
 from .conversation import Conversation, greeting, opened
 from .dialog import forget_typed, show_mark
 from .shell_door import decide, is_attended
@@ -71,16 +75,16 @@ async def each_line(options: RunOptions) -> bool:
                     conversation.voice.aloud([line(("name", MARK), ("strong", opening))])
                     await slash.take(conversation, opening)
             await conversation.guarded(_before(conversation, options, heard))
-            typed.start()
             has_line = sys.stdin.isatty() or options.as_json or options.greet
-            while not conversation.left and (text := await typed.line(MARK)) is not None:
-                has_line = True
-                if options.as_json:
-                    await conversation.turn(text, JsonLines())
-                elif sys.stdin.isatty():
-                    await conversation.guarded(slash.take(conversation, text))
-                else:
-                    await slash.take(conversation, text)
+            with typed.reading():
+                while not conversation.left and (text := await typed.line(MARK)) is not None:
+                    has_line = True
+                    if options.as_json:
+                        await conversation.turn(as_sent(text) if sys.stdin.isatty() else text, JsonLines())
+                    elif sys.stdin.isatty():
+                        await conversation.guarded(slash.take(conversation, text))
+                    else:
+                        await slash.take(conversation, text)
         if not has_line:
             voice.aloud([line(("dim", _EMPTY))])
         return not conversation.failed
@@ -162,6 +166,81 @@ def ctrl_c(group: asyncio.TaskGroup, conversation: _Stoppable, typed: "Typed | N
         signal.signal(signal.SIGINT, before)
 
 
+# What is entered at a terminal that edits the line itself and passes it on at Enter. A line of a pasted text, which may
+# be a stranger's, looks like one that a person typed: a command or the name of a file counts only if it came alone.
+
+_TOGETHER_S: Final = 0.05  # within this time after a line, nobody types another one
+_MOST_CHARS: Final = 4 << 20  # of one entry; the rest is the next one
+_MARKS_PASTES, _MARKS_NO_PASTES = "\x1b[?2004h", "\x1b[?2004l"
+
+
+def _tell_terminal(sequence: str) -> None:
+    sys.stderr.write(sequence)
+    sys.stderr.flush()
+
+
+class _Entry:
+    """What arrived together: a line that a person typed, or a paste with what was typed around it."""
+
+    def __init__(self, *, is_rest: bool = False) -> None:
+        self.began = time.monotonic()
+        self.is_pasting = False
+        self.size = 0
+        self._parts: list[tuple[bool, str]] = []  # whether it is marked as pasted, and the text
+        self._is_paste = is_rest  # whether all of it counts as pasted
+
+    @property
+    def is_whole(self) -> bool:
+        """True if Enter was the last key."""
+        return bool(self._parts) and self._parts[-1][1].endswith("\n")
+
+    def add(self, pieces: list[Piece]) -> None:
+        """Add what has arrived."""
+        for piece in pieces:
+            if piece.text == PASTE:
+                self.is_pasting = True
+            elif piece.text == PASTE_END:
+                self._is_paste |= not self.is_pasting  # the end of one that began earlier
+                self.is_pasting = False
+            elif text := typed_text([piece]):
+                self.size += len(text)
+                self._parts.append((self.is_pasting, text))
+
+    def text(self) -> str:
+        """Return the text, with stand-ins where it was pasted."""
+        text = "".join(part for _, part in self._parts)
+        if self._is_paste or text.count("\n") > 1 or any(is_pasted and "\n" in part for is_pasted, part in self._parts):
+            return pasted(text, sent_itself=True)
+        return "".join(pasted(part) if is_pasted else part for is_pasted, part in self._parts)
+
+
+def _entries(source: BufferedReader, terminal: int) -> Iterator[tuple[float, str]]:
+    """Yield what is entered at a terminal until the end of input, each with the time when it began to arrive."""
+    decoder, reader = codecs.getincrementaldecoder("utf-8")("replace"), ControlReader(is_of_lines=True)
+    entry, is_rest = None, False
+    while data := source.read1(1 << 16):
+        entry = entry or _Entry(is_rest=is_rest)
+        entry.add(reader.feed(decoder.decode(data)))
+        is_rest = entry.size > _MOST_CHARS
+        if is_rest or not _is_continued(entry, terminal, lambda data: reader.feed(decoder.decode(data))):
+            yield entry.began, entry.text()
+            entry = None
+    if entry is not None:
+        yield entry.began, entry.text()
+
+
+def _is_continued(entry: _Entry, terminal: int, read: Callable[[bytes], list[Piece]]) -> bool:
+    """Tell whether more of an entry is there or will come: of half a line, the rest comes with the next Enter."""
+    while entry.is_whole:
+        if machine.has_input(terminal, _TOGETHER_S):
+            return True
+        if half := machine.read_typed(terminal):
+            entry.add(read(half))
+        elif not entry.is_pasting or not machine.has_input(terminal, REST_S):
+            return False  # of a paste, too: the mark of its end is lost, as by the key Backspace
+    return True
+
+
 class Typed:
     """The lines of standard input as they arrive. Function files are still watched while this waits."""
 
@@ -171,10 +250,17 @@ class Typed:
         self._since = 0.0  # earlier lines are not answers
         self._asked = self._is_dismissed = False
 
-    def start(self) -> None:
-        """Start reading."""
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Read while the block runs. A terminal that can marks what is pasted."""
         # Not a thread from the loop's pool: a terminal's readline cannot be canceled, and exiting must not wait for it.
         threading.Thread(target=self._read, args=[asyncio.get_running_loop()], daemon=True).start()
+        marks = sys.stdin.isatty() and sys.stderr.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
+        try:
+            _tell_terminal(_MARKS_PASTES if marks else "")
+            yield
+        finally:
+            _tell_terminal(_MARKS_NO_PASTES if marks else "")
 
     async def line(self, mark: str) -> str | None:
         """Return the next nonempty line, or None at the end."""
@@ -188,7 +274,7 @@ class Typed:
         self._asked, self._is_dismissed = True, False
         try:
             typed = await self._next(question)
-            return None if self._is_dismissed else typed
+            return None if self._is_dismissed or typed is None else as_sent(typed)
         finally:
             self._asked, self._since = False, 0.0
             for entry in [*self._early, *[self._lines.get_nowait() for _ in range(self._lines.qsize())]]:
@@ -221,8 +307,10 @@ class Typed:
             self._early.append((moment, text))
 
     def _read(self, loop: asyncio.AbstractEventLoop) -> None:
-        reader = ControlReader(is_of_lines=True) if sys.stdin.isatty() else None
-        for line_read in iter(sys.stdin.readline, ""):
-            text = typed_text(reader.feed(line_read)) if reader is not None else line_read
-            loop.call_soon_threadsafe(self._lines.put_nowait, (time.monotonic(), text))
+        if sys.stdin.isatty() and isinstance(sys.stdin.buffer, BufferedReader):
+            entries = _entries(sys.stdin.buffer, sys.stdin.fileno())
+        else:
+            entries = ((time.monotonic(), text) for text in iter(sys.stdin.readline, ""))
+        for entry in entries:
+            loop.call_soon_threadsafe(self._lines.put_nowait, entry)
         loop.call_soon_threadsafe(self._lines.put_nowait, (time.monotonic(), None))

@@ -14,6 +14,7 @@ from agent_core.base.own_environment import environment
 from agent_core.base.settings import TOKEN
 from sandbox.wire.lines import bare_lines
 
+from .attachments import as_sent
 from .cli_context import CliContext, fault_lines
 from .client import Client, HttpWire
 from .commands.run import RunOptions
@@ -128,11 +129,12 @@ class RemoteTalk:
         """Run a command or a turn. Errors are shown and do not end the conversation."""
         try:
             if text.startswith("/") and not text.startswith("//") and listener is None:
-                await self._command(text[1:])
+                await self._command(as_sent(text[1:]))
             else:
                 if self._voice.is_attended and not text.startswith("//"):
                     check_message(text, _NOT_HERE)
-                await self.turn(text.removeprefix("/") if text.startswith("//") else text, listener)
+                sent = text.removeprefix("/") if text.startswith("//") else text
+                await self.turn(as_sent(sent) if self._voice.is_attended else sent, listener)
         except KnapperError as error:
             self.failed = True
             self._voice.lines(fault_lines(error.message, error.fix))
@@ -225,8 +227,7 @@ async def talk_over(context: CliContext, options: RunOptions) -> bool:
             return not conversation.failed
         if is_attended_here:
             write([line(("dim", f"{agent} at {context.server}; /help lists the commands, Ctrl-D leaves"))], sys.stderr)
-        typed.start()
-        with ctrl_c(group, conversation, typed):
+        with typed.reading(), ctrl_c(group, conversation, typed):
             while not conversation.left and (text := await typed.line(MARK)) is not None:
                 await conversation.take(text, listener)
         return not conversation.failed

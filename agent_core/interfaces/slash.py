@@ -32,7 +32,7 @@ from sandbox.wire.strict_json import Malformed, read_json
 from sandbox.wire.values import BODY, TAG
 
 from . import slash_shell, undo
-from .attachments import command_block, named_in, with_blocks
+from .attachments import as_sent, command_block, named_in, pasted_notes, with_blocks
 from .commands.functions import challenge_hint, ended, judged, stopping_first
 from .commands.verb import ALWAYS, CommandEntry
 from .conversation import Conversation, RunCommand, made_line
@@ -106,8 +106,10 @@ def message_of(conversation: Conversation, text: str) -> str:
 
     This must not await: a Ctrl-C right after Enter has to find the turn running.
     """
-    files = named_in(text) if conversation.voice.is_attended else []
+    files, notes = (named_in(text), pasted_notes(text)) if conversation.voice.is_attended else ([], [])
     conversation.voice.lines([line(("warn" if file.problem else "dim", f"  {file.note}")) for file in files])
+    conversation.voice.lines([line(("warn", f"  {note}")) for note in notes])
+    text = as_sent(text) if conversation.voice.is_attended else text
     ran, conversation.ran = conversation.ran, []
     return with_blocks(text, [*(file.block for file in files if not file.problem), *ran])
 
@@ -439,7 +441,7 @@ async def take(conversation: Conversation, text: str) -> None:
     """Process a typed line: a command, or a message to the agent."""
     text = long_form(conversation, text)
     if is_command(text):
-        await command(conversation, text.strip())
+        await command(conversation, as_sent(text).strip())
     else:
         await conversation.say(message_of(conversation, _unescape(text)))
     await conversation.settle_later()
@@ -451,7 +453,7 @@ async def during(conversation: Conversation, text: str) -> None:
     if not is_command(text):
         await conversation.say_meanwhile(message_of(conversation, _unescape(text)))
         return
-    text = text.strip()
+    text = as_sent(text).strip()
     entry = BY_NAME.get(_name(text))
     if entry is not None and not (entry.in_turn or entry.shows == ALWAYS):
         conversation.later.append(text)

@@ -273,6 +273,11 @@ class LineDebugger:
                 self._answers.set_aside()
             typed = await self._answers.answer(_DEBUG_MARK)
             self._is_on = True
+            if typed is not None and "\n" in typed:  # as a paste arrives, which may be from a stranger
+                self._show(
+                    fault_lines("Several lines arrived at once, so none was run.", "Type one command at a time.")
+                )
+                continue
             self._typed = self._typed if typed is not None and not typed.strip() else (typed or "quit").strip()
             if not self._typed:
                 continue

@@ -17,7 +17,8 @@ class SyscallTable:
     """One machine's table. `first_x32` is the first number of the x32 calls, if the machine has them.
 
     A zygote that imports packages may also use the calls in `ahead`, to fork and confine its workers, and those in
-    `checked_ahead` with checked arguments. `setup` has the calls that apply layers, `canaries` those of the self-test.
+    `checked_ahead` with checked arguments. `setup` has the calls that apply layers, `canaries` those of the self-test,
+    and `sockets` those that make a socket, directly or through a queue.
     """
 
     architecture: int
@@ -28,6 +29,7 @@ class SyscallTable:
     checked_ahead: Mapping[str, int]
     setup: Mapping[str, int]
     canaries: Mapping[str, int]
+    sockets: Mapping[str, int]
 
 
 _X86_64_MEMORY: Final = {"munmap": 11, "brk": 12, "mremap": 25, "msync": 26, "madvise": 28, "membarrier": 324}
@@ -149,6 +151,7 @@ _X86_64: Final = SyscallTable(
     checked_ahead={"fork": 57, "mkdir": 83, "umask": 95, "prctl": 157, "mkdirat": 258},
     setup={"pivot_root": 155, "umount2": 166, "mount": 165, "capset": 126, "unshare": 272, "seccomp": 317},
     canaries={"ptrace": 101, "keyctl": 250, "bpf": 321, "io_uring_setup": 425},
+    sockets={"socket": 41, "socketpair": 53, "io_uring_setup": 425},
 )
 
 _AARCH64_MEMORY: Final = {"munmap": 215, "brk": 214, "mremap": 216, "msync": 227, "madvise": 233, "membarrier": 283}
@@ -253,6 +256,7 @@ _AARCH64: Final = SyscallTable(
     checked_ahead={"mkdirat": 34, "umask": 166, "prctl": 167},
     setup={"pivot_root": 41, "umount2": 39, "mount": 40, "capset": 91, "unshare": 97, "seccomp": 277},
     canaries={"ptrace": 117, "keyctl": 219, "bpf": 280, "io_uring_setup": 425},
+    sockets={"socket": 198, "socketpair": 199, "io_uring_setup": 425},
 )
 
 TABLES: Final = {"x86_64": _X86_64, "aarch64": _AARCH64}

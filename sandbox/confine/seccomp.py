@@ -88,7 +88,8 @@ _IOCTLS: Final = {"FIOCLEX": 0x5451, "FIONCLEX": 0x5450, "FIONBIO": 0x5421}
 _FCNTLS: Final = ((0, 8), (36, 39), (1030, 1031))  # duplicate, flags, locks · locks of open files · duplicate
 _RUNS_AS_ITS_OWNER: Final = 0o6000
 _OPEN_TO_ITS_OWNER: Final = 0o700
-_AF_UNIX, _SOCK_STREAM, _SOCK_TYPES = 1, 1, 0xF
+_AF_UNIX, _SOCK_STREAM, _SOCK_SEQPACKET, _SOCK_TYPES = 1, 1, 5, 0xF
+_AF_INET, _AF_INET6, _AF_NETLINK, _NETLINK_ROUTE = 2, 10, 16, 0
 
 
 def refuse(error: int) -> int:
@@ -143,6 +144,40 @@ def build_ahead(table: SyscallTable | None = None) -> bytes:
     program.test(EQUAL, PR_SET_PDEATHSIG, no="EPERM")
     program.add(LOAD, _argument(1))
     program.test(EQUAL, signal.SIGKILL, yes="allow", no="EPERM")
+    return _end_filter(program)
+
+
+def build_for_network(table: SyscallTable | None = None) -> bytes:
+    """Return the filter of a program that may use the network, but none of the sockets of its user's session.
+
+    Landlock's rules on files do not cover a connection to a socket. So the program gets sockets of the network, that by
+    which the C library asks for this machine's addresses, and pairs that cannot be connected elsewhere. Queues of
+    io_uring could make any socket.
+    """
+    table = table or native_calls()
+    program = Program()
+    program.add(LOAD, _ARCHITECTURE_AT)
+    program.test(EQUAL, table.architecture, no="kill")
+    program.add(LOAD, _NUMBER)
+    if table.first_x32 is not None:
+        program.test(AT_LEAST, table.first_x32, yes="kill")
+    program.test(EQUAL, table.sockets["socket"], yes="socket")
+    program.test(EQUAL, table.sockets["socketpair"], yes="pair")
+    program.test(EQUAL, table.sockets["io_uring_setup"], yes="ENOSYS", no="allow")
+    program.label("socket")
+    program.add(LOAD, _argument(0))
+    program.test(EQUAL, _AF_INET, yes="allow")
+    program.test(EQUAL, _AF_INET6, yes="allow")
+    program.test(EQUAL, _AF_NETLINK, no="EAFNOSUPPORT")
+    program.add(LOAD, _argument(2))
+    program.test(EQUAL, _NETLINK_ROUTE, yes="allow", no="EAFNOSUPPORT")
+    program.label("pair")
+    program.add(LOAD, _argument(0))
+    program.test(EQUAL, _AF_UNIX, no="EAFNOSUPPORT")
+    program.add(LOAD, _argument(1))
+    program.add(AND, _SOCK_TYPES)
+    program.test(EQUAL, _SOCK_STREAM, yes="allow")
+    program.test(EQUAL, _SOCK_SEQPACKET, yes="allow", no="EAFNOSUPPORT")
     return _end_filter(program)
 
 
@@ -222,6 +257,8 @@ _VERDICTS: Final = {
     "EPERM": refuse(errno.EPERM),
     "clone3": refuse(errno.ENOSYS),  # a filter cannot see its flags; on ENOSYS, glibc falls back to clone
     "ENOTTY": refuse(errno.ENOTTY),
+    "ENOSYS": refuse(errno.ENOSYS),
+    "EAFNOSUPPORT": refuse(errno.EAFNOSUPPORT),
 }
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import pytest
 
 from agent_core.access.grants import Grants
+from agent_core.access.grants.book import NewGrant
+from agent_core.access.grants.content import FunctionContent
 from tests.functions.support import Room
 from tests.grants.support import human
 
@@ -143,3 +145,51 @@ async def test_examples_that_name_an_import_left_out_read_no_granted_file(here: 
     await here.shop.grants.grant("note", Grants(read=("data/",)))
     (result,) = (await here.shop.test("note")).examples
     assert "FileNotFoundError" in result.returned or "PermissionError" in result.returned, result
+
+
+REGISTER = "TABLE = {}\n\n\ndef register(found):\n    TABLE['first'] = found\n    return found\n"
+PLUGIN = "from functions.table import register\n\n\n@register\ndef extra(text: str) -> str:\n    return text\n"
+LOOKS = "from functions.table import TABLE\n{imports}\n\n" + (
+    "def note(path: str) -> str:\n    return TABLE['first'](open(path).read())\n"
+)
+
+
+async def test_what_an_import_left_out_would_have_registered_is_said_in_the_error(here: Room) -> None:
+    folder = here.root / "functions"
+    await here.save(REGISTER, folder / "table.py")
+    await here.save(PLUGIN, folder / "shelf.py")
+    text = LOOKS.format(imports="from functions.shelf import extra\n")
+    await here.save(text + NEIGHBOR, folder / "notes.py")
+    await here.shop.grants.grant("note", Grants(read=("data/",)))
+    report = await here.shop.call("note", {"path": "data/1"})
+    assert (report.outcome, report.error and report.error.type) == ("raised", "KeyError"), report
+    assert report.lacks == (
+        "functions/shelf.py runs code when it is imported. functions/notes.py imports `extra` from it, but not for this"
+        " call, which does not use that name. If it needs what runs there, use `extra`."
+    )
+    await here.save(text.replace("    return", "    assert extra\n    return") + NEIGHBOR, folder / "notes.py")
+    await here.shop.grants.grant("note", Grants(read=("data/",)))
+    assert (await here.shop.call("note", {"path": "data/1"})).value == "1"
+
+
+async def test_a_yes_of_an_older_release_stays_valid_for_the_same_files(here: Room) -> None:
+    folder = here.root / "functions"
+    await here.save(SHELF, folder / "shelf.py")
+    await here.save(IMPORT + NOTE.format(above="", way="pass") + NEIGHBOR, folder / "notes.py")
+    snapshot = here.shop.registry.snapshot()
+    function = snapshot.functions["note"]
+    # It covered the import, too, so it is for other content and for more files.
+    versions = tuple(sorted((name, snapshot.modules[name].version) for name in ("notes", "shelf")))
+    given, book = Grants(read=("data/",), write=("data/",)), here.shop.granting.book
+    older = NewGrant("note", given, FunctionContent("0" * 64, versions), "a person", Grants())
+    await here.store.apply(await book.put(older))
+    book.forget()
+    nobody = here.shop.granting.approver = human("no")
+    assert (await here.shop.call("note", {})).outcome == "returned"
+    await here.save(LATER, folder / "shelf.py")
+    assert (await here.shop.call("note", {})).outcome == "returned"
+    assert (await book.allowed(function, snapshot), nobody.asked) == (given, [])
+    await here.save(IMPORT + NOTE.format(above="", way="len(text)") + NEIGHBOR, folder / "notes.py")
+    assert (await here.shop.call("note", {})).outcome == "refused"
+    (question,) = nobody.asked
+    assert question.changed == "`note` itself is changed"

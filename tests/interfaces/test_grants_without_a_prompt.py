@@ -149,7 +149,7 @@ def _asks_again(screen: Terminal, asked: int) -> bool:
     return sum(map(screen.scrolled().count, (PAGED, ASKS))) > asked
 
 
-AHEAD = (("y", 1), ("o", 1), ("y\n", 2), ("yes\no\n", 3))  # and how many turns come of it
+AHEAD = (("y", 1), ("o", 1), ("y\n", 2), ("yes\no\n", 2))  # and how many turns come of it
 
 
 @pytest.mark.slow

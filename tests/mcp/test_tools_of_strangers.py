@@ -354,7 +354,7 @@ def test_a_server_that_fails_says_why_and_leaves_no_entry(tmp_path: Path, capsys
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a filter of Linux takes Landlock away")
 def test_without_landlock_a_confined_server_is_not_started_and_the_reason_is_told() -> None:
-    command = [sys.executable, "-m", "agent_core.functions.mcp.confined", "/", ".", "echo", "started"]
+    command = [sys.executable, "-m", "agent_core.functions.mcp.confined", "/", "", "", "", "echo", "started"]
     lacking = [sys.executable, "-m", "tests.sandbox.lacking", "landlock", "--", *command]
     done = subprocess.run(lacking, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")

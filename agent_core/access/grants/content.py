@@ -36,9 +36,12 @@ from sandbox.wire.statements import StatementPart
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
+    from sandbox import Failure
     from sandbox.code import Modules
 
 _LONGEST_DIFF: Final = 300_000
+_IMPORTS: Final = ("Import ", "ImportFrom ")
+_NOT_THERE: Final = frozenset({"KeyError", "LookupError", "IndexError", "AttributeError", "NameError"})
 _QUOTED: Final = re.compile(r"'(\w{1,100})'")
 _Covered: TypeAlias = Mapping[str, ApprovedParts]
 """What an approval covers: the function, and those that it calls by name."""
@@ -168,9 +171,13 @@ def _module_of(source: "SourceText") -> ApprovedModule:
     return ApprovedModule.of(source.text, source.module, is_package=source.path.endswith("/__init__.py"))
 
 
-def withheld(modules: "Modules", message: str) -> str:
-    """Return why an error quotes a name that the files bind and the worker does not have; "" if it quotes none."""
-    quoted = dict.fromkeys(_QUOTED.findall(message))
+def withheld(modules: "Modules", whole: "Modules", failure: "Failure") -> str:
+    """Return what a call that had only these modules of the whole ones did not have, and may have failed for.
+
+    Either its error quotes a name that the files bind and the worker does not have; or something is not there, and an
+    import was left out that runs code. "" if there is no such reason.
+    """
+    quoted = dict.fromkeys(_QUOTED.findall(failure.message))
     for source in (source for source in modules.values() if isinstance(source, ApprovedCode)):
         binding = ApprovedModule.of(source.text, source.module).binding
         for name in (name for name in quoted if name in binding):
@@ -178,6 +185,24 @@ def withheld(modules: "Modules", message: str) -> str:
                 return (
                     f"`{name}` is in {source.path}, and does not exist for this call, which has only the code that its"
                     f" text names. Name it there: `from functions.{source.module} import {name}`, or in a table."
+                )
+    reduced = [source for name, source in modules.items() if source is not whole.get(name) and name in whole]
+    notes = (_left_out(source, whole) for source in reduced if failure.type in _NOT_THERE)
+    return next(filter(None, notes), "")
+
+
+def _left_out(source: "SourceText", whole: "Modules") -> str:
+    """Return which import of a module was left out of a worker although it runs code, or an empty text."""
+    there = _module_of(source).binding
+    for each in _module_of(whole[source.module]).statements:
+        is_there = each.at in source.statements if isinstance(source, ApprovedCode) else each.binds <= there.keys()
+        for base, imported in () if is_there or not each.is_loose else each.imports:
+            target = next((name for name in (f"{base}.{imported}".strip("."), base) if name in whole), "")
+            if target and any(not one.code.startswith(_IMPORTS) for one in _module_of(whole[target]).running):
+                name = min(each.binds)
+                return (
+                    f"{whole[target].path} runs code when it is imported. {source.path} imports `{name}` from it, but"
+                    f" not for this call, which does not use that name. If it needs what runs there, use `{name}`."
                 )
     return ""
 

@@ -174,13 +174,13 @@ class AccessResolver:
     def _refusals(self, items: tuple[str, ...], *, writes: bool) -> Iterator[str]:
         for item in items:
             is_list = item == WORKSPACE and not writes  # of names: its files are never shown to a worker
-            if item != UNSAID and not is_list and (why := self._against(item, writes=writes)):
+            if item != UNSAID and not is_list and (why := self.objection(item, writes=writes)):
                 yield f"{fence(item)} can never be granted {'for writing' if writes else 'for reading'}: it {why}."
 
     def _there(self, root: str, items: tuple[str, ...], *, writes: bool) -> Iterator[str]:
         """Yield the paths as named, without following links: the sandbox refuses paths that contain one."""
         for item in items:
-            if item == UNSAID or self._against(item, writes=writes) or self._has_grown(item, writes=writes):
+            if item == UNSAID or self.objection(item, writes=writes) or self._has_grown(item, writes=writes):
                 continue
             path = os.path.normpath(f"{root}/{item}" if not item.startswith("/") else item)
             if writes:
@@ -189,8 +189,8 @@ class AccessResolver:
             if os.path.lexists(path):
                 yield path
 
-    def _against(self, item: str, *, writes: bool) -> str:
-        """Return the objection to a path, after following links and ignoring case."""
+    def objection(self, item: str, *, writes: bool) -> str:
+        """Return why a path can never be granted, after following links and ignoring case; "" if it can."""
         root = Path(os.path.realpath(self.root))
         real = Path(os.path.realpath(root / item))
         if not item.startswith("/") and not real.is_relative_to(root):

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 from agent_core.access.grants import NOTHING, FileRequests, Grants, Question
-from agent_core.access.grants.content import runnable, runs_among
+from agent_core.access.grants.content import runnable, runs_among, withheld
 from agent_core.access.grants.value import written as grant_item
 from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Problem
@@ -257,13 +257,15 @@ MOST = 50  # examples of one function that are run
 class ExampleResult:
     """The result of one example: what is written, what it returned, and whether the two agree.
 
-    `unrun` says what it needed and did not have: then it did not run, and proves nothing.
+    `unrun` says what it needed and did not have: then it did not run, and proves nothing. `lacks` says what it may have
+    failed for.
     """
 
     example: Example | GivenExample
     outcome: Outcome
     agreed: bool
     unrun: str = ""
+    lacks: str = ""
 
     @property
     def call(self) -> str:
@@ -479,6 +481,8 @@ async def run(
             shared = own if modules is own and not trial.access.paths else {}
             callees = Callees(snapshot, trial, files, shared)
             result = _result(example, await trial.run(modules, function.module, work, callees), is_float)
+        if isinstance(result.outcome, Raised) and not result.agreed:
+            result = replace(result, lacks=withheld(modules, snapshot.modules, result.outcome.failure))
         if isinstance(example, GivenExample) and not result.agreed and may_be_value(example):
             values = value_imports([example.expected], ())
             promised = await trial.run(modules, function.module, Evaluation(values, example.expected))
@@ -548,6 +552,7 @@ def example_finding(result: ExampleResult) -> Finding:
             at = f" at {fence(frame.source.strip(), 120)}" if frame and frame.source else ""
             code, came = "example-raises", f"raised {back}{at}"
             fix = "fix that line; an error that is meant is written as a `Traceback (most recent call last):`"
+            fix = result.lacks or fix
         case TimedOut():
             code, came = "example-hangs", f"gave {result.returned}"
             fix = "look for a loop that never ends, or give the example less to do"

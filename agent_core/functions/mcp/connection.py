@@ -13,7 +13,7 @@ import shutil
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,10 +26,11 @@ from agent_core.base.problem import misfit_sentence
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import block, fence, one_line, shorten
 from agent_core.base.user_folders import home
+from agent_core.storage import own_folder, prepare_state_dir
 from sandbox.wire.lines import bare_lines
 
 from .replies import ROWS
-from .servers import MOST_TOOLS, ForeignListing, read_tools
+from .servers import MOST_TOOLS, SYSTEM, ForeignListing, Reach, around, installation, read_tools
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -54,20 +55,9 @@ _HEARING_S: Final = 0.01
 _LOOKING_S: Final = 0.2  # between two looks at whether a program has exited
 _WANTED_S: Final = 1.0  # between two looks at whether it is still wanted
 _NOWHERE: Final = logging.NullHandler()
+_MOST_WHY: Final = 600
 _LAST_LINES, _MOST_IN_LINE, _MOST_SHOWN = 8, 200, 1_600
 _COLORS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_SYSTEM: Final = (
-    "/usr",
-    "/lib",
-    "/lib64",
-    "/bin",
-    "/sbin",
-    "/etc",
-    "/opt",
-    "/proc/self",
-    "/proc/cpuinfo",
-    "/proc/meminfo",
-)
 
 
 class ServerUnavailable(KnapperError):
@@ -99,7 +89,8 @@ class ServerPlace:
     """The surroundings of a server: its workspace and the folder that it may write to. `mask` hides secrets in a text.
 
     `note` is called after each attempt with one line on why there is no connection, or with an empty text. `is_wanted`
-    is called now and then; the server ends once it is false, for example because its approval was taken back.
+    is called now and then; the server ends once it is false, for example because its approval was taken back. `reach`
+    returns where the paths of the entry lead, anew for each start, or raises a KnapperError.
     """
 
     root: Path
@@ -107,6 +98,7 @@ class ServerPlace:
     mask: Callable[[str], str]
     note: Callable[[str], None]
     is_wanted: Callable[[], bool]
+    reach: Callable[[], Reach] = Reach
 
 
 class ServerConnection:
@@ -231,7 +223,7 @@ class ServerConnection:
         why = (self._intake.trouble if self._intake else "") or self._ending.why or self._cause(failure)
         said = self._place.mask(self._ending.errors.decode("utf-8", "replace"))
         lines = [shorten(text, _MOST_IN_LINE) for text in bare_lines(_COLORS.sub("", said)) if text.strip()]
-        why = f"{one_line(self._place.mask(why)).rstrip('.')}."
+        why = f"{one_line(self._place.mask(why), _MOST_WHY).rstrip('.')}."
         if not lines:
             return why, why
         last = block("\n".join(lines[-_LAST_LINES:]), _MOST_SHOWN)
@@ -343,8 +335,9 @@ class ServerConnection:
         from .wire import MOST_LINE  # noqa: PLC0415 - it imports the package
 
         ending, home = self._ending, self._place.home
-        command, variables = self.command(), self._variables()
-        await asyncio.to_thread(home.mkdir, mode=0o700, parents=True, exist_ok=True)
+        await asyncio.to_thread(self._make_home)
+        reach = await asyncio.to_thread(self._place.reach)
+        command, variables = self.command(reach), self._variables()
         streams = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE, "limit": MOST_LINE}
         process = await programs.start(command, env=variables, cwd=home, **streams)
         assert process.stdin is not None
@@ -374,7 +367,16 @@ class ServerConnection:
             process._transport.close()  # type: ignore[attr-defined]  # asyncio keeps the pipes of a killed one open
             await _end(hearing)
 
-    def command(self) -> list[str]:
+    def _make_home(self) -> None:
+        try:
+            own_folder(prepare_state_dir(self._place.root), "mcp", self.name)
+        except OSError as error:
+            fix = f"Remove `{error.filename}` if you did not put it there."
+            raise ServerUnavailable(
+                f"its folder cannot be used: {error.strerror}: `{error.filename}`. {fix}"
+            ) from error
+
+    def command(self, reach: Reach) -> list[str]:
         """Return the command that is actually started.
 
         Raises:
@@ -387,25 +389,26 @@ class ServerConnection:
         own = [program, *self.entry.command[1:]]
         if not self.entry.confined:
             return own
-        readable = ":".join(self._readable(program))
-        writable = ":".join([str(self._place.home), *self._whole(self.entry.write)])
-        return programs.python("-m", f"{__package__}.confined", readable, writable, *own)
+        named = [*reach.own, *reach.read]
+        places = [*self._always_readable(program), "", *named, "", str(self._place.home), *reach.write, ""]
+        return programs.python("-m", f"{__package__}.confined", *places, *own)
 
-    def _readable(self, program: str) -> list[str]:
-        own_files = sorted({str(_around(place)) for place in (Path(program), Path(program).resolve())})
+    def _always_readable(self, program: str) -> list[str]:
         python = (str(Path(sys.executable).resolve().parents[1]), sys.prefix, sys.base_prefix)
-        return [*_SYSTEM, *own_files, *python, *self._whole(self.entry.read)]
-
-    def _whole(self, paths: Sequence[str]) -> list[str]:
-        """Return paths of the entry relative to the workspace; the server's working directory is another one."""
-        return [str(self._place.root / path) for path in paths]
+        is_named = "/" in self.entry.command[0]  # then it is part of the reach, or of the system
+        return [*SYSTEM, *(() if is_named else installation(Path(program))), *python]
 
     def _advice(self) -> str:
         """Return the command that lets a confined server read what its command names, if it cannot yet."""
         program = shutil.which(self.entry.command[0]) if self.entry.confined and self.entry.command else None
         if program is None:
             return ""
-        places = (*self._readable(program), *self._whole(self.entry.write), str(self._place.home))
+        try:
+            reach = self._place.reach()
+        except KnapperError:  # the reason that is given says so
+            return ""
+        always = self._always_readable(program)
+        places = (*always, *reach.own, *reach.read, *reach.write, str(self._place.home))
         allowed = [Path(place).resolve() for place in places]
         command, folders = [*self.entry.command], list[str]()
         for at, word in enumerate(command[1:], 1):
@@ -450,14 +453,6 @@ class ServerConnection:
         return {**around, **own, **places}
 
 
-def _around(program: Path) -> Path:
-    """Return what a program may read as its own: its installation environment, or only itself if there is none."""
-    folder = program.parents[1]
-    is_environment = (folder / "pyvenv.cfg").is_file() or (program.parent.name == "bin" and (folder / "lib").is_dir())
-    is_of_user = Path.home().is_relative_to(folder) or folder == Path.home() / ".local"
-    return folder if is_environment and not is_of_user else program
-
-
 def _folder_of_script(program: Path, *, is_installed: bool) -> Path | None:
     """Return the folder in which a script finds the programs that it starts, as scripts of version managers do."""
     try:
@@ -465,7 +460,7 @@ def _folder_of_script(program: Path, *, is_installed: bool) -> Path | None:
             is_script = file.read(2) == b"#!"
     except OSError:
         return None
-    if not is_script or _around(program) != program:
+    if not is_script or around(program) != program:
         return None
     return program.parents[1] if is_installed else program.parent
 

@@ -12,11 +12,12 @@ from agent_core.access.secrets.session import CallSecrets
 from agent_core.access.secrets.source import NoSecret
 from agent_core.base.errors import KnapperError, WorkspaceError
 from agent_core.base.records import dataclass
+from agent_core.base.workspace_folder import STATE
 from sandbox import Failure, Outcome, Raised, Refused, Returned
 
 from .connection import ServerConnection, ServerPlace, ServerUnavailable
 from .replies import VALUE
-from .servers import FILE, ForeignListing, ForeignTool, ServerBook, ServerEntry, capped, functions_of
+from .servers import FILE, NOT_LET, ForeignListing, ForeignTool, Reach, ServerBook, ServerEntry, capped, functions_of
 
 if TYPE_CHECKING:
     from agent_core.access.secrets import Secrets
@@ -122,13 +123,34 @@ class ForeignLibrary:
             raise ServerUnavailable(
                 f"The MCP server `{server}` is not started: {FILE} names it, and you did not.", fix=fix
             )
-        return self.trial(server, entry, partial(self._is_approved, server, entry))
+        return self.trial(server, entry, partial(self._is_approved, server, entry), is_approved=True)
 
     def _is_approved(self, server: str, entry: ServerEntry) -> bool:
         self.functions()  # reads what has changed
         return self._approved.get(server) == entry
 
-    def trial(self, server: str, entry: ServerEntry, is_wanted: Callable[[], bool] = lambda: True) -> ServerConnection:
+    def _reach(self, server: str, entry: ServerEntry, *, is_approved: bool) -> Reach:
+        """Return where the paths of an entry lead, for one start.
+
+        Raises:
+            KnapperError: the approval does not cover that, or they lead where no server may be let.
+        """
+        reach = self.book.reach(entry)
+        if why := self.book.objection(entry, reach):
+            raise ServerUnavailable(f"{why}. {NOT_LET}")
+        if is_approved and not self.book.is_started(server, entry, reach):
+            fix = f"Type: knapper mcp approve {server}"
+            raise ServerUnavailable("its paths lead elsewhere than when you approved them. " + fix)
+        return reach
+
+    def trial(
+        self,
+        server: str,
+        entry: ServerEntry,
+        is_wanted: Callable[[], bool] = lambda: True,
+        *,
+        is_approved: bool = False,
+    ) -> ServerConnection:
         """Return the connection to a server that this user just asked for, without checking its approval.
 
         It ends when `is_wanted` becomes false. One with another entry, or with other values of secrets, is replaced.
@@ -147,7 +169,8 @@ class ForeignLibrary:
             self._close(server)
             root, masks = self.book.root.resolve(), CallSecrets(self._secrets, server, _secret_names(entry))
             note = partial(self.book.note, server, entry)
-            place = ServerPlace(root, root / ".knapper" / "mcp" / server, masks.words, note, is_wanted)
+            home, reach = root / STATE / "mcp" / server, partial(self._reach, server, entry, is_approved=is_approved)
+            place = ServerPlace(root, home, masks.words, note, is_wanted, reach)
             known = self._connections[server] = ServerConnection(server, entry, place, values)
         return known
 

@@ -11,22 +11,28 @@ Text that reads like an instruction is shown to the user for approval.
 
 import hashlib
 import json
+import os
 import re
+import shutil
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache, lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from agent_core.access.grants.permit import AccessResolver
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.base.matching import did_you_mean
 from agent_core.base.plain_files import read_plain, replace_text
 from agent_core.base.problem import misfit_sentence
+from agent_core.base.programs import variables
 from agent_core.base.records import dataclass, field
 from agent_core.base.seal import Sealer
 from agent_core.base.untrusted import CONTROLS, UNSEEN, fence, one_line, shorten, visible
+from agent_core.base.workspace_folder import STATE
 from agent_core.registry.function import Function, type_of
 from agent_core.registry.module_edits import save_text
 from agent_core.registry.source import hash_of
@@ -41,9 +47,27 @@ _FAILED: Final = ".knapper/mcp-failed.json"
 _MOST: Final = 1 << 20
 _MOST_APPROVED: Final = 8 << 20
 _MOST_WHY: Final = 300
+_MOST_FOUND: Final = 5
 NAME: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _LONGEST_NAME: Final = 24
 _PURPOSE: Final = "mcp"
+NOT_LET: Final = (
+    "Name what it needs by its whole path, or add it with --unconfined, if it may reach all files that you can."
+)
+_Place = Annotated[str, Field(min_length=1, max_length=4_096, pattern=r"^[^\x00]*$")]
+_Places = Annotated[tuple[_Place, ...], Field(max_length=50)]
+SYSTEM: Final = (
+    "/usr",
+    "/lib",
+    "/lib64",
+    "/bin",
+    "/sbin",
+    "/etc",
+    "/opt",
+    "/proc/self",
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+)
 _Secret = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
 
 
@@ -57,8 +81,8 @@ class ServerEntry(BaseModel):
     secrets: tuple[_Secret, ...] = ()
     bearer: str = ""
     confined: bool = True
-    read: tuple[str, ...] = ()
-    write: tuple[str, ...] = ()
+    read: _Places = ()
+    write: _Places = ()
 
     @model_validator(mode="after")
     def _is_one_of_both(self) -> "ServerEntry":
@@ -75,6 +99,41 @@ class ServerEntry(BaseModel):
     def text(self) -> str:
         """The entry as text; the approval covers every character of it."""
         return self.model_dump_json(exclude_defaults=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Where the paths of a confined server lead, without links: a folder may contain links that someone else made.
+
+    `own` is the installation of its program, if the entry names that by a path.
+    """
+
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The places as text, which the approval covers; empty if there is none."""
+        rows = {"read": self.read, "write": self.write, "own": self.own}
+        return json.dumps(rows, sort_keys=True) if any(rows.values()) else ""
+
+
+def installation(program: Path) -> tuple[str, ...]:
+    """Return what a program may read as its own: its installation environment, or only itself if there is none."""
+    return tuple(sorted({os.path.realpath(around(place)) for place in (program, program.resolve())}))
+
+
+def _is_of_system(path: str) -> bool:
+    return any(Path(path).is_relative_to(os.path.realpath(place)) for place in SYSTEM)
+
+
+def around(program: Path) -> Path:
+    """Return the environment that a program is installed in, or the program if there is none."""
+    folder = program.parents[1]
+    is_environment = (folder / "pyvenv.cfg").is_file() or (program.parent.name == "bin" and (folder / "lib").is_dir())
+    is_of_user = Path.home().is_relative_to(folder) or folder == Path.home() / ".local"
+    return folder if is_environment and not is_of_user else program
 
 
 class ServerBook:
@@ -141,11 +200,43 @@ class ServerBook:
             fix = f"Use at most {_LONGEST_NAME} small letters, digits and single underscores, such as `time`."
             raise UsageError(f"`{name[:80]}` cannot be the name of a server.", fix=fix)
 
-    def is_started(self, name: str, entry: ServerEntry) -> bool:
-        """Return whether this user approved starting this exact entry."""
-        return Sealer(self.root).holds(
-            str(self._read(_APPROVED).get(name, {}).get("start", "")), _PURPOSE, name, entry.text
-        )
+    def reach(self, entry: ServerEntry) -> Reach:
+        """Return where the paths of an entry lead now; nothing for a server that is not confined."""
+        if not entry.command or not entry.confined:
+            return Reach()
+        program = shutil.which(entry.command[0], path=variables()["PATH"]) if "/" in entry.command[0] else None
+        read, write = ([os.path.realpath(self.root / path) for path in paths] for paths in (entry.read, entry.write))
+        own = installation(Path(program).absolute()) if program else ()
+        return Reach(tuple(read), tuple(write), tuple(path for path in own if not _is_of_system(path)))
+
+    def objection(self, entry: ServerEntry, reach: Reach) -> str:
+        """Return why a server may not be let to where its paths lead, as no function may; "" if it may."""
+        resolver = AccessResolver(self.root)
+        wanted = [("write", path) for paths in (entry.write, reach.write) for path in paths]
+        wanted += [("read", path) for paths in (entry.read, reach.read, reach.own) for path in paths]
+        for verb, path in wanted:
+            if why := resolver.objection(path, writes=verb == "write"):
+                return f"it is to {verb} {fence(path, 200)}, which {why}"
+        return ""
+
+    def found(self, name: str) -> list[str]:
+        """Return the first names in the folder of a server; they may have come with the workspace."""
+        folder = self.root / STATE / "mcp" / name
+        if folder.parent.is_symlink() or folder.is_symlink():  # the start refuses it
+            return []
+        try:
+            with os.scandir(folder) as entries:
+                return sorted(entry.name for entry in islice(entries, _MOST_FOUND))
+        except OSError:
+            return []
+
+    def is_started(self, name: str, entry: ServerEntry, reach: Reach | None = None) -> bool:
+        """Return whether this user approved starting this exact entry, and with it where its paths lead now."""
+        row, sealer = self._read(_APPROVED).get(name, {}), Sealer(self.root)
+        if not sealer.holds(str(row.get("start", "")), _PURPOSE, name, entry.text):
+            return False
+        places = (self.reach(entry) if reach is None else reach).text
+        return not places or sealer.holds(str(row.get("reach", "")), _PURPOSE, name, entry.text, places)
 
     def tools(self, name: str, entry: ServerEntry) -> dict[str, Any]:  # Any: JSON
         """Return the tools of a server that this user approved, by name, as they were at that time."""
@@ -155,10 +246,21 @@ class ServerBook:
             return {}
         return tools if Sealer(self.root).holds(str(row.get("seal", "")), _PURPOSE, name, _text(tools)) else {}
 
-    def approve(self, name: str, entry: ServerEntry, tools: Mapping[str, Any] | None = None) -> None:  # Any: JSON
-        """Store this user's approval to start a server, and of its tools; it takes the place of all earlier ones."""
+    def approve(
+        self,
+        name: str,
+        entry: ServerEntry,
+        tools: Mapping[str, Any] | None = None,  # Any: JSON
+        reach: Reach | None = None,
+    ) -> None:
+        """Store this user's approval to start a server, and of its tools; it takes the place of all earlier ones.
+
+        `reach` is what the user was shown; None: where the paths lead now.
+        """
         approved, sealer = self._read(_APPROVED), Sealer(self.root)
         row: dict[str, Any] = {"start": sealer.seal(_PURPOSE, name, entry.text)}  # Any: JSON
+        if places := (self.reach(entry) if reach is None else reach).text:
+            row["reach"] = sealer.seal(_PURPOSE, name, entry.text, places)
         if tools is not None:
             row |= {"tools": dict(tools), "seal": sealer.seal(_PURPOSE, name, _text(tools))}
         self._keep(_APPROVED, {**approved, name: row})

@@ -3,8 +3,9 @@
 import asyncio
 import difflib
 import json
+import os
 import shlex
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_core.base.errors import UsageError
+from agent_core.base.records import to_json
 from agent_core.base.untrusted import fence, one_line, visible
 from sandbox.wire.lines import bare_lines
 
@@ -22,7 +24,7 @@ from .verb import Door, Opens, Result, verb
 
 if TYPE_CHECKING:  # `knapper --help` loads none of it
     from agent_core.functions.mcp.library import ForeignLibrary
-    from agent_core.functions.mcp.servers import ForeignListing, ServerEntry
+    from agent_core.functions.mcp.servers import ForeignListing, Reach, ServerBook
 
 
 _ABOUT = 100  # characters shown of a description
@@ -89,10 +91,11 @@ async def add(door: Door, name: str, target: tuple[str, ...], **options: Any) ->
     async with opened_library(door) as library:
         library.book.check_name(name)
         library.book.entries()  # a broken file is told before anything is started
+        reach = library.book.reach(entry)  # before the server runs, which may change what is there
         await library.trial(name, entry).client()  # a failure leaves no trace
         library.book.put(name, entry)
         library.book.forget(name)
-        library.book.approve(name, entry)
+        library.book.approve(name, entry, reach=reach)
         return await _tools_to_approve(library, name, is_whole=False)
 
 
@@ -135,20 +138,25 @@ async def approve(door: Door, name: str, digest: str = "") -> Result:
 
     The entry in mcp.toml comes first, if you did not add it yourself: nothing is started before.
     """
+    from agent_core.functions.mcp.servers import NOT_LET
     from agent_core.functions.mcp.servers import digest as digest_of
 
     async with opened_library(door) as library:
         entry = library.book.entry(name)
-        if not library.book.is_started(name, entry):
-            if digest != digest_of(entry.text):
-                return _entry_to_approve(name, entry, digest_of(entry.text), digest)
-            library.book.approve(name, entry)
+        reach = library.book.reach(entry)
+        if why := library.book.objection(entry, reach):
+            raise UsageError(f"The MCP server `{name}` cannot be approved: {why}.", fix=NOT_LET)
+        if not library.book.is_started(name, entry, reach):
+            now = digest_of([entry.text, reach.text] if reach.text else entry.text)
+            if digest != now:
+                return _entry_to_approve(library.book, name, reach, now, digest)
+            library.book.approve(name, entry, reach=reach)
             return await _tools_to_approve(library, name)
         listing = await _listing(library, name)
         tools = {tool.name: tool.to_json() for tool in listing.tools.values()}
         if digest != digest_of(tools):
             return await _tools_to_approve(library, name)
-        library.book.approve(name, entry, tools)
+        library.book.approve(name, entry, tools, reach)
         functions = sorted(library.functions())
     own = [function for function in functions if function.startswith(f"{name}__")]
     lines = [line(("ok", "✓ "), f"{counted(len(own), 'function')} can be used: ", ("name", ", ".join(own)))]
@@ -245,16 +253,23 @@ def _tool_lines(tool: dict[str, Any] | None) -> list[str]:  # Any: JSON
     return bare_lines(visible(f"{tool['description']}\n{text}{returns}"))
 
 
-def _entry_to_approve(name: str, entry: "ServerEntry", digest: str, given: str) -> Result:
+def _entry_to_approve(book: "ServerBook", name: str, reach: "Reach", digest: str, given: str) -> Result:
     """Return what to approve about an entry. If a digest was `given`, it belongs to a different entry."""
+    from agent_core.functions.mcp.confined import not_kept_from
+
+    entry = book.entry(name)
+    is_confined = bool(entry.command and entry.confined)
     facts = {
         "connects to": entry.url,
         "starts": shlex.join(entry.command),
         "gets the secrets": ", ".join(entry.secrets),
         "sends as its token the secret": entry.bearer,
-        "reads, in addition": ", ".join(entry.read),
-        "reads and writes": ", ".join(entry.write),
+        "reads, in addition": _places(book.root, entry.read, reach.read) if is_confined else ", ".join(entry.read),
+        "reads as its installation": ", ".join(reach.own),
+        "reads and writes": _places(book.root, entry.write, reach.write) if is_confined else ", ".join(entry.write),
+        "has files in its own folder already": ", ".join(book.found(name)) if is_confined else "",
         "reaches": "all files that you can" if entry.command and not entry.confined else "",
+        "is not kept from": " and ".join(not_kept_from()) if is_confined else "",
     }
     lines = [
         line(("bad", f"! {name} is in mcp.toml, but you did not add it. Nothing was started.")),
@@ -263,5 +278,14 @@ def _entry_to_approve(name: str, entry: "ServerEntry", digest: str, given: str) 
     ]
     if given:
         lines.insert(1, line(("bad", "  The digest does not match the current entry.")))
-    data = {"name": name, "entry": entry.text, "digest": digest, "started": False}
+    data = {"name": name, "entry": entry.text, "reach": to_json(reach), "digest": digest, "started": False}
     return Result(data, lines, code=1 if given else 0)
+
+
+def _places(root: Path, paths: Sequence[str], reached: Sequence[str]) -> str:
+    """Return paths of an entry with where they lead, where that is another place."""
+    named = [
+        path if os.path.normpath(root.resolve() / path) == real else f"{path}, which leads to {real}"
+        for path, real in zip(paths, reached, strict=True)
+    ]
+    return "; ".join(named)

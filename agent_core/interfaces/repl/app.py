@@ -23,6 +23,7 @@ from prompt_toolkit.keys import Keys
 from agent_core.base import machine
 from agent_core.base.errors import KnapperError
 
+from ..attachments import pasted
 from ..commands.run import RunOptions
 from ..styled_lines import line, painted
 from .completion import PromptCompleter, shortened
@@ -185,6 +186,7 @@ def bindings(prompt: Prompt, repl: Repl) -> KeyBindings:
     can_be_resumed = machine.can_be_resumed()
     keys.add("c-z", eager=True)(lambda event: event.app.suspend_to_background() if can_be_resumed else None)
     debugging = has_focus(prompt.debug.buffer)
+    keys.add(Keys.BracketedPaste, filter=typing | debugging)(_paste)
     no_command = Condition(lambda: not prompt.debug.buffer.text)
     keys.add("enter", filter=debugging)(lambda event: prompt.debug.enter())
     keys.add("c-c", filter=debugging)(lambda event: repl.interrupt() if prompt.debug.stops_turn() else None)
@@ -224,6 +226,10 @@ def _open(prompt: Prompt) -> OpenQuestion:
 
 def _text(event: KeyPressEvent) -> str:
     return event.data if event.key_sequence[0].key == event.data else ""
+
+
+def _paste(event: KeyPressEvent) -> None:
+    event.current_buffer.insert_text(pasted(event.data.replace("\r\n", "\n").replace("\r", "\n")))
 
 
 def _enter(prompt: Prompt, repl: Repl) -> None:

@@ -22,7 +22,7 @@ from agent_core.base.late import LateModule
 from agent_core.base.plain_files import add_to, read_end
 from agent_core.base.untrusted import one_line, visible
 
-from ..attachments import path_being_typed
+from ..attachments import as_sent, pasted, path_being_typed
 from ..styled_lines import certain, fitting
 
 if TYPE_CHECKING:
@@ -162,6 +162,7 @@ def completion(text: str, typed: str, says: str = "") -> Completion:
 
 MOST_BYTES: Final = 2 << 20  # read from the end of a file
 FORGET: Final = "/forget"  # such a line contains text that must not be stored
+_HAS_PASTE: Final = " pasted"  # after the time of a message that has a pasted part
 MOST_CHARS: Final = 64 << 10  # of a message in the history
 
 
@@ -179,13 +180,15 @@ class KeptHistory(History):
             text = read_end(self._path, MOST_BYTES).decode("utf-8", "replace")
         except OSError:
             return []
-        messages, lines = list[str](), list[str]()
+        messages, lines, is_pasted = list[str](), list[str](), False
         for line in [*text.split("\n"), ""]:  # the format of `prompt_toolkit`: each line of a message follows a plus
             if line.startswith("+"):
                 lines.append(line[1:])
-            elif lines:
-                messages.append("\n".join(lines))
-                lines = []
+            else:
+                if lines:
+                    message, lines = "\n".join(lines), []
+                    messages.append(pasted(message) if is_pasted else message)
+                is_pasted = line.startswith("# ") and line.endswith(_HAS_PASTE)
         return [message for message in messages if len(message) <= MOST_CHARS][::-1]
 
     def drop(self, buffer: Buffer) -> None:
@@ -201,8 +204,10 @@ class KeptHistory(History):
         self._early.append(string.encode("utf-8", "backslashreplace").decode())
         with suppress(OSError):
             while self._early and self._path.parent.is_dir() and not self._path.parent.is_symlink():
-                lines = "".join(f"+{line}\n" for line in self._early[0].split("\n"))
-                add_to(self._path, f"\n# {datetime.now()}\n{lines}".encode())
+                sent = as_sent(self._early[0])
+                lines = "".join(f"+{line}\n" for line in sent.split("\n"))
+                note = _HAS_PASTE if sent != self._early[0] else ""
+                add_to(self._path, f"\n# {datetime.now()}{note}\n{lines}".encode())
                 del self._early[0]
 
 
@@ -220,7 +225,7 @@ class Escaped(Processor):
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
         """Return a line of the input as drawn, with the mapping of positions."""
-        fragments = transformation_input.fragments
+        fragments: StyleAndTextTuples = [(part[0], as_sent(part[1])) for part in transformation_input.fragments]
         text = fragment_list_to_text(fragments)
         if len(text) > LONGEST:
             parts = [*text[:_END], text[_END:-_END], *text[-_END:]]
@@ -235,6 +240,7 @@ class Escaped(Processor):
 
 def shortened(line: str) -> str:
     """Return a sent line as the prompt echoes it."""
+    line = as_sent(line)
     return line if len(line) <= LONGEST else f"{line[:_END]} [pasted: {len(line):,} characters] {line[-_END:]}"
 
 

@@ -51,6 +51,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.base.workspace_folder import SETTINGS
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
+from ..attachments import as_sent
 from ..styled_lines import cut, cut_middle, width
 from .completion import Escaped, KeptHistory, PromptCompleter, completes_while_typing, completion
 from .keys import terminal_input
@@ -121,6 +122,7 @@ class DebugLine:
             self._is_asked = False
             self.close()
             raise
+        text = as_sent(text)
         self._last, self._is_asked = "" if text.startswith("/") else text, False  # Enter must not repeat /undo
         self._stay(_ANSWERS_S)
         self._computes(is_so=True)

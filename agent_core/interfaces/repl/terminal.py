@@ -25,6 +25,7 @@ from agent_core.workspace.agent_files import group_names
 from agent_core.workspace.local_models import installed_models
 from agent_core.workspace.state_store import opened_state
 
+from ..attachments import as_sent
 from ..cli_context import fault_lines
 from ..commands.run import RunOptions
 from ..conversation import Conversation, opened
@@ -158,7 +159,7 @@ class Asking:
         """
         text = self._prompt.buffer.text
         if self.state == "word":
-            self._close(DialogReply(REASON.letter, text.strip()[:_LONGEST_WORD]))
+            self._close(DialogReply(REASON.letter, as_sent(text).strip()[:_LONGEST_WORD]))
         elif self.state in ("pressed", "chosen"):
             self._enter(self._reply)
         elif self.state == "entered":
@@ -167,7 +168,7 @@ class Asking:
             self.refuse()
             return True
         elif text:
-            reply = self._dialog.reply(text)
+            reply = self._dialog.reply(as_sent(text))
             if reply is not None and self._is_answer:
                 self._enter(reply)
             else:
@@ -192,7 +193,7 @@ class Asking:
     def _put_aside(self, *, is_word: bool) -> None:
         """Empty the input line, so that keys can count, and explain what happens to its text."""
         buffer = self._prompt.buffer
-        typed = f"“{one_line(buffer.text.strip(), 40)}”"
+        typed = f"“{one_line(as_sent(buffer.text).strip(), 40)}”"
         if is_word:
             note = f"You began typing {typed} before you could answer, so it does not count."
         elif self._is_answer:
