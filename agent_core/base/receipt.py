@@ -85,6 +85,10 @@ class Receipt:
             for name, times in names.items():
                 self.note(fact, masked(name), times)
 
+    def count(self, fact: Fact, name: str) -> int:
+        """Return how often a fact was recorded with this name."""
+        return self._facts.get(fact, {}).get(one_line(name, _LONGEST), 0)
+
     def names(self, *facts: Fact) -> list[str]:
         """Return the names of some kinds, each once."""
         return list(dict.fromkeys(name for fact in facts for name in self._facts.get(fact, ())))

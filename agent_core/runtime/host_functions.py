@@ -133,7 +133,7 @@ class HostFunctions(FunctionSource):
         for changed in plan.did.names("created", "changed", "deleted"):
             rejected.pop(changed, None)
         if plan.refused is not None:
-            rejected[plan.refused] = done.text
+            rejected[plan.refused] = turn.work.facts.receipt.count("called", plan.refused)
         return done
 
     async def _with_trigger_advice(self, plan: PlannedChange, snapshot: "Snapshot", turn: Turn) -> PlannedChange:

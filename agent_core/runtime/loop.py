@@ -299,8 +299,8 @@ def _objections(reply: "Reply", turn: Turn) -> Iterator[tuple[str, str]]:
     if not reply.text.strip():
         yield "empty", "Your reply was empty. Answer the user, or call a function."
         return
-    if turn.work.refused:
-        yield "refused", _advice_on_refused(turn.work.refused)
+    if refused := _left_refused(turn):
+        yield "refused", _advice_on_refused(refused)
     if name := _written_name(reply):
         what = "holds marks of a call" if reply.marked else "is only the text of a call"
         advice = "Call a function that you have, or answer the user in a sentence"
@@ -318,10 +318,17 @@ def _written_name(reply: "Reply") -> str:
     return one_line(names[0], 80) if names else reply.marked
 
 
+def _left_refused(turn: Turn) -> list[str]:
+    """Return the rejected candidates, without functions that were called as they are afterwards."""
+    receipt = turn.work.facts.receipt
+    return [name for name, calls in turn.work.refused.items() if receipt.count("called", name) <= calls]
+
+
 def _advice_on_refused(refused: Collection[str]) -> str:
     """Return the text for a model that is about to end a turn in which candidates were rejected."""
     names = ", ".join(f"`{name}`" for name in refused)
-    message = f"Nothing was made or changed: {names} was rejected. "
+    was = "was rejected, so it was" if len(refused) == 1 else "were rejected, so they were"
+    message = f"{names} {was} not made or changed. "
     return message + "Fix it with edit_function or create_function, or tell the user that it was not done."
 
 
@@ -376,9 +383,10 @@ class SendMessagePolicy(DirectReplyPolicy):
             return replace(follows, heartbeat=FAILED)
         if any(call.heartbeat for call in step.done):
             return replace(follows, heartbeat=ASKED)
-        if self.turn.work.refused and "refused" not in self._advised:
+        refused = _left_refused(self.turn)
+        if refused and "refused" not in self._advised:
             self._advised.add("refused")
-            return GoOn(_advice_on_refused(self.turn.work.refused))
+            return GoOn(_advice_on_refused(refused))
         return follows if follows.advice else self._end_as_replied()
 
     def _show_held_back(self) -> None:

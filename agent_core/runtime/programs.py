@@ -568,7 +568,8 @@ class Programs:
             return _BEYOND
         earlier = run.earlier.get(number)
         if earlier is not None and (earlier.name, earlier.arguments) != (name, text):
-            then, now = _call_text(earlier.name, earlier.arguments), _call_text(name, text)
+            then = await aside(len(earlier.arguments), _call_text, earlier.name, earlier.arguments)
+            now = await aside(len(text), _call_text, name, text)
             run.deviation = f"its call {number} was {then} when it was cut off, and is {now} now"
             raise CallEnded(run.deviation)
         if earlier is not None and earlier.answer is not None and (known := self._known_answer(earlier)):
@@ -580,7 +581,7 @@ class Programs:
             else:
                 await self.dispatcher.answer(record, run.snapshot)
             answer = record.answer
-        run.told.append(_call_line(number, _call_text(name, text), answer))
+        run.told.append(await aside(len(text) + bulk(answer), _call_line, number, name, text, answer))
         return answer
 
     def _known_answer(self, earlier_call: InnerCall) -> dict[str, Any] | None:
@@ -674,7 +675,8 @@ async def run_apart(
                 given.append(_BEYOND)
                 continue
             given.append(await call(name, row))
-            told.append(_call_line(len(told) + 1, _call_text(name, typed_text(row, apart_of(row))), given[-1]))
+            text = typed_text(row, apart_of(row))
+            told.append(await aside(len(text) + bulk(given[-1]), _call_line, len(told) + 1, name, text, given[-1]))
         return given
 
     key, instead = secrets.token_hex(16), _instead(snapshot)
@@ -1010,9 +1012,9 @@ def _call_text(name: str, arguments: str) -> str:
     return f"{name}({one_line(given, _SHORT)})"
 
 
-def _call_line(number: int, call: str, answer: Mapping[str, Any]) -> str:
+def _call_line(number: int, name: str, arguments: str, answer: Mapping[str, Any]) -> str:
     shown = answers.show_value(answer["value"]) if "value" in answer else f"failed: {answer['failed']}"
-    return f"{number}. {call} → {one_line(shown, _SHORT)}"
+    return f"{number}. {_call_text(name, arguments)} → {one_line(shown, _SHORT)}"
 
 
 def _call_list(calls: Sequence[str]) -> list[str]:

@@ -223,7 +223,7 @@ class TurnWork:
     """What a turn has done and used so far."""
 
     facts: ReceiptReader = field(default_factory=ReceiptReader)
-    refused: dict[str, str] = field(default_factory=dict)  # rejected candidates, each with the answer
+    refused: dict[str, int] = field(default_factory=dict)  # rejected candidates: how often each was called before
     function_messages: list[str] = field(default_factory=list)  # messages that functions showed the user
     tokens: dict[str, int] = field(
         default_factory=lambda: {"prompt_tokens": 0, "completion_tokens": 0, "cached_tokens": 0}

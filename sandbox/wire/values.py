@@ -42,6 +42,7 @@ _MANY: Final = 2_000
 _AS_THEY_ARE: Final = frozenset({type(None), bool, int})
 MAX_DIGITS = 4300  # Python's own limit for integers as text
 _MAX_BITS = 14_000
+_MAX_EXPONENT: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -175,6 +176,19 @@ def _number(value: float, _simplify: Simplify, _depth: int) -> Encoded:
     return value if math.isfinite(value) else {TAG: "float", BODY: repr(value)}
 
 
+def _decimal_text(value: decimal.Decimal) -> str:
+    if not _is_moderate(value):
+        raise Unsendable(
+            f"a decimal number with an exponent beyond {_MAX_EXPONENT:,} cannot be sent; return it as text"
+        )
+    return str(value)
+
+
+def _is_moderate(value: decimal.Decimal) -> bool:
+    """Check the exponent: the time of a hash grows with it, and the hashes of a set are one step."""
+    return not value.is_finite() or abs(value.adjusted()) <= _MAX_EXPONENT
+
+
 def _list(value: list[Value], simplify: Simplify, depth: int) -> Encoded:
     return [encode(item, simplify, depth) for item in value]
 
@@ -278,7 +292,7 @@ _ENCODERS: dict[type, Callable[[Any, Simplify, int], Encoded]] = {
     Pairs: lambda value, simplify, depth: _pairs(value.items, simplify, depth),
     bytes: _tagged_text("bytes", lambda value: b64encode(value).decode()),
     complex: _tagged_text("complex", repr),
-    decimal.Decimal: _tagged_text("Decimal", str),
+    decimal.Decimal: _tagged_text("Decimal", _decimal_text),
     datetime.datetime: _tagged_text("datetime", _moment_text),
     datetime.date: _tagged_text("date", datetime.date.isoformat),
     datetime.time: _tagged_text("time", _moment_text),
@@ -459,6 +473,13 @@ def _non_finite(text: str) -> float:
     return value
 
 
+def _decimal(text: str) -> decimal.Decimal:
+    value = decimal.Decimal(text)
+    if not _is_moderate(value):
+        raise ValueError(text)
+    return value
+
+
 def _timedelta(text: str) -> datetime.timedelta:
     days, seconds, microseconds = text.split()
     return datetime.timedelta(int(days), int(seconds), int(microseconds))
@@ -499,7 +520,7 @@ _FROM_TEXT: dict[str, Callable[[str], Value]] = {
     "float": _non_finite,
     "bytes": lambda text: b64decode(text, validate=True),
     "complex": complex,
-    "Decimal": decimal.Decimal,
+    "Decimal": _decimal,
     "datetime": _moment(datetime.datetime, _with_claim),
     "date": datetime.date.fromisoformat,
     "time": _moment(datetime.time, _with_claim),

@@ -142,3 +142,56 @@ async def test_an_error_about_code_that_is_not_there_says_why_and_what_to_do(her
 
 def _indented(way: str) -> str:
     return way.replace("\n", "\n        ")
+
+
+_TOTAL = '''
+
+def total(text: str) -> str:
+    """Read the first file.
+
+    Args:
+        text: Any.
+    """
+    open("data/1").read()
+    return str(WHERE)
+'''
+_RUNS = "WHERE = place()\n"
+_ORDERS = {
+    "what runs, below a name that is bound again": (
+        'def place():\n    return "a"\n\n\n{0}\n\ndef place():\n    return "b"\n\n\n{1}',
+        (_RUNS, ""),
+        ("", _RUNS),
+    ),
+    "a value that is bound again": ("WHERE = 1\n{0}WHERE = 2\n{1}", ("", "WHERE = 3\n"), ("WHERE = 3\n", "")),
+    "what runs, twice": ("WHERE = [1, 2, 3]\n{0}{1}", ("WHERE.pop(0)\n", ""), ("WHERE.pop(0)\n", "WHERE.pop(0)\n")),
+    "a check that is replaced": (
+        "LIMIT = 1\n{0}LIMIT = 2\n{1}",
+        ("WHERE = [LIMIT][0]\n", ""),
+        ("", "WHERE = [LIMIT][0]\n"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _ORDERS)
+async def test_statements_in_another_order_ask_again_and_the_question_shows_them(here: Room, name: str) -> None:
+    text, before, after = _ORDERS[name]
+    file = here.root / "functions" / "totals.py"
+    await here.save(text.format(*before) + _TOTAL, file)
+    await here.shop.grants.grant("total", Grants(read=("data/",)))
+    asked = here.shop.granting.approver = human("no")
+    assert (await here.shop.call("total", {"text": ""})).outcome == "returned"
+    assert not asked.asked
+    await here.save(text.format(*after) + _TOTAL, file)
+    assert (await here.shop.call("total", {"text": ""})).outcome == "refused"
+    assert [row for row in asked.asked[0].diff.splitlines() if row.startswith(("+", "-"))][2:]
+
+
+async def test_definitions_that_only_change_places_ask_nobody(here: Room) -> None:
+    file, first, other = here.root / "functions" / "totals.py", 'WHERE = "x"\n', "\n\ndef half(n):\n    return n / 2\n"
+    body = _TOTAL.replace("str(WHERE)", "str((WHERE, half(1)))")
+    await here.save(first + other + body, file)
+    await here.shop.grants.grant("total", Grants(read=("data/",)))
+    asked = here.shop.granting.approver = human("no")
+    await here.save(other.lstrip() + body + "\n\n" + first, file)
+    assert (await here.shop.call("total", {"text": ""})).outcome == "returned"
+    assert not asked.asked

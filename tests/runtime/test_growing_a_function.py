@@ -13,6 +13,11 @@ def create(code: str, name: str = "count_vowels") -> Ask:
     return Ask(Wanted("create_function", {"function_name": name, "function_code_with_docstring": code}))
 
 
+def edit(old: str, new: str) -> Ask:
+    changes = [{"old_text": old, "new_text": new}]
+    return Ask(Wanted("edit_function", {"function_name": "count_vowels", "changes": changes, "reason": "asked"}))
+
+
 async def test_a_function_that_was_made_is_called_and_answers_in_the_same_turn(at_desk: OpenDesk) -> None:
     desk = await at_desk(
         [
@@ -38,7 +43,11 @@ async def test_hollow_code_sent_again_is_sent_to_its_place_and_not_to_the_beginn
 
 async def test_a_claim_while_the_candidate_stands_refused_gets_one_more_step(at_desk: OpenDesk) -> None:
     desk = await at_desk(
-        [create(FLAWED), Say("I made it!"), Expect(Say("It was not made."), contains("Nothing was made or changed"))]
+        [
+            create(FLAWED),
+            Say("I made it!"),
+            Expect(Say("It was not made."), contains("was rejected, so it was not made or changed")),
+        ]
     )
     assert ended(await desk.say("Make it.")).reply == "It was not made."
 
@@ -73,3 +82,21 @@ async def test_a_function_saved_by_a_human_is_told_to_the_model_with_its_new_sch
     desk.put("grown.py", edited)
     await desk.workspace.functions.reload()
     assert of(FunctionsChanged, await desk.say("And now?"))[0].changed == ("count_vowels",)
+
+
+async def test_an_edit_after_a_refusal_may_name_the_text_that_stands(at_desk: OpenDesk) -> None:
+    wrong = edit('"aeiou"', "AEIOU")
+    right = edit('"aeiou"', '"uoiea"')
+    desk = await at_desk([create(VOWELS), Say("Made."), wrong, right, Say("Changed.")])
+    await desk.say("Make it.")
+    refused, changed = answers(await desk.say("Change it."))
+    assert "of this candidate, or of the function as it stands" in refused.splitlines()[-1]
+    assert changed.startswith("`count_vowels` was changed")
+
+
+async def test_a_function_that_was_called_after_a_refused_change_of_it_raises_no_objection(at_desk: OpenDesk) -> None:
+    wrong = edit('"aeiou"', '"aeiouy"')
+    call = Ask(Wanted("call_function", {"name": "count_vowels", "arguments": {"text": "aha"}}))
+    desk = await at_desk([create(VOWELS), Say("Made."), wrong, call, Say("It gives 2.")])
+    await desk.say("Make it.")
+    assert ended(await desk.say("Change it, else call it.")).reply == "It gives 2."

@@ -172,3 +172,11 @@ def test_the_workers_side_reads_a_frame_or_an_end_or_a_protocol_error(data: byte
     except ProtocolError:
         return
     assert frame is None or isinstance(frame["kind"], str)
+
+
+@pytest.mark.parametrize("text", ["1e-999999999999999999", "1e10001", "0e-20000"])
+def test_a_decimal_whose_hash_takes_long_is_sent_by_neither_side(text: str) -> None:
+    with pytest.raises(Unsendable, match="an exponent beyond 10,000"):
+        encode({decimal.Decimal(text)})
+    with pytest.raises(ProtocolError):
+        decode({"$": "set", "v": [{"$": "Decimal", "v": text}]})

@@ -279,6 +279,7 @@ def says_what_to_do(text: str) -> bool:
 
 
 MOST_NOES, MOST_NOES_IN_A_TURN = 3, 6
+_MOST_KEPT: Final = 20_000  # characters of a question that nobody could be asked
 _LOOK_S: Final = 0.2  # between two checks whether a question was answered elsewhere
 Answered = tuple[Question, Decision]
 
@@ -360,22 +361,25 @@ class Approvals:
             queue.waiting = [entry for entry in queue.waiting if entry is not meanwhile]
 
     async def _answer_by_id(self, question: Question) -> Decision:
-        """Return the answer that was given by the question's id; without one, store the question and return a no.
+        """Return the answer that was given by the question's id; without one, a no.
 
-        A question without an occasion stays pending after its turn, so that an answer counts when it is asked again.
+        A question of no occasion is kept, so that an answer counts when it is asked again; one of a program has an
+        answer only if a process that could ask was killed meanwhile.
         """
         rows, turn = self.queue.rows, self.turn
         if rows is None or turn is None:
             return Decision("no", by="policy")
-        asker = turn.id if self.occasion else NOBODY
-        if asker == NOBODY:
+        if self.occasion:
+            given = await rows.decision(question.id)
+        else:
             about = (question.function, question.missing)  # a call and what it opens may ask for the same
             if any((prior.function, prior.missing) == about for prior, _ in self.refusals):
                 return Decision("no", by="policy")
             what = [turn.agent, question.moment, question.missing.to_json(), question.folder, question.occasion]
             question = replace(question, occasion=json.dumps(["unattended", question.function, *what]))
-        await rows.ask_user(QuestionRow(question.id, turn.agent, asker, question.to_json()))
-        given = await (rows.take_answer(question.id) if asker == NOBODY else rows.decision(question.id))
+            if len(json.dumps(row := question.to_json())) <= _MOST_KEPT:
+                await rows.ask_user(QuestionRow(question.id, turn.agent, NOBODY, row))
+            given = await rows.take_answer(question.id)
         if given is None or given["by"] == "ended":
             denied = Decision("no", by="policy")
             self.refusals.append((question, denied))

@@ -9,6 +9,7 @@ import ast
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -292,13 +293,15 @@ def since(function: "Function", snapshot: "Snapshot", texts: Mapping[str, str]) 
     codes, new_codes = (
         {part: [each.code for each in found] for part, found in parts.items()} for parts in (before, now)
     )
-    differing = sorted(part for part in codes.keys() | new_codes.keys() if codes.get(part) != new_codes.get(part))
-    known, present = {module for module, _ in before}, {module for module, _ in now}
-    old = {module: _joined(module, differing, before) for module, _ in differing if module in known}
-    new = [replace(snapshot.modules[name], text=_joined(name, differing, now)) for name in sorted(present)]
-    moved = f"it moved from {former} to {function.module}" if former != function.module else ""
-    return changes(own, codes, new_codes, moved), differences(
-        old, (source for source in new if source.text or source.module in old)
+    differing = {part[0] for part in codes.keys() | new_codes.keys() if codes.get(part) != new_codes.get(part)}
+    old, new = _by_module(before), _by_module(now)
+    reordered = {module for module in old.keys() & new.keys() if _in_order(old[module]) != _in_order(new[module])}
+    shown, agreed = differing | reordered, {each.code: each.text for found in old.values() for each in found}
+    facts = [f"it moved from {former} to {function.module}"] if former != function.module else []
+    facts += [f"the order of what runs in {module} changed" for module in sorted(reordered - differing)]
+    return changes(own, codes, new_codes, "; ".join(facts)), differences(
+        {module: _joined(old[module], agreed) for module in shown & old.keys()},
+        [replace(snapshot.modules[module], text=_joined(new[module], agreed)) for module in sorted(shown & new.keys())],
     )
 
 
@@ -323,10 +326,28 @@ def _merged(covered: _Covered) -> _Merged:
     return {part: [found[at] for at in sorted(found)] for part, found in parts.items()}
 
 
-def _joined(module: str, differing: Iterable[Part], parts: _Merged) -> str:
-    """Return the text of the differing parts of a module."""
-    shown = (parts[part] for part in differing if part[0] == module and part in parts)
-    return "\n\n".join("\n".join(dict.fromkeys(each.text for each in found)) for found in shown)
+def _by_module(parts: _Merged) -> Mapping[str, list[ApprovedStatement]]:
+    """Return the covered statements of each module, in the order of its text."""
+    modules = dict[str, dict[StatementPart, ApprovedStatement]]()
+    for (module, _), found in parts.items():
+        modules.setdefault(module, {}).update((statement.at, statement) for statement in found)
+    return {module: [found[at] for at in sorted(found)] for module, found in modules.items()}
+
+
+def _in_order(statements: Sequence[ApprovedStatement]) -> list[str]:
+    """Return the codes of a module's statements: in their order, or sorted if none of them can tell it.
+
+    One that runs code, or binds a name again, can.
+    """
+    times = Counter(name for statement in statements for name in statement.binds)
+    codes = [statement.code for statement in statements]
+    runs = any(not statement.is_inert or statement.is_loose for statement in statements)
+    return codes if runs or any(count > 1 for count in times.values()) else sorted(codes)
+
+
+def _joined(statements: Iterable[ApprovedStatement], agreed: Mapping[str, str]) -> str:
+    """Return the text of a module's statements; one whose code was agreed to reads as it did then."""
+    return "\n\n".join(agreed.get(statement.code, statement.text) for statement in statements)
 
 
 def misleading(function: "Function", snapshot: "Snapshot") -> str:

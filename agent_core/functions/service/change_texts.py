@@ -72,8 +72,8 @@ def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool, waits_for: S
     if waits_for:
         return _waiting(verdict, waits_for)
     lines = ["You sent the same code again."] if is_repeat else []
-    send = f"call {'replace_function' if replaces else 'create_function'} again"
     edit = f"edit_function(function_name={verdict.name!r}, changes=…)"
+    send = f"call {edit}" if replaces else "call create_function again"
     if verdict.challenges:
         return "\n".join([*lines, ask_for_results(verdict.name, verdict.challenges, replaces=replaces)])
     if verdict.can_be_confirmed:
@@ -102,7 +102,12 @@ def refused(verdict: "Verdict", *, is_repeat: bool, replaces: bool, waits_for: S
         lines.append(f"- and {len(problems) - MAX_PROBLEMS} more.")
     lines += [f"Fixed already: {fix.message}" for fix in verdict.fixes]
     but = " but what needs a grant" if {p.code in GRANTABLE for p in problems} == {True, False} else ""
-    how = f"change each place{but}: {edit}" if is_repeat else f"fix all of it{but} and {send} with the whole code"
+    if is_repeat:
+        how = f"change each place{but}: {edit}"
+    elif replaces:
+        how = f"fix all of it{but} and {send}; its `old_text` may be of this candidate, or of the function as it stands"
+    else:
+        how = f"fix all of it{but} and {send} with the whole code"
     if _is_beyond(verdict):
         how += f". If it does what it says all the same: confirm_function(function_name={verdict.name!r}, reason=…)"
     return "\n".join([*lines, f"Next: {how}."])

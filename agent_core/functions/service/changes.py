@@ -547,6 +547,9 @@ class ChangePlanner:
             pending = None  # after a conflict, both authors work on the text on disk
         code = pending.text if pending else self.source(name)
         edited = change_texts.edited(code, edits)
+        if isinstance(edited, Problem) and pending and self._hash(name):
+            of_standing = change_texts.edited(self.source(name), edits)
+            edited = edited if isinstance(of_standing, Problem) else of_standing
         if isinstance(edited, Problem):
             which = "The rejected candidate" if pending else "The function"
             return refusal(name, f"Nothing was changed: {edited.message}. {which} reads:\n{block(code, 6_000)}")

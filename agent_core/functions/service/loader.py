@@ -800,7 +800,7 @@ class Loader:
         if row.get("terms") != self._terms(reading, trial_snapshot, granted):
             return None
         problem = Problem.from_json(row["problem"])
-        fix = f"{problem.fix}; this text was not tried again: knapper functions reload does"
+        fix = f"{problem.fix}; this text is only tried again by: knapper functions reload"
         return replace(problem, fix=fix)
 
     def _terms(

@@ -31,6 +31,7 @@ from agent_core.storage import (
     WholeTurn,
     content_hash,
 )
+from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import read_toml, whole_characters
 
 from .document import LONGEST, MOST_AGENTS, MOST_BLOCKS, MOST_CALLS, MOST_LINKS, Room, Words, at_most
@@ -261,7 +262,7 @@ def _system_section(system: str, report: AgentReport, at: float) -> tuple[Sectio
 
 
 def _without_usual_lines(system: str) -> str:
-    lines = system.split("\n")
+    lines = bare_lines(system)
     usual = [line for line in lines if _line_hash(line) in _usual_lines()]
     if not any(len(line) >= _NOBODYS_BY_CHANCE for line in usual):
         return system
