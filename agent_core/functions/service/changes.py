@@ -548,22 +548,19 @@ class ChangePlanner:
         pending = await pending_candidate(self._store, name)
         if pending and pending.conflict is not None and self._hash(name):
             pending = None  # after a conflict, both authors work on the text on disk
-        texts = {"The rejected candidate": pending.text} if pending else {}
+        texts = [pending.text] if pending else []
+        is_of_candidate = bool(pending)
         if not pending or self._hash(name):
-            standing = {"The function": self.source(name), "The function, below its imports,": self._with_imports(name)}
-            is_earlier = bool(pending and author.turn and author.turn != pending.turn)
-            texts = standing | texts if is_earlier else texts | standing
-        made = {which: change_texts.edited(text, edits) for which, text in texts.items()}
-        first = next(iter(made))
-        code = next((text for text in made.values() if isinstance(text, str)), None)
+            is_of_candidate = bool(pending) and author.turn in ("", pending.turn if pending else "")
+            standing = [self.source(name), self._with_imports(name)]
+            texts = [*texts, *standing] if is_of_candidate else [*standing, *texts]
+        made = [change_texts.edited(text, edits) for text in texts]
+        code = next((text for text in made if isinstance(text, str)), None)
         if code is None:
-            problem, which = (
-                made[first],
-                first if first == "The rejected candidate" else "The function, below its imports,",
-            )
-            assert isinstance(problem, Problem), "none of the texts has the places"
-            shown = f"{which} reads:\n{block(texts[which], 6_000)}"
-            return refusal(name, f"Nothing was changed: {problem.message}. {shown}")
+            assert isinstance(problem := made[0], Problem), "none of the texts has the places"
+            which = "The rejected candidate" if is_of_candidate else "The function, below its imports,"
+            shown = block(texts[0] if is_of_candidate else self._with_imports(name), 6_000)
+            return refusal(name, f"Nothing was changed: {problem.message}. {which} reads:\n{shown}")
         if pending and self._is_stale(name, pending):
             candidate = Candidate(name, code, pending.module, reason or pending.reason)
             return await self._keep_beside(candidate, author, file_sync.changed(name))
