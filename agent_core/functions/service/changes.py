@@ -557,7 +557,8 @@ class ChangePlanner:
         made = [change_texts.edited(text, edits) for text in texts]
         code = next((text for text in made if isinstance(text, str)), None)
         if code is None:
-            assert isinstance(problem := made[0], Problem), "none of the texts has the places"
+            problem = made[0]
+            assert isinstance(problem, Problem), "none of the texts has the places"
             which = "The rejected candidate" if is_of_candidate else "The function, below its imports,"
             shown = block(texts[0] if is_of_candidate else self._with_imports(name), 6_000)
             return refusal(name, f"Nothing was changed: {problem.message}. {which} reads:\n{shown}")
