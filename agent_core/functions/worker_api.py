@@ -257,7 +257,7 @@ class WorkerApi:
                 job = Job(permit.modules, function.module, work, permit.limits, permit.access)
                 job = replace(job, keep=permit.keep, around=around, large=self.sandbox.values)
                 outcome = await self.sandbox.run(job, channel, files.places)
-                self.flow.add(flow, permit)
+                self.flow.add(flow)
                 self.refusals.extend(exit.refusals)
                 self.tries.extend(exit.tries)
                 if secrets.lacks_value:

@@ -109,10 +109,10 @@ class CallFlow:
         """Return the flow of a call that it makes with this permit, or that it is."""
         return CallFlow(self.read | permit.shared, self.received, self.is_out)
 
-    def add(self, callee: "CallFlow", permit: Permit) -> None:
-        """Add what came back from a call that it made with this permit."""
-        self.received |= permit.shared | callee.received
-        self.is_out |= callee.is_out
+    def add(self, callee_flow: "CallFlow") -> None:
+        """Add what came back from a call that it made."""
+        self.received |= callee_flow.read | callee_flow.received
+        self.is_out |= callee_flow.is_out
 
 
 @dataclass(frozen=True, slots=True)

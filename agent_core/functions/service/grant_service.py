@@ -540,7 +540,10 @@ class GrantService:
             return NOTHING, self._denial(question, decision)
         flow.is_out |= any(grants.items(kind) for kind in WAYS_OUT)
         if decision.answer == "yes":
-            return await self._give(question, decision, target, snapshot), ""
+            given = await self._give(question, decision, target, snapshot)
+            if decision.is_wide and question.maker:
+                flow.read |= given
+            return given, ""
         return question.missing, ""
 
     async def want_path_of_text(self, question: Question) -> tuple[Grants, str]:
