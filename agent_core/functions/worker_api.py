@@ -24,7 +24,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from agent_core.access.call_exit import CallExit, Reach
-from agent_core.access.grants import NOTHING, Denied, FileRequests, Grants, Permit
+from agent_core.access.grants import NOTHING, CallFlow, Denied, FileRequests, Grants, Permit
 from agent_core.access.grants.content import served, withheld
 from agent_core.access.secrets import CallSecrets, MaskedChannel
 from agent_core.access.secrets.session import FILES
@@ -134,17 +134,29 @@ OnOutput = Callable[[str], None]
 class Permits(Protocol):
     """The access rules of calls and of the files that they open; the user is asked for missing grants."""
 
-    async def permit(self, function: "Function", snapshot: "Snapshot", caller: str = "") -> Permit | Denied:
+    async def permit(
+        self, function: "Function", snapshot: "Snapshot", caller: str = "", flow: CallFlow | None = None
+    ) -> Permit | Denied:
         """Return the permit for a call of a function, possibly by another function, or why it is denied."""
 
-    async def want(self, function: str, snapshot: "Snapshot", grants: Grants, caller: str = "") -> bool:
+    async def want(
+        self, function: str, snapshot: "Snapshot", grants: Grants, caller: str = "", flow: CallFlow | None = None
+    ) -> bool:
         """Ask whether a running function, possibly called by another, may have more grants from now on."""
 
     async def guarded(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the functions whose callers need a grant."""
 
     async def want_path(
-        self, function: str, snapshot: "Snapshot", grants: Grants, folder: str, doubt: str, *, caller: str = ""
+        self,
+        function: str,
+        snapshot: "Snapshot",
+        grants: Grants,
+        folder: str,
+        doubt: str,
+        *,
+        caller: str = "",
+        flow: CallFlow | None = None,
     ) -> tuple[Grants, str]:
         """Ask whether a running function may open a file. Return the new grants, or why nothing was granted."""
 
@@ -186,14 +198,16 @@ class WorkerApi:
     on_output: OnOutput | None = None  # gets the call's masked output, without that of its callees
     did: Receipt = field(default_factory=Receipt)  # collects the effects of the call and its callees
     on_reach: Reach | None = None  # is called before an address is first reached
+    flow: CallFlow = field(default_factory=CallFlow)  # of the function or program that makes the call
     key: str = ""  # identifies the call, even when it is made again
     callees: Iterator[int] = field(default_factory=itertools.count)  # numbers the calls that it makes
 
     async def run(self, function: "Function", arguments: Mapping[str, Any], permit: Permit) -> Outcome:  # Any: JSON
         """Call a function and answer its requests; resources are closed however the call ends."""
+        flow = self.flow.of_callee(permit)
 
         async def want(grants: Grants) -> bool:
-            asked = permit.is_bound and await self.permits.want(function.name, self.snapshot, grants, self.caller)
+            asked = permit.is_bound and await self.permits.want(function.name, self.snapshot, grants, self.caller, flow)
             return self._note_denial(asked)
 
         async def want_host(place: str) -> bool:
@@ -205,8 +219,9 @@ class WorkerApi:
         async def want_path(grants: Grants, folder: str, doubt: str) -> tuple[Grants, str]:
             if not permit.is_bound:
                 return NOTHING, _COMPUTES.format(function=function.name)
-            asked = self.permits.want_path(function.name, self.snapshot, grants, folder, doubt, caller=self.caller)
-            given, why = await asked
+            given, why = await self.permits.want_path(
+                function.name, self.snapshot, grants, folder, doubt, caller=self.caller, flow=flow
+            )
             self._note_denial(given != NOTHING)
             return given, why
 
@@ -218,7 +233,14 @@ class WorkerApi:
         files.named = lambda: _texts(arguments, self.snapshot.modules[function.module].text)
         session = self.sandbox.broker.session(function.name, permit.grants.network, exit)
         async with _noting_changes(permit, exit), session as fetches:
-            own = replace(self, secrets=secrets, caller=function.name, grants=permit.grants, is_bound=permit.is_bound)
+            own = replace(
+                self,
+                secrets=secrets,
+                caller=function.name,
+                grants=permit.grants,
+                is_bound=permit.is_bound,
+                flow=flow,
+            )
             is_first = self.depth == 1
             keep = self.watch.recording.note if self.watch and is_first else None
             channel = MaskedChannel(secrets, own, fetches, keep, self.on_output if is_first else None, files)
@@ -235,6 +257,7 @@ class WorkerApi:
                 job = Job(permit.modules, function.module, work, permit.limits, permit.access)
                 job = replace(job, keep=permit.keep, around=around, large=self.sandbox.values)
                 outcome = await self.sandbox.run(job, channel, files.places)
+                self.flow.add(flow)
                 self.refusals.extend(exit.refusals)
                 self.tries.extend(exit.tries)
                 if secrets.lacks_value:
@@ -346,7 +369,7 @@ class WorkerApi:
         checked = await _checked_arguments(function, arguments)
         if name in await self.permits.guarded(self.snapshot):
             await self._must_have_grant(name, "has grants of its own")
-        permit = await self.permits.permit(function, self.snapshot, self.caller)
+        permit = await self.permits.permit(function, self.snapshot, self.caller, self.flow)
         if isinstance(permit, Denied):
             self._note_denial(False)
             raise RequestRefused(permit.text)
@@ -383,7 +406,7 @@ class WorkerApi:
 
     async def _may(self, grants: Grants) -> bool:
         has = self.grants.covers(grants) or (
-            self.is_bound and await self.permits.want(self.caller, self.snapshot, grants)
+            self.is_bound and await self.permits.want(self.caller, self.snapshot, grants, flow=self.flow)
         )
         return self._note_denial(has)
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from agent_core.access.grants import Denied
+from agent_core.access.grants import CallFlow, Denied
 from agent_core.base import events
 from agent_core.base.errors import KnapperError
 from agent_core.base.matching import nearest
@@ -109,6 +109,7 @@ class CallRecord:
         self.is_waiting = False
         self.repairs: list[str] = []
         self.did = Receipt()  # effects of the call as observed by the host
+        self.flow = CallFlow()  # of the program that makes the call, if one does
         self._clock = clock
         self._began = clock.monotonic()
         self.stood = 0.0  # seconds spent waiting for a human, at the debugger or with a question
@@ -519,7 +520,7 @@ class WorkspaceFunctions(FunctionSource):
         watch.recording.turn, watch.recording.number = turn.id, record.number
         try:
             async with turn.ending.interruption:
-                decision = await service.granting.during(record.approvals).permit(function, snapshot)
+                decision = await service.granting.during(record.approvals).permit(function, snapshot, flow=record.flow)
                 if isinstance(decision, Denied):
                     return await record.close(Refused(decision.text), decision.text)
                 async with self._slots:
@@ -539,6 +540,7 @@ class WorkspaceFunctions(FunctionSource):
                         did=record.did,
                         near=near,
                         on_reach=record.note_reach,
+                        flow=record.flow,
                         key=record.key,
                     )
                     try:

@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.access.call_exit import CallExit
-from agent_core.access.grants import NOTHING, Approvals, Decision, Grants, ProgramFiles, Question
+from agent_core.access.grants import NOTHING, Approvals, CallFlow, Decision, Grants, ProgramFiles, Question
 from agent_core.access.grants.content import content_of, covered_code
 from agent_core.access.grants.value import joined
 from agent_core.access.secrets.session import FILES
@@ -203,6 +203,7 @@ class ProgramRun:
     sealed: Sequence[str] = ("", "")  # what the user approved, and the seal
     asked: Counter[str] = field(default_factory=Counter)  # how often each question was asked
     exit: CallExit = field(default_factory=CallExit)  # the words of the host about the files that it opens
+    flow: CallFlow = field(default_factory=CallFlow)
     form: str = ""  # the digest of its normal form
     is_like: bool = False  # whether a program of the same form ran before
 
@@ -274,6 +275,7 @@ class InnerRecord(CallRecord):
         super().__init__(call, run.turn, clock, MOST_CHARS)
         self._run = run
         self._apart = apart
+        self.flow = run.flow
         self.number = number
         self.answer: dict[str, Any] = {"failed": "it has no answer"}  # Any: the wire value
 
@@ -517,14 +519,19 @@ class Programs:
         async def want_path(grants: Grants, folder: str, doubt: str) -> tuple[Grants, str]:
             text = json.dumps([run.key, run.text, grants.to_json()], sort_keys=True)
             question = Question.of_text(RUN_PROGRAM, text, "open", grants)
-            question = replace(question, lines=rows, folder=folder, maker=agent if is_own else "")
+            maker = agent if is_own and not run.flow.is_out else ""
+            question = replace(question, lines=rows, folder=folder, maker=maker)
             before = granting.stood
             given, why = await granting.want_path_of_text(replace(question, doubts=(doubt,) if doubt else ()))
             run.record.stood += granting.stood - before
+            if maker and (await granting.of_program(agent, run.snapshot)).covers(given):
+                run.flow.read |= given
             return given, "" if given else why or f"{_NOBODY}{instead}"
 
+        if any(call.reaches for call in run.earlier.values()):  # what these may have read is not on record
+            run.flow.received |= await granting.of_program(agent, run.snapshot)
         run.exit = CallExit(did=run.record.did, want_path=want_path)
-        return granting.files_of_program(run.exit, instead, given)
+        return granting.files_of_program(run.exit, instead, given, run.flow)
 
     async def _is_own(self, run: ProgramRun, program: ProgramText, grants: "GrantService") -> bool:
         """Return whether a program has what its agent was given: it calls functions of the workspace alone, for one."""

@@ -10,7 +10,7 @@ from textwrap import dedent
 import pytest_asyncio
 
 from agent_core.access.call_exit import CallExit
-from agent_core.access.grants import AccessResolver, FileRequests, Grants, Permit
+from agent_core.access.grants import AccessResolver, CallFlow, FileRequests, Grants, Permit
 from agent_core.base.settings import SandboxSettings
 from agent_core.functions.sandbox_client import SandboxClient
 from agent_core.functions.worker_api import WorkerApi
@@ -49,18 +49,30 @@ class Human:
     granted: dict[str, tuple[str, ...]]
     agrees: tuple[str, ...] = ()
 
-    async def permit(self, function: Function, snapshot: Snapshot, caller: str = "") -> Permit:
+    async def permit(
+        self, function: Function, snapshot: Snapshot, caller: str = "", flow: CallFlow | None = None
+    ) -> Permit:
         grants = Grants(network=self.granted.get(function.name, ()))
         return Permit(snapshot.modules, self.sandbox.limits, grants, is_bound=True)
 
-    async def want(self, function: str, snapshot: Snapshot, grants: Grants, caller: str = "") -> bool:
+    async def want(
+        self, function: str, snapshot: Snapshot, grants: Grants, caller: str = "", flow: CallFlow | None = None
+    ) -> bool:
         return function == "weather" and set(grants.network) <= set(self.agrees)
 
     async def guarded(self, snapshot: Snapshot) -> frozenset[str]:
         return frozenset()
 
     async def want_path(
-        self, function: str, snapshot: Snapshot, grants: Grants, folder: str, doubt: str, *, caller: str = ""
+        self,
+        function: str,
+        snapshot: Snapshot,
+        grants: Grants,
+        folder: str,
+        doubt: str,
+        *,
+        caller: str = "",
+        flow: CallFlow | None = None,
     ) -> tuple[Grants, str]:
         raise AssertionError("no function opens a file")
 

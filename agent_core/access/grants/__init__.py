@@ -9,7 +9,7 @@ __getattr__ = late_names(
         " says_what_to_do",
         "book": "NewGrant GrantStore",
         "files": "FileRequests ProgramFiles",
-        "permit": "AccessResolver Denied Permit",
+        "permit": "AccessResolver CallFlow Denied Permit",
         "value": "Grants NOTHING",
     },
 )

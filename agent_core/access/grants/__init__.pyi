@@ -12,6 +12,7 @@ from .book import NewGrant as NewGrant
 from .files import FileRequests as FileRequests
 from .files import ProgramFiles as ProgramFiles
 from .permit import AccessResolver as AccessResolver
+from .permit import CallFlow as CallFlow
 from .permit import Denied as Denied
 from .permit import Permit as Permit
 from .value import NOTHING as NOTHING

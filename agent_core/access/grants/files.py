@@ -26,7 +26,7 @@ from sandbox.access import AccessRefused
 from sandbox.confine.opened_grants import OpenedGrant, opened
 
 from ..call_exit import CallExit
-from .permit import UNWRITTEN, AccessResolver, Permit, WrittenPlaces, make_path
+from .permit import UNWRITTEN, AccessResolver, CallFlow, Permit, WrittenPlaces, make_path
 from .value import NOTHING, UNSAID, WORKSPACE, Grants, oddity, written
 
 MOST_ASKED: Final = 5  # files and folders that one call may ask a human for
@@ -538,15 +538,27 @@ class FileRequests:
 class ProgramFiles(FileRequests):
     """Answers a program's requests for files. It has what its agent may read; any other path needs a yes to its text.
 
-    What it may not reach is never said to be missing: `instead` says what it may call.
+    It has that until one of its calls is given a way out while it runs. What it may not reach is never said to be
+    missing: `instead` says what it may call.
     """
 
     _kind = "program"
 
-    def __init__(self, resolver: AccessResolver, permit: Permit, exit: CallExit, instead: str) -> None:
+    def __init__(self, resolver: AccessResolver, permit: Permit, exit: CallExit, instead: str, flow: CallFlow) -> None:
         super().__init__(resolver, "", permit, exit)
         self.is_shown = False
         self._instead = instead
+        self._flow = flow
+        self._has_folders = True
+
+    async def _require_grant(self, asked: _Asked, *, writes: bool) -> bool:
+        grants, folders = asked.grants(writes=writes), self._permit.grants
+        if self._flow.is_out and self._has_folders:
+            self._has_folders = False
+            self._permit, self._given = replace(self._permit, grants=NOTHING), self._given.without(self._flow.read)
+        elif folders.covers(grants) and not self._flow.read.covers(grants):
+            self._flow.read |= Grants(read=tuple(item for item in folders.read if Grants(read=(item,)).covers(grants)))
+        return await super()._require_grant(asked, writes=writes)
 
     def _leaves_to_system(self, asked: _Asked, *, is_probe: bool = False) -> bool:
         is_systems = self._is_systems(asked)

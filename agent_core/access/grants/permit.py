@@ -76,7 +76,8 @@ class Permit:
     """Permission for one call: the function's grants, and the modules, limits and access it runs with.
 
     `keep` names its own worker if it is stateful; `note` says what is missing, in case it fails. A call that `is_bound`
-    has only the code that an approval of the function covers; no other call may be given anything as it runs.
+    has only the code that an approval of the function covers; no other call may be given anything as it runs. `shared`
+    is what it may read only by the folders of the agent that made the function.
     """
 
     modules: "Modules"
@@ -86,6 +87,32 @@ class Permit:
     keep: str = ""
     note: str = ""
     is_bound: bool = False
+    shared: Grants = NOTHING
+
+
+@dataclass(slots=True)
+class CallFlow:
+    """What one call may have read by the folders of an agent alone, and whether it can send anything out.
+
+    Nothing in the text of a function proves that it sends nothing, so what it asks for as it runs is asked with this. A
+    function may read directly in its folders, which the host does not see: having them counts.
+    """
+
+    read: Grants = NOTHING
+    """What it may have read itself, or who called it."""
+    received: Grants = NOTHING
+    """What the functions that it called may have read."""
+    is_out: bool = False
+    """Whether it was given a host, a secret or the call of a function that needs a grant while it ran."""
+
+    def of_callee(self, permit: Permit) -> "CallFlow":
+        """Return the flow of a call that it makes with this permit, or that it is."""
+        return CallFlow(self.read | permit.shared, self.received, self.is_out)
+
+    def add(self, callee_flow: "CallFlow") -> None:
+        """Add what came back from a call that it made."""
+        self.received |= callee_flow.read | callee_flow.received
+        self.is_out |= callee_flow.is_out
 
 
 @dataclass(frozen=True, slots=True)

@@ -325,6 +325,8 @@ class Grants:
 
 
 NOTHING: Final = Grants()
+WAYS_OUT: Final = ("network", "secrets", "functions")
+"""The kinds by which a function may send out what it has read: an address may hold it, and so may an argument."""
 LATER: Final = ("network", "read", "write")
 """The kinds whose unnamed items are requested when a call names them: an earlier approval would allow nothing."""
 

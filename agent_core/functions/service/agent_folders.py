@@ -1,9 +1,10 @@
 """Folders that the user gave, for reading, to all that an agent makes here: its functions and its programs.
 
 A function has them if every statement that runs with it is code that the agent wrote here, from its first version on,
-and if nothing that it may do sends anything out: no host, no secret, and no call of a function that does. Code that was
-pulled, imported or saved by a person is not the agent's, nor is a change of such code or a copy of it. A program has
-them on the same terms, and may also read what such functions may write.
+and if neither its text nor its grants show that it sends anything out: no host, no secret, and no call of a function
+that does. Code that was pulled, imported or saved by a person is not the agent's, nor is a change of such code or a
+copy of it. A program has them on the same terms, and may also read what such functions may write. What neither shows is
+asked for as it runs, together with what the call may have read by these folders (`CallFlow`).
 """
 
 import asyncio
@@ -59,16 +60,21 @@ class AgentFolders:
         self._guarded: tuple[Snapshot | None, Mapping[str, Grants], frozenset[str]] = None, {}, frozenset()
 
     async def held(
-        self, function: "Function", snapshot: "Snapshot", written_code: WrittenCode = NOTHING_WRITTEN
+        self,
+        function: "Function",
+        snapshot: "Snapshot",
+        own_grants: Grants,
+        written_code: WrittenCode = NOTHING_WRITTEN,
     ) -> Grants:
         """Return what a function has as one that an agent made: folders, and the calls of functions that have them.
 
-        If it does not write, it also has the packages that functions may import which it calls by their names.
+        It has `own_grants` besides, also for one call. If it does not write, it has the packages, too, that functions
+        may import which it calls by their names.
         """
         folders, entries = await self._book.folders_of_agents(), await self._book.entries()
         if not folders and not any(entry.grants.packages for entry in entries.values()):
             return NOTHING
-        agent, given = await self.maker(function, snapshot, written_code), NOTHING
+        agent, given = await self.maker(function, snapshot, written_code, own_grants), NOTHING
         if agent in folders:
             callees = covered_code(function, snapshot).names & await self.guarded(snapshot) - {function.name}
             given = Grants(read=folders[agent].read, functions=tuple(sorted(callees)))
@@ -91,7 +97,7 @@ class AgentFolders:
         for agent in sorted(folders):
             others = {code for code in covered.codes if agent not in makers.get(code, ())}
             own = {_own_code(whole.functions[name], whole): name for name in names} if others else {}
-            if not others or not others <= own.keys() or await self._sends(function, snapshot):
+            if not others or not others <= own.keys() or await self.sends(function, snapshot):
                 continue
             if all([await self._has_written(agent, whole.functions[own[code]]) for code in others]):
                 changed = ", ".join(f"`{name}`" for name in sorted(own[code] for code in others))
@@ -108,7 +114,11 @@ class AgentFolders:
         return any(agent in agents for agents in (await self._book.makers(codes)).values())
 
     async def maker(
-        self, function: "Function", snapshot: "Snapshot", written_code: WrittenCode = NOTHING_WRITTEN
+        self,
+        function: "Function",
+        snapshot: "Snapshot",
+        written_code: WrittenCode = NOTHING_WRITTEN,
+        own_grants: Grants = NOTHING,
     ) -> str:
         """Return the agent that made a function with all its code, if nothing in it sends anything out; else ""."""
         covered = covered_code(function, snapshot)
@@ -118,12 +128,15 @@ class AgentFolders:
             for code in covered.codes
         ]
         made_by = frozenset[str].intersection(*agents) if agents else frozenset()
-        return "" if not made_by or await self._sends(function, snapshot) else min(made_by)
+        return "" if not made_by or await self.sends(function, snapshot, own_grants) else min(made_by)
 
-    async def _sends(self, function: "Function", snapshot: "Snapshot") -> bool:
-        """Check whether a function, or one that it calls, may send something out: to a host, or with a secret."""
+    async def sends(self, function: "Function", snapshot: "Snapshot", own_grants: Grants = NOTHING) -> bool:
+        """Check whether a text or a grant shows that a function, or one that it calls, may send something out.
+
+        That is to a host, or with a secret. `own_grants` may be for one call. Nothing shows all that it may ask for.
+        """
         names = covered_code(function, snapshot).names
-        uses = [await self._uses(name, function, snapshot) for name in names]
+        uses = [own_grants, *[await self._uses(name, function, snapshot) for name in names]]
         return any(each.network or each.secrets or {*each.functions} - names - {UNSAID} for each in uses)
 
     async def _uses(self, name: str, function: "Function", snapshot: "Snapshot") -> Grants:
@@ -148,7 +161,7 @@ class AgentFolders:
         It is not if it copies what the agent did not write, or calls a function of someone else that may write.
         """
         for function in callees:
-            if await self._sends(function, snapshot):
+            if await self.sends(function, snapshot):
                 return False
             names = covered_code(function, snapshot).names
             uses = [await self._uses(name, function, snapshot) for name in names]

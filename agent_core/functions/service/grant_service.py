@@ -23,6 +23,7 @@ from agent_core.access.grants import (
     ApprovalQueue,
     Approvals,
     Approver,
+    CallFlow,
     Decision,
     Denied,
     FileRequests,
@@ -45,7 +46,7 @@ from agent_core.access.grants.content import (
     unshowable,
 )
 from agent_core.access.grants.permit import raised
-from agent_core.access.grants.value import UNSAID, joined, modules_of_workspace
+from agent_core.access.grants.value import UNSAID, WAYS_OUT, joined, modules_of_workspace
 from agent_core.access.packages import PackagesError
 from agent_core.access.packages.projects import project_of
 from agent_core.access.packages.resolution import NO_PIP
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
 
 
 _MOST_PRECEDENTS = 5  # functions that are named with what they were given
+_MAY_SEND = "By the folders of an agent, the call could already {}. A yes lets this send out what is there."
 _BY_FILE = "It has its grants by functions/grants.toml alone: no human said yes to them here (`grants.unattended`)."
 
 
@@ -209,7 +211,7 @@ class GrantService:
 
         Packages that have to be installed for it, together with its own, are asked for.
         """
-        shared = await self._folders.held(function, snapshot, written_code)
+        shared = await self._folders.held(function, snapshot, own_grants, written_code)
         return replace(shared, packages=()) if self.packages.needs_install(own_grants | shared) else shared
 
     async def _missing(
@@ -351,8 +353,14 @@ class GrantService:
             if mate != verdict.name
         }
 
-    async def permit(self, function: "Function", snapshot: "Snapshot", caller: str = "") -> Permit | Denied:
-        """Return a permit for a call, after asking for missing grants, or the reason for denial."""
+    async def permit(
+        self, function: "Function", snapshot: "Snapshot", caller: str = "", flow: CallFlow | None = None
+    ) -> Permit | Denied:
+        """Return a permit for a call, after asking for missing grants, or the reason for denial.
+
+        `flow` is that of the function or program that makes the call.
+        """
+        flow = flow or CallFlow()
         once = self.book.take_once(function, snapshot)
         needs = await self.needs(function, snapshot)
         state = await self.book.held(function, snapshot)
@@ -363,7 +371,9 @@ class GrantService:
         by_file = await self._by_file(function, snapshot)
         shared = await self._shared(function, snapshot, state.now | once | by_file)
         question, shared = await self._missing(function, snapshot, needs, shared)
-        now, note = state.now | shared | once | by_file, _BY_FILE if by_file.without(state.now | once) else ""
+        own = state.now | once | by_file
+        question = await self._with_what_was_read(question, function, snapshot, own, flow, caller)
+        now, note = own | shared, _BY_FILE if by_file.without(state.now | once) else ""
         if question is None and self.packages.needs_install(now):
             question = replace(Question.of(function, snapshot, Grants(packages=now.packages), now), is_again=True)
         if question is not None and (not now.covers(question.missing) or self.packages.needs_install(now)):
@@ -374,7 +384,7 @@ class GrantService:
             question = await self._with_precedents(question, function, snapshot)
             decision = await self._ask(question, now | question.missing)
             note = self._denial(question, decision)
-            if decision.answer == "no" and (decision.by != "policy" or state.entry):
+            if decision.answer == "no" and (decision.by != "policy" or state.entry or once):
                 return Denied(note)
             if decision.answer == "yes":
                 await self._give(question, decision, function, snapshot)
@@ -382,8 +392,35 @@ class GrantService:
             if decision.answer != "no":  # its earlier grants may have been revoked while the user was asked
                 allowed = await self.book.allowed(function, snapshot)
                 shared = await self._shared(function, snapshot, allowed | once | question.missing)
-                now, note = allowed | shared | once | question.missing, ""
-        return self._permit(function, snapshot, now, note)
+                own, note = allowed | once | question.missing, ""
+                now = own | shared
+                flow.is_out |= _is_way_out(question.missing)
+        return replace(self._permit(function, snapshot, now, note), shared=Grants(read=shared.read).without(own))
+
+    async def _with_what_was_read(
+        self,
+        question: Question | None,
+        function: "Function",
+        snapshot: "Snapshot",
+        own_grants: Grants,
+        flow: CallFlow,
+        caller: str,
+    ) -> Question | None:
+        """Return the question before a call that may send, with what its caller may have read by an agent's folders.
+
+        A function that is a `caller` has a grant to call what has grants. A program needs none, so what it calls may
+        have been given a host meanwhile.
+        """
+        read = flow.read.without(own_grants)
+        if not read:
+            return question
+        asks_to_send = question is not None and _may_send(question.missing)
+        if not asks_to_send and (caller or not await self._folders.sends(function, snapshot, own_grants)):
+            return question
+        question = question or Question.of(function, snapshot, held_grants=own_grants)
+        is_again = question.is_again and question.granted.covers(read)
+        doubts = (*question.doubts, _MAY_SEND.format("; ".join(read.sentences())))
+        return replace(question, missing=question.missing | read, is_again=is_again, doubts=doubts)
 
     async def prove_after(self, function: "Function", snapshot: "Snapshot", grants: Grants) -> None:
         """Run the examples of a function that waited for a package, now that a human has granted it."""
@@ -458,31 +495,55 @@ class GrantService:
         granted = entry.grants if entry else NOTHING
         return (*self._packages, *sorted(modules_of_workspace(snapshot.modules, granted)))
 
-    async def want(self, function: str, snapshot: "Snapshot", grants: Grants, caller: str = "") -> bool:
+    async def want(
+        self, function: str, snapshot: "Snapshot", grants: Grants, caller: str = "", flow: CallFlow | None = None
+    ) -> bool:
         """Ask for a grant that a running call turned out to need. Return whether the call may continue with it."""
-        return not (await self.want_path(function, snapshot, grants, "", "", caller=caller))[1]
+        return not (await self.want_path(function, snapshot, grants, "", "", caller=caller, flow=flow))[1]
 
     async def want_path(
-        self, function: str, snapshot: "Snapshot", grants: Grants, folder: str, doubt: str, *, caller: str = ""
+        self,
+        function: str,
+        snapshot: "Snapshot",
+        grants: Grants,
+        folder: str,
+        doubt: str,
+        *,
+        caller: str = "",
+        flow: CallFlow | None = None,
     ) -> tuple[Grants, str]:
-        """Ask for a file that a running call is opening. Return the new grants, or why nothing was granted."""
-        target = snapshot.functions[function]
-        doubts = (doubt,) if doubt else ()
-        question = Question.of(target, snapshot, grants)
+        """Ask for what a running call needs, such as a file. Return the new grants, or why nothing was granted.
+
+        A way out is asked for with what the call may have read by the folders of an agent, and a yes gives both. A call
+        that has one is given no such folder.
+        """
+        target, flow = snapshot.functions[function], flow or CallFlow()
+        allowed = await self.book.allowed(target, snapshot)
+        shared = await self._shared(target, snapshot, allowed)
+        read = NOTHING
+        if _may_send(grants):
+            read = (flow.read | flow.received | Grants(read=shared.read)).without(allowed | grants)
+        sent = (read | Grants(read=grants.read)).sentences() if _may_send(grants) else []
+        doubts = tuple(filter(None, (doubt, _MAY_SEND.format("; ".join(sent)) if sent else "")))
+        question = Question.of(target, snapshot, grants | read)
         question = replace(question, moment="run", caller=caller, folder=folder, doubts=doubts)
         if why := misleading(target, snapshot):
             self._approvals.close(question, Decision("no", why, "unavailable"))
             return NOTHING, why
-        question = await self._with_lapsed(question, target, snapshot)
-        question = await self._with_folder(question, target, snapshot)
+        if not _may_send(grants):
+            question = await self._with_lapsed(question, target, snapshot)
+        if not flow.is_out:
+            question = await self._with_folder(question, target, snapshot)
         question = await self._with_precedents(question, target, snapshot)
-        allowed = await self.book.allowed(target, snapshot)
-        shared = await self._shared(target, snapshot, allowed)
-        decision = await self._ask(replace(question, granted=allowed | shared))
+        decision = await self._ask(replace(question, granted=allowed if read else allowed | shared))
         if decision.answer == "no":
             return NOTHING, self._denial(question, decision)
+        flow.is_out |= any(grants.items(kind) for kind in WAYS_OUT)
         if decision.answer == "yes":
-            return await self._give(question, decision, target, snapshot), ""
+            given = await self._give(question, decision, target, snapshot)
+            if decision.is_wide and question.maker:
+                flow.read |= given
+            return given, ""
         return question.missing, ""
 
     async def want_path_of_text(self, question: Question) -> tuple[Grants, str]:
@@ -510,9 +571,11 @@ class GrantService:
         """Return what the programs of an agent may read without a question."""
         return await self._folders.of_program(agent, snapshot)
 
-    def files_of_program(self, exit: CallExit, instead: str, grants: Grants = NOTHING) -> ProgramFiles:
+    def files_of_program(
+        self, exit: CallExit, instead: str, grants: Grants = NOTHING, flow: CallFlow | None = None
+    ) -> ProgramFiles:
         """Return the handler of a program's requests for files; `instead` says what it may call for them."""
-        return ProgramFiles(self.reach, Permit({}, self._limits, grants), exit, instead)
+        return ProgramFiles(self.reach, Permit({}, self._limits, grants), exit, instead, flow or CallFlow())
 
     def _denial(self, question: Question, decision: Decision) -> str:
         """Return the refusal of a call; outside of a turn, it is phrased for the user, who made the call."""
@@ -596,6 +659,15 @@ def change_of(verdict: "Verdict", snapshot: "Snapshot") -> str:
 def given_by(question: Question, decision: Decision) -> Grants:
     """Return the grants that a yes gives to the function."""
     return question.wider if decision.is_wide else question.missing
+
+
+def _is_way_out(grants: Grants) -> bool:
+    return bool(grants.network or grants.secrets)
+
+
+def _may_send(grants: Grants) -> bool:
+    """Return whether a call that gets these may send something out: also to who reads a memory block."""
+    return bool(grants.memory) or any(grants.items(kind) for kind in WAYS_OUT)
 
 
 def _folder_of(item: str) -> str:
