@@ -234,12 +234,16 @@ _STRAY = re.compile(f"(?!\r)[{CONTROLS}{UNSEEN}{_JOINERS}{_SHAPED}{_SELECTORS}{_
 _STRAY_ASCII = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SYMBOLS = frozenset("‼⁉〰ℹ")  # emoji whose Unicode category is not a symbol
 _KEYCAP = re.compile("[0-9#*]\ufe0f\u20e3")
-# Joiners within emoji (UTS #51, ED-16), between letters that would join otherwise, after a virama (RFC 5892, appendix
-# A.1 and A.2), and before the virama of a Bengali or Kannada RA. The letters are groups: they must be of one script.
+# Joiners within emoji (UTS #51, ED-16) of which one is drawn as such, between letters that would join otherwise, after
+# a virama (RFC 5892, appendix A.1 and A.2), and before the virama of a Bengali or Kannada RA. The letters are groups:
+# they must be of one script.
 _JOINED: Final = (
-    r"(?<=\p{Extended_Pictographic}[\p{Emoji_Modifier}\ufe0f]?)\u200d(?=\p{Extended_Pictographic})"
+    r"(?<=(?:\p{Emoji_Presentation}|\p{Extended_Pictographic}\ufe0f)[\p{Emoji_Modifier}\ufe0f]?)\u200d"
+    r"(?=\p{Extended_Pictographic})"
+    r"|(?<=\p{Extended_Pictographic}[\p{Emoji_Modifier}\ufe0f]?)\u200d"
+    r"(?=\p{Emoji_Presentation}|\p{Extended_Pictographic}\ufe0f)"
     r"|(?<=([\p{jt=L}\p{jt=D}])\p{Mn}{0,5})\u200c(?=\p{Mn}{0,5}([\p{jt=R}\p{jt=D}]))"
-    r"|(?<=(\p{L})\p{M}{0,2}(\p{ccc=Virama}))[\u200c\u200d](?![\p{M}\u200c\u200d])"
+    r"|(?<=(\p{L})\p{M}{0,2}(\p{ccc=Virama}))(?:\u200c(?=(\p{L}))|\u200d(?![\p{M}\u200c\u200d]))"
     r"|(?<=([\u09b0\u0cb0]))\u200d(?=(\p{ccc=Virama})\p{L})"
 )
 _WHY = (

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 ABOUT_PROGRAMS: Final = """\
-- A program (run_program) has no hosts or secrets, and asks for files. Values up to 4 MB stay for the next.
+- A program (run_program) has no hosts, secrets or packages, and asks for files. Values up to 4 MB stay for the next.
 """
 """A part of the instructions, for a model that is offered programs."""
 

@@ -3,6 +3,7 @@
 Questions and answers are trusted only if this user's program wrote them; readers check the seals of approvals.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -72,10 +73,7 @@ _ENDED: Final = {"answer": "no", "word": "", "by": "ended"}
 NOBODY: Final = ""
 """The turn of a question that no process waits for: it stays pending until it is answered."""
 _MOST_OF_NOBODY: Final = 100
-_OLDER_OF_NOBODY: Final = (
-    "delete from question where turn = ? and decision is null and seq not in"
-    " (select seq from question where turn = ? and decision is null order by seq desc limit ?)"
-)
+_MOST_OF_A_FUNCTION: Final = 8  # of these: one function does not push out what is asked about others
 
 
 class ApprovalStore(Tables):
@@ -94,7 +92,7 @@ class ApprovalStore(Tables):
             *(*values, session.clock.now(), sign(session.sealer, "question", *values)),
         )
         if row.turn == NOBODY:
-            session.all(_OLDER_OF_NOBODY, NOBODY, NOBODY, _MOST_OF_NOBODY)
+            _drop_older_of_nobody(session)
 
     @change
     def take_answer(self, session: SqlSession, id: str) -> dict[str, str] | None:
@@ -171,6 +169,19 @@ class ApprovalStore(Tables):
             ApprovalRow(*row)
             for row in session.all("select function, digest, content, grants, by, seal, at from approval order by seq")
         ]
+
+
+def _drop_older_of_nobody(session: SqlSession) -> None:
+    """Keep the newest questions that no process waits for, in all and of each function."""
+    rows = session.all(
+        "select id, question from question where turn = ? and decision is null order by seq desc", NOBODY
+    )
+    of_function = Counter[str]()
+    for place, (id, text) in enumerate(rows):
+        name = str(parse_row(text, dict).get("function"))
+        of_function[name] += 1
+        if place >= _MOST_OF_NOBODY or of_function[name] > _MOST_OF_A_FUNCTION:
+            session.all("delete from question where id = ?", id)
 
 
 def _answer(session: SqlSession, id: str, decision: dict[str, str]) -> bool:

@@ -66,6 +66,38 @@ async def test_a_question_that_nobody_could_be_asked_can_be_answered_before_it_c
     assert len(pending) == (answer == "once")
 
 
+NOTES = '''\
+def read_note(path: str) -> str:
+    """Read a note.
+
+    Args:
+        path: The path of the note.
+
+    Returns:
+        Its text.
+    """
+    with open(path) as file:
+        return file.read()
+'''
+
+
+async def test_one_function_pushes_out_no_question_about_another(tmp_path: Path, place: str) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "skies.py").write_text(weather(place))
+    (tmp_path / "functions" / "files.py").write_text(NOTES)
+    (tmp_path / "data").mkdir()
+    for number in range(12):
+        (tmp_path / "data" / f"{number}.txt").write_text("x")
+    (tmp_path / "knapper.toml").touch()
+    calls = [Ask(Wanted("read_note", {"path": f"data/{number}.txt"})) for number in range(12)]
+    with scripted([Ask(CALL), *calls, DONE]) as model:
+        await asyncio.to_thread(partial(knapper, "run", *flags(model), "--message", "go", cwd=tmp_path))
+    async with Workspace.open(tmp_path) as workspace:
+        asked = [row.question.function for row in await workspace.questions()]
+    assert "weather" in asked
+    assert len(asked) <= 9
+
+
 @pytest.mark.parametrize("is_used", [True, False], ids=["used once", "not used"])
 async def test_a_kept_answer_counts_no_more_after_a_revocation(tmp_path: Path, place: str, *, is_used: bool) -> None:
     (tmp_path / "functions").mkdir()

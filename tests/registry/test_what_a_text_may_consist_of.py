@@ -63,6 +63,7 @@ def test_letters_signs_and_emoji_are_plain_text() -> None:
             "❤\ufe0f\u200d🔥",
             "🏋🏾\u200d♀\ufe0f",
             "1\ufe0f\u20e3",
+            "👩\u200d❤\u200d👨",
         ),
         *("می\u200cخواهم", "کتاب\u200cها", "بَ\u200cبِ", "ܒ\u200cܒ", "ᠠ\u200cᠠ", "𞤀\u200c𞤀"),  # letters that would join
         *("क\u094d\u200dष", "क\u094d\u200cष", "ශ\u0dca\u200dරී", "ന\u0d4d\u200d", "র\u200d\u09cdযাম"),  # viramas
@@ -79,6 +80,7 @@ def test_a_joiner_that_makes_an_emoji_or_a_word_is_a_letter(text: str) -> None:
         *("pass\u200cword", "a\u200db", "1\u200d2", "а\u200dб", "漢\u200d字", "א\u200cב"),  # letters that never join
         *("👩\u200d", "\u200d👩", "👩\u200d\u200d👩", "👩\u200da", "→\u200d→", "👩\u200c👩"),  # half an emoji, or none
         *("ی\u200c\u200cخ", "می\u200dخ", "ی\u200ca", "دارو\u200cها", "ی\u200cܒ"),  # nothing changes
+        *("©\u200d®", "™\u200d™", "↔\u200d↔", "क\u094d\u200c", "क\u094d\u200ca"),
         *("a\u094d\u200db", "क\u094d\u200d\u200dष", "क\u200dष", "1\ufe0f2", "a\ufe0f\u20e3"),
         *("می\u202eخواهم", "می\u200bخواهم", "👩\u2060👩"),  # other characters, at such a place, too
     ],

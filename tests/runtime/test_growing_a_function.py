@@ -100,3 +100,31 @@ async def test_a_function_that_was_called_after_a_refused_change_of_it_raises_no
     desk = await at_desk([create(VOWELS), Say("Made."), wrong, call, Say("It gives 2.")])
     await desk.say("Make it.")
     assert ended(await desk.say("Change it, else call it.")).reply == "It gives 2."
+
+
+IMPORTS = VOWELS.replace("def count", "import string\n\n\ndef count").replace(
+    "return sum(", "return 0 if text in string.digits else sum("
+)
+
+
+async def test_an_edit_may_change_the_imports_above_a_function(at_desk: OpenDesk) -> None:
+    changes = [
+        {"old_text": "import string", "new_text": "import math\nimport string"},
+        {"old_text": "return 0 if", "new_text": "return math.floor(0) if"},
+    ]
+    change = Ask(Wanted("edit_function", {"function_name": "count_vowels", "changes": changes, "reason": "asked"}))
+    wrong = edit("no such text", "x")
+    desk = await at_desk([create(IMPORTS), Say("Made."), change, wrong, Say("Changed.")])
+    await desk.say("Make it.")
+    changed, refused = answers(await desk.say("Change it."))
+    assert changed.startswith("`count_vowels` was changed")
+    assert "import string\nimport math\n" in refused
+
+
+async def test_a_candidate_of_an_earlier_turn_does_not_take_the_place_of_what_stands(at_desk: OpenDesk) -> None:
+    wrong, right = edit('letter in "aeiou"', "letter in AEIOU"), edit("for letter in", "for  letter in")
+    desk = await at_desk([create(VOWELS), Say("Made."), wrong, *[Say("It was not done.")] * 2, right, Say("Changed.")])
+    for text in ("Make it.", "Change it."):
+        await desk.say(text)
+    (changed,) = answers(await desk.say("Change it otherwise."))
+    assert changed.startswith("`count_vowels` was changed")

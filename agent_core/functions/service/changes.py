@@ -4,6 +4,7 @@ Nothing is written here. An admitted candidate becomes a plan with the new text 
 it: the gate's verdict and what the regression check found.
 """
 
+import ast
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -18,7 +19,7 @@ from agent_core.base.offload import aside
 from agent_core.base.problem import Evidence, Place, Problem, Severity
 from agent_core.base.untrusted import block
 from agent_core.registry.approved import without_stale_imports
-from agent_core.registry.depends import callees, callers, private_users
+from agent_core.registry.depends import callees, callers, private_users, statements_of
 from agent_core.registry.function import signature
 from agent_core.registry.module_edits import remove_function, withhold
 from agent_core.registry.schema import read_module
@@ -292,6 +293,7 @@ class CandidateReview:
         pending = PendingCandidate.of(candidate, before.body_hash if before else "", judgment)
         if author.by == "agent" and author.turn and (previous is None or previous.agent == author.agent):
             pending = replace(pending, agent=author.agent)
+        pending = replace(pending, turn=author.turn or None)
         is_repeat = previous is not None and _sent_parts(previous) == _sent_parts(pending)
         message, denied = change_texts.not_done(verdict, replaces=candidate.replaces), grants.denied
         waits_for = await self._unmade(verdict)
@@ -540,20 +542,26 @@ class ChangePlanner:
     async def edit(self, name: str, edits: Sequence[tuple[str, str]], reason: str, author: Author) -> PlannedChange:
         """Plan the replacement of passages in the pending candidate, or in the function if there is none.
 
-        Each edit is an old text, which occurs once, and a new one. All are made before the result is judged.
+        A candidate of an earlier turn comes second to a function that stands. Each edit is an old text, which occurs
+        once, and a new one. All are made before the result is judged.
         """
         pending = await pending_candidate(self._store, name)
         if pending and pending.conflict is not None and self._hash(name):
             pending = None  # after a conflict, both authors work on the text on disk
-        code = pending.text if pending else self.source(name)
-        edited = change_texts.edited(code, edits)
-        if isinstance(edited, Problem) and pending and self._hash(name):
-            of_standing = change_texts.edited(self.source(name), edits)
-            edited = edited if isinstance(of_standing, Problem) else of_standing
-        if isinstance(edited, Problem):
-            which = "The rejected candidate" if pending else "The function"
-            return refusal(name, f"Nothing was changed: {edited.message}. {which} reads:\n{block(code, 6_000)}")
-        code = edited
+        texts = [pending.text] if pending else []
+        is_of_candidate = bool(pending)
+        if not pending or self._hash(name):
+            is_of_candidate = bool(pending) and author.turn in ("", pending.turn if pending else "")
+            standing = [self.source(name), self._with_imports(name)]
+            texts = [*texts, *standing] if is_of_candidate else [*standing, *texts]
+        made = [change_texts.edited(text, edits) for text in texts]
+        code = next((text for text in made if isinstance(text, str)), None)
+        if code is None:
+            problem = made[0]
+            assert isinstance(problem, Problem), "none of the texts has the places"
+            which = "The rejected candidate" if is_of_candidate else "The function, below its imports,"
+            shown = block(texts[0] if is_of_candidate else self._with_imports(name), 6_000)
+            return refusal(name, f"Nothing was changed: {problem.message}. {which} reads:\n{shown}")
         if pending and self._is_stale(name, pending):
             candidate = Candidate(name, code, pending.module, reason or pending.reason)
             return await self._keep_beside(candidate, author, file_sync.changed(name))
@@ -691,6 +699,17 @@ class ChangePlanner:
             text = f"`{name}` is not offered any more; its text stays in {source.path}, for {', '.join(needing)}."
         plan = replace(planned(text, detail, source, reading, ChangeSummary("deleted", name, author)), revoked=name)
         return self._files.repeatable(plan, partial(self.delete, name, author), name, snapshot)
+
+    def _with_imports(self, name: str) -> str:
+        """Return the source of a function below the imports of its module that it uses."""
+        text, source = self._registry.snapshot().modules[self._module_of(name, None)].text, self.source(name)
+        used = set().union(*(facts.names | facts.reads for _, facts, _ in statements_of(source)))
+        imports = [
+            ast.unparse(node)
+            for node, facts, _ in statements_of(text)
+            if isinstance(node, (ast.Import, ast.ImportFrom)) and facts.binds & used
+        ]
+        return "\n".join(imports) + f"\n\n\n{source}" if imports else source
 
     def source(self, name: str) -> str:
         """Return the source of a function with the comments above it; a change replaces both."""

@@ -162,7 +162,7 @@ class PendingCandidate:
     """A rejected candidate that is kept as pending.
 
     `over` is the version that it would replace, `conflict` a diff to the saved one. `agent` is the agent that wrote all
-    of it, through all attempts.
+    of it, through all attempts; `turn` is that of the last one.
     """
 
     code: str
@@ -174,6 +174,7 @@ class PendingCandidate:
     conflict: str | None = None
     asked: tuple[str, ...] | None = None  # calls with results that its author was asked to predict
     agent: str | None = None
+    turn: str | None = None
 
     @classmethod
     def of(cls, candidate: Candidate, over: str, judgment: Judgment, conflict: str | None = None) -> "PendingCandidate":
@@ -187,7 +188,8 @@ class PendingCandidate:
         examples, verdict = tuple(GivenExample(*example) for example in data["examples"]), data["verdict"]
         plain = data["code"], data["module"], data["reason"], data.get("over")
         asked = tuple(data.get("asked") or ()) or None
-        return cls(*plain, examples, Judgment.from_json(verdict), data.get("conflict"), asked, data.get("agent"))
+        judged = Judgment.from_json(verdict), data.get("conflict"), asked
+        return cls(*plain, examples, *judged, data.get("agent"), data.get("turn"))
 
     @property
     def text(self) -> str:
