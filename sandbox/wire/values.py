@@ -16,6 +16,7 @@ import pathlib
 import re
 import uuid
 from base64 import b64decode, b64encode
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
@@ -100,6 +101,30 @@ class Pairs:
                 raise TypeError(f"keys must be str, int, float, bool or None, not {type(key).__name__}")
             written[key if isinstance(key, str) else json.dumps(key)] = value
         return written
+
+
+@dataclass(frozen=True, slots=True)
+class _Tagged:
+    """A collection of a type that only a worker builds, under its tag."""
+
+    tag: str
+    items: tuple[Value, ...]
+
+
+def in_kind(value: Value) -> Value | None:
+    """Return what stands for a collection of `collections`, so that another worker builds the same; None for others."""
+    kind = type(value)
+    if kind is defaultdict and value.default_factory in _FACTORIES:
+        return _Tagged(_tag_of_default(value.default_factory), tuple([key, value[key]] for key in value))
+    if kind in (Counter, OrderedDict):
+        return _Tagged(kind.__name__, tuple([key, value[key]] for key in value))
+    if kind is deque and value.maxlen is None:
+        return _Tagged("deque", tuple(value))
+    return None
+
+
+def _tag_of_default(factory: Callable[[], Value] | None) -> str:
+    return f"defaultdict of {getattr(factory, '__name__', factory)}"
 
 
 def canonical(value: Value) -> str:
@@ -277,6 +302,7 @@ def _seconds(value: datetime.timedelta) -> str:
     return f"{value.days} {value.seconds} {value.microseconds}"
 
 
+_FACTORIES: Final = (None, int, float, str, bool, list, dict, set, tuple)  # of a `defaultdict` that is kept
 _ENCODERS: dict[type, Callable[[Any, Simplify, int], Encoded]] = {
     type(None): _itself,
     bool: _itself,
@@ -289,6 +315,10 @@ _ENCODERS: dict[type, Callable[[Any, Simplify, int], Encoded]] = {
     set: _tagged_list("set"),
     frozenset: _tagged_list("frozenset"),
     Members: _members,
+    _Tagged: lambda value, simplify, depth: {
+        TAG: value.tag,
+        BODY: [encode(item, simplify, depth) for item in value.items],
+    },
     Pairs: lambda value, simplify, depth: _pairs(value.items, simplify, depth),
     bytes: _tagged_text("bytes", lambda value: b64encode(value).decode()),
     complex: _tagged_text("complex", repr),
@@ -506,6 +536,10 @@ def _built_dict(items: list[Value]) -> dict[Value, Value]:
     return dict(items)
 
 
+def _default_builder(factory: Callable[[], Value] | None) -> _Build:
+    return lambda items: defaultdict(factory, _built_dict([(key, item) for key, item in items]))
+
+
 def _member_claim(kind: Literal["set", "frozenset"]) -> _Build:
     return lambda items: Members(kind, tuple(items), hash(_hashes(items)))
 
@@ -534,6 +568,12 @@ _BUILT: dict[str, _Build] = {
     "frozenset": _builder_of(frozenset),
     "dict": _built_dict,
 }
+_OF_COLLECTIONS: dict[str, _Build] = {
+    "Counter": lambda items: Counter(_built_dict([(key, item) for key, item in items])),
+    "OrderedDict": lambda items: OrderedDict(_built_dict([(key, item) for key, item in items])),
+    "deque": deque,
+    **{_tag_of_default(factory): _default_builder(factory) for factory in _FACTORIES},
+}
 _CLAIMED: dict[str, _Build] = {
     "tuple": tuple,
     "set": _member_claim("set"),
@@ -541,7 +581,7 @@ _CLAIMED: dict[str, _Build] = {
     "dict": _claimed_dict,
 }
 _IN_A_WORKER: Final = _Readers(
-    _BUILT,
+    {**_BUILT, **_OF_COLLECTIONS},
     {
         **_FROM_TEXT,
         "datetime": _moment(datetime.datetime, _with_zone),
