@@ -39,10 +39,19 @@ from .agent_folders import written_code
 from .file_sync import FileSync, own_text
 from .function_facts import known_function, unknown_function
 from .grant_service import CandidateGrants, GrantService, change_of
-from .judgment import FAILED_EXAMPLES, UNSETTLED, Judgment, PendingCandidate, answer_of, judgment_on, pending_candidate
+from .judgment import (
+    FAILED_EXAMPLES,
+    UNSETTLED,
+    Judgment,
+    PendingCandidate,
+    answer_of,
+    judgment_on,
+    marked_as_broken,
+    pending_candidate,
+)
 from .maker import MOST_ATTEMPTS, MOST_CALLABLE, FunctionMaker, callable_functions, shown_refusal
 from .memgpt_functions import adapt
-from .plan import USER, Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned, refusal
+from .plan import USER, Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned, refusal, with_once_more
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Grants
@@ -78,6 +87,7 @@ class CandidateReview:
         challenging: bool = False,
     ) -> PlannedChange:
         """Return the plan for a candidate. If it is `challenging`, the author can be asked to predict results."""
+        candidate = replace(candidate, together=summary.author.together)
         candidate, fixes = await aside(len(candidate.code), self._translate, candidate)
         ground, existing = snapshot, snapshot.modules.get(candidate.module)
         if existing is not None and candidate.around is not None and candidate.around != existing.text:
@@ -182,13 +192,14 @@ class CandidateReview:
         written = await written_code(self._store, self._grants.book, verdict, snapshot, summary)
         made = (SaveMadeCode(written.agent, written.codes),) if written.codes else ()
         saved = SaveVerdict(function.body_hash, verdict.name, saved_verdict)
-        writes = (saved, *made, DropPending(verdict.name), *begun)
+        broken = await marked_as_broken(self._store, verdict.breakages)
+        writes = (saved, *made, DropPending(verdict.name), *begun, *broken)
         source = existing or ModuleSource(verdict.module, path, "", "")
         judgment = replace(Judgment.of(verdict), diff=_diff(verdict, snapshot))
         left_over = _left_over(verdict.name, snapshot, snapshot.with_module(reading)) if before else []
         told = await self._told(verdict, before, snapshot, reading.source.text) if before else []
         text = change_texts.admitted(verdict, function, summary.said, left_over, told)
-        plan = planned(text, judgment, source, reading, summary)
+        plan = replace(planned(text, judgment, source, reading, summary), breakages=verdict.breakages)
         plan = replace(plan, writes=(*plan.writes, *writes), one_call_grant=grants.one_call_grant)
         return replace(
             plan, new_grant=grants.new_grant, text="\n".join([plan.text, *change_texts.granted(grants.grants)])
@@ -294,7 +305,8 @@ class CandidateReview:
         if author.by == "agent" and author.turn and (previous is None or previous.agent == author.agent):
             pending = replace(pending, agent=author.agent)
         pending = replace(pending, turn=author.turn or None)
-        is_repeat = previous is not None and _sent_parts(previous) == _sent_parts(pending)
+        is_sent_again = previous is not None and _sent_parts(previous) == _sent_parts(pending)
+        is_repeat = is_sent_again and not author.together.is_once_more
         message, denied = change_texts.not_done(verdict, replaces=candidate.replaces), grants.denied
         waits_for = await self._unmade(verdict)
         if not grants.is_all:  # otherwise the findings would contradict it
@@ -311,6 +323,7 @@ class CandidateReview:
             refused=candidate.name,
             is_waiting=bool(waits_for),
             excluded=change_texts.excluded(verdict, is_repeat=is_repeat),
+            was_asked=grants.is_asked,
         )
 
     async def _told(self, verdict: Verdict, old_function: "Function", snapshot: "Snapshot", text: str) -> list[Problem]:
@@ -470,6 +483,7 @@ class ChangePlanner:
         asked = await self._asked_before(candidate, None)
         plan = await self._review.judged(asked, snapshot, work, policy, challenging=True)
         replan, late = partial(self.create, candidate, author, policy), partial(self._late, candidate, author)
+        plan = with_once_more(plan, candidate.code, author, snapshot, lambda by: self.create(candidate, by, policy))
         return self._files.repeatable(plan, replan, late=late)
 
     async def _write_with_maker(
@@ -536,6 +550,8 @@ class ChangePlanner:
         candidate = await self._asked_before(candidate, snapshot.functions.get(name))
         plan = await self._review.judged(candidate, snapshot, work, challenging=True)
         replan = partial(self._plan_replacement, name, code, reason, author, how)
+        again = lambda by: self._plan_replacement(name, code, reason, by, how)  # noqa: E731 - beside its like
+        plan = with_once_more(plan, code, author, snapshot, again)
         late = partial(self._late, candidate, author)
         return self._files.repeatable(plan, replan, name, snapshot, late)
 
@@ -677,7 +693,8 @@ class ChangePlanner:
         users = callers(name, snapshot)
         if users:
             text = f"`{name}` was not deleted, because these use it: {', '.join(users)}. Change or delete them first."
-            return PlannedChange(text, "refused", Deletion(None, name, callers=tuple(users)))
+            plan = PlannedChange(text, "refused", Deletion(None, name, callers=tuple(users)))
+            return with_once_more(plan, "", author, snapshot, partial(self.delete, name), users)
         source = snapshot.modules[function.module]
         needing = tuple(snapshot.modules[module].path for module in private_users(name, snapshot))
         remaining_text = withhold(source.text, {name}) if needing else remove_function(source.text, name)

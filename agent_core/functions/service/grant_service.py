@@ -109,6 +109,7 @@ class CandidateGrants:
     denied: str = ""
     is_all: bool = False  # whether the denial alone says what to do: no finding that a question would answer
     agreed: tuple[str, ...] = ()  # what else the human let go
+    is_asked: bool = False
 
 
 class GrantService:
@@ -330,12 +331,14 @@ class GrantService:
             return CandidateGrants(
                 denied=denial(question, decision, by_hand=summary.author.by == "human"),
                 is_all=decision.by not in ("policy", "ended"),
+                is_asked=True,
             )
         new_grant = NewGrant(function.name, question.missing, content, who(), state.now) if question.missing else None
         if decision.is_wide and question.maker:
             new_grant = await self.book.folder_grant(question.maker, question.folder, who())
         stored_or_once = (None, new_grant) if decision.answer == "once" else (new_grant, None)
-        return replace(CandidateGrants(state.now | shared | question.missing, *stored_or_once), agreed=doubts)
+        given = CandidateGrants(state.now | shared | question.missing, *stored_or_once)
+        return replace(given, agreed=doubts, is_asked=True)
 
     def _with_imports_of(self, verdict: "Verdict", new_snapshot: "Snapshot") -> Mapping[str, frozenset[str]]:
         """Return the other functions of a candidate's module, with the packages of its imports that run for them, too.
