@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agent_core.access.grants import Question
+from agent_core.access.grants import Grants, Question
 from agent_core.access.grants.content import called_names
 from agent_core.base.errors import UnknownName, UsageError, WorkspaceError
 from agent_core.base.offload import aside
@@ -54,7 +54,6 @@ from .memgpt_functions import adapt
 from .plan import USER, Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned, refusal, with_once_more
 
 if TYPE_CHECKING:
-    from agent_core.access.grants import Grants
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
 
@@ -94,7 +93,7 @@ class CandidateReview:
             around = ModuleSource.of(candidate.module, candidate.around, existing.path)
             ground = snapshot.with_module(read_module(around))
         granting = self._grants.during(summary.author.approvals)
-        granted = await granting.ungranted(ground)
+        granted = await granting.ungranted(ground, summary.author.agent)
         is_read = policy == "agent" and summary.author.by == "agent"
         verdict = await self.gate.judge(
             candidate, ground, policy, granted=granted, challenging=challenging, reading=is_read
@@ -105,6 +104,9 @@ class CandidateReview:
         is_settled_later = bool(candidate.reason) and granting.can_ask
         proved = verdict if is_settled_later else held_to_what_was_proved(candidate, verdict, snapshot, summary)
         cannot_run = await self._calls_refused(verdict, ground)
+        if granting.asks(proved, summary) and not cannot_run:
+            tried = await self._tried(candidate, verdict, ground, policy, granting, summary)
+            verdict = proved = tried or verdict
         if granting.asks(proved, summary) and cannot_run:
             allowance = CandidateGrants(denied=cannot_run, is_all=True)
         elif granting.asks(proved, summary):
@@ -115,7 +117,7 @@ class CandidateReview:
             allowance = await granting.for_candidate(verdict, ground, summary, written, doubts)
             if allowance.grants:
                 owner = f"{candidate.module}.{candidate.name}"
-                granted = await granting.granted(allowance.grants, ground, owner)
+                granted = await granting.granted(allowance.grants, ground, owner, summary.author.agent)
                 verdict = await self.gate.judge(candidate, ground, policy, granted=granted, reading=is_read)
                 candidate = _count_reading(candidate, verdict, summary.author)
         verdict = replace(verdict, fixes=(*fixes, *verdict.fixes))
@@ -124,6 +126,27 @@ class CandidateReview:
         if not allowance.denied:  # neither a yes nor a no is asked for again
             verdict = await self.settled(candidate, verdict, snapshot, summary, allowance.agreed, cannot_run)
         return await self.plan(candidate, verdict, snapshot, summary, allowance)
+
+    async def _tried(
+        self,
+        candidate: Candidate,
+        verdict: Verdict,
+        snapshot: "Snapshot",
+        policy: Policy,
+        granting: GrantService,
+        summary: ChangeSummary,
+    ) -> Verdict | None:
+        """Return the verdict that refuses a candidate with the packages that it would have, so that nobody is asked.
+
+        They are tried before a yes if they are installed, and allowed for another function of the same agent.
+        """
+        packages = await granting.packages_of(summary.author.agent, snapshot)
+        needed = Grants(packages=tuple(item for item in verdict.needs.packages if item in packages.grants.packages))
+        if not needed:
+            return None
+        terms = replace(await granting.ungranted(snapshot), grants=needed, access=packages.access)
+        tried = await self.gate.judge(candidate, snapshot, policy, granted=terms)
+        return None if tried.admitted or tried.lacks_only_grants else tried
 
     async def _calls_refused(self, verdict: Verdict, snapshot: "Snapshot") -> str:
         """Return why nobody is asked about a candidate: it calls what was rejected, so it could not run; or ""."""
@@ -164,7 +187,7 @@ class CandidateReview:
         before = snapshot.functions.get(verdict.name)
         if verdict.admitted and any(problem.code in FAILED_EXAMPLES for problem in verdict.problems):
             verdict = replace(verdict, standing="draft")  # a human may keep it, but its results are unproven
-        verdict = held_to_what_was_proved(candidate, verdict, snapshot, summary)
+        verdict = self.held(candidate, verdict, snapshot, summary)
         if grants.denied:
             verdict = _without_grant(verdict, grants.denied, candidate.path)
         if not verdict.admitted or verdict.module_text is None:
@@ -204,6 +227,17 @@ class CandidateReview:
         return replace(
             plan, new_grant=grants.new_grant, text="\n".join([plan.text, *change_texts.granted(grants.grants)])
         )
+
+    def held(self, candidate: Candidate, verdict: Verdict, snapshot: "Snapshot", summary: ChangeSummary) -> Verdict:
+        """Return the verdict held to what was proved.
+
+        If the author gave a reason, a person is asked about what goes once nothing else is in the way: until then it is
+        no obstacle.
+        """
+        can_ask = self._grants.during(summary.author.approvals).can_ask
+        if not verdict.admitted and candidate.reason and can_ask and summary.author.by != "human":
+            return verdict
+        return held_to_what_was_proved(candidate, verdict, snapshot, summary)
 
     async def confirmed(
         self, candidate: Candidate, verdict: Verdict, snapshot: "Snapshot", *, reading: bool
@@ -609,7 +643,7 @@ class ChangePlanner:
         if verdict.can_be_confirmed:
             candidate, verdict = await self._review.confirmed(candidate, verdict, snapshot, reading=is_read)
         verdict = await self._review.settled(candidate, verdict, snapshot, work)
-        final_verdict = held_to_what_was_proved(candidate, verdict, snapshot, work)
+        final_verdict = self._review.held(candidate, verdict, snapshot, work)
         if not final_verdict.admitted:
             judgment = Judgment.of(final_verdict)
             waiting = PendingCandidate.of(candidate, pending.over or "", judgment)
