@@ -21,6 +21,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.context import History, PageReader, RequestPrompt, claim, resume
 from agent_core.context import pop as pop_turn
 from agent_core.functions.debug import Debugger, DebuggerSlot
+from agent_core.functions.gate.draft import ALONE
 from agent_core.functions.service import Author, FunctionService, StaleView
 from agent_core.registry.function import fits
 from agent_core.storage import (
@@ -406,7 +407,8 @@ class Agent:
         if turn is None:
             return Author("agent", self.name, "", model, self._unread)
         about = self._unread, turn.approvals, turn.questions.slot, turn.spend, self._history.last_request
-        return Author("agent", self.name, turn.id, model, *about)
+        together = turn.work.reply.together() if turn.work.reply else ALONE
+        return Author("agent", self.name, turn.id, model, *about, together)
 
     async def restore(self, *, answers: bool = False) -> None:
         """Restore the conversation from storage and settle an interrupted turn.

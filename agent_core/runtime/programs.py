@@ -205,7 +205,7 @@ class ProgramRun:
     exit: CallExit = field(default_factory=CallExit)  # the words of the host about the files that it opens
     flow: CallFlow = field(default_factory=CallFlow)
     form: str = ""  # the digest of its normal form
-    is_like: bool = False  # whether a program of the same form ran before
+    is_like: bool = False  # whether a program of the same form ran before that has logic of its own
 
     @property
     def turn(self) -> Turn:
@@ -466,7 +466,8 @@ class Programs:
         began = next((float(row.payload["at"]) for row in rows if row.kind == BEGAN), self._clock.now())
         run = ProgramRun(record, snapshot, functions, key or record.key, text, began, _journal(rows))
         run.sealed = next((row.payload["sealed"] for row in reversed(rows) if "sealed" in row.payload), ("", ""))
-        run.form, run.is_like = form, not key and any(row.payload.get("form") == form for row in before)
+        is_like = not key and any(row.payload.get("form") == form for row in before)
+        run.form, run.is_like = form, is_like and await aside(len(program.code), program.has_logic, functions)
         await turn.append([_beginning(run)])
         return run
 
