@@ -379,6 +379,7 @@ class Agent:
         self._loop = loop
         self._save = save
         self._history = History()
+        self._pages = PageReader(store, name, lambda: self._history.page_chars, functions.value_part)
         self._turns = TurnRunner(name, store, owner, loop, session, self.colleagues, functions, self._history)
         self._unread = StaleView()
         self._closed = asyncio.Event()
@@ -598,8 +599,7 @@ class Agent:
         Raises:
             UsageError: there is no text with this name or no such page.
         """
-        pages = PageReader(self._store, self.name, lambda: self._history.page_chars, self.functions.value_part)
-        return await pages.page(name, page)
+        return await self._pages.page(name, page)
 
     @property
     def hidden(self) -> frozenset[str]:

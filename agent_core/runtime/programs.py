@@ -681,7 +681,8 @@ async def run_apart(
                 given.append(_BEYOND)
                 continue
             given.append(await call(name, row))
-            text = typed_text(row, apart_of(row))
+            apart = await aside(bulk(row), apart_of, row)
+            text = await aside(bulk(row), typed_text, row, apart)
             told.append(await aside(len(text) + bulk(given[-1]), _call_line, len(told) + 1, name, text, given[-1]))
         return given
 

@@ -41,6 +41,7 @@ MAX_DEPTH = 100
 _OF_ONE_HASH: Final = 64  # values with the same hash, which are compared pairwise
 _MANY: Final = 2_000
 _AS_THEY_ARE: Final = frozenset({type(None), bool, int})
+_SCALARS: Final = frozenset({type(None), bool, int, float, str})
 MAX_DIGITS = 4300  # Python's own limit for integers as text
 _MAX_BITS = 14_000
 _MAX_EXPONENT: Final = 10_000
@@ -163,6 +164,13 @@ def _digest(value: Value) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A value in its encoded form, so that it is not encoded again when it is sent."""
+
+    encoded: Encoded
+
+
 class Unsendable(TypeError):
     """A value that cannot be sent. The message names its path and type."""
 
@@ -215,17 +223,24 @@ def _is_moderate(value: decimal.Decimal) -> bool:
 
 
 def _list(value: list[Value], simplify: Simplify, depth: int) -> Encoded:
-    return [encode(item, simplify, depth) for item in value]
+    if depth > MAX_DEPTH:
+        return [encode(item, simplify, depth) for item in value]
+    # Most items are short texts; a call for each would take twice as long.
+    return [item if type(item) is str and item.isascii() else encode(item, simplify, depth) for item in value]
 
 
 def _dict(value: dict[Value, Value], simplify: Simplify, depth: int) -> Encoded:
-    if TAG not in value and all(type(key) is str and _is_utf8(key) for key in value):
+    if TAG not in value and _has_plain_keys(value):
         return {key: encode(item, simplify, depth) for key, item in value.items()}
     return _pairs(value.items(), simplify, depth)
 
 
 def _pairs(items: Iterable[tuple[Value, Value]], simplify: Simplify, depth: int) -> Encoded:
-    return {TAG: "dict", BODY: [[encode(key, simplify, depth), encode(item, simplify, depth)] for key, item in items]}
+    pairs = [
+        [key if type(key) is str and key.isascii() else encode(key, simplify, depth), encode(item, simplify, depth)]
+        for key, item in items
+    ]
+    return {TAG: "dict", BODY: pairs}
 
 
 def _members(members: Members, simplify: Simplify, depth: int) -> Encoded:
@@ -320,6 +335,7 @@ _ENCODERS: dict[type, Callable[[Any, Simplify, int], Encoded]] = {
         BODY: [encode(item, simplify, depth) for item in value.items],
     },
     Pairs: lambda value, simplify, depth: _pairs(value.items, simplify, depth),
+    Written: lambda value, _simplify, _depth: value.encoded,
     bytes: _tagged_text("bytes", lambda value: b64encode(value).decode()),
     complex: _tagged_text("complex", repr),
     decimal.Decimal: _tagged_text("Decimal", _decimal_text),
@@ -351,7 +367,7 @@ def is_plain(value: Value) -> bool:
             if kind is list:
                 below += item
             elif kind is dict:
-                if TAG in item or not all(type(key) is str and _is_utf8(key) for key in item):
+                if TAG in item or not _has_plain_keys(item):
                     return False
                 below += item.values()
             elif not _is_plain_scalar(item, kind):
@@ -360,9 +376,16 @@ def is_plain(value: Value) -> bool:
     return not level
 
 
+def _has_plain_keys(mapping: dict[Value, Value]) -> bool:
+    for key in mapping:  # noqa: SIM110 - a generator would take three times as long for a small one
+        if type(key) is not str or not (key.isascii() or _is_utf8(key)):
+            return False
+    return True
+
+
 def _is_plain_scalar(item: Value, kind: type) -> bool:
     if kind is str:
-        return _is_utf8(item)
+        return bool(item.isascii() or _is_utf8(item))
     if kind is int:
         return bool(item.bit_length() <= _MAX_BITS)
     if kind is float:
@@ -435,16 +458,21 @@ def kind_of(encoded: Encoded) -> tuple[str, int | None]:
 def is_large(encoded: Encoded) -> bool:
     """Return whether JSON or a value has so many parts that processing it would block the event loop noticeably."""
     waiting, count = [encoded], 0
-    while waiting and count <= _MANY:
-        match waiting.pop():
-            case list() | tuple() as items:
-                count += len(items)
-                waiting += items[:_MANY]
-            case dict() as members:
-                count += len(members)
-                waiting += islice(members.values(), _MANY)
-            case Members(items=items) | Pairs(items=items):
-                waiting.append(items)
+    while waiting and count <= _MANY:  # no `match`, which takes several times as long: every call is looked at
+        part = waiting.pop()
+        if isinstance(part, (list, tuple)):
+            count += len(part)
+            waiting += [item for item in part[:_MANY] if type(item) not in _SCALARS]
+        elif isinstance(part, dict):
+            count += len(part)
+            waiting += [item for item in islice(part.values(), _MANY) if type(item) not in _SCALARS]
+        elif isinstance(part, (Members, Pairs)):
+            waiting.append(part.items)
+        elif isinstance(part, (set, frozenset)):
+            count += len(part)
+            waiting += islice(part, _MANY)
+        elif isinstance(part, Written):
+            waiting.append(part.encoded)
     return count > _MANY
 
 
