@@ -239,3 +239,13 @@ async def test_an_expression_that_cannot_be_read_leaves_the_breakpoint_with_the_
     assert "`(` is no expression" in said[0]
     assert "text + '!' = 'hello!'" in said[1]
     assert "EVIL" not in said[1]
+
+
+async def test_a_long_value_of_a_record_is_cut_between_its_parts_and_says_how_much_is_missing(
+    at_desk: OpenDesk,
+) -> None:
+    said, _ = await open_desk(at_desk, Ask(asking("[{'number': one} for one in range(10_000, 10_012)]")), Ask(CALLED))
+    shown = said[1].partition(" = [{")[2].partition(" more characters)")[0]
+    rows, _, count = shown.partition(", … (")
+    assert rows.endswith("}")
+    assert count.isdecimal(), said[1]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, Type
 from agent_core.base import matching, syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.records import dataclass, replace
-from agent_core.base.untrusted import block, shorten, visible
+from agent_core.base.untrusted import block, visible
 from sandbox import Point, RequestRefused
 from sandbox.inside import reading
 from sandbox.wire import caps
@@ -76,6 +76,7 @@ def _statements(node: ast.AST) -> Iterator[ast.stmt]:
 
 _MOST_BREAKPOINTS: Final = 50
 _MOST_EXPRESSIONS, _MOST_EXPRESSION_CHARS = 10, 500
+_MOST_VALUE_CHARS: Final = 200  # of one value in a record
 By: TypeAlias = Literal["human", "agent"]
 
 
@@ -582,7 +583,16 @@ def trace(lines: Sequence[TraceLine], snapshot: "Snapshot", *, is_cut: bool = Fa
 
 
 def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(f"{name} = {shorten(text, 200)}" for name, text in pairs).replace("\n", "\\n")
+    return ", ".join(f"{name} = {_beginning(text)}" for name, text in pairs).replace("\n", "\\n")
+
+
+def _beginning(text: str) -> str:
+    """Return a value, or its beginning, cut between two of its parts if there are any."""
+    if len(text) <= _MOST_VALUE_CHARS:
+        return text
+    head = text[:_MOST_VALUE_CHARS]
+    head = head[: head.rfind(", ") + 2] or head
+    return f"{head}… ({len(text) - len(head):,} more characters)"
 
 
 def _source(at: At | TraceLine, snapshot: "Snapshot") -> str:
