@@ -202,7 +202,7 @@ async def debugger(  # noqa: PLR0913 - what a breakpoint has
         function_name: The function.
         line: A line of its source, with the numbers of introspect_function; 0 for its first.
         condition: A Python expression; it counts only where this is true, such as `i > 10`.
-        expressions: More Python expressions to evaluate there.
+        expressions: More to read there: names, fields, items, operators, comprehensions, built-ins like len or dict.
         after: Pass so many hits of each call over first.
         every: Then only each so-many-th hit counts.
         once: Only the first hit that counts, then it is gone.
@@ -210,7 +210,8 @@ async def debugger(  # noqa: PLR0913 - what a breakpoint has
     request = Breakpoint(0, function_name, "", 0, condition, tuple(expressions or ()), after, every, once, "agent")
     workshop = self.functions
     placed = workshop.calls.debugging.breakpoints.arm(request, line, workshop.registry.snapshot())
-    sentences = [f"Breakpoint {placed.text} is set.", placed.moved]
+    without = f"It is set without what cannot be read there: {' '.join(placed.unread)}" if placed.unread else ""
+    sentences = [f"Breakpoint {placed.text} is set.", placed.moved, without]
     now = f"Call `{function_name}` now, directly or in a program: that answer has the values."
     return " ".join(filter(None, [*sentences, now, "A person at a prompt stops there, too."]))
 

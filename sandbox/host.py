@@ -17,12 +17,12 @@ from .code import SourceText
 from .confine import mounts
 from .confine.plan import ZygotePlan
 from .errors import ProtocolError, SandboxError, SandboxUnavailable
-from .job import Attempt, Attempts, Evaluation, Job, ProgramJob, Work
+from .job import Attempt, Attempts, Evaluation, FunctionCall, Job, ProgramJob, Work
 from .outcome import Killed, Outcome, Refused, TimedOut
 from .policy import Limits
 from .portable.component import Tell
 from .portable.level import PortableLevel, start_portable, with_enough_walls
-from .processes.calls import CallServer
+from .processes.calls import CallServer, by_size
 from .processes.compilation import Compiled, CompiledCache, UncompilableModule, parents
 from .processes.ends import PoolChoice, ProcessorWait, WorkerPool
 from .processes.large import LargeExchange
@@ -48,7 +48,7 @@ from .wire.large import ValueGone
 from .wire.protocol import Frame as Message
 from .wire.protocol import pack
 from .wire.requests import without_handler
-from .wire.values import Unsendable, encode
+from .wire.values import Unsendable, lean
 
 _NO_WORKER: Final = (LayerFailed, NoPlace, ZygoteEnded)  # the job did not run
 _SENT_ALONG: Final = 256 * 1024  # characters of code sent with a job, so that imports need no requests
@@ -146,7 +146,7 @@ class Sandbox:
     async def run(self, job: Job[Work]) -> Outcome:
         """Run a job in a new worker, or with `job.keep` in the stateful one of that key, and return its outcome."""
         try:
-            message = job.work.to_json()
+            message = await by_size(_values_of(job.work), job.work.to_json)
         except Unsendable as error:
             return Refused(f"arguments: {error}")
         try:
@@ -288,6 +288,13 @@ class _Ready:
         return self.call.illustrated(outcome)
 
 
+def _values_of(work: Work) -> object:
+    """Return the values that a worker gets with its job."""
+    if isinstance(work, FunctionCall):
+        return work.arguments
+    return work.kept if isinstance(work, ProgramJob) else None
+
+
 async def _portable(store: Path | None, slots: int, packages: Sequence[str], tell: Tell) -> PortableLevel:
     if store is None:
         raise SandboxError("level `portable` needs a folder for what it builds")
@@ -347,7 +354,7 @@ class AttemptSeries:
         if isinstance(attempt.work, Evaluation):
             return attempt.work.to_json() | text
         try:
-            return text | {"arguments": encode(dict(attempt.work))}
+            return text | {"arguments": lean(dict(attempt.work))}
         except Unsendable as error:
             return Refused(f"arguments: {error}")
 

@@ -17,7 +17,7 @@ from .processes.ends import OnOutput
 from .wire.large import Large, LargeValues
 from .wire.protocol import Frame as Message
 from .wire.requests import RequestHandler
-from .wire.values import encode
+from .wire.values import encode, lean
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class FunctionCall:
 
     def to_json(self) -> Message:
         """Return the message for the worker. Raise Unsendable if an argument cannot be sent."""
-        return {"kind": "call", "function": self.function, "arguments": encode(dict(self.arguments))}
+        return {"kind": "call", "function": self.function, "arguments": lean(dict(self.arguments))}
 
 
 @dataclass(frozen=True, slots=True)

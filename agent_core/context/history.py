@@ -11,8 +11,9 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, Final
 
 from agent_core.base.errors import UsageError
@@ -20,6 +21,7 @@ from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Not
 from agent_core.base.offload import PER_ENTRY, aside
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import visible
+from agent_core.registry.validation import LIMIT_CHARS
 from agent_core.storage import (
     BETWEEN,
     SUMMARY,
@@ -44,6 +46,7 @@ _AROUND: Final = 120
 _BEGINNING: Final = 200  # characters of a long answer or argument of an earlier turn
 
 Payload = dict[str, Any]  # Any: JSON
+NONE_KNOWN: Final[Mapping[Call, Call]] = MappingProxyType({})
 
 
 def beginning(text: str, page_chars: int) -> str:
@@ -108,16 +111,20 @@ def _first(text: str, seq: int, chars: int, page_chars: int) -> str:
     return f"{text[:size]}\n[Page 1 of {-(-total // size)}, {total:,} characters in all: {more}.]"
 
 
-def of_the_past(message: Message, seq: int, chars: int, past_chars: int) -> Message:
+def of_the_past(
+    message: Message, seq: int, chars: int, past_chars: int, known: Mapping[Call, Call] = NONE_KNOWN
+) -> Message:
     """Return a message of an earlier turn as the model is shown it: long answers and arguments by their beginning.
 
-    What the agent said to the user stays, and so do the arguments that an endpoint may have signed.
+    What the agent said to the user stays, and so do the arguments that an endpoint may have signed. `known` has what
+    calls became before.
     """
     match message:
         case Answer(_, _, text) if (total := max(chars, len(text))) > past_chars:
             return replace(message, text=f"{text[:_BEGINNING]}\n{_left_out(total, seq)}")
         case Assistant(_, calls) if any(len(call.arguments) > past_chars for call in calls):
-            return replace(message, calls=tuple(_call_of_the_past(call, seq, past_chars) for call in calls))
+            shorter = (known.get(call) or _call_of_the_past(call, seq, past_chars) for call in calls)
+            return replace(message, calls=tuple(shorter))
         case _:
             return message
 
@@ -127,7 +134,7 @@ def _call_of_the_past(call: Call, seq: int, past_chars: int) -> Call:
         return call
     whole = {"left_out": _left_out(len(call.arguments), seq)}
     try:
-        arguments = read_json(call.arguments, LOOSE)
+        arguments = read_json(call.arguments, LOOSE, most=LIMIT_CHARS)
     except Malformed:
         return replace(call, arguments=json.dumps(whole))
     if isinstance(arguments, dict):
@@ -181,6 +188,7 @@ class PageReader:
         self._agent = agent
         self._page_chars = page_chars
         self._value_part = value_part
+        self._calls: tuple[object, str] = None, ""  # of the last reply that was read, and their text
 
     async def page(self, name: str, page: int) -> str:
         """Return a page of a long text, with its position among the others.
@@ -195,7 +203,9 @@ class PageReader:
         if entry is None:
             raise UsageError(f"There is no long text named {name!r}.", fix="Take the name from where it was shown.")
         whole = await self._store.text(entry.payload["whole"]) if "whole" in entry.payload else None
-        text = str(whole if whole is not None else entry.payload["text"]) + _calls_text(entry.payload.get("calls"))
+        text = str(whole if whole is not None else entry.payload["text"])
+        if "calls" in entry.payload:
+            text += await self._text_of_calls(entry.payload["calls"])
         size, large = _size(self._page_chars()), _large_of(entry)
         total = entry.payload["chars"] if large else len(text)
         pages = max(-(-total // size), 1)
@@ -211,6 +221,13 @@ class PageReader:
             raise UsageError(f"The value of `{name}` is not kept any longer.", fix="Call the function again.")
         return f"Page {page} of {pages} of {name}.{more}\n{shown}"
 
+    async def _text_of_calls(self, calls: object) -> str:
+        """Return the text of a reply's calls, which is made once for all its pages."""
+        if self._calls[0] != calls:
+            lengths = (len(str(call["arguments"])) for call in calls) if isinstance(calls, list) else ()
+            self._calls = calls, await aside(sum(lengths), _calls_text, calls)
+        return self._calls[1]
+
 
 def _calls_text(calls: object) -> str:
     """Return the calls of a reply with their arguments, as text after the reply's own."""
@@ -218,7 +235,7 @@ def _calls_text(calls: object) -> str:
     for call in calls if isinstance(calls, list) else ():
         written = str(call["arguments"])
         try:
-            arguments = read_json(written, LOOSE)
+            arguments = read_json(written, LOOSE, most=LIMIT_CHARS)
         except Malformed:
             arguments = None
         rows = (
@@ -227,7 +244,7 @@ def _calls_text(calls: object) -> str:
             else [written]
         )
         lines += ["", f"Call of {call['name']}:", *rows]
-    return visible("\n".join(lines))
+    return "\n".join(map(visible, lines))
 
 
 def _large_of(entry: Entry) -> Large | None:
@@ -362,6 +379,15 @@ class HistoryItem:
     shown: Message
     size: int
     is_past: bool = False  # of a turn before the last one
+    shorter: dict[Call, Call] = field(default_factory=dict)  # its long calls, as they are shown when it is past
+
+    async def shorten(self, past_chars: int) -> None:
+        """Shorten its long calls beside the event loop, once: a model or an endpoint chose their arguments."""
+        calls = self.whole.calls if isinstance(self.whole, Assistant) else ()
+        for call in calls:
+            if len(call.arguments) > past_chars:
+                short = await aside(len(call.arguments), _call_of_the_past, call, self.seq, past_chars)
+                self.shorter[call] = short
 
 
 @dataclass(slots=True)
@@ -420,7 +446,7 @@ class History:
         self.page_chars = page_chars
         self._show_again(self.items)
 
-    def leave_behind(self, turn: str, past_chars: int) -> None:
+    async def leave_behind(self, turn: str, past_chars: int) -> None:
         """Show long answers and arguments by their beginning, but those of this turn and of the one before it.
 
         Turns in which the user said nothing do not count. Once per turn: the text that a model has read stays the
@@ -436,6 +462,8 @@ class History:
                 before = self.items[place].turn
         newly = [item for item in self.items[:place] if item.seq and not item.is_past]
         for item in newly:
+            await item.shorten(past_chars)
+        for item in newly:
             item.is_past = True
         self._show_again(newly)
 
@@ -447,7 +475,7 @@ class History:
         for item in items:
             shown = self.paged(item)
             if item.is_past:
-                shown = of_the_past(shown, item.seq, item.chars, self.past_chars)
+                shown = of_the_past(shown, item.seq, item.chars, self.past_chars, item.shorter)
             if shown != item.shown:  # keep the same object if nothing changed, so that it is not serialized again
                 item.shown, item.size = shown, size_of(shown)
         self.size = self._measure()

@@ -66,7 +66,8 @@ def of_the_program(pattern: str, functions: Sequence[Function]) -> str:
     return (
         f"None of the program's functions has {fence(pattern, 60)} in its name or description. There are: {names}."
         " introspect_function shows each. What only the user can do is a command: `/help` at the prompt and `knapper"
-        " --help` in a shell list them (functions export DIR, secrets set NAME, …)."
+        " --help` in a shell list them (functions export DIR, secrets set NAME, …). An export is used so: `pip install"
+        " ./DIR`, then `from DIR import NAME` in Python; `knapper functions call NAME --args JSON` needs no export."
     )
 
 

@@ -33,6 +33,13 @@ MAX_PROBLEMS: Final = 20
 """The problems of a program that are told."""
 GIVEN: Final = frozenset({"each", "CallFailed"})
 """The names that every program has in addition to functions."""
+_SHOWS: Final = frozenset({"print", "range"})
+_CALLS_ALONE: Final = (
+    *(ast.Module, ast.Expr, ast.Assign, ast.For, ast.Call, ast.keyword, ast.Name, ast.Constant, ast.expr_context),
+    *(ast.Tuple, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp),
+    *(ast.comprehension, ast.JoinedStr, ast.FormattedValue, ast.UnaryOp, ast.USub),
+)
+"""The parts of a program that only calls functions and shows what they return."""
 _NO_MODULE: Final = "The agent's functions are called by name, without an import."
 
 
@@ -101,11 +108,41 @@ class ProgramText:
         """Return its normal form, which is the same for programs that differ only in literals and layout."""
         return ast.dump(_WithoutLiterals().visit(self.tree))
 
+    def has_logic(self, functions: Collection[str]) -> bool:
+        """Check whether it does more than call these functions with values that are written in it, and show them.
+
+        It does if a function gets what another returned, or if it computes, decides or selects anything itself.
+        """
+        nodes, named = [*ast.walk(self.tree)], set[str]()
+        calls = [node for node in nodes if isinstance(node, ast.Call)]
+        if not all(isinstance(node, _CALLS_ALONE) for node in nodes):
+            return True
+        if not all(isinstance(call.func, ast.Name) and call.func.id in {*functions, *_SHOWS} for call in calls):
+            return True
+        for node in nodes:  # the names that have what a function returned
+            if isinstance(node, ast.Assign) and _holds(node.value, functions, frozenset()):
+                named |= {part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+        given = [part for call in calls if _calls_one(call, functions) for part in (*call.args, *call.keywords)]
+        given += [node.iter for node in nodes if isinstance(node, ast.For | ast.comprehension)]
+        is_selecting = any(node.ifs for node in nodes if isinstance(node, ast.comprehension))
+        return is_selecting or any(_holds(part, functions, named) for part in given)
+
     def literals(self) -> list[str]:
         """Return the literals that its form leaves out, in order."""
         without = _WithoutLiterals()
         without.visit(self.tree)
         return without.literals
+
+
+def _calls_one(node: ast.AST, functions: Collection[str]) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions
+
+
+def _holds(node: ast.AST, functions: Collection[str], named: Collection[str]) -> bool:
+    """Check whether a node has what one of these functions returned, directly or by one of these names."""
+    return any(
+        _calls_one(part, functions) or (isinstance(part, ast.Name) and part.id in named) for part in ast.walk(node)
+    )
 
 
 def with_names(program: ProgramText, meant: Callable[[str], str | None], own: Collection[str]) -> ProgramText:

@@ -21,6 +21,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from itertools import islice
 from pathlib import Path, PurePath
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from agent_core.access.call_exit import CallExit, Reach
@@ -50,7 +51,7 @@ from sandbox.processes.debugging import PLAIN
 from sandbox.wire.caps import MOST_STATE
 from sandbox.wire.large import Large
 from sandbox.wire.requests import without_handler
-from sandbox.wire.values import Members, Pairs, encode, is_plain
+from sandbox.wire.values import Members, Pairs, Written, encode, is_plain
 
 from .answers import bad_arguments, callee_error, error_in_caller, near_limit
 from .mcp.library import ForeignFunction, ForeignLibrary, reached_by
@@ -124,6 +125,7 @@ _COMPUTES: Final = (
     "Nothing in the text of `{function}` shows that it opens a file, so nobody is asked while it runs. Open it by name"
     " in the text, as in `open(path)`."
 )
+NONE_WRITTEN: Final[Mapping[str, Written]] = MappingProxyType({})
 MAX_DEPTH = 4
 MAX_NOTE = 400  # characters
 
@@ -202,8 +204,17 @@ class WorkerApi:
     key: str = ""  # identifies the call, even when it is made again
     callees: Iterator[int] = field(default_factory=itertools.count)  # numbers the calls that it makes
 
-    async def run(self, function: "Function", arguments: Mapping[str, Any], permit: Permit) -> Outcome:  # Any: JSON
-        """Call a function and answer its requests; resources are closed however the call ends."""
+    async def run(
+        self,
+        function: "Function",
+        arguments: Mapping[str, Any],
+        permit: Permit,
+        written: Mapping[str, Written] = NONE_WRITTEN,
+    ) -> Outcome:  # Any: JSON
+        """Call a function and answer its requests; resources are closed however the call ends.
+
+        `written` has those arguments that were encoded already.
+        """
         flow = self.flow.of_callee(permit)
 
         async def want(grants: Grants) -> bool:
@@ -253,7 +264,7 @@ class WorkerApi:
                 else contextlib.nullcontext(PLAIN)
             )
             with contextlib.closing(files), watched as around:
-                work = FunctionCall(function.name, arguments)
+                work = FunctionCall(function.name, {**arguments, **written} if written else arguments)
                 job = Job(permit.modules, function.module, work, permit.limits, permit.access)
                 job = replace(job, keep=permit.keep, around=around, large=self.sandbox.values)
                 outcome = await self.sandbox.run(job, channel, files.places)

@@ -50,6 +50,7 @@ class ApprovedStatement:
     imports: tuple[Part, ...]  # from the workspace: module, and name in it or "" for the whole module
     strings: Names
     shows: Names  # the names in its examples
+    takes: Names  # those that its examples do not bind before
     calls: bool  # whether it may call functions by name, with `self.call`
     is_inert: bool
     is_loose: bool = False  # an import that is left out of a module wherever its name is not used
@@ -102,7 +103,7 @@ def approved_parts(part: Part, texts: Texts, *, with_examples: bool = False) -> 
     reached, seen = set[str](), set[Part]()
     waiting: list[Part] = [part, *((package, _ITS_IMPORT) for package in packages_around(part[0]))]
     if with_examples and part[0] in modules:
-        waiting += [(part[0], shown) for each in modules[part[0]].binding.get(part[1], ()) for shown in each.shows]
+        waiting += [(part[0], shown) for each in modules[part[0]].binding.get(part[1], ()) for shown in each.takes]
     while waiting:
         target = module, name = waiting.pop()
         if target in seen or module not in modules:
@@ -163,7 +164,9 @@ def _approved_statements(text: str, module: str, *, is_package: bool) -> Iterato
         found = statements_of(text)
     except NOT_PYTHON:
         none = frozenset[str]()
-        yield ApprovedStatement(_UNREADABLE, text, text, text, none, none, (), none, none, calls=False, is_inert=False)
+        yield ApprovedStatement(
+            _UNREADABLE, text, text, text, none, none, (), none, none, none, calls=False, is_inert=False
+        )
         return
     known = _known_names([(node, facts) for node, facts, _ in found])
     used = _used_names([(node, facts) for node, facts, _ in found])
@@ -184,6 +187,7 @@ def _approved_statements(text: str, module: str, *, is_package: bool) -> Iterato
             (*imports, *_chains(node)),
             strings,
             facts.shows,
+            facts.takes,
             calls="call" in facts.words | strings,
             is_inert=bool(binds) and _is_inert(node, known),
         )

@@ -53,7 +53,7 @@ class Statement:
 
     `names` are all names in it. `words` also include attributes and the functions in `called`, which it calls by
     `self.call`. `reads` excludes a function's local names and includes those in quoted annotations. `shows` are the
-    names in its examples. `imports` are tuples of level, module and name.
+    names in its examples, `takes` those that these do not bind before. `imports` are tuples of level, module and name.
     """
 
     binds: Names
@@ -62,6 +62,7 @@ class Statement:
     called: Names
     reads: Names
     shows: Names
+    takes: Names
     modifies: Names  # values of the module, judged by the text alone
     runs: Names  # functions called for their effects
     shared: Names  # names declared `global`
@@ -77,6 +78,7 @@ class Statement:
         called = frozenset(word for word in first if isinstance(word, str))
         reads, own = _names_read(node), set[str]()
         roots, runs = _modifications(node)
+        shows, takes = _names_in_examples(node)
         if isinstance(node, Definition):
             head = _in_text(node.returns).union(*map(_names_read, [*node.decorator_list, node.args]))
             head |= _names_read(node.returns) if node.returns else set()
@@ -96,7 +98,8 @@ class Statement:
             words=called.union(names, (part.attr for part in inner if isinstance(part, ast.Attribute))),
             called=called,
             reads=frozenset(reads),
-            shows=frozenset(_names_in_examples(node)),
+            shows=shows,
+            takes=takes,
             modifies=frozenset(roots),
             runs=frozenset(runs),
             shared=shared,
@@ -171,14 +174,27 @@ def _names_in(text: str, mode: str) -> set[str]:
         return set()
 
 
-def _names_in_examples(node: ast.stmt) -> set[str]:
-    """Return the names that the examples in a function's docstring read."""
+def _names_in_examples(node: ast.stmt) -> tuple[Names, Names]:
+    """Return the names in the examples of a function's docstring, and those that the examples do not bind before."""
     words = ast.get_docstring(node) if isinstance(node, Definition) else None
     try:
         entries = list(examples.find(words)) if words and ">>>" in words else []
     except ValueError:
+        return frozenset(), frozenset()
+    shown, taken, bound = set[str](), set[str](), set[str]()
+    for entry in entries:
+        names = _names_in(entry.source, "exec")
+        shown |= names
+        taken |= names - bound
+        bound |= _bound_in(entry.source)
+    return frozenset(shown), frozenset(taken)
+
+
+def _bound_in(text: str) -> set[str]:
+    try:
+        return set().union(*map(bound_names, syntax.parse(text).body))
+    except NOT_PYTHON:
         return set()
-    return set().union(*(_names_in(entry.source, "exec") for entry in entries))
 
 
 def _modifications(node: ast.stmt) -> tuple[set[str], set[str]]:

@@ -21,6 +21,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.context import History, PageReader, RequestPrompt, claim, resume
 from agent_core.context import pop as pop_turn
 from agent_core.functions.debug import Debugger, DebuggerSlot
+from agent_core.functions.gate.draft import ALONE
 from agent_core.functions.service import Author, FunctionService, StaleView
 from agent_core.registry.function import fits
 from agent_core.storage import (
@@ -378,6 +379,7 @@ class Agent:
         self._loop = loop
         self._save = save
         self._history = History()
+        self._pages = PageReader(store, name, lambda: self._history.page_chars, functions.value_part)
         self._turns = TurnRunner(name, store, owner, loop, session, self.colleagues, functions, self._history)
         self._unread = StaleView()
         self._closed = asyncio.Event()
@@ -406,7 +408,8 @@ class Agent:
         if turn is None:
             return Author("agent", self.name, "", model, self._unread)
         about = self._unread, turn.approvals, turn.questions.slot, turn.spend, self._history.last_request
-        return Author("agent", self.name, turn.id, model, *about)
+        together = turn.work.reply.together() if turn.work.reply else ALONE
+        return Author("agent", self.name, turn.id, model, *about, together)
 
     async def restore(self, *, answers: bool = False) -> None:
         """Restore the conversation from storage and settle an interrupted turn.
@@ -596,8 +599,7 @@ class Agent:
         Raises:
             UsageError: there is no text with this name or no such page.
         """
-        pages = PageReader(self._store, self.name, lambda: self._history.page_chars, self.functions.value_part)
-        return await pages.page(name, page)
+        return await self._pages.page(name, page)
 
     @property
     def hidden(self) -> frozenset[str]:

@@ -10,7 +10,7 @@ The record of a call goes from its start to its answer: its arguments, what is s
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -29,6 +29,7 @@ from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Skipped
 from agent_core.functions.debug.debugging import Watch
 from agent_core.functions.gate.capability import shares_state
+from agent_core.functions.gate.draft import ReplyChanges
 from agent_core.functions.mcp.library import ForeignFunction, ForeignLibrary, reached_by
 from agent_core.functions.service import FunctionService, noted
 from agent_core.functions.service.call_records import SeenResults
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from agent_core.base.problem import Problem
     from agent_core.base.settings import TurnSettings
     from agent_core.functions.debug.debugging import DebugNotes
+    from agent_core.functions.gate import Breakage
     from agent_core.functions.sandbox_client import SandboxClient
     from agent_core.memory.blocks import Blocks
     from agent_core.registry.function import Function
@@ -92,6 +94,70 @@ class Done:
     def failed(self) -> bool:
         """True if the call did not return what was requested."""
         return self.outcome != "returned"
+
+
+@dataclass(slots=True)
+class WaitingChange:
+    """A refused change that is answered after others of its reply: those of the functions that it `uses`.
+
+    `finish` judges it once more, if one of them has `changed`, and answers its call.
+    """
+
+    uses: frozenset[str]
+    finish: Callable[[bool], Awaitable[Done]]
+    has_changed: bool = False
+
+
+class ReplyWork:
+    """The changes of functions in one reply: those that are still to come, and those that wait for them."""
+
+    def __init__(self, before: "Snapshot", due: Mapping[str, str]) -> None:
+        """Begin; `due` are the functions that the calls will change, by the ids of these, in order."""
+        self._before = before
+        self._due = dict(due)
+        self._names = frozenset(due.values())
+        self._waiting: dict[str, WaitingChange] = {}
+        self.broken: dict[str, Breakage] = {}
+
+    def begin(self, call_id: str) -> str:
+        """Take a call as begun. Return the function that it changes, if it changes one."""
+        return self._due.pop(call_id, "")
+
+    def together(self, *, is_once_more: bool = False) -> ReplyChanges:
+        """Return what is changed together with the candidate that is judged now."""
+        coming = frozenset((*self._due.values(), *self._waiting))
+        return ReplyChanges(coming, self._before, frozenset(self.broken) - self._names, is_once_more)
+
+    def hold(self, name: str, change: WaitingChange) -> None:
+        """Let a refused change wait."""
+        self._waiting[name] = change
+
+    def note(self, names: Collection[str], breakages: Iterable["Breakage"]) -> None:
+        """Take note of functions that were changed, and of those that this broke."""
+        for name in names:
+            self.broken.pop(name, None)
+        self.broken |= {breakage.user.name: breakage for breakage in breakages}
+        for change in self._waiting.values():
+            change.has_changed |= not change.uses.isdisjoint(names)
+
+    async def give_up(self, name: str) -> list[Done]:
+        """Answer the waiting change of a function, which is changed otherwise now."""
+        change = self._waiting.pop(name, None)
+        return [await change.finish(False)] if change else []
+
+    async def settle(self) -> list[Done]:
+        """Judge and answer each waiting change for which nothing more comes, what others use first."""
+        settled: list[Done] = []
+        while name := self._ready():
+            change = self._waiting.pop(name)
+            settled.append(await change.finish(change.has_changed))
+        return settled
+
+    def _ready(self) -> str:
+        due = frozenset(self._due.values())
+        free = {name: change.uses for name, change in self._waiting.items() if change.uses.isdisjoint(due)}
+        first = next((name for name, uses in free.items() if uses.isdisjoint(self._waiting.keys() - {name})), "")
+        return first or ("" if due else next(iter(free), ""))  # those that use each other go in order
 
 
 class CallRecord:
@@ -304,7 +370,8 @@ class ModelFunction:
     """A function that the model can call: `call` takes the arguments and the record of a call, and closes the record.
 
     Calls are recorded with its `version`, if it has one. Functions that are not parallel run one after another.
-    `snapshot` is the one from which a workspace function comes.
+    `snapshot` is the one from which a workspace function comes. `about` is the parameter that names the function which
+    a call changes or makes, if it does that.
     """
 
     function: "Function"
@@ -312,6 +379,7 @@ class ModelFunction:
     version: str | None
     is_parallel: bool = True
     snapshot: "Snapshot | None" = None
+    about: str = ""
 
 
 class FunctionSource(Protocol):
@@ -351,10 +419,12 @@ class Dispatcher:
         """Answer every call; a call that cannot run is answered with the reason.
 
         Calls start in order, with the snapshot of the step. After a function of the host, which may have changed it,
-        the calls that follow see the `current` one. A call of a name that does not exist yet waits for them.
+        the calls that follow see the `current` one. A call of a name that does not exist yet waits for them. A change
+        that is refused waits for the changes after it of what it uses.
         """
         accepted = calls[: self._settings.max_calls]
         done: dict[str, Done] = {}
+        work = turn.work.reply = ReplyWork(snapshot, await self._changes_of(accepted, snapshot, turn))
         tasks: list[asyncio.Task[Done]] = []
         late: list[Call] = []
         async with asyncio.TaskGroup() as group:
@@ -365,7 +435,12 @@ class Dispatcher:
                 elif callee.is_parallel:
                     tasks.append(group.create_task(self._call(self._record(call, turn), callee)))
                 else:
+                    about = work.begin(call.id)
+                    for settled in await work.give_up(about) if about else ():
+                        done[settled.call.id] = settled
                     done[call.id] = await self._in_turn(call, callee, turn)
+                    for settled in await work.settle():
+                        done[settled.call.id] = settled
                     snapshot = current()
         done |= {result.call.id: result for result in (task.result() for task in tasks)}
         for call in (self._with_current_names(each, snapshot) for each in late):  # it may exist now
@@ -374,6 +449,19 @@ class Dispatcher:
             limit = f"one reply may ask for {self._settings.max_calls} calls; ask for this one again in the next step."
             done[call.id] = await self._record(call, turn).close(Skipped(limit))
         return [done[call.id] for call in calls]
+
+    async def _changes_of(self, calls: Sequence[Call], snapshot: "Snapshot", turn: Turn) -> dict[str, str]:
+        """Return the functions that calls will change, by their ids; those that the agent cannot see are left out."""
+        changes: dict[str, str] = {}
+        for call in (self._with_current_names(given, snapshot) for given in calls):
+            callee = self.find(call.name, snapshot)
+            if callee is None or not callee.about:
+                continue
+            arguments = await aside(len(call.arguments), self._record(call, turn).read, callee.function)
+            name = arguments.get(callee.about) if isinstance(arguments, dict) else None
+            if isinstance(name, str) and name not in snapshot.hidden:
+                changes[call.id] = name
+        return changes
 
     def started_at_once(self, calls: Sequence[Call], snapshot: "Snapshot") -> list[Entry]:
         """Return the entries of the calls that start right after the reply; they are stored with the reply."""

@@ -9,15 +9,16 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.records import dataclass, replace
 from agent_core.functions.answers import InterruptedCall
-from agent_core.functions.service import Author, FunctionService, PlannedChange
+from agent_core.functions.service import Author, FunctionService, PlannedChange, change_texts
 from agent_core.functions.service.function_facts import unknown_function
 from agent_core.functions.service.judgment import Judgment
 from agent_core.functions.service.maker import NEIGHBORS, trigger_test
+from agent_core.functions.service.plan import OnceMore
 from agent_core.memory.blocks import Blocks
 from agent_core.memory.classes import KNOWN, methods_of
 from agent_core.registry.function import line_of
@@ -27,7 +28,15 @@ from agent_core.storage import Plan, content_hash
 from sandbox import Refused
 
 from .colleagues import FUNCTIONS
-from .dispatch import ABOUT_HELPERS, CallRecord, Done, FunctionSource, ModelFunction, PlannedProgram
+from .dispatch import (
+    ABOUT_HELPERS,
+    CallRecord,
+    Done,
+    FunctionSource,
+    ModelFunction,
+    PlannedProgram,
+    WaitingChange,
+)
 from .turn import Interrupted as StopRequested
 from .turn import Turn
 
@@ -51,7 +60,11 @@ GROWING = frozenset(
 )
 """The functions that create and change functions."""
 
+_REVISING = GROWING - {"add_example"}  # after these, a function may do something else
+
 _ABOUT, _MAKES = "function_name", "create_function"
+
+_Made: TypeAlias = Plan | PlannedProgram | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +72,7 @@ class HostFunction:
     """A function that runs in the host with the agent as `self`: its schema and its callable."""
 
     function: "Function"
-    run: Callable[..., Awaitable[Plan | PlannedProgram | str]]
+    run: Callable[..., Awaitable[_Made]]
 
 
 class HostFunctions(FunctionSource):
@@ -92,7 +105,8 @@ class HostFunctions(FunctionSource):
         host = self._functions.get(name)
         if host is None or name in self._withheld():
             return None
-        return ModelFunction(host.function, partial(self._call, host, snapshot), None, is_parallel=False)
+        about = _ABOUT if name in _REVISING else ""
+        return ModelFunction(host.function, partial(self._call, host, snapshot), None, is_parallel=False, about=about)
 
     async def _call(  # noqa: PLR0911 - one a kind of end
         self,
@@ -107,11 +121,36 @@ class HostFunctions(FunctionSource):
         about = arguments.get(_ABOUT)
         if about in snapshot.hidden and name != _MAKES:  # create_function must detect the conflict itself
             return await record.close(Refused(str(unknown_function(str(about), snapshot.functions))))
+        plan = await self._made(lambda: host.run(turn.meta_self, **arguments), snapshot, record)
+        if isinstance(plan, Done):
+            return plan
+        if isinstance(plan, str):
+            return await record.close(None, plan)
+        if isinstance(plan, PlannedProgram):
+            assert self._programs is not None, "an agent that is offered `run_program` has what runs it"
+            return await self._programs.run(plan, record, snapshot)
+        if not isinstance(plan, PlannedChange):
+            return await record.commit(plan)
+        if plan.once_more is None or turn.work.reply is None:
+            return await self._carry_out(plan, str(about), record)
+        await turn.append((), writes=plan.writes)
+        if plan.refused is not None:
+            turn.work.refused[plan.refused] = turn.work.facts.receipt.count("called", plan.refused)
+        finish = partial(self._finish, plan, plan.once_more, str(about), snapshot, record)
+        turn.work.reply.hold(str(about), WaitingChange(plan.once_more.uses, finish))
+        return Done(record.call, plan.text, plan.outcome)  # until it is finished
+
+    async def _made(
+        self, make: Callable[[], Awaitable[_Made]], snapshot: "Snapshot", record: CallRecord
+    ) -> _Made | Done:
+        """Return what a host function made, or the end of its call if it failed."""
+        turn, name = record.turn, record.call.name
         try:
             async with turn.ending.interruption:
-                plan = await host.run(turn.meta_self, **arguments)
+                plan = await make()
                 if isinstance(plan, PlannedChange):
                     plan = await self._with_trigger_advice(plan, snapshot, turn)
+                return plan
         except StopRequested:
             return await record.close(InterruptedCall())
         except KnapperError as error:
@@ -120,20 +159,41 @@ class HostFunctions(FunctionSource):
             _log.exception("%s failed", name)
             text = f"`{name}` failed inside the program itself, and nothing was changed. Tell the user."
             return await record.close(Refused("internal error"), text)
-        if isinstance(plan, str):
-            return await record.close(None, plan)
-        if isinstance(plan, PlannedProgram):
-            assert self._programs is not None, "an agent that is offered `run_program` has what runs it"
-            return await self._programs.run(plan, record, snapshot)
-        if not isinstance(plan, PlannedChange):
-            return await record.commit(plan)
+
+    async def _finish(
+        self,
+        plan: PlannedChange,
+        once_more: OnceMore,
+        about: str,
+        snapshot: "Snapshot",
+        record: CallRecord,
+        has_changed: bool,  # noqa: FBT001 - a fact, not a mode
+    ) -> Done:
+        """Answer the call of a change that was refused; if what it uses has changed, it is judged once more."""
+        reply, last = record.turn.work.reply, replace(plan, writes=())  # those were stored when it began to wait
+        if has_changed and reply is not None and not record.turn.ending.interruption.requested:
+            together = reply.together(is_once_more=True)
+            made = await self._made(lambda: once_more.judge(together), snapshot, record)
+            if isinstance(made, Done):
+                return made
+            assert isinstance(made, PlannedChange)
+            last = made
+        return await self._carry_out(last, about, record)
+
+    async def _carry_out(self, plan: PlannedChange, about: str, record: CallRecord) -> Done:
+        """Carry out a plan for functions, and answer its call."""
         record.is_waiting = plan.is_waiting
+        reply, rejected = record.turn.work.reply, record.turn.work.refused  # the second is read when the turn ends
+        if reply is not None and plan.outcome == "refused" and about in reply.broken:
+            plan = replace(plan, text=f"{plan.text}\n{change_texts.still_broken(reply.broken[about])}")
         plan = await self._service.carry_out(plan, record.record, Author("agent"))
-        done, rejected = record.report(plan), turn.work.refused  # read when the turn ends
-        for changed in plan.did.names("created", "changed", "deleted"):
-            rejected.pop(changed, None)
+        done, changed = record.report(plan), plan.did.names("created", "changed", "deleted")
+        for name in changed:
+            rejected.pop(name, None)
         if plan.refused is not None:
-            rejected[plan.refused] = turn.work.facts.receipt.count("called", plan.refused)
+            rejected[plan.refused] = record.turn.work.facts.receipt.count("called", plan.refused)
+        if reply is not None:
+            reply.note(changed, plan.breakages)
         return done
 
     async def _with_trigger_advice(self, plan: PlannedChange, snapshot: "Snapshot", turn: Turn) -> PlannedChange:

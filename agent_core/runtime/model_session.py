@@ -285,7 +285,7 @@ class ModelSession:
         if self._rendered_for != (turn.id, model.mode):
             turn.history.page(self._budget(model).page_chars(self.settings.memory, self.settings.turn.answer_chars))
             if model.mode != "constrained" and READ_ON in self.shown.callable:
-                turn.history.leave_behind(turn.id, self.settings.memory.past_chars)
+                await turn.history.leave_behind(turn.id, self.settings.memory.past_chars)
             if self._told_of != turn.id and (cut := turn.history.cut_short(turn.id)):
                 self._told_of = turn.id
                 seen, length = cut

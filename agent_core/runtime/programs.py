@@ -70,7 +70,7 @@ from sandbox.wire.large import Large, mib
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.requests import without_handler
 from sandbox.wire.strict_json import Malformed, read_json
-from sandbox.wire.values import LARGE, TAG, decode, encode, read_row
+from sandbox.wire.values import LARGE, TAG, decode, encode, kind_of, read_row
 
 from .dispatch import ABOUT_HELPERS, MOST_CHARS, CallRecord, Dispatcher, Done, PlannedProgram
 from .entries import BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT, KEPT, assistant, unwrapped
@@ -205,7 +205,7 @@ class ProgramRun:
     exit: CallExit = field(default_factory=CallExit)  # the words of the host about the files that it opens
     flow: CallFlow = field(default_factory=CallFlow)
     form: str = ""  # the digest of its normal form
-    is_like: bool = False  # whether a program of the same form ran before
+    is_like: bool = False  # whether a program of the same form ran before that has logic of its own
 
     @property
     def turn(self) -> Turn:
@@ -466,7 +466,8 @@ class Programs:
         began = next((float(row.payload["at"]) for row in rows if row.kind == BEGAN), self._clock.now())
         run = ProgramRun(record, snapshot, functions, key or record.key, text, began, _journal(rows))
         run.sealed = next((row.payload["sealed"] for row in reversed(rows) if "sealed" in row.payload), ("", ""))
-        run.form, run.is_like = form, not key and any(row.payload.get("form") == form for row in before)
+        is_like = not key and any(row.payload.get("form") == form for row in before)
+        run.form, run.is_like = form, is_like and await aside(len(program.code), program.has_logic, functions)
         await turn.append([_beginning(run)])
         return run
 
@@ -636,9 +637,7 @@ class Programs:
             lines += filter(None, [answers.near_limit("The result of the program", value, self._sandbox.limits.value)])
         if run.is_like and run.calls > 1 and _KEEPS in self.dispatcher.names(run.snapshot):
             lines.append(_LIKE)
-        if dropped := outcome.value["dropped"]:
-            limits = f"above {mib(MOST_KEPT)} as JSON, {mib(MOST_KEPT_ALL)} in all, or {MOST_KEPT_NAMES} names"
-            lines.append(f"Not kept ({limits}): {', '.join(dropped)}.")
+        lines += _dropped_names(outcome.value["dropped"])
         note = visible("\n".join(filter(None, [again, *run.exit.refusals, *lines, debugged])))
         text = record.noted(text, note) if note else text
         return await record.close(
@@ -682,7 +681,8 @@ async def run_apart(
                 given.append(_BEYOND)
                 continue
             given.append(await call(name, row))
-            text = typed_text(row, apart_of(row))
+            apart = await aside(bulk(row), apart_of, row)
+            text = await aside(bulk(row), typed_text, row, apart)
             told.append(await aside(len(text) + bulk(given[-1]), _call_line, len(told) + 1, name, text, given[-1]))
         return given
 
@@ -749,8 +749,8 @@ def _sound(outcome: Outcome) -> Outcome:
     if not isinstance(outcome, Returned):
         return outcome
     match outcome.value:
-        case {"value": _, "is_shown": bool(), "kept": dict(kept), "dropped": list(dropped), "seen": dict()}:
-            if _are_values(kept) and all(isinstance(name, str) for name in dropped):
+        case {"value": _, "is_shown": bool(), "kept": dict(kept), "dropped": dict(dropped), "seen": dict()}:
+            if _are_values(kept) and all(isinstance(text, str) for row in dropped.items() for text in row):
                 return outcome
     reason = "its reply is none that a program gives"
     return Killed(reason, outcome.output, outcome.seconds, outcome.memory, outcome.cpu_s)
@@ -817,6 +817,15 @@ def _gone_names(names: Sequence[str]) -> list[str]:
     return [f"No longer kept ({why}): {', '.join(names)}."] if names else []
 
 
+def _dropped_names(dropped: Mapping[str, str]) -> list[str]:
+    """Return lines with the variables that a program has set and that are not kept."""
+    too_large = [name for name, what in dropped.items() if not what]
+    others = [f"{name} ({what})" for name, what in dropped.items() if what]
+    limits = f"above {mib(MOST_KEPT)} as JSON, {mib(MOST_KEPT_ALL)} in all, or {MOST_KEPT_NAMES} names"
+    lines = [f"Not kept ({limits}): {', '.join(too_large)}."] if too_large else []
+    return [*lines, f"Not kept: {', '.join(others)}."] if others else lines
+
+
 def _new_names(left: Mapping[str, Kept], kept: Mapping[str, Kept]) -> list[str]:
     """Return lines with the variables that a program has set or changed, and those that are near the limit."""
     names: list[str] = []
@@ -825,10 +834,10 @@ def _new_names(left: Mapping[str, Kept], kept: Mapping[str, Kept]) -> list[str]:
         if kept.get(name) == value:
             continue
         if isinstance(value, Large):
-            count = value.count if value.kind in ("list", "dict") else None
+            count = value.count if value.kind not in ("str", "bytes") else None
             near += [f"{name} ({mib(value.size)})"] if value.size * 2 >= MOST_KEPT else []
         else:
-            count = len(read_json(value)) if value[0] in "[{" else None
+            count = kind_of(read_json(value))[1] if value[0] in "[{" else None
         names.append(name if count is None else f"{name} ({count} item{'' if count == 1 else 's'})")
     more = f" and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
     lines = [f"Kept for your next program: {', '.join(names[:_MOST_TOLD])}{more}."] if names else []

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from agent_core.base.clock import Clock
     from agent_core.functions.debug import DebuggerSlot
 
+    from .dispatch import ReplyWork
+
 
 _COUNTED: Final = tuple(name for name in NAMES if name not in ("hops", "seconds"))  # the others are not sums
 Emit = Callable[[events.Event], None]
@@ -224,6 +226,7 @@ class TurnWork:
 
     facts: ReceiptReader = field(default_factory=ReceiptReader)
     refused: dict[str, int] = field(default_factory=dict)  # rejected candidates: how often each was called before
+    reply: "ReplyWork | None" = None  # the changes of functions in the reply whose calls run
     function_messages: list[str] = field(default_factory=list)  # messages that functions showed the user
     tokens: dict[str, int] = field(
         default_factory=lambda: {"prompt_tokens": 0, "completion_tokens": 0, "cached_tokens": 0}

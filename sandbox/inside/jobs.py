@@ -347,9 +347,11 @@ class WorkerJobs:
 
     def perform(self, frame: Frame) -> Frame:
         """Run a program, whose module is empty."""
+        # Before the host is asked for files: reading the time zone of a value opens some.
+        variables = programs.Variables(self._channel, frame["kept"], frame.pop("given", None))
         self.load(frame)
         compile_ = lambda tree, mode: self.compile(tree, PROGRAM, mode)  # noqa: E731 - it is given once
-        return programs.perform(frame, self._channel, compile_, self.left_by_failure)
+        return programs.perform(frame, self._channel, variables, compile_, self.left_by_failure)
 
 
 def _return_frame(value: Any, most: int = MOST_SHOWN) -> Frame:  # any value from function code

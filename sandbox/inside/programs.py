@@ -1,24 +1,28 @@
 """A program: lines of Python that call the agent's functions by name; each call is a request to the host.
 
 The job fixes the time of day and the randomness, so that a rerun of the program has the same result. The program's
-value is its last expression or assignment; top-level variables with JSON values are returned to be stored.
+value is its last expression or assignment; top-level variables with values that can be sent are returned to be stored.
 """
 
 import ast
 import builtins
 import datetime
 import functools
+import io
 import json
 import os
 import random
 import time
+import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
+from ..errors import ProtocolError
 from ..wire.caps import MOST_SHOWN
 from ..wire.large import PART
 from ..wire.protocol import Frame, json_text
-from ..wire.values import BODY, Encoded, Unsendable, decode, lean
+from ..wire.values import BODY, Encoded, Unsendable, decode, in_kind, lean
 from . import failure
 from .channel import Channel, GivenValues, TooLarge, listed, simplify
 from .finder import PROGRAM
@@ -27,6 +31,7 @@ MOST_CALLS = 1_000  # of one program
 MOST_SMALL, MOST_SMALL_ALL = 64 << 10, 256 << 10  # bytes of JSON of variables that go in frames: of one, of all
 MOST_KEPT, MOST_KEPT_ALL = 4 << 20, 64 << 20  # the same of all that are kept
 MOST_KEPT_NAMES = 200
+_MOST_DROPPED, _LONGEST_KIND = 20, 60  # names of variables that are not kept, and characters of the name of a type
 ROOM = 512 << 10  # bytes of a reply in addition to its value
 _ROWS_AT_ONCE = 32  # of `each`, so that the host holds few results at a time
 MOST_SEEN = 4  # recorded calls of one function that a program defines
@@ -138,7 +143,11 @@ def _try_row(function: Callable[..., Any], row: Any, names: Collection[str] | No
 
 
 def perform(
-    frame: Frame, channel: Channel, compile_: Callable[[ast.AST, str], Any], left_by_failure: dict[str, Encoded]
+    frame: Frame,
+    channel: Channel,
+    variables: "Variables",
+    compile_: Callable[[ast.AST, str], Any],
+    left_by_failure: dict[str, Encoded],
 ) -> Frame:
     """Run a program and return the reply: its value, its variables, and recorded calls of functions it defines.
 
@@ -148,20 +157,20 @@ def perform(
     target = _with_value(tree)
     code = compile_(tree, "exec")
     _fix_surroundings(frame["began"], frame["seed"])
-    variables = Variables(channel, frame["kept"], frame.pop("given", None))
     offered = {name: Offered(channel, name, parameters) for name, parameters in frame["functions"].items()}
     seen: dict[str, list[list[str]]] = {}
-    namespace = {"each": each, "CallFailed": CallFailed} | offered | variables.values()
+    namespace = {"each": each, "CallFailed": CallFailed} | offered | variables.values
     namespace |= {_SEEN: functools.partial(_noting, seen)}
     own = {**namespace, "__name__": "__main__", "__builtins__": builtins}
     theirs = {name: item for name, item in namespace.items() if name not in frame["kept"]}
+    imported = _imported_names(tree)
     try:
         exec(code, own)
     except BaseException:
-        left_by_failure |= variables.left(own, theirs)[0]
+        left_by_failure |= variables.left(own, theirs, imported)[0]
         raise
     value = own.get(target)
-    left, dropped = variables.left(own, theirs)
+    left, dropped = variables.left(own, theirs, imported)
     whole = listed(value)
     is_shown = False
     try:
@@ -204,6 +213,12 @@ def _assigned_names(body: Iterable[ast.AST]) -> Iterable[str]:
             yield from _assigned_names(ast.iter_child_nodes(node))
 
 
+def _imported_names(tree: ast.Module) -> set[str]:
+    """Return the names that a program imports, which the next one imports itself."""
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return {(alias.asname or alias.name).partition(".")[0] for node in imports for alias in node.names}
+
+
 def _noting(seen: dict[str, list[list[str]]], function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that records some of its calls with their results, as source text."""
 
@@ -223,68 +238,104 @@ def _noting(seen: dict[str, list[list[str]]], function: Callable[..., Any]) -> C
 class Variables:
     """The variables that a program gets from earlier ones, and those that it leaves for the next.
 
-    Each is JSON text, or, above `MOST_SMALL`, a large value. One that is as it was given is left as True.
+    Each is the JSON text that a value is sent as, or, above `MOST_SMALL`, a large value. One that is as it was given is
+    left as True.
     """
 
     def __init__(self, channel: Channel, kept: Mapping[str, Encoded], given: GivenValues | None) -> None:
         self._channel = channel
         self._kept = kept
         self._given = given
-
-    def values(self) -> dict[str, Any]:
-        """Return the values that earlier programs left."""
-        return {
-            name: json.loads(text) if isinstance(text, str) else decode(text, self._given)
-            for name, text in self._kept.items()
+        self.values: dict[str, Any] = {
+            name: _read(json.loads(text)) if isinstance(text, str) else decode(text, given)
+            for name, text in kept.items()
         }
+        """The values that earlier programs left."""
 
-    def left(self, values: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[dict[str, Encoded], list[str]]:
-        """Return the variables with JSON values, and the names of those that are too many or too large.
+    def left(
+        self, values: Mapping[str, Any], theirs: Mapping[str, Any], imported: Collection[str]
+    ) -> tuple[dict[str, Encoded], dict[str, str]]:
+        """Return the variables that can be kept, and what the others are by their names: "" if too many or too large.
 
         What the program was given (`theirs`) and has not replaced is left out.
         """
         left: dict[str, Encoded] = {}
-        dropped: list[str] = []
+        dropped: dict[str, str] = {}
         room, small_room = MOST_KEPT_ALL, MOST_SMALL_ALL
         for name, value in values.items():
             is_given = name in theirs and theirs[name] is value
-            if is_given or name.startswith("_") or not _is_json(value):
+            if is_given or name.startswith("_"):
                 continue
-            text = json.dumps(value, ensure_ascii=True)
+            try:
+                encoded = lean(value, _of_its_kind)
+            except Unsendable as error:
+                if name not in imported:
+                    dropped[name] = _what_it_is(value, error)
+                continue
+            text = json.dumps(encoded, ensure_ascii=True)
             is_small = len(text) <= min(MOST_SMALL, small_room)
             if len(text) > min(MOST_KEPT, room) or len(left) >= MOST_KEPT_NAMES:
-                dropped.append(name)
+                dropped[name] = ""
                 continue
             if is_small:
                 left[name], small_room = text, small_room - len(text)
                 continue
             try:
-                left[name] = self._is_as_given(name, value) or self._channel.part(value, 0)
+                left[name] = self._is_as_given(name, encoded) or self._channel.part(encoded, 0)
             except TooLarge:  # where no large values are kept
-                dropped.append(name)
+                dropped[name] = ""
                 continue
             room -= len(text)
-        return left, dropped[:20]
+        return left, dict(islice(dropped.items(), _MOST_DROPPED))
 
-    def _is_as_given(self, name: str, value: Any) -> bool:
+    def _is_as_given(self, name: str, encoded: Encoded) -> bool:
         """Return whether a large value is what the program was given."""
         reference = self._kept.get(name)
         if self._given is None or not isinstance(reference, dict):
             return False
-        return self._given.texts.get(reference[BODY][0]) == json_text(value)
+        return self._given.texts.get(reference[BODY][0]) == json_text(encoded)
 
 
-_PLAIN = (dict, list, str, int, float, bool, type(None))
+def _read(encoded: Encoded) -> Any:
+    try:
+        return decode(encoded)
+    except ProtocolError:  # an earlier release kept JSON only, as it was
+        return encoded
 
 
-def _is_json(value: Any, depth: int = 0) -> bool:
-    if type(value) not in _PLAIN or depth > 50:
-        return False
-    if isinstance(value, float):
-        return value - value == 0
-    if isinstance(value, dict):
-        return all(type(name) is str and _is_json(item, depth + 1) for name, item in value.items())
-    return not isinstance(value, list) or all(_is_json(item, depth + 1) for item in value)
+class _Unkept(Unsendable):
+    """A value of a type that is not kept."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__("it is not kept")
+        self.value = value
+
+
+def _of_its_kind(value: Any) -> Any:
+    """Return what a value is kept as; nothing becomes of another type."""
+    found = in_kind(value)
+    if found is None:
+        raise _Unkept(value)
+    return found
+
+
+def _what_it_is(value: Any, error: Unsendable) -> str:
+    """Return in a few words why a value is not kept: what it is, or what is in it."""
+    whole = _kind_name(value)
+    if not isinstance(error, _Unkept):
+        return f"{whole} that JSON cannot hold"
+    return whole if error.value is value else f"{whole} with {_kind_name(error.value)} in it"
+
+
+def _kind_name(value: Any) -> str:
+    named: tuple[tuple[Any, str], ...] = (
+        ((Offered, types.FunctionType, types.BuiltinFunctionType, types.MethodType), "function"),
+        (type, "class"),
+        (types.ModuleType, "module"),
+        (io.IOBase, "file"),
+    )
+    kind = next((name for kinds, name in named if issubclass(type(value), kinds)), failure.clean(type(value).__name__))
+    return f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind[:_LONGEST_KIND]}"
 
 
 def _fix_surroundings(began: float, seed: int) -> None:

@@ -16,7 +16,14 @@ from decimal import Context as DecimalContext
 from decimal import Decimal, localcontext
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from types import GetSetDescriptorType, MemberDescriptorType, ModuleType, NoneType
+from types import (
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    ModuleType,
+    NoneType,
+    WrapperDescriptorType,
+)
 from typing import Any, Final, NamedTuple
 
 MOST_STEPS: Final = 50_000  # of one expression: its nodes, and the items that it looks at
@@ -121,16 +128,36 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {  # Any: plain values
     "abs": abs,
     "all": all,
     "any": any,
+    "bool": bool,
+    "date": date,
+    "datetime": datetime,
+    "Decimal": Decimal,
+    "dict": dict,
+    "enumerate": enumerate,
+    "float": float,
+    "frozenset": frozenset,
+    "int": int,
+    "isinstance": isinstance,
     "len": len,
+    "list": list,
     "max": max,
     "min": min,
+    "next": next,
+    "range": range,
     "repr": repr,
+    "reversed": reversed,
     "round": round,
+    "set": set,
     "sorted": sorted,
     "str": str,
     "sum": sum,
+    "timedelta": timedelta,
+    "tuple": tuple,
     "type": type,
+    "zip": zip,
 }
+_MOST_EXPONENT: Final = 1_000  # of a decimal number that an expression makes
+_GOING_THROUGH: Final = frozenset({"dict", "enumerate", "frozenset", "list", "reversed", "set", "tuple", "zip"})
 _KNOWN_METHODS: Final = frozenset().union(*_METHODS.values())
 _READS: Final = "a breakpoint reads values"
 _NODES: Final = (
@@ -269,7 +296,7 @@ class _Reading:
         """Return a value with all that it contains, as values of the built-in types."""
         kind = _base(value)
         self._charge()
-        if kind is None or (kind in (datetime, time) and type(value.tzinfo) not in (NoneType, timezone)):
+        if kind is None or (kind in (datetime, time) and not _is_plain_zone(value.tzinfo)):
             raise Unreadable(f"{_READS}, and computes with plain data: a {type_name(value)} has code of its own")
         if kind in (str, bytes, bytearray):
             self._charge(kind.__len__(value) // _CHARS_A_STEP)
@@ -455,8 +482,10 @@ class _Reading:
             case _:
                 raise Unreadable(f"{_READS}: a loop in it binds names alone")
 
-    def _call(self, node: ast.Call, names: Mapping[str, Any]) -> Any:
+    def _call(self, node: ast.Call, names: Mapping[str, Any]) -> Any:  # noqa: C901, PLR0911, PLR0912 - one case a function
         given = self._parts(node.args, names)
+        if any(word.arg is None for word in node.keywords):
+            raise Unreadable(f"{_READS}: it does not give arguments with `**`")
         options = {str(word.arg): self._plain(self.value(word.value, names)) for word in node.keywords}
         if isinstance(node.func, ast.Attribute):
             return self._method(self.value(node.func.value, names), node.func.attr, given, options)
@@ -464,7 +493,16 @@ class _Reading:
         name = node.func.id
         if name in names and names[name] is not _FUNCTIONS[name]:
             raise Unreadable(f"{_READS}: it does not call `{name}`, which is the function's own here")
+        if name in _GOING_THROUGH:
+            return self._gone_through(name, given, options)
         match name, given:
+            case "isinstance", [value, kinds]:
+                wanted = self._items(kinds) if _base(kinds) is tuple else [kinds]
+                return any(kind is one for one in wanted for kind in _MRO(type(value)))
+            case "next", [_, *_]:
+                return self._next(node, given)
+            case "bool", [value]:
+                return self.truth(value)
             case "type", [value]:
                 return type(value)
             case "len", [value] if _base(value) in _CONTAINERS:
@@ -473,14 +511,50 @@ class _Reading:
                 return self._as_text(value, name)
             case "round", [_, digits, *_] if abs(self._whole(digits) or 0) > _MOST_DIGITS:
                 raise Unreadable(f"{_READS}: it rounds to up to {_MOST_DIGITS} digits")
-            case "type" | "str" | "repr", _:
-                raise Unreadable(f"{_READS}: `{name}` takes one value here")
+            case "type" | "str" | "repr" | "bool" | "isinstance" | "next", _:
+                raise Unreadable(f"{_READS}: it does not call `{name}` with these arguments")
         plain = [self._plain(value) for value in given]
         if name == "sum" and (len(plain) != 1 or options):
             raise Unreadable(f"{_READS}: `sum` takes one list of numbers here")
         if name == "round" and plain and type(plain[0]) not in (bool, int, float):
             raise Unreadable(f"{_READS}: it rounds whole numbers and floats")
-        return _FUNCTIONS[name](*plain, **options)
+        if name == "int" and any(type(each) is Decimal for each in plain):
+            plain = [self._moderate(each) if type(each) is Decimal else each for each in plain]
+        made = _FUNCTIONS[name](*plain, **options)
+        return self._moderate(made) if name == "Decimal" else made
+
+    def _moderate(self, number: Decimal) -> Decimal:
+        if number.is_finite() and abs(number.adjusted()) > _MOST_EXPONENT:
+            raise Unreadable(f"{_READS}: this number is too large to compute with")
+        return number
+
+    def _gone_through(self, name: str, given: list[Any], options: dict[str, Any]) -> Any:
+        """Return what a function makes of the items of its arguments, whatever these are."""
+        if name == "zip":
+            return [*zip(*[[*self._items(each)] for each in given], **options)]  # noqa: B905 - as it says
+        owner, *rest = given or [()]
+        items = [*dict.items(owner)] if name == "dict" and _base(owner) is dict else [*self._items(owner)]
+        if name == "enumerate":
+            return [*enumerate(items, *map(self._plain, rest), **options)]
+        if rest:
+            raise TypeError(f"{name} takes one value")
+        match name:
+            case "dict":
+                pairs = [(key, item) for key, item in (self._items(pair) for pair in items)]
+                return self._dict([*pairs, *options.items()])
+            case "reversed":
+                return items[::-1]
+            case "set" | "frozenset":
+                items = self._keys(items)
+        return _FUNCTIONS[name](items, **options)
+
+    def _next(self, node: ast.Call, given: list[Any]) -> Any:
+        if not isinstance(node.args[0], ast.GeneratorExp):
+            raise Unreadable(f"{_READS}: `next` takes a generator expression here")
+        items, *default = given
+        if not (items or default):
+            raise ValueError("there is no item")
+        return [*items, *default][0]
 
     def _method(self, owner: Any, name: str, given: list[Any], options: dict[str, Any]) -> Any:
         kind = _base(owner)
@@ -512,6 +586,8 @@ class _Reading:
         try:
             plain = self._plain(value)
         except Unreadable:
+            if how == "str" and _base(value) in (datetime, time):
+                raise
             return told(value)
         return str(self._short((str if how == "str" else repr)(plain)))
 
@@ -576,17 +652,28 @@ def told(value: Any, levels: int = _SHOWN_LEVELS) -> str:  # Any: as above
     if kind is int and int.bit_length(value) > _MOST_BITS // 10:
         return f"<int of {int.bit_length(value)} bits>"
     if kind is range or (kind not in _CONTAINERS and type(value) is kind and not _is_long_decimal(value)):
-        is_zoned = kind in (datetime, time) and type(value.tzinfo) not in (NoneType, timezone)
-        return repr(value.replace(tzinfo=None) if is_zoned else value)
+        if kind not in (datetime, time) or _is_plain_zone(value.tzinfo):
+            return repr(value)
+        return f"{repr(value.replace(tzinfo=None))[:-1]}, tzinfo={told(value.tzinfo, levels - 1)})"
     if not levels:
         return "…"
     return _container(value, kind, levels) if kind in _CONTAINERS else _object(value, levels)
+
+
+def _is_plain_zone(zone: Any) -> bool:  # Any: as above
+    """Return whether a time zone has no code of a function: what a moment asks of it is built in, as of `ZoneInfo`."""
+    if type(zone) in (NoneType, timezone):
+        return True
+    spaces = [*map(_NAMESPACE, _MRO(type(zone)))]
+    found = [next((space[name] for space in spaces if name in space), None) for name in _OF_A_ZONE]
+    return all(type(each) in (MethodDescriptorType, WrapperDescriptorType) for each in found)
 
 
 def _is_long_decimal(value: Any) -> bool:  # Any: as above
     return type(value) is Decimal and value.__sizeof__() > _MOST_DIGITS * 10
 
 
+_OF_A_ZONE: Final = ("utcoffset", "dst", "tzname", "__repr__", "__str__", "__eq__", "__hash__", "__getattribute__")
 _BRACKETS: Final = {tuple: ("(", ")"), dict: ("{", "}"), set: ("{", "}"), frozenset: ("{", "}")}
 
 

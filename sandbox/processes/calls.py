@@ -7,9 +7,9 @@ per call, to distinguish a folder from a mistake.
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from ..code import ApprovedCode, Modules, SourceText
 from ..errors import ProtocolError
@@ -18,7 +18,7 @@ from ..wire.caps import PROGRESS_EVERY_S
 from ..wire.claims import Claimed, SentText
 from ..wire.protocol import Frame as Message
 from ..wire.requests import CalledHere, CalleeFailed, RequestHandler, RequestRefused, answered
-from ..wire.values import Unsendable, encode, is_large, read
+from ..wire.values import Unsendable, is_large, lean, read
 from .compilation import Compiled, CompiledCache, UncompilableModule, parents
 from .debugging import CallEnded
 from .large import LargeExchange
@@ -27,6 +27,13 @@ from .pool import Places
 _MODULE_NAME_LIMIT = 500
 _OF_CALLS = frozenset({"call", "inner"})  # requests that pass values on to other functions, also large ones
 _log = logging.getLogger(__name__)
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+async def by_size(value: object, work: Callable[_P, _T], *args: _P.args, **named: _P.kwargs) -> _T:
+    """Return the result of work on a value; it runs in a thread if the value is large."""
+    return await asyncio.to_thread(work, *args, **named) if is_large(value) else work(*args, **named)
 
 
 class CallServer:
@@ -88,7 +95,7 @@ class CallServer:
                 return {"kind": "source", "text": source.text}
             case {"kind": "request", "name": str(name), "arguments": arguments}:
                 reading = self.large.read if name in _OF_CALLS else read
-                values = await asyncio.to_thread(reading, arguments) if is_large(arguments) else reading(arguments)
+                values = await by_size(arguments, reading, arguments)
                 return await self._request(name, values)
             case _:
                 raise ProtocolError("it asked for something that has no known shape")
@@ -120,8 +127,9 @@ class CallServer:
         try:
             answer = await answered(self._handler, name, arguments)
             if isinstance(answer, CalledHere):
-                return answer.to_json()
-            return {"kind": "answer", "value": encode(self._ordered(answer) if name == "debug" else answer)}
+                return await by_size(answer.arguments, answer.to_json)
+            sent = self._ordered(answer) if name == "debug" else answer
+            return {"kind": "answer", "value": await by_size(sent, lean, sent)}
         except CalleeFailed as failed:
             return {"kind": "refused", "reason": str(failed), "error": failed.to_json()}
         except (RequestRefused, Unsendable) as refusal:

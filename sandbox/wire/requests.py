@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from ..errors import SandboxError
 from ..outcome import Failure
-from .values import encode, read
+from .values import encode, lean, read
 
 _RUNNING: ContextVar["PausableClock | None"] = ContextVar("clock", default=None)
 
@@ -131,7 +131,7 @@ class CalledHere:
 
     def to_json(self) -> dict[str, Any]:
         """Return the form for the worker."""
-        arguments = encode(dict(self.arguments))
+        arguments = lean(dict(self.arguments))
         return {"kind": "here", "module": self.module, "function": self.function, "arguments": arguments}
 
 

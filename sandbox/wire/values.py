@@ -16,6 +16,7 @@ import pathlib
 import re
 import uuid
 from base64 import b64decode, b64encode
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
@@ -40,6 +41,7 @@ MAX_DEPTH = 100
 _OF_ONE_HASH: Final = 64  # values with the same hash, which are compared pairwise
 _MANY: Final = 2_000
 _AS_THEY_ARE: Final = frozenset({type(None), bool, int})
+_SCALARS: Final = frozenset({type(None), bool, int, float, str})
 MAX_DIGITS = 4300  # Python's own limit for integers as text
 _MAX_BITS = 14_000
 _MAX_EXPONENT: Final = 10_000
@@ -102,6 +104,30 @@ class Pairs:
         return written
 
 
+@dataclass(frozen=True, slots=True)
+class _Tagged:
+    """A collection of a type that only a worker builds, under its tag."""
+
+    tag: str
+    items: tuple[Value, ...]
+
+
+def in_kind(value: Value) -> Value | None:
+    """Return what stands for a collection of `collections`, so that another worker builds the same; None for others."""
+    kind = type(value)
+    if kind is defaultdict and value.default_factory in _FACTORIES:
+        return _Tagged(_tag_of_default(value.default_factory), tuple([key, value[key]] for key in value))
+    if kind in (Counter, OrderedDict):
+        return _Tagged(kind.__name__, tuple([key, value[key]] for key in value))
+    if kind is deque and value.maxlen is None:
+        return _Tagged("deque", tuple(value))
+    return None
+
+
+def _tag_of_default(factory: Callable[[], Value] | None) -> str:
+    return f"defaultdict of {getattr(factory, '__name__', factory)}"
+
+
 def canonical(value: Value) -> str:
     """Return the same text for values that are equal in Python, in any order; 2 equals 2.0."""
     return json.dumps(_form(value), separators=(",", ":"))
@@ -136,6 +162,13 @@ def _items(mapping: dict[Value, Value] | Pairs) -> Iterable[tuple[Value, Value]]
 
 def _digest(value: Value) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A value in its encoded form, so that it is not encoded again when it is sent."""
+
+    encoded: Encoded
 
 
 class Unsendable(TypeError):
@@ -190,17 +223,24 @@ def _is_moderate(value: decimal.Decimal) -> bool:
 
 
 def _list(value: list[Value], simplify: Simplify, depth: int) -> Encoded:
-    return [encode(item, simplify, depth) for item in value]
+    if depth > MAX_DEPTH:
+        return [encode(item, simplify, depth) for item in value]
+    # Most items are short texts; a call for each would take twice as long.
+    return [item if type(item) is str and item.isascii() else encode(item, simplify, depth) for item in value]
 
 
 def _dict(value: dict[Value, Value], simplify: Simplify, depth: int) -> Encoded:
-    if TAG not in value and all(type(key) is str and _is_utf8(key) for key in value):
+    if TAG not in value and _has_plain_keys(value):
         return {key: encode(item, simplify, depth) for key, item in value.items()}
     return _pairs(value.items(), simplify, depth)
 
 
 def _pairs(items: Iterable[tuple[Value, Value]], simplify: Simplify, depth: int) -> Encoded:
-    return {TAG: "dict", BODY: [[encode(key, simplify, depth), encode(item, simplify, depth)] for key, item in items]}
+    pairs = [
+        [key if type(key) is str and key.isascii() else encode(key, simplify, depth), encode(item, simplify, depth)]
+        for key, item in items
+    ]
+    return {TAG: "dict", BODY: pairs}
 
 
 def _members(members: Members, simplify: Simplify, depth: int) -> Encoded:
@@ -277,6 +317,7 @@ def _seconds(value: datetime.timedelta) -> str:
     return f"{value.days} {value.seconds} {value.microseconds}"
 
 
+_FACTORIES: Final = (None, int, float, str, bool, list, dict, set, tuple)  # of a `defaultdict` that is kept
 _ENCODERS: dict[type, Callable[[Any, Simplify, int], Encoded]] = {
     type(None): _itself,
     bool: _itself,
@@ -289,7 +330,12 @@ _ENCODERS: dict[type, Callable[[Any, Simplify, int], Encoded]] = {
     set: _tagged_list("set"),
     frozenset: _tagged_list("frozenset"),
     Members: _members,
+    _Tagged: lambda value, simplify, depth: {
+        TAG: value.tag,
+        BODY: [encode(item, simplify, depth) for item in value.items],
+    },
     Pairs: lambda value, simplify, depth: _pairs(value.items, simplify, depth),
+    Written: lambda value, _simplify, _depth: value.encoded,
     bytes: _tagged_text("bytes", lambda value: b64encode(value).decode()),
     complex: _tagged_text("complex", repr),
     decimal.Decimal: _tagged_text("Decimal", _decimal_text),
@@ -321,7 +367,7 @@ def is_plain(value: Value) -> bool:
             if kind is list:
                 below += item
             elif kind is dict:
-                if TAG in item or not all(type(key) is str and _is_utf8(key) for key in item):
+                if TAG in item or not _has_plain_keys(item):
                     return False
                 below += item.values()
             elif not _is_plain_scalar(item, kind):
@@ -330,9 +376,16 @@ def is_plain(value: Value) -> bool:
     return not level
 
 
+def _has_plain_keys(mapping: dict[Value, Value]) -> bool:
+    for key in mapping:  # noqa: SIM110 - a generator would take three times as long for a small one
+        if type(key) is not str or not (key.isascii() or _is_utf8(key)):
+            return False
+    return True
+
+
 def _is_plain_scalar(item: Value, kind: type) -> bool:
     if kind is str:
-        return _is_utf8(item)
+        return bool(item.isascii() or _is_utf8(item))
     if kind is int:
         return bool(item.bit_length() <= _MAX_BITS)
     if kind is float:
@@ -405,16 +458,21 @@ def kind_of(encoded: Encoded) -> tuple[str, int | None]:
 def is_large(encoded: Encoded) -> bool:
     """Return whether JSON or a value has so many parts that processing it would block the event loop noticeably."""
     waiting, count = [encoded], 0
-    while waiting and count <= _MANY:
-        match waiting.pop():
-            case list() | tuple() as items:
-                count += len(items)
-                waiting += items[:_MANY]
-            case dict() as members:
-                count += len(members)
-                waiting += islice(members.values(), _MANY)
-            case Members(items=items) | Pairs(items=items):
-                waiting.append(items)
+    while waiting and count <= _MANY:  # no `match`, which takes several times as long: every call is looked at
+        part = waiting.pop()
+        if isinstance(part, (list, tuple)):
+            count += len(part)
+            waiting += [item for item in part[:_MANY] if type(item) not in _SCALARS]
+        elif isinstance(part, dict):
+            count += len(part)
+            waiting += [item for item in islice(part.values(), _MANY) if type(item) not in _SCALARS]
+        elif isinstance(part, (Members, Pairs)):
+            waiting.append(part.items)
+        elif isinstance(part, (set, frozenset)):
+            count += len(part)
+            waiting += islice(part, _MANY)
+        elif isinstance(part, Written):
+            waiting.append(part.encoded)
     return count > _MANY
 
 
@@ -506,6 +564,10 @@ def _built_dict(items: list[Value]) -> dict[Value, Value]:
     return dict(items)
 
 
+def _default_builder(factory: Callable[[], Value] | None) -> _Build:
+    return lambda items: defaultdict(factory, _built_dict([(key, item) for key, item in items]))
+
+
 def _member_claim(kind: Literal["set", "frozenset"]) -> _Build:
     return lambda items: Members(kind, tuple(items), hash(_hashes(items)))
 
@@ -534,6 +596,12 @@ _BUILT: dict[str, _Build] = {
     "frozenset": _builder_of(frozenset),
     "dict": _built_dict,
 }
+_OF_COLLECTIONS: dict[str, _Build] = {
+    "Counter": lambda items: Counter(_built_dict([(key, item) for key, item in items])),
+    "OrderedDict": lambda items: OrderedDict(_built_dict([(key, item) for key, item in items])),
+    "deque": deque,
+    **{_tag_of_default(factory): _default_builder(factory) for factory in _FACTORIES},
+}
 _CLAIMED: dict[str, _Build] = {
     "tuple": tuple,
     "set": _member_claim("set"),
@@ -541,7 +609,7 @@ _CLAIMED: dict[str, _Build] = {
     "dict": _claimed_dict,
 }
 _IN_A_WORKER: Final = _Readers(
-    _BUILT,
+    {**_BUILT, **_OF_COLLECTIONS},
     {
         **_FROM_TEXT,
         "datetime": _moment(datetime.datetime, _with_zone),

@@ -10,9 +10,11 @@ from agent_core.base.messages import Answer, Assistant, Call, Message
 from agent_core.context.history import of_the_past
 from sandbox import Sandbox
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Say, Seen, Step, Wanted, scripted
+from tests.kit import Ask, Repeat, Say, Script, Seen, Step, Wanted, scripted
 from tests.kit.desk import answers
 from tests.kit.desk import desk as opened_desk
+from tests.kit.heartbeat import MOST_MS, heartbeat
+from tests.kit.pace import slowness
 
 CODE = "lines = [\n" + "".join(f"    'Line {number} of the program.',\n" for number in range(60)) + "]\nlines"
 RUN = Ask(Wanted("run_program", {"code": CODE}, id="call_of_it"))
@@ -106,3 +108,35 @@ def test_an_answer_of_which_only_a_page_is_stored_is_named_with_its_full_length(
     assert isinstance(shown, Answer)
     assert "90,000 characters in all" in shown.text
     assert of_the_past(Answer("c1", "look", "x" * 800), 77, 0, 800).text == "x" * 800
+
+
+async def test_a_page_of_long_calls_of_an_earlier_reply_does_not_hold_up_the_event_loop(at_desk: OpenDesk) -> None:
+    many = json.dumps({"text": [["aaaaaaa"]] * 70_000})  # nearly the longest arguments that a call may have
+    names: list[str] = []
+    steps: Script = [
+        Ask(*(Wanted("nothing_there", many) for _ in range(5))),
+        Say("Nothing."),
+        lambda _: Ask(Wanted("read_on", {"name": names[0], "page": 2})),
+        Repeat(Say("Done.")),
+    ]
+    here = await at_desk(steps)
+    await here.say("Go.")
+    (first, *_) = await here.workspace.store.history("main", kinds=("assistant",))
+    names.append(f"text-{first.seq:x}")
+    async with heartbeat() as stall:
+        (page,) = answers(await here.say("Read it."))
+    assert "aaaaaaa" in page
+    assert stall.cpu_ms <= MOST_MS * slowness(), stall
+
+
+async def test_long_calls_of_all_replies_are_shortened_beside_the_event_loop(at_desk: OpenDesk) -> None:
+    many = json.dumps({"text": [["a"]] * 2_300})  # as much of each as is shown in its own turn
+    calls = Ask(*(Wanted("nothing_there", many) for _ in range(200)))
+    steps: Script = [calls, calls, Repeat(Say("Done."))]
+    here = await at_desk(steps, model__context_tokens=8_000_000)
+    for text in ("Go.", "On."):
+        await here.say(text)
+    async with heartbeat() as stall:
+        await here.say("And on.")
+    assert "characters in all" in str(here.model.requests[-1].messages)
+    assert stall.cpu_ms <= MOST_MS * slowness(), stall

@@ -15,6 +15,21 @@ SENDING = '''\
 import dataclasses
 import enum
 import typing
+import zoneinfo
+from datetime import datetime, timedelta, tzinfo
+from decimal import Decimal
+
+
+class Zone(tzinfo):
+    def utcoffset(self, moment: typing.Any) -> timedelta:
+        write("zone")
+        return timedelta(hours=9)
+
+
+class MyDict(dict):
+    def __iter__(self) -> typing.Any:
+        write("iter")
+        return super().__iter__()
 
 
 class Mood(enum.Enum):
@@ -69,6 +84,8 @@ def write(text: str) -> str:
 def send_note(text: str) -> str:
     """Send a note."""
     note, rows, pair = Note(text), {"a": [1, 2, 3], "b": []}, Pair(3, 4)
+    began = datetime(2026, 11, 27, 2, 37, tzinfo=zoneinfo.ZoneInfo("Europe/Kyiv"))
+    own, price, fields = began.replace(tzinfo=Zone()), Decimal("1.50"), MyDict(one=1)
     return note.text + str(rows["a"][0] + pair.first)
 '''
 AT_END = len(SENDING.splitlines())
@@ -142,6 +159,35 @@ READING = {
     "f'{pair.first:>4}|{note.text!r}'": "= \"   3|'hello'\"",
     "type(note).__name__": "= 'Note'",
     "rows.get('c', 'none')": "= 'none'",
+    "str(began)": "= '2026-11-27 02:37:00+02:00'",
+    "f'{began}'": "= '2026-11-27 02:37:00+02:00'",
+    "repr(began)": "tzinfo=zoneinfo.ZoneInfo(key='Europe/Kyiv'))",
+    "began": "= datetime.datetime(2026, 11, 27, 2, 37, tzinfo=zoneinfo.ZoneInfo(key='Europe/Kyiv'))",
+    "began.isoformat()": "= '2026-11-27T02:37:00+02:00'",
+    "[str(began + timedelta(hours=1)), began < datetime(2027, 1, 1)]": "TypeError",
+    "str(began + timedelta(hours=1))": "= '2026-11-27 03:37:00+02:00'",
+    "str(own)": "a datetime has code of its own",
+    "own": "= datetime.datetime(2026, 11, 27, 2, 37, tzinfo=<Zone>)",
+    "dict(fields)": "= {'one': 1}",
+    "dict([('a', 1)]) | {'b': 2}": "= {'a': 1, 'b': 2}",
+    "dict(a=1)": "= {'a': 1}",
+    "dict(**rows)": "does not give arguments with `**`",
+    "list(rows.items())[:1]": "= [('a', [1, 2, 3])]",
+    "list(zip(rows['a'], 'xyz'))": "= [(1, 'x'), (2, 'y'), (3, 'z')]",
+    "[place for place, one in enumerate(rows['a'], 1) if one > 2]": "= [3]",
+    "sorted(set(rows['a']))": "= [1, 2, 3]",
+    "Decimal('0.10') + price": "= Decimal('1.60')",
+    "str(Decimal(rows['a'][0]))": "= '1'",
+    "Decimal('1e999999')": "too large to compute with",
+    "int(Decimal('9e1000') * Decimal('9e1000'))": "too large to compute with",
+    "int('12') + float('0.5') + int(price)": "= 13.5",
+    "isinstance(note, (int, Note))": "= True",
+    "next((one for one in rows['a'] if one > 1), None)": "= 2",
+    "next(rows)": "`next` takes a generator expression",
+    "list(note)": "what a Note goes through",
+    "list(range(10 ** 9))": "takes more",
+    "set(range(2_000))": "up to 1,000 keys",
+    "int(note)": "a Note has code of its own",
 }
 
 
@@ -184,3 +230,22 @@ async def test_the_condition_of_a_loop_that_repeats_is_asked(workspace: Workspac
         text = (await workspace.functions.call("busy", {"turns": 4})).debugged
         assert text.count("hit ") == 1, text
         assert "left = 2" in text
+
+
+async def test_an_expression_that_cannot_be_read_leaves_the_breakpoint_with_the_others(at_desk: OpenDesk) -> None:
+    said, is_written = await open_desk(at_desk, Ask(asking("write('EVIL')", "text + '!'", "(")), Ask(CALLED))
+    assert not is_written
+    assert "with text + '!' is set. It is set without what cannot be read there: `write('EVIL')` is no" in said[0]
+    assert "`(` is no expression" in said[0]
+    assert "text + '!' = 'hello!'" in said[1]
+    assert "EVIL" not in said[1]
+
+
+async def test_a_long_value_of_a_record_is_cut_between_its_parts_and_says_how_much_is_missing(
+    at_desk: OpenDesk,
+) -> None:
+    said, _ = await open_desk(at_desk, Ask(asking("[{'number': one} for one in range(10_000, 10_012)]")), Ask(CALLED))
+    shown = said[1].partition(" = [{")[2].partition(" more characters)")[0]
+    rows, _, count = shown.partition(", … (")
+    assert rows.endswith("}")
+    assert count.isdecimal(), said[1]

@@ -71,9 +71,10 @@ async def test_only_the_version_that_dropped_an_example_is_said_to_have_done_so(
 
 async def test_a_reason_given_once_goes_on_with_the_candidate_that_stands_refused(here: Room) -> None:
     await here.save(TALLY)
-    here.shop.granting.approver = human("yes")
+    here.shop.granting.approver = asked = human("yes")
     flawed = TALLY.replace(FIVE, THREE.replace("    3\n", "    4\n"))
-    assert not (await here.shop.replace("tally", flawed, reason="a better case", author=AGENT)).admitted
+    refused = await here.shop.replace("tally", flawed, reason="a better case", author=AGENT)
+    assert (codes(refused), asked.asked) == (["example-disagrees"], []), "a person is asked about what goes at the end"
     verdict = await here.shop.edit("tally", "    4\n", "    3\n", author=AGENT)
     assert (verdict.admitted, (await here.held("tally"))["by"]) == (True, ["human", "agent"])
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.interfaces.support import COUNT_VOWELS
 from tests.kit.program import knapper
+from tests.kit.sources import function_text
 
 THOUGHTS = '''from memgpt.agent import Agent
 
@@ -68,4 +69,21 @@ def test_an_archive_is_tried_taken_taken_again_and_handed_out(tmp_path: Path) ->
     assert called.stdout == "abab\n"
     out = knapper("functions", "export", "out", "echo", cwd=tmp_path)
     assert (out.returncode, out.stdout) == (0, "✓ 1 function in out, package out\n")
+    assert 'Next: pip install ./out && python -c "from out import echo"' in out.stderr
     assert knapper("functions", "export", "out", cwd=tmp_path).returncode == 2
+
+
+def test_an_export_names_the_persons_own_functions_before_the_starters(tmp_path: Path) -> None:
+    knapper("init", ".", cwd=tmp_path)
+    text = function_text("rows(text: str) -> list", "Give lines.", "return text.split()", "rows('a b') → ['a', 'b']")
+    more = function_text("total(text: str) -> int", "Count lines.", "return len(rows(text))", "total('a b') → 2")
+    (tmp_path / "functions" / "zones.py").write_text(f"{text}\n\n{more}")
+    out = knapper("functions", "export", "out", cwd=tmp_path)
+    assert 'Next: pip install ./out && python -c "from out import total"' in out.stderr, out.stderr
+    readme = (tmp_path / "out" / "README.md").read_text()
+    assert "from out import total\n" in readme
+    assert "`pip install .`" in readme
+    own, _, starters = readme.partition("## Starters")
+    assert "`total(text)`" in own
+    assert "`evaluate(" in starters
+    assert "`evaluate(" not in own

@@ -60,6 +60,28 @@ async def test_an_agent_that_makes_no_functions_is_not_advised_to_keep_a_program
     assert "like a program that ran before" not in told[1]
 
 
+CALLS = {
+    "two calls": ("[count_vowels('{0}'), count_vowels('sky')]", False),
+    "calls that have names": ("first = count_vowels('{0}')\nsecond = count_vowels('sky')\nfirst, second", False),
+    "a loop over what is written": ("for word in ['{0}', 'sky']:\n    print(word, count_vowels(word))", False),
+    "a list of a call for each": ("[count_vowels(word) for word in ('{0}', 'sky')]", False),
+    "a sentence of them": ("f\"{{count_vowels('{0}')}} and {{count_vowels(text='sky')}}\"", False),
+    "what they return is added": ("count_vowels('{0}') + count_vowels('sky')", True),
+    "what one returns goes into the other": ("count_vowels(f\"{{count_vowels('{0}')}}\")", True),
+    "it goes there by a name": ("first = count_vowels('{0}')\ncount_vowels(f'{{first}}')", True),
+    "some are selected": ("[word for word in ('{0}', 'sky') if count_vowels(word)]", True),
+    "the best of them": ("max(['{0}', 'sky'], key=count_vowels)", True),
+}
+
+
+@pytest.mark.parametrize(("program", "is_advised"), CALLS.values(), ids=CALLS)
+async def test_to_keep_a_program_is_advised_if_it_has_logic_of_its_own(
+    at_desk: OpenDesk, program: str, is_advised: bool
+) -> None:
+    told, _ = await kept(at_desk, program.format("aha"), program.format("queue"))
+    assert ("like a program that ran before" in told[1]) == is_advised, told[1]
+
+
 async def test_what_only_a_program_has_is_not_kept_and_it_says_so(at_desk: OpenDesk) -> None:
     told, text = await kept(at_desk, "each(count_vowels, ['a'])")
     assert "`each` is there in programs only" in told[-1]

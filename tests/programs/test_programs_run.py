@@ -93,7 +93,7 @@ async def test_names_are_kept_for_the_next_program_and_taken_back_by_undo_or_a_n
 ) -> None:
     desk = await ready(at_desk, "rows = [1, 2]\nwords = {'a': object()}", "rows.append(3)\nrows", *("rows",) * 2)
     told = [answers(await desk.say("Go."))[0] for _ in range(3)]
-    assert told[0].endswith("Kept for your next program: rows (2 items).")
+    assert told[0].endswith("program: rows (2 items).\nNot kept: words (a dict with an object in it).")
     assert [text.splitlines()[0] for text in told[1:]] == ["[1, 2, 3]"] * 2
     for _ in range(2):
         await desk.agent.pop()
@@ -212,6 +212,47 @@ async def test_names_that_are_too_large_are_not_kept_and_it_says_which(at_desk: 
     told, _ = await ran(at_desk, code, "len(part3) + few")
     assert "Not kept (above 4.0 MiB as JSON, 64 MiB in all, or 200 names): big, part16." in told[0]
     assert told[1].startswith("4000001")
+
+
+OF_THEIR_TYPES = (
+    *("{'b', 'a'}", "(1, (2, 'x'))", "frozenset({1})", "Counter('aab')", "{(1, 2): {3}}", "date(2026, 11, 27)"),
+    *("defaultdict(list, {'a': [1]})", "defaultdict(None, {1: 2})", "OrderedDict(b=1, a=2)", "deque([1, (2,)])"),
+    *("Decimal('1.10')", "datetime(2026, 11, 27, 2, 37, tzinfo=ZoneInfo('Europe/Warsaw'))", "b'x'", "float('inf')"),
+    *("timedelta(1)", "{'$': 'set', 'v': [1]}", "[{'rows': {1}}, Counter()]", "Path('a/b')", "UUID(int=7)"),
+)
+
+
+@pytest.mark.parametrize("size", [1, 30_000])
+async def test_names_of_any_type_that_crosses_are_kept_with_their_types(at_desk: OpenDesk, size: int) -> None:
+    imports = "from collections import Counter, OrderedDict, defaultdict, deque\nfrom datetime import date, datetime"
+    imports += ", timedelta\nfrom decimal import Decimal\nfrom pathlib import Path\nfrom uuid import UUID\n"
+    imports += "from zoneinfo import ZoneInfo\n"
+    values = f"[[{', '.join(OF_THEIR_TYPES)}], {size}, *range({size})]"
+    first = f"{imports}known = {values}\nlone = {{1, 2}}\nlone_large = set(range({size}))\nrepr(known[0])"
+    then = f"{imports}[known == {values}, lone == {{1, 2}}, lone_large == set(range({size}))]"
+    told, _ = await ran(at_desk, first, "repr(known[0])", then)
+    assert f"lone (2 items), lone_large ({size} item" in told[0]
+    assert "Not kept" not in told[0]
+    assert told[1].splitlines()[0] == told[0].splitlines()[0]
+    assert told[2].startswith("[true, true, true]")
+
+
+async def test_names_that_cannot_be_kept_are_said_with_what_they_are(at_desk: OpenDesk) -> None:
+    code = """import math
+from functools import reduce
+known = (n for n in [1, 2])
+class Reading:
+    pass
+def add(n):
+    return n + 1
+rows = [{'one': Reading()}]
+file = open('notes.txt', 'w')
+big = 10 ** 9_000
+fine = {1}
+fine"""
+    (told,), _ = await ran(at_desk, code, person=Person())
+    whats = "known (a generator), Reading (a class), add (a function), rows (a list with a Reading in it)"
+    assert told.endswith(f"fine (1 item).\nNot kept: {whats}, file (a file), big (an int that JSON cannot hold).")
 
 
 async def test_a_program_keeps_so_many_names_and_lists_few(at_desk: OpenDesk) -> None:

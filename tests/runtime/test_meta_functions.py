@@ -45,6 +45,7 @@ async def test_a_search_among_the_programs_own_functions_never_answers_with_othe
     assert "- create_function (meta)" in told[0]
     assert "knapper --help" in told[1]
     assert "functions export DIR" in told[1]
+    assert "`pip install ./DIR`, then `from DIR import NAME`" in told[1]
     assert "create_function" in told[1]
     assert "conversation_search" in told[2]
     assert not any("count_vowels" in text for text in told)

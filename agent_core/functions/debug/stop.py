@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, Type
 from agent_core.base import matching, syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.records import dataclass, replace
-from agent_core.base.untrusted import block, shorten, visible
+from agent_core.base.untrusted import block, visible
 from sandbox import Point, RequestRefused
 from sandbox.inside import reading
 from sandbox.wire import caps
@@ -76,6 +76,7 @@ def _statements(node: ast.AST) -> Iterator[ast.stmt]:
 
 _MOST_BREAKPOINTS: Final = 50
 _MOST_EXPRESSIONS, _MOST_EXPRESSION_CHARS = 10, 500
+_MOST_VALUE_CHARS: Final = 200  # of one value in a record
 By: TypeAlias = Literal["human", "agent"]
 
 
@@ -102,13 +103,15 @@ class Breakpoint:
 class Placed:
     """A breakpoint at its current place; line 0 means that its line or its function is gone.
 
-    `requested_line` is set if the breakpoint has just been set at another line than requested.
+    `requested_line` is set if the breakpoint has just been set at another line than requested, and `unread` says which
+    expressions it was set without.
     """
 
     breakpoint: Breakpoint
     path: str = ""
     line: int = 0
     requested_line: int = 0
+    unread: tuple[str, ...] = ()
 
     @property
     def moved(self) -> str:
@@ -151,7 +154,7 @@ class Breakpoints:
         if function is None:
             fix = matching.did_you_mean(breakpoint_.function, snapshot.functions, "Type /functions for the list.")
             raise UsageError(f"There is no function `{breakpoint_.function}`.", fix=fix)
-        _check_all(breakpoint_)
+        breakpoint_, unread = _checked(breakpoint_)
         text = snapshot.text_of(function)
         stop_line = nearest(text, line - function.line + 1 if line else 0)
         if stop_line is None or (line and not function.line <= line <= function.end_line):
@@ -166,7 +169,7 @@ class Breakpoints:
             point for point in line_points if not (point.once or point.condition or point.after) and point.every == 1
         ]
         if breakpoint_.once and always:
-            return Placed(always[0], function.path, function.line + stop_line - 1)
+            return Placed(always[0], function.path, function.line + stop_line - 1, unread=unread)
         same = [point for point in line_points if point.once == breakpoint_.once]
         if not same and len(self.held) >= _MOST_BREAKPOINTS:
             raise UsageError(f"{_MOST_BREAKPOINTS} breakpoints are armed already.", fix="Clear some.")
@@ -175,7 +178,7 @@ class Breakpoints:
         armed_point = replace(breakpoint_, id=id, anchor=bare_lines(text)[stop_line - 1].strip(), offset=stop_line - 1)
         self.held[id] = armed_point
         at = function.line + stop_line - 1
-        return Placed(armed_point, function.path, at, line if line != at else 0)
+        return Placed(armed_point, function.path, at, line if line != at else 0, unread)
 
     def change(self, id: int, snapshot: "Snapshot", **fields: Any) -> Placed:  # Any: fields of a Breakpoint
         """Change the condition or counts of a breakpoint.
@@ -185,8 +188,7 @@ class Breakpoints:
         """
         if id not in self.held:
             raise UsageError(f"There is no breakpoint {id}.")
-        point = replace(self.held[id], **fields)
-        _check_all(point)
+        point, _ = _checked(replace(self.held[id], **fields))
         self.held[id] = point
         return self._place(point, snapshot)[0]
 
@@ -249,27 +251,47 @@ class Breakpoints:
         return Placed(breakpoint_, function.path, function.line + line - 1), text
 
 
-def _check_all(breakpoint_: Breakpoint) -> None:
-    acting = ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr
-    for text in (breakpoint_.condition, *breakpoint_.expressions):
-        if len(text) > _MOST_EXPRESSION_CHARS:
-            raise UsageError(
-                f"`{text[:80]}` is no expression for a breakpoint: "
-                f"it has more than {_MOST_EXPRESSION_CHARS} characters."
-            )
-        try:
-            tree = syntax.parse(text, mode="eval") if text else ast.Expression(ast.Constant(0))
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise UsageError(f"`{text[:80]}` is no expression: {error}.") from error
-        if any(isinstance(node, acting) for node in ast.walk(tree)):
-            raise UsageError(f"`{text[:80]}` is no expression for a breakpoint: it awaits, yields or binds.")
-        if breakpoint_.by == "agent":
-            try:
-                reading.check(tree)
-            except reading.Unreadable as error:
-                raise UsageError(f"`{text[:80]}` is no expression for a breakpoint: {error}.") from error
+def _checked(breakpoint_: Breakpoint) -> tuple[Breakpoint, tuple[str, ...]]:
+    """Return a breakpoint with the expressions that can be evaluated, and why others cannot.
+
+    A person's expressions, a condition and the counts have to be right.
+    """
     if len(breakpoint_.expressions) > _MOST_EXPRESSIONS or breakpoint_.after < 0 or breakpoint_.every < 1:
         raise UsageError(f"A breakpoint takes up to {_MOST_EXPRESSIONS} expressions, and counts from 1.")
+    is_agent = breakpoint_.by == "agent"
+    if breakpoint_.condition:
+        _check(breakpoint_.condition, only_reads=is_agent)
+    fine: list[str] = []
+    unread: list[str] = []
+    for text in breakpoint_.expressions:
+        try:
+            _check(text, only_reads=is_agent)
+        except UsageError as error:
+            if not is_agent:
+                raise
+            unread.append(error.message)
+        else:
+            fine.append(text)
+    return replace(breakpoint_, expressions=tuple(fine)), tuple(unread)
+
+
+def _check(text: str, *, only_reads: bool) -> None:
+    acting = ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr
+    if len(text) > _MOST_EXPRESSION_CHARS:
+        raise UsageError(
+            f"`{text[:80]}` is no expression for a breakpoint: it has more than {_MOST_EXPRESSION_CHARS} characters."
+        )
+    try:
+        tree = syntax.parse(text, mode="eval") if text else ast.Expression(ast.Constant(0))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UsageError(f"`{text[:80]}` is no expression: {error}.") from error
+    if any(isinstance(node, acting) for node in ast.walk(tree)):
+        raise UsageError(f"`{text[:80]}` is no expression for a breakpoint: it awaits, yields or binds.")
+    if only_reads:
+        try:
+            reading.check(tree)
+        except reading.Unreadable as error:
+            raise UsageError(f"`{text[:80]}` is no expression for a breakpoint: {error}.") from error
 
 
 _ASSIGNS = re.compile(r"(?:[-+*/%&|^@]|//|\*\*|<<|>>)?=(?!=)")
@@ -561,7 +583,16 @@ def trace(lines: Sequence[TraceLine], snapshot: "Snapshot", *, is_cut: bool = Fa
 
 
 def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(f"{name} = {shorten(text, 200)}" for name, text in pairs).replace("\n", "\\n")
+    return ", ".join(f"{name} = {_beginning(text)}" for name, text in pairs).replace("\n", "\\n")
+
+
+def _beginning(text: str) -> str:
+    """Return a value, or its beginning, cut between two of its parts if there are any."""
+    if len(text) <= _MOST_VALUE_CHARS:
+        return text
+    head = text[:_MOST_VALUE_CHARS]
+    head = head[: head.rfind(", ") + 2] or head
+    return f"{head}… ({len(text) - len(head):,} more characters)"
 
 
 def _source(at: At | TraceLine, snapshot: "Snapshot") -> str:

@@ -17,7 +17,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.registry.approved import ApprovedModule, approved_parts, without_unused_imports
 from agent_core.registry.depends import Part, callees, is_program, running_with
 from agent_core.registry.source import FOLDER, first_line
-from agent_core.registry.tree import survey
+from agent_core.registry.tree import imported_module, survey
 from sandbox.wire.lines import lines_of
 from sandbox.wire.statements import StatementPart
 
@@ -63,18 +63,30 @@ def capability(draft: D) -> D:
 def _through_names(draft: D, own: frozenset[str]) -> Iterator[Use]:
     """Yield what a candidate needs because of other code of the workspace, which runs in its process.
 
-    These are the packages that its own module imports at its top for it, at the candidate's first line, and all that
-    the functions need which it calls by their names, at the line of the first one.
+    That is all that the functions need which it calls by their names, at the line that names the first one; and the
+    packages that its own module imports at its top for it or for all, at the candidate's first line.
     """
     known = (*draft.rules.packages, *sorted(own))
+    found = [*_through_calls(draft, known)]
     # Usually its own module imports none, which saves composing it.
     if draft.function is not None and draft.around is not None and imported_at_the_top(draft.around.text, known):
         text, present = draft.placed, imported_at_the_top(draft.text, draft.rules.packages)
-        served = "" if isinstance(text, Problem) else text_with((draft.candidate.module, draft.candidate.name), text)
-        for use in uses_at_import(served, known):
-            if use.kind == "packages" and use.item not in present:
-                message = f"module `{draft.candidate.module}`, which it joins, needs the grant `packages` ({use.item})"
+        module = draft.candidate.module
+        served, for_all = (
+            () if isinstance(text, Problem) else uses_at_import(text_with((module, name), text), known)
+            for name in (draft.candidate.name, _AT_IMPORT)
+        )
+        always = {use.item for use in for_all}
+        found = [use for use in found if use.kind != "packages" or use.item not in always]
+        named = {use.item for use in found if use.kind == "packages"}
+        for use in served:
+            if use.kind == "packages" and use.item not in present | named:
+                message = f"module `{module}`, which it joins, needs the grant `packages` ({use.item})"
                 yield replace(use, finding=replace(use.finding, message=message, line=draft.function.lineno, column=0))
+    yield from found
+
+
+def _through_calls(draft: D, known: tuple[str, ...]) -> Iterator[Use]:
     if not isinstance(draft.tree, ast.Module) or not draft.candidate.name:
         return
     near = missing_names(draft.text, draft.tree) & draft.module_names
@@ -86,11 +98,38 @@ def _through_names(draft: D, own: frozenset[str]) -> Iterator[Use]:
     function = draft.candidate.module, draft.candidate.name
     others = tuple(sorted({**texts, draft.candidate.module: text}.items()))
     needs = needs_of_others(function, others, known, draft.guarded, bound_names(draft.tree))
-    own_needs, shown = needs_of(uses(draft.tree, known, draft.guarded)), one_line(ast.unparse(node), _LONGEST)
-    for kind in KINDS:
-        for item in needs.items(kind):
-            if item == UNSAID or not own_needs.gives(kind, item):
-                yield use_of(kind, item, shown, node)
+    own_needs = needs_of(uses(draft.tree, known, draft.guarded))
+    missing = [(kind, item) for kind in KINDS for item in needs.items(kind)]
+    missing = [(kind, item) for kind, item in missing if item == UNSAID or not own_needs.gives(kind, item)]
+    needing = [each for each in nodes_of(draft.tree) if _is_of_others(each, near)] if missing else []
+    reached = [(each, _needs_by(each, function[0], others, known, draft.guarded)) for each in needing]
+    for kind, item in missing:
+        cause = next((each for each, grants in reached if item in grants.items(kind)), node)
+        yield use_of(kind, item, one_line(ast.unparse(cause), _LONGEST), cause)
+
+
+def _needs_by(
+    node: ast.Import | ast.ImportFrom | ast.Name,
+    module: str,
+    texts: tuple[tuple[str, str], ...],
+    listed: tuple[str, ...],
+    guarded: frozenset[str],
+) -> Grants:
+    """Return what other code of the workspace needs that this node of a candidate of a module names."""
+    if isinstance(node, ast.Name):
+        parts = [(module, node.id)]
+    elif isinstance(node, ast.Import):
+        parts = [(_inside(alias.name), "") for alias in node.names]
+    else:
+        base = _inside(imported_module(node.module or "", node.level, f"{FOLDER}.{module}"))
+        parts = [
+            part for alias in node.names for part in ((base, alias.name), (f"{base}.{alias.name}".lstrip("."), ""))
+        ]
+    return joined(needs_of_others(part, texts, listed, guarded, frozenset()) for part in parts)
+
+
+def _inside(module: str) -> str:
+    return module.removeprefix(FOLDER).lstrip(".")
 
 
 def _is_of_others(node: ast.AST, near: Collection[str]) -> TypeGuard[ast.Import | ast.ImportFrom | ast.Name]:
@@ -185,6 +224,7 @@ _REACHES = {  # by kind of grant: the phrase for items, and the phrase for items
 }
 _MOST_ITEMS = 3
 _LONGEST = 160  # characters of an import that is shown
+_AT_IMPORT: Final = "."  # a name that nothing has: only what runs for all of a module
 _HARMLESS = frozenset(
     {"progress", "scratch", "state", "now", "call", "call_key", *CONTEXT}
 )  # attributes of `self`; the last ones are reported as uses

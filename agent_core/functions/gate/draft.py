@@ -20,7 +20,7 @@ from agent_core.registry.module_edits import place_function
 from sandbox.wire.lines import lines_of
 
 from .tree import FunctionNode, bound_names, find, parse
-from .verdict import Disagreement, Fix, ReaderAnswer, Rules, severity
+from .verdict import Breakage, Disagreement, Fix, ReaderAnswer, Rules, severity
 
 if TYPE_CHECKING:
     from agent_core.registry.examples import Example
@@ -53,6 +53,24 @@ class GivenExample:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyChanges:
+    """The changes that are made together with a candidate, in one reply of a model.
+
+    `coming` are the functions that are changed after it: how they are now is not held against it. `before` is the
+    snapshot before all of them. `broken` are functions that none of them changes, and that an earlier one broke. The
+    candidate was refused in the reply, and `is_once_more` judged, after the others.
+    """
+
+    coming: frozenset[str] = frozenset()
+    before: "Snapshot | None" = None
+    broken: frozenset[str] = frozenset()
+    is_once_more: bool = False
+
+
+ALONE: Final = ReplyChanges()
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """A submitted function in its original form; `replaces` allows it to replace one with the same name.
 
@@ -61,7 +79,8 @@ class Candidate:
     that are not offered. `around` is the new text of its whole module, if more than the function changes: it is written
     with it, and the plan has to compute it again when it is planned again. `answer` is an earlier
     reader's answer about its description; an author who `insists` holds on to a promise of the description that the
-    code does not fulfill. `apart` are functions from which the author distinguished the previous version.
+    code does not fulfill. `apart` are functions from which the author distinguished the previous version. `together`
+    are the other changes of the same reply.
     """
 
     name: str
@@ -79,6 +98,7 @@ class Candidate:
     answer: ReaderAnswer | None = None
     insists: bool = False
     apart: tuple[str, ...] = ()
+    together: ReplyChanges = ALONE
 
     @property
     def path(self) -> str:
@@ -192,6 +212,7 @@ class Draft:
     approval_mode: "Way" = "absent"  # how the user is asked for missing grants
     needs: Grants = NOTHING
     asking: tuple[int, ...] = ()  # lines that need grants it does not have
+    breakages: tuple[Breakage, ...] = ()  # functions that it breaks, and that this does not refuse
 
     @property
     def function(self) -> FunctionNode | None:

@@ -80,7 +80,6 @@ class SavedFile(Draft):
     previous: ModuleReading | None = None
     standings: tuple[tuple[str, Standing], ...] = ()
     disagreements: tuple[tuple[str, Disagreement], ...] = ()
-    breakages: tuple[Breakage, ...] = ()
     waiting: frozenset[str] = frozenset()  # the functions that lack a package
 
     @property
@@ -598,4 +597,5 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         needs=draft.needs,
         reach=reach_in(source.text if source else draft.text, draft.candidate.name, draft.needs),
         asking=tuple((line, written[line - 1].strip()) for line in draft.asking if 0 < line <= len(written)),
+        breakages=draft.breakages,
     )

@@ -2,6 +2,9 @@
 
 The stored examples of every direct or indirect caller run with the new version, each in a separate worker. An example
 that fails now but did not before is broken by the change. Arguments that no longer fit are detected in the source.
+
+A caller that the same reply changes next is not held against the new version, nor is one that only uses it through such
+a caller: they are broken until then, and the verdict says how.
 """
 
 import ast
@@ -21,6 +24,7 @@ from .proof import MOST, ExampleResult, run
 from .tree import FunctionNode, defaults, function_in, is_given_self, nodes_of, parse, takes_self
 from .trial import TrialTools
 from .uses import local_names
+from .verdict import Breakage
 
 STAGE = "neighbours"
 _AT_ONCE = 4
@@ -50,7 +54,8 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
     users = [*dict.fromkeys([*dependents([name], snapshot), *changed])]
     if not users:
         return replace(draft, note="no function calls it")
-    misfits = dict[str, Finding]()
+    let_go = _let_go(name, users, draft.candidate.together.coming, snapshot)
+    misfits, breakages = dict[str, Finding](), dict[str, Breakage]()
     function = snapshot.functions[name]
     old = function_in(snapshot.modules[function.module].text, name)
     for user in (snapshot.functions[caller] for caller in callers(name, snapshot)):
@@ -62,9 +67,32 @@ async def neighbours(draft: Draft, trial: TrialTools) -> Draft:
             fix = f"keep the signature, with a default for what is new in `{name}`"
             facts = (Evidence(f"{place}: {shown_call}"),)
             misfits[user.name] = Finding("breaks-caller", message, fix, evidence=facts)
-    draft, broken = await try_callers(draft, users, snapshot, draft.trial, trial)
-    findings = [caller_finding(each, name) for each in broken if each.caller.name not in misfits]
-    return draft.with_findings(STAGE, [*misfits.values(), *findings])
+    after = draft.trial
+    draft, broken = await try_callers(draft, users, snapshot, after, trial)
+    for user_name in let_go & misfits.keys():
+        user = snapshot.functions[user_name]
+        message = misfits.pop(user_name).message
+        breakages[user_name] = Breakage(name, user, code_hash(user, after), message)
+    for each in broken:
+        if each.caller.name in let_go:
+            code = code_hash(each.caller, after)
+            breakages[each.caller.name] = Breakage(name, each.caller, code, differs(each))
+    draft = replace(draft, breakages=(*draft.breakages, *breakages.values()))
+    held = [each for each in broken if each.caller.name not in let_go | misfits.keys()]
+    return draft.with_findings(STAGE, [*misfits.values(), *(caller_finding(each, name) for each in held)])
+
+
+def _let_go(name: str, users: Sequence[str], coming: frozenset[str], snapshot: Snapshot) -> frozenset[str]:
+    """Return the users that are changed next, or that only use the function through one that is."""
+    if not coming:
+        return frozenset()
+    held, waiting = {name}, [name]
+    while waiting:
+        near = [caller for caller in callers(waiting.pop(), snapshot) if caller not in held | coming]
+        held.update(near)
+        waiting += near
+    through = {*dependents([name], snapshot)} - held
+    return frozenset(user for user in users if user in coming or user in through)
 
 
 def has_changed(name: str, snapshot: Snapshot, new_snapshot: Snapshot) -> bool:
@@ -76,17 +104,27 @@ def has_changed(name: str, snapshot: Snapshot, new_snapshot: Snapshot) -> bool:
 async def try_callers(
     draft: D, names: Sequence[str], snapshot: Snapshot, new_snapshot: Snapshot, trial: TrialTools
 ) -> tuple[D, list[BrokenCaller]]:
-    """Return the draft with a note on progress, and the callers whose examples fail only with the new version."""
+    """Return the draft with a note on progress, and the callers whose examples fail only with the new version.
+
+    What an earlier change of the same reply broke has to be right again: it is compared with what was before both.
+    """
+    together = draft.candidate.together
     there = [new_snapshot.functions[name] for name in names if name in new_snapshot.functions]
     users = [function for function in there if function.examples]
     turn, until = asyncio.Semaphore(_AT_ONCE), asyncio.get_running_loop().time() + draft.rules.neighbours_s
+
+    def before(user_function: Function) -> tuple[Function, Snapshot]:
+        name, ground = user_function.name, together.before
+        if ground is None or name not in together.broken or name not in ground.functions:
+            return user_function, snapshot
+        return ground.functions[name], ground
 
     async def try_one(user_function: Function) -> list[BrokenCaller] | None:
         try:
             async with asyncio.timeout_at(until), turn:
                 results = await run(user_function.examples[:MOST], user_function, new_snapshot, trial)
                 failing = [result for result in results if not result.agreed]
-                old = await run([result.example for result in failing], user_function, snapshot, trial)
+                old = await run([result.example for result in failing], *before(user_function), trial)
         except TimeoutError:
             return None
         pairs = zip(old, failing, strict=True)

@@ -163,6 +163,7 @@ class Verdict:
     predicted: tuple[str, ...] = ()  # calls with results that its author has predicted
     answer: ReaderAnswer | None = None
     reach: tuple[str, ...] = ()  # descriptions of what it accesses; empty if it only computes
+    breakages: tuple["Breakage", ...] = ()  # what it breaks, and what the same reply changes next
 
     @property
     def lacks_only_grants(self) -> bool:
@@ -218,7 +219,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Breakage:
-    """A function in another file with examples that fail because of a save.
+    """A function that a change has broken all the same: of another file that was saved, or that is changed next.
 
     `name` is the changed function, or empty if code around functions changed. `code` is the hash of all the code with
     which the examples fail.

@@ -5,19 +5,20 @@ import json
 import time
 from collections.abc import Mapping
 from contextlib import closing, nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_core.access.grants import Denied
 from agent_core.access.grants.content import runnable
 from agent_core.access.secrets import CallSecrets, MaskedChannel
 from agent_core.base.errors import UsageError
-from agent_core.base.offload import aside
+from agent_core.base.offload import aside, bulk
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import dataclass, replace
 from agent_core.registry.arguments import read as read_arguments
 from agent_core.registry.arguments import read_with
 from sandbox import Evaluation, Job, Refused, Returned
-from sandbox.wire.values import Unsendable, encode
+from sandbox.wire.values import Unsendable, Written, encode
 
 from ..answers import CallReport, InterruptedCall, bad_arguments, size_of
 from ..debug import DebuggerSlot, Watch, stop
@@ -79,11 +80,11 @@ class CallService:
         Raises:
             UsageError: the arguments do not fit.
         """
-        apart = {} if isinstance(arguments, str) else _sendable(apart_of(arguments))
         if isinstance(arguments, str):
-            arguments_json = arguments
+            arguments_json, written = arguments, dict[str, Written]()
         else:
-            arguments_json = json.dumps({name: value for name, value in arguments.items() if name not in apart})
+            arguments_json, written = await aside(bulk(arguments), _sendable, arguments)
+        apart = {} if isinstance(arguments, str) else {name: arguments[name] for name in written}
         checked = await _check_arguments(function, arguments_json, apart)
         granting = self._grants.during(author.approvals)
         permit = await granting.permit(function, snapshot)
@@ -104,15 +105,19 @@ class CallService:
         )
         began = time.monotonic()
         try:
-            outcome = await api.run(function, checked, permit)
+            outcome = await api.run(function, checked, permit, written)
         except asyncio.CancelledError:  # the call is still recorded
             seconds = time.monotonic() - began
-            cancelled = noted(watch, function, snapshot, InterruptedCall(), seconds=seconds, arguments=checked)
-            await asyncio.shield(self._store.apply(cancelled))
+            note = partial(noted, watch, function, snapshot, InterruptedCall(), seconds=seconds, arguments=checked)
+
+            async def record() -> None:
+                await self._store.apply(await aside(bulk(checked), note))
+
+            await asyncio.shield(record())
             raise
         finally:
             watch.close()
-        size = max(size_of(outcome), len(arguments_json))
+        size = max(size_of(outcome), len(arguments_json), bulk(checked))
         report = await aside(size, CallReport.of, outcome)
         writes = await aside(size, noted, watch, function, snapshot, outcome, seconds=report.seconds, arguments=checked)
         missing = api.lacking(outcome, permit)
@@ -191,14 +196,15 @@ class CallService:
         return ran, {line for line in watch.can_run if line in own}
 
 
-def _sendable(arguments: Mapping[str, Any]) -> dict[str, Any]:  # Any: what a caller of the library gives
-    """Return those arguments that a worker can be sent; the others have to be JSON."""
-    sendable = dict[str, Any]()
-    for name, value in arguments.items():
-        with suppress(Unsendable):
-            encode(value)
-            sendable[name] = value
-    return sendable
+def _sendable(
+    arguments: Mapping[str, Any],
+) -> tuple[str, dict[str, Written]]:  # Any: what a caller of the library gives
+    """Return the arguments as JSON, but those that JSON would change as a worker is sent them."""
+    written = dict[str, Written]()
+    for name, value in apart_of(arguments).items():
+        with suppress(Unsendable):  # it has to be JSON
+            written[name] = Written(encode(value, depth=1))  # as a part of all arguments
+    return json.dumps({name: value for name, value in arguments.items() if name not in written}), written
 
 
 async def _check_arguments(

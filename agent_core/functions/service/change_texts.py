@@ -54,6 +54,7 @@ def admitted(
         lines.append(f"Taken as they came back, not as predicted: {len(verdict.confirmed)} of its examples.")
     if verdict.standing == "draft":
         lines.append("It is a draft: no example could prove its results.")
+    lines += [broken_until_changed(breakage) for breakage in verdict.breakages]
     lines.append(f"Next: call `{verdict.name}` with the user's data.")
     return "\n".join(lines)
 
@@ -327,6 +328,19 @@ def breakage(breakage: "Breakage") -> tuple[str, str]:
     back = f"; roll back with rollback_function or /rollback {breakage.name}" if breakage.name else ""
     broken = f"breaks `{user.name}` ({user.path}:{user.line}), a draft now"
     return breakage.name, f"{broken}: {one_line(breakage.description, 400)}{back}"
+
+
+def broken_until_changed(breakage: "Breakage") -> str:
+    """Return the sentence about a function that the same reply changes next, or that uses one of these."""
+    return f"Until its own code fits, `{breakage.user.name}` is a draft: {breakage.description}."
+
+
+def still_broken(breakage: "Breakage") -> str:
+    """Return the sentence that a function was left broken, because the change that should fit it was refused."""
+    return (
+        f"`{breakage.user.name}` stands as it was, and is a draft now; with the new `{breakage.name}`:"
+        f" {breakage.description}."
+    )
 
 
 def seen_later(problems: Sequence["Problem"]) -> str:

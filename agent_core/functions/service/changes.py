@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agent_core.access.grants import Question
+from agent_core.access.grants import Grants, Question
 from agent_core.access.grants.content import called_names
 from agent_core.base.errors import UnknownName, UsageError, WorkspaceError
 from agent_core.base.offload import aside
@@ -39,13 +39,21 @@ from .agent_folders import written_code
 from .file_sync import FileSync, own_text
 from .function_facts import known_function, unknown_function
 from .grant_service import CandidateGrants, GrantService, change_of
-from .judgment import FAILED_EXAMPLES, UNSETTLED, Judgment, PendingCandidate, answer_of, judgment_on, pending_candidate
+from .judgment import (
+    FAILED_EXAMPLES,
+    UNSETTLED,
+    Judgment,
+    PendingCandidate,
+    answer_of,
+    judgment_on,
+    marked_as_broken,
+    pending_candidate,
+)
 from .maker import MOST_ATTEMPTS, MOST_CALLABLE, FunctionMaker, callable_functions, shown_refusal
 from .memgpt_functions import adapt
-from .plan import USER, Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned, refusal
+from .plan import USER, Author, ChangeSummary, Deletion, Dropped, PlannedChange, planned, refusal, with_once_more
 
 if TYPE_CHECKING:
-    from agent_core.access.grants import Grants
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
 
@@ -78,13 +86,14 @@ class CandidateReview:
         challenging: bool = False,
     ) -> PlannedChange:
         """Return the plan for a candidate. If it is `challenging`, the author can be asked to predict results."""
+        candidate = replace(candidate, together=summary.author.together)
         candidate, fixes = await aside(len(candidate.code), self._translate, candidate)
         ground, existing = snapshot, snapshot.modules.get(candidate.module)
         if existing is not None and candidate.around is not None and candidate.around != existing.text:
             around = ModuleSource.of(candidate.module, candidate.around, existing.path)
             ground = snapshot.with_module(read_module(around))
         granting = self._grants.during(summary.author.approvals)
-        granted = await granting.ungranted(ground)
+        granted = await granting.ungranted(ground, summary.author.agent)
         is_read = policy == "agent" and summary.author.by == "agent"
         verdict = await self.gate.judge(
             candidate, ground, policy, granted=granted, challenging=challenging, reading=is_read
@@ -95,6 +104,9 @@ class CandidateReview:
         is_settled_later = bool(candidate.reason) and granting.can_ask
         proved = verdict if is_settled_later else held_to_what_was_proved(candidate, verdict, snapshot, summary)
         cannot_run = await self._calls_refused(verdict, ground)
+        if granting.asks(proved, summary) and not cannot_run:
+            tried = await self._tried(candidate, verdict, ground, policy, granting, summary)
+            verdict = proved = tried or verdict
         if granting.asks(proved, summary) and cannot_run:
             allowance = CandidateGrants(denied=cannot_run, is_all=True)
         elif granting.asks(proved, summary):
@@ -105,7 +117,7 @@ class CandidateReview:
             allowance = await granting.for_candidate(verdict, ground, summary, written, doubts)
             if allowance.grants:
                 owner = f"{candidate.module}.{candidate.name}"
-                granted = await granting.granted(allowance.grants, ground, owner)
+                granted = await granting.granted(allowance.grants, ground, owner, summary.author.agent)
                 verdict = await self.gate.judge(candidate, ground, policy, granted=granted, reading=is_read)
                 candidate = _count_reading(candidate, verdict, summary.author)
         verdict = replace(verdict, fixes=(*fixes, *verdict.fixes))
@@ -114,6 +126,27 @@ class CandidateReview:
         if not allowance.denied:  # neither a yes nor a no is asked for again
             verdict = await self.settled(candidate, verdict, snapshot, summary, allowance.agreed, cannot_run)
         return await self.plan(candidate, verdict, snapshot, summary, allowance)
+
+    async def _tried(
+        self,
+        candidate: Candidate,
+        verdict: Verdict,
+        snapshot: "Snapshot",
+        policy: Policy,
+        granting: GrantService,
+        summary: ChangeSummary,
+    ) -> Verdict | None:
+        """Return the verdict that refuses a candidate with the packages that it would have, so that nobody is asked.
+
+        They are tried before a yes if they are installed, and allowed for another function of the same agent.
+        """
+        packages = await granting.packages_of(summary.author.agent, snapshot)
+        needed = Grants(packages=tuple(item for item in verdict.needs.packages if item in packages.grants.packages))
+        if not needed:
+            return None
+        terms = replace(await granting.ungranted(snapshot), grants=needed, access=packages.access)
+        tried = await self.gate.judge(candidate, snapshot, policy, granted=terms)
+        return None if tried.admitted or tried.lacks_only_grants else tried
 
     async def _calls_refused(self, verdict: Verdict, snapshot: "Snapshot") -> str:
         """Return why nobody is asked about a candidate: it calls what was rejected, so it could not run; or ""."""
@@ -154,7 +187,7 @@ class CandidateReview:
         before = snapshot.functions.get(verdict.name)
         if verdict.admitted and any(problem.code in FAILED_EXAMPLES for problem in verdict.problems):
             verdict = replace(verdict, standing="draft")  # a human may keep it, but its results are unproven
-        verdict = held_to_what_was_proved(candidate, verdict, snapshot, summary)
+        verdict = self.held(candidate, verdict, snapshot, summary)
         if grants.denied:
             verdict = _without_grant(verdict, grants.denied, candidate.path)
         if not verdict.admitted or verdict.module_text is None:
@@ -182,17 +215,29 @@ class CandidateReview:
         written = await written_code(self._store, self._grants.book, verdict, snapshot, summary)
         made = (SaveMadeCode(written.agent, written.codes),) if written.codes else ()
         saved = SaveVerdict(function.body_hash, verdict.name, saved_verdict)
-        writes = (saved, *made, DropPending(verdict.name), *begun)
+        broken = await marked_as_broken(self._store, verdict.breakages)
+        writes = (saved, *made, DropPending(verdict.name), *begun, *broken)
         source = existing or ModuleSource(verdict.module, path, "", "")
         judgment = replace(Judgment.of(verdict), diff=_diff(verdict, snapshot))
         left_over = _left_over(verdict.name, snapshot, snapshot.with_module(reading)) if before else []
         told = await self._told(verdict, before, snapshot, reading.source.text) if before else []
         text = change_texts.admitted(verdict, function, summary.said, left_over, told)
-        plan = planned(text, judgment, source, reading, summary)
+        plan = replace(planned(text, judgment, source, reading, summary), breakages=verdict.breakages)
         plan = replace(plan, writes=(*plan.writes, *writes), one_call_grant=grants.one_call_grant)
         return replace(
             plan, new_grant=grants.new_grant, text="\n".join([plan.text, *change_texts.granted(grants.grants)])
         )
+
+    def held(self, candidate: Candidate, verdict: Verdict, snapshot: "Snapshot", summary: ChangeSummary) -> Verdict:
+        """Return the verdict held to what was proved.
+
+        If the author gave a reason, a person is asked about what goes once nothing else is in the way: until then it is
+        no obstacle.
+        """
+        can_ask = self._grants.during(summary.author.approvals).can_ask
+        if not verdict.admitted and candidate.reason and can_ask and summary.author.by != "human":
+            return verdict
+        return held_to_what_was_proved(candidate, verdict, snapshot, summary)
 
     async def confirmed(
         self, candidate: Candidate, verdict: Verdict, snapshot: "Snapshot", *, reading: bool
@@ -294,7 +339,8 @@ class CandidateReview:
         if author.by == "agent" and author.turn and (previous is None or previous.agent == author.agent):
             pending = replace(pending, agent=author.agent)
         pending = replace(pending, turn=author.turn or None)
-        is_repeat = previous is not None and _sent_parts(previous) == _sent_parts(pending)
+        is_sent_again = previous is not None and _sent_parts(previous) == _sent_parts(pending)
+        is_repeat = is_sent_again and not author.together.is_once_more
         message, denied = change_texts.not_done(verdict, replaces=candidate.replaces), grants.denied
         waits_for = await self._unmade(verdict)
         if not grants.is_all:  # otherwise the findings would contradict it
@@ -311,6 +357,7 @@ class CandidateReview:
             refused=candidate.name,
             is_waiting=bool(waits_for),
             excluded=change_texts.excluded(verdict, is_repeat=is_repeat),
+            was_asked=grants.is_asked,
         )
 
     async def _told(self, verdict: Verdict, old_function: "Function", snapshot: "Snapshot", text: str) -> list[Problem]:
@@ -470,6 +517,7 @@ class ChangePlanner:
         asked = await self._asked_before(candidate, None)
         plan = await self._review.judged(asked, snapshot, work, policy, challenging=True)
         replan, late = partial(self.create, candidate, author, policy), partial(self._late, candidate, author)
+        plan = with_once_more(plan, candidate.code, author, snapshot, lambda by: self.create(candidate, by, policy))
         return self._files.repeatable(plan, replan, late=late)
 
     async def _write_with_maker(
@@ -536,6 +584,8 @@ class ChangePlanner:
         candidate = await self._asked_before(candidate, snapshot.functions.get(name))
         plan = await self._review.judged(candidate, snapshot, work, challenging=True)
         replan = partial(self._plan_replacement, name, code, reason, author, how)
+        again = lambda by: self._plan_replacement(name, code, reason, by, how)  # noqa: E731 - beside its like
+        plan = with_once_more(plan, code, author, snapshot, again)
         late = partial(self._late, candidate, author)
         return self._files.repeatable(plan, replan, name, snapshot, late)
 
@@ -593,7 +643,7 @@ class ChangePlanner:
         if verdict.can_be_confirmed:
             candidate, verdict = await self._review.confirmed(candidate, verdict, snapshot, reading=is_read)
         verdict = await self._review.settled(candidate, verdict, snapshot, work)
-        final_verdict = held_to_what_was_proved(candidate, verdict, snapshot, work)
+        final_verdict = self._review.held(candidate, verdict, snapshot, work)
         if not final_verdict.admitted:
             judgment = Judgment.of(final_verdict)
             waiting = PendingCandidate.of(candidate, pending.over or "", judgment)
@@ -677,7 +727,8 @@ class ChangePlanner:
         users = callers(name, snapshot)
         if users:
             text = f"`{name}` was not deleted, because these use it: {', '.join(users)}. Change or delete them first."
-            return PlannedChange(text, "refused", Deletion(None, name, callers=tuple(users)))
+            plan = PlannedChange(text, "refused", Deletion(None, name, callers=tuple(users)))
+            return with_once_more(plan, "", author, snapshot, partial(self.delete, name), users)
         source = snapshot.modules[function.module]
         needing = tuple(snapshot.modules[module].path for module in private_users(name, snapshot))
         remaining_text = withhold(source.text, {name}) if needing else remove_function(source.text, name)

@@ -10,7 +10,7 @@ import json
 import secrets
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from agent_core.base import syntax
@@ -18,7 +18,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.problem import Problem
 from agent_core.base.records import dataclass, field
 from agent_core.base.syntax import flaw_of
-from agent_core.registry.depends import ModuleParts, only
+from agent_core.registry.depends import ModuleParts, callers, only
 from agent_core.registry.folder_access import is_behind_link
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
@@ -49,13 +49,14 @@ class ExportNote:
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """A written package: its functions and files, and notes on its modules."""
+    """A written package: its functions and files, and notes on its modules. `first` is the function of its example."""
 
     folder: str
     package: str
     functions: tuple[str, ...]
     files: tuple[str, ...]
     notes: tuple[ExportNote, ...]
+    first: str
 
 
 @dataclass(slots=True)
@@ -97,8 +98,8 @@ class _Chosen:
                 self.take(self.snapshot.functions[name].module, [name])
 
 
-def export(request: ExportRequest, snapshot: Snapshot) -> ExportReport:
-    """Write the package and return a description of its contents.
+def export(request: ExportRequest, snapshot: Snapshot, starters: Collection[str] = ()) -> ExportReport:
+    """Write the package and return a description of its contents; its README lists the `starters` last.
 
     Raises:
         UsageError: the folder is not empty, a name is unknown, or the package name is invalid.
@@ -124,7 +125,12 @@ def export(request: ExportRequest, snapshot: Snapshot) -> ExportReport:
     ]
     if not functions:
         raise UsageError("There is no function to export.", fix="Next: knapper functions list")
-    files = {f"{package}/{path}": text for path, text in texts.items()} | _frame(package, functions, texts)
+    own = [function.name for function in functions if function.name not in starters]
+    tops = [name for name in own if not {*callers(name, snapshot)} - {name}]  # what is called is less often meant
+    first = [*tops, *own, functions[0].name][0]
+    files = {f"{package}/{path}": text for path, text in texts.items()} | _frame(
+        package, functions, texts, starters, first
+    )
     # All files are written next to the target and then moved there, so that a failed export leaves nothing behind.
     # Nobody can know the name of that folder before, so nobody can have put a link there.
     partial = folder.resolve().with_name(f".{folder.resolve().name}.{secrets.token_hex(8)}.partial")
@@ -142,7 +148,7 @@ def export(request: ExportRequest, snapshot: Snapshot) -> ExportReport:
         shutil.rmtree(partial, ignore_errors=True)
         raise UsageError(f"{folder} cannot be written: {error.strerror}.", fix="Name another folder.") from error
     exported = tuple(function.name for function in functions)
-    return ExportReport(str(request.folder), package, exported, tuple(sorted(files)), tuple(notes))
+    return ExportReport(str(request.folder), package, exported, tuple(sorted(files)), tuple(notes), first)
 
 
 def _texts(chosen: _Chosen, snapshot: Snapshot, package: str) -> tuple[dict[str, str], list[ExportNote]]:
@@ -167,14 +173,15 @@ def _texts(chosen: _Chosen, snapshot: Snapshot, package: str) -> tuple[dict[str,
     return texts, notes
 
 
-def _frame(package: str, functions: list[Function], texts: Mapping[str, str]) -> dict[str, str]:
+def _frame(
+    package: str, functions: list[Function], texts: Mapping[str, str], starters: Collection[str], first: str
+) -> dict[str, str]:
     """Return the files around the modules: the package's exports, context, tests, project file and README."""
     takes_self = any(function.takes_self for function in functions)
     places = [f"    {f'{package}.{function.module}:{function.name}'!r},\n" for function in functions]
-    entries: list[str] = []
-    for function in functions:
-        first = function.description.strip().partition("\n")[0]
-        entries.append(f"- `{function.name}({', '.join(function.parameters['properties'])})` {first}".rstrip())
+    own = [_entry(function) for function in functions if function.name not in starters]
+    others = [_entry(function) for function in functions if function.name in starters]
+    entries = [*own, "", "## Starters, which came with the workspace", "", *others] if own and others else own or others
     packages: set[str] = set()
     for node in (node for text in texts.values() for node in ast.walk(syntax.parse(text))):
         if isinstance(node, ast.Import):
@@ -208,12 +215,17 @@ def _frame(package: str, functions: list[Function], texts: Mapping[str, str]) ->
         "README.md": README.format(
             package=package,
             count=len(functions),
-            first=functions[0].name,
+            first=first,
             context=_said_of_context(functions, texts, package),
             functions="\n".join(entries),
         ),
     }
     return files | ({f"{package}/_context.py": CONTEXT} if takes_self else {})
+
+
+def _entry(function: Function) -> str:
+    sentence = function.description.strip().partition("\n")[0]
+    return f"- `{function.name}({', '.join(function.parameters['properties'])})` {sentence}".rstrip()
 
 
 def _said_of_context(functions: Iterable[Function], texts: Mapping[str, str], package: str) -> str:
@@ -463,6 +475,7 @@ include = ["{package}*"]
 README = """# {package}
 
 {count} functions, exported from a Knapper workspace. Plain Python: nothing of Knapper is needed.
+`pip install .` in this folder installs them, with the packages that they import. Then:
 
 ```python
 from {package} import {first}

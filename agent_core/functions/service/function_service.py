@@ -174,7 +174,10 @@ class FunctionService:
         """The operations on many functions at once."""
         gate, packages, hosted = self._parts.gate(), self.granting.packages, self._parts.hosted()
         sandbox, registry = self._parts.sandbox(), self.registry
-        return library.BatchOperations(self._root, self._store, registry, gate, sandbox, self.finish, hosted, packages)
+        starters = lambda: function_facts.starters_in(self._view())  # noqa: E731 - it is given once
+        return library.BatchOperations(
+            self._root, self._store, registry, gate, sandbox, self.finish, hosted, packages, starters
+        )
 
     @cached_property
     def _files(self) -> "file_sync.FileSync":

@@ -109,6 +109,7 @@ class CandidateGrants:
     denied: str = ""
     is_all: bool = False  # whether the denial alone says what to do: no finding that a question would answer
     agreed: tuple[str, ...] = ()  # what else the human let go
+    is_asked: bool = False
 
 
 class GrantService:
@@ -161,16 +162,37 @@ class GrantService:
             return f"Every call has {self._limits.memory >> 20} MiB already, and a grant only adds to it."
         return ""
 
-    async def ungranted(self, snapshot: "Snapshot") -> Granted:
-        """Return the grants with which a candidate is judged before anyone is asked."""
+    async def ungranted(self, snapshot: "Snapshot", agent: str = "") -> Granted:
+        """Return the grants with which a candidate of an agent is judged before anyone is asked.
+
+        Its examples may import the packages of the agent's functions; to import them itself, it needs a grant.
+        """
         guarded = await self.guarded(snapshot)
         way: Way = "joining" if self.can_ask else "file" if self._settings.unattended == "file" else "none"
-        return Granted(guarded=guarded, approval_mode=way)
+        return Granted(access=(await self.packages_of(agent, snapshot)).access, guarded=guarded, approval_mode=way)
 
-    async def granted(self, grants: Grants, snapshot: "Snapshot", owner: str) -> Granted:
+    async def granted(self, grants: Grants, snapshot: "Snapshot", owner: str, agent: str = "") -> Granted:
         """Return the grants and access with which a candidate is judged once it has these grants."""
-        spelled = self.reach.spelled(self.packages.known(grants))
-        return replace(await self.ungranted(snapshot), grants=spelled, access=self.reach.access(grants, owner))
+        spelled, before = self.reach.spelled(self.packages.known(grants)), await self.ungranted(snapshot, agent)
+        access = self.reach.access(grants, owner)
+        access = replace(access, packages=tuple({**dict(before.access.packages), **dict(access.packages)}.items()))
+        return replace(before, grants=spelled, access=access)
+
+    async def packages_of(self, agent: str, snapshot: "Snapshot") -> Granted:
+        """Return the installed packages that are allowed for functions which an agent made here with all their code.
+
+        Functions that may send something out are left out.
+        """
+        allowed = list[Grants]()
+        for name, entry in (await self.book.entries()).items() if agent else ():
+            function = (snapshot.whole or snapshot).functions.get(name)
+            if function is None or not entry.grants.packages:
+                continue
+            packages = (await self.book.allowed(function, snapshot)).packages
+            if packages and await self._folders.maker(function, snapshot) == agent:
+                allowed.append(Grants(packages=packages))
+        together = self.packages.together(allowed)
+        return replace(together, access=replace(together.access, preload=()))
 
     async def having(self, function: "Function", snapshot: "Snapshot", *, shows_files: bool) -> Granted:
         """Return the same for the examples of an existing function, which read granted files and write none.
@@ -180,8 +202,8 @@ class GrantService:
         """
         owner, grants = f"{function.module}.{function.name}", await self.in_force(function, snapshot)
         granted = await self.granted(grants, snapshot, owner)
-        if not granted.access.paths:
-            return granted
+        if not granted.access.paths:  # code of a package that it has no grant for gets no files
+            return await self.granted(grants, snapshot, owner, await self._folders.maker(function, snapshot))
         if not (self._is_by_file() or await self.book.covers_examples(function, snapshot)):
             return await self.granted(replace(grants, read=(), write=()), snapshot, owner)
         access = replace(granted.access, readable=granted.access.paths, writable=())
@@ -330,12 +352,14 @@ class GrantService:
             return CandidateGrants(
                 denied=denial(question, decision, by_hand=summary.author.by == "human"),
                 is_all=decision.by not in ("policy", "ended"),
+                is_asked=True,
             )
         new_grant = NewGrant(function.name, question.missing, content, who(), state.now) if question.missing else None
         if decision.is_wide and question.maker:
             new_grant = await self.book.folder_grant(question.maker, question.folder, who())
         stored_or_once = (None, new_grant) if decision.answer == "once" else (new_grant, None)
-        return replace(CandidateGrants(state.now | shared | question.missing, *stored_or_once), agreed=doubts)
+        given = CandidateGrants(state.now | shared | question.missing, *stored_or_once)
+        return replace(given, agreed=doubts, is_asked=True)
 
     def _with_imports_of(self, verdict: "Verdict", new_snapshot: "Snapshot") -> Mapping[str, frozenset[str]]:
         """Return the other functions of a candidate's module, with the packages of its imports that run for them, too.

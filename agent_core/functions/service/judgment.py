@@ -5,13 +5,14 @@ verdict keeps the keys that it came with, in their order.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agent_core.access.grants import Grants
 from agent_core.base.problem import Problem
-from agent_core.base.records import dataclass, fields, fields_to_json, to_json
+from agent_core.base.records import dataclass, fields, fields_to_json, replace, to_json
 from agent_core.base.untrusted import one_line
+from agent_core.storage import SaveVerdict
 
 from ..gate import Candidate, GivenExample, Verdict
 from ..gate.verdict import (
@@ -30,6 +31,8 @@ from ..gate.verdict import (
 if TYPE_CHECKING:
     from agent_core.registry.registry import Snapshot
     from agent_core.storage import FunctionStore
+
+    from ..gate import Breakage
 
 FAILED_EXAMPLES = frozenset({"example-disagrees", "example-raises", "example-hangs", "example-stopped"})
 UNSETTLED = frozenset({DISPUTED, REACHES_NOTHING})
@@ -230,3 +233,14 @@ async def judgment_on(store: "FunctionStore", version: str, name: str) -> Judgme
     """Return the stored verdict on a version of a function, or None."""
     verdict = await store.verdict(version, name)
     return None if verdict is None else Judgment.from_json(verdict)
+
+
+async def marked_as_broken(store: "FunctionStore", breakages: Iterable["Breakage"]) -> list[SaveVerdict]:
+    """Return the writes that mark functions which a change broke, with the hash of the code that broke them."""
+    writes = list[SaveVerdict]()
+    for name, breakage in {breakage.user.name: breakage for breakage in breakages}.items():
+        saved = await judgment_on(store, breakage.user.body_hash, name)
+        if saved is not None:
+            marked = replace(saved, unfit_with=breakage.code).to_json()
+            writes.append(SaveVerdict(breakage.user.body_hash, name, marked))
+    return writes

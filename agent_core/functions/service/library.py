@@ -403,6 +403,7 @@ class BatchOperations:
     carry: Callable[[PlannedChange], Awaitable[PlannedChange]]
     hosted: Mapping[str, tuple[str, ...]]
     packages: PackageGrants
+    starters: Callable[[], Awaitable[frozenset[str]]]
 
     async def check(
         self, request: CheckRequest, tell: Callable[[Judgment], None], *, processes: int | None = None
@@ -450,7 +451,7 @@ class BatchOperations:
         Raises:
             UsageError: the folder is not empty, or a name is unknown.
         """
-        return await asyncio.to_thread(export, request, self.registry.snapshot())
+        return await asyncio.to_thread(export, request, self.registry.snapshot(), await self.starters())
 
     def _count(self, jobs: int, *, is_read: bool) -> int:
         """Return the number of jobs that other processes may share; 0 if a reader is asked, which only happens here."""

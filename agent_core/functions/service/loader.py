@@ -63,7 +63,7 @@ from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, read_json
 from . import change_texts, history
 from .change_executor import FolderCopy, Pulled
 from .history import REMOVED, SAVED
-from .judgment import judgment_on
+from .judgment import judgment_on, marked_as_broken
 from .plan import USER, entered, saved_reading, with_kept_out
 
 if TYPE_CHECKING:
@@ -843,12 +843,7 @@ class Loader:
         }
         writes = [*admission(loaded, snapshot, good, confirmed)]
         writes += [BeginState(each.name) for each in judged if each.name not in had and await self._is_another(each)]
-        # A function of another file that the save broke is marked with a hash of the code that broke it.
-        for name, breakage in {breakage.user.name: breakage for breakage in verdict.breakages}.items():
-            saved = await judgment_on(self._store, breakage.user.body_hash, name)
-            if saved is not None:
-                marked = replace(saved, unfit_with=breakage.code).to_json()
-                writes.append(SaveVerdict(breakage.user.body_hash, name, marked))
+        writes += await marked_as_broken(self._store, verdict.breakages)
         return replace(loaded, writes=tuple(writes))
 
     async def _is_another(self, function: Function) -> bool:

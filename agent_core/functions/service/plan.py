@@ -5,13 +5,16 @@ the change or none of it.
 """
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import IF_SET, dataclass, field, replace
+from agent_core.registry.depends import callees
 from agent_core.storage import DropReading, Plan, SaveReading, SaveVersion, SetManifest, Write
 
+from ..gate.draft import ALONE, ReplyChanges
 from .judgment import Judgment
 
 if TYPE_CHECKING:
@@ -23,9 +26,11 @@ if TYPE_CHECKING:
     from agent_core.registry.source import ModuleSource
 
     from ..debug import DebuggerSlot
+    from ..gate import Breakage
 
 Deed = Literal["created", "changed", "deleted"]
 _NO_STAMP = (0, 0, 0)
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +81,21 @@ Detail: TypeAlias = Judgment | Deletion | Given | Dropped
 
 
 @dataclass(frozen=True, slots=True)
+class OnceMore:
+    """How a refused change is judged once more, after other changes of the same reply: those of what it `uses`."""
+
+    uses: frozenset[str]
+    judge: Callable[[ReplyChanges], Awaitable["PlannedChange"]]
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedChange(Plan):
     """A plan for the functions: it may change a file or grants, too, and is carried out by the service.
 
     `refused` names a candidate that is now rejected; it `is_waiting` if it calls another that was. `new_grant` is what
     a human lets a function have from now on, `one_call_grant` what its next call may have; `revoked` names a function
-    that loses all grants.
+    that loses all grants. `breakages` are functions that it breaks until the same reply changes them. `once_more` is
+    there if what comes after it in the reply may be what it lacks. `was_asked`: a person was asked about it.
     """
 
     outcome: Literal["returned", "refused"] = "returned"
@@ -92,6 +106,9 @@ class PlannedChange(Plan):
     new_grant: "NewGrant | None" = None
     one_call_grant: "NewGrant | None" = None
     revoked: str = ""
+    breakages: tuple["Breakage", ...] = ()
+    once_more: OnceMore | None = None
+    was_asked: bool = False
 
 
 def refusal(name: str, text: str, problem: "Problem | None" = None) -> PlannedChange:
@@ -127,7 +144,7 @@ class Author:
 
     `approvals` and `slot` are those of the turn: who is asked about grants, and who debugs. `spend` adds the prompt and
     completion tokens of another model, by name, to the turn. `request` returns what the user asked for, for a model
-    that writes functions; without it, the author's source is used.
+    that writes functions; without it, the author's source is used. `together` are the other changes of its reply.
     """
 
     by: Literal["human", "agent"] = "human"
@@ -139,6 +156,7 @@ class Author:
     slot: "DebuggerSlot | None" = field(default=None, compare=False)
     spend: Callable[[int, int, str], None] | None = field(default=None, compare=False)
     request: Callable[[], str] | None = field(default=None, compare=False)
+    together: ReplyChanges = field(default=ALONE, compare=False)
 
 
 USER: Final = Author()
@@ -171,6 +189,32 @@ class ChangeSummary:
     def said(self) -> str:
         """The phrase that describes the change in an answer."""
         return self.done or {"created": "joined", "changed": "was changed", "deleted": "was deleted"}[self.deed]
+
+
+def with_once_more(
+    plan: PlannedChange,
+    code: str,
+    author: Author,
+    snapshot: "Snapshot",
+    judge: Callable[[Author], Awaitable[PlannedChange]],
+    uses: Collection[str] = (),
+) -> PlannedChange:
+    """Return a refused plan with how it is judged once more, if its author changes next what the code `uses` or names.
+
+    What a person was asked about is judged once, so that nobody is asked again.
+    """
+    together = author.together
+    if plan.outcome != "refused" or plan.was_asked or together.is_once_more or not together.coming:
+        return plan
+    reached = {*_WORD.findall(code)}
+    waiting = [*reached & snapshot.functions.keys()]
+    while waiting:
+        near = [callee for callee in callees(waiting.pop(), snapshot) if callee not in reached]
+        reached.update(near)
+        waiting += near
+    reached = (reached | {*uses}) & together.coming - {plan.refused}
+    again = lambda now: judge(replace(author, together=now, request=None))  # noqa: E731 - it is given once
+    return replace(plan, once_more=OnceMore(frozenset(reached), again)) if reached else plan
 
 
 def planned(

@@ -28,7 +28,7 @@ from .file_sync import FileSync, own_text
 from .function_facts import known_function, unknown_function
 from .history import BlamedLine, FunctionBlame, FunctionHistory, HistoryEntry, Version, VersionDiff
 from .judgment import Judgment, judgment_on
-from .plan import Author, ChangeSummary, Deed, PlannedChange, refusal
+from .plan import Author, ChangeSummary, Deed, PlannedChange, refusal, with_once_more
 
 if TYPE_CHECKING:
     from agent_core.registry.examples import Example
@@ -150,6 +150,7 @@ class VersionHistory:
         assert isinstance(plan.detail, Judgment)
         plan = replace(plan, detail=replace(plan.detail, back=f"version {target.number} of {target.when}"))
         replan = partial(self.rollback, name, str(target.number), author, policy)
+        plan = with_once_more(plan, code, author, snapshot, lambda by: self.rollback(name, reference, by, policy))
         return self._files.repeatable(plan, replan, name, snapshot)
 
     async def add_example(self, name: str, call: str, expected: str, author: Author) -> PlannedChange:

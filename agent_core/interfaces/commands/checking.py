@@ -209,7 +209,10 @@ async def export(door: Door, folder: Path, names: tuple[str, ...], package: str)
     from agent_core.functions.service import ExportRequest
 
     report = await door.functions.batch.export(ExportRequest(folder, names, package))
-    return Result(report, verdicts.export_lines(report), f"Next: cd {folder} && python -m unittest")
+    place = shlex.quote(str(folder) if folder.is_absolute() else f"./{folder}")
+    use = f'python -c "from {report.package} import {report.first}"'
+    tests = f"Its tests: cd {place} && python -m unittest"
+    return Result(report, verdicts.export_lines(report), f"Next: pip install {place} && {use}\n{tests}")
 
 
 @slash("audit", "Show the state of the library: a score, and what to improve, each with a proposal.")

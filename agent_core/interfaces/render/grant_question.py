@@ -127,11 +127,15 @@ def grant_lines(question: Question) -> list[Line]:
     else:
         asks = f"{title}:" if sentences else f"{without}."
         lines = [line(("warn", "? "), ("strong", prefix), ("name", name), *caller, ("strong", asks))]
-        lines += [line("    ", ("strong", whole_line(sentence))) for sentence in sentences]
+        installs = [line("      ", whole_line(install)) for install in question.installs]
+        packages = Grants(packages=question.missing.packages).sentences()
+        for sentence in sentences:
+            lines.append(line("    ", ("strong", whole_line(sentence))))
+            lines += installs if [sentence] == packages[-1:] else []
         lines += precedents
         if question.changed:
             lines.append(line("  ", ("dim", "Since your last yes: "), whole_line(question.changed)))
-        lines += [*doubts, *(line("      ", whole_line(install)) for install in question.installs)]
+        lines += [*doubts, *([] if packages else installs)]
     if asker := one_line(question.asker, 80):
         whom = one_line(question.whom, 80)
         other = (("dim", " on behalf of "), ("name", whom)) if whom else ()

@@ -37,7 +37,7 @@ export function Approval({ row, reload, notNow, answered }) {
   return html`<section class="card asking" aria-label=${`Question of ${row.function}`}><h2>${plain(row.title)}</h2>
     <ul class="asked">${row.says.map((sentence) => html`<li><strong>${plain(sentence)}</strong></li>`)}</ul>
     ${row.changed && html`<p><span class="dim">Since your last yes:</span> ${plain(row.changed)}</p>`}
-    ${said(row.precedents, "dim")}${said(row.doubts, "warn")}${said(row.installs)}
+    ${said(row.installs)}${said(row.precedents, "dim")}${said(row.doubts, "warn")}
     ${!row.is_again && row.may.length > 0 && html`<p><span class="dim">It may already:</span> ${row.may.map(plain).join("; ")}</p>`}
     ${row.why && html`<p class="dim">The reason given:</p><blockquote>${plain(row.why)}</blockquote>`}
     ${row.lines.length > 0 && html`<p class="dim">${linesOf}:</p><pre class="source" tabindex="0" aria-label=${linesOf}><code>${row.lines.map(([number, text]) => html`<span class="line" data-line=${number}>${plain(text)}${"\n"}</span>`)}</code></pre>`}
