@@ -273,7 +273,7 @@ class LineDebugger:
                 self._answers.set_aside()
             typed = await self._answers.answer(_DEBUG_MARK)
             self._is_on = True
-            if typed is not None and "\n" in typed:  # as a paste arrives, which may be from a stranger
+            if typed is not None and "\n" in typed.rstrip("\n"):  # as a paste arrives, which may be from a stranger
                 self._show(
                     fault_lines("Several lines arrived at once, so none was run.", "Type one command at a time.")
                 )

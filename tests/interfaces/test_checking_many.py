@@ -71,6 +71,7 @@ def test_a_strict_check_refuses_what_a_human_is_only_warned_of_as_does_the_switc
     (many / "functions").mkdir(exist_ok=True)
     (many / "functions" / "two.py").write_text(TWO)
     checked = knapper("functions", "check", "functions/two.py", *human, cwd=many)
+    (many / "functions" / "two.py").write_text(FLAWED)
     saved = knapper("functions", "reload", "--json", cwd=many)
     assert (checked.returncode, saved.returncode) == (1, 1), checked.stdout
 

@@ -144,6 +144,12 @@ MARKDOWN = {
 }
 
 
+def test_each_line_of_a_paragraph_stays_on_a_line_of_its_own() -> None:
+    rows = "".join(render.markdown("Porvoo 1\nHanko 2\n\n- a\n- b\nTogether 3\n", 60)).splitlines()
+    said = [re.sub(r"\x1b\[[0-9;]*m", "", row).strip() for row in rows]
+    assert [row for row in said if row] == ["Porvoo 1", "Hanko 2", "• a", "• b", "Together 3"]
+
+
 def test_markdown_is_drawn_without_blank_edges_links_or_foreign_escapes() -> None:
     for text, lines in MARKDOWN.items():
         drawn = "".join(render.markdown(text, 60))

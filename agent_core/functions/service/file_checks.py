@@ -75,9 +75,11 @@ class ReviewJob:
         return self.candidate.code if self.candidate else self.file.text if self.file else ""
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
-        """Return the JSON for another process, which has no grants and no reader."""
+        """Return the JSON for another process, which has no grants and no reader; its candidate is not of a reply."""
         data = asdict(self)
         del data["granted"], data["is_read"]
+        if data["candidate"] is not None:
+            del data["candidate"]["together"]
         return data
 
     @classmethod

@@ -13,9 +13,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import lru_cache
+from itertools import chain
 from typing import Any, ClassVar, TypeAlias
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from pygments.lexer import ExtendedRegexLexer, LexerContext  # type: ignore[import-untyped]
 from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 from pygments.token import Token  # type: ignore[import-untyped]
@@ -124,6 +126,16 @@ _LONGEST_PAINTED = 100_000  # characters of a source; reaching its last line tak
 _SGR = re.compile("(\x1b\\[[0-9;]*m)")
 # Without the rules for elements that would be invisible in a terminal.
 _PARSER = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable(["image", "reference"])
+
+
+def _keep_line_breaks(state: StateCore) -> None:
+    """Draw each line of a paragraph on a line of its own, as chats do: rich would join them."""
+    for token in chain.from_iterable(token.children or () for token in state.tokens):
+        if token.type == "softbreak":
+            token.type = "hardbreak"
+
+
+_PARSER.core.ruler.push("keep_line_breaks", _keep_line_breaks)
 
 
 class _Title(Heading):
