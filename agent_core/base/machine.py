@@ -352,6 +352,7 @@ def forget_typed(terminal: int) -> None:
 
 
 def _read_at_once(terminal: int) -> bytes:
+    assert sys.platform != "win32", "it has no terminals of this kind"
     typed = b""
     before = termios.tcgetattr(terminal)
     at_once = [*before[:6], [*before[6]]]

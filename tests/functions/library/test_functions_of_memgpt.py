@@ -134,7 +134,7 @@ async def test_the_documentation_says_what_becomes_of_each_of_the_ten(here: Room
 HEAD = "from memgpt.agent import Agent\n\n\ndef f(self: Agent, text: str) -> str:\n"
 
 
-OWN = (
+CONTEXT_USES = (
     "self.progress(1, 2)",
     'text = self.fetch("https://a.example").text()',
     'text = self.secret("KEY")',
@@ -150,7 +150,7 @@ def test_what_has_an_equivalent_is_written_so() -> None:
         ("self.interface.internal_monologue(text)", "self.progress(0, note=text)"),  # thought
         ('self.interface.function_message(f"{text}!")', 'self.progress(0, note=f"{text}!")'),  # message
         ('self.interface.internal_monologue("é" + text)', 'self.progress(0, note="é" + text)'),  # accent
-        *((line, line) for line in OWN),
+        *((line, line) for line in CONTEXT_USES),
     ):
         found = adapt(f"{HEAD}    {line}\n    return text\n", "a.py")
         assert found.problems == (), line
