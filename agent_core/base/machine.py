@@ -352,25 +352,25 @@ def forget_typed(terminal: int) -> None:
 
 
 def _read_at_once(terminal: int) -> bytes:
-    assert sys.platform != "win32", "it has no terminals of this kind"
     typed = b""
-    before = termios.tcgetattr(terminal)
-    at_once = [*before[:6], [*before[6]]]
-    at_once[3] &= ~termios.ICANON
-    at_once[6][termios.VMIN] = at_once[6][termios.VTIME] = 0
-    try:  # for reads that never wait: gVisor ignores `VMIN`, and `terminal` itself is shared with a shell
-        own = os.open(os.ttyname(terminal), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
-    except OSError:  # a terminal from outside a container has no name here
-        own = os.dup(terminal)
-    try:
-        termios.tcsetattr(terminal, termios.TCSANOW, at_once)
-        while piece := os.read(own, 4096):
-            typed += piece
-    except BlockingIOError:  # nothing is left
-        pass
-    finally:
-        termios.tcsetattr(terminal, termios.TCSANOW, before)
-        os.close(own)
+    if sys.platform != "win32":  # which has no terminals of this kind
+        before = termios.tcgetattr(terminal)
+        at_once = [*before[:6], [*before[6]]]
+        at_once[3] &= ~termios.ICANON
+        at_once[6][termios.VMIN] = at_once[6][termios.VTIME] = 0
+        try:  # for reads that never wait: gVisor ignores `VMIN`, and `terminal` itself is shared with a shell
+            own = os.open(os.ttyname(terminal), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        except OSError:  # a terminal from outside a container has no name here
+            own = os.dup(terminal)
+        try:
+            termios.tcsetattr(terminal, termios.TCSANOW, at_once)
+            while piece := os.read(own, 4096):
+                typed += piece
+        except BlockingIOError:  # nothing is left
+            pass
+        finally:
+            termios.tcsetattr(terminal, termios.TCSANOW, before)
+            os.close(own)
     return typed
 
 
