@@ -10,7 +10,7 @@ The record of a call goes from its start to its answer: its arguments, what is s
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -29,7 +29,6 @@ from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Skipped
 from agent_core.functions.debug.debugging import Watch
 from agent_core.functions.gate.capability import shares_state
-from agent_core.functions.gate.draft import ReplyChanges
 from agent_core.functions.mcp.library import ForeignFunction, ForeignLibrary, reached_by
 from agent_core.functions.service import FunctionService, noted
 from agent_core.functions.service.call_records import SeenResults
@@ -47,6 +46,7 @@ from sandbox import Failure, Raised, Refused, Returned
 from sandbox.wire.large import Large
 
 from .entries import REACH, call_started, facts_entry, result, unwrapped
+from .reply_work import ReplyWork
 from .turn import Interrupted as StopRequested
 from .turn import Turn
 
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from agent_core.base.problem import Problem
     from agent_core.base.settings import TurnSettings
     from agent_core.functions.debug.debugging import DebugNotes
-    from agent_core.functions.gate import Breakage
     from agent_core.functions.sandbox_client import SandboxClient
     from agent_core.memory.blocks import Blocks
     from agent_core.registry.function import Function
@@ -94,70 +93,6 @@ class Done:
     def failed(self) -> bool:
         """True if the call did not return what was requested."""
         return self.outcome != "returned"
-
-
-@dataclass(slots=True)
-class WaitingChange:
-    """A refused change that is answered after others of its reply: those of the functions that it `uses`.
-
-    `finish` judges it once more, if one of them has `changed`, and answers its call.
-    """
-
-    uses: frozenset[str]
-    finish: Callable[[bool], Awaitable[Done]]
-    has_changed: bool = False
-
-
-class ReplyWork:
-    """The changes of functions in one reply: those that are still to come, and those that wait for them."""
-
-    def __init__(self, before: "Snapshot", due: Mapping[str, str]) -> None:
-        """Begin; `due` are the functions that the calls will change, by the ids of these, in order."""
-        self._before = before
-        self._due = dict(due)
-        self._names = frozenset(due.values())
-        self._waiting: dict[str, WaitingChange] = {}
-        self.broken: dict[str, Breakage] = {}
-
-    def begin(self, call_id: str) -> str:
-        """Take a call as begun. Return the function that it changes, if it changes one."""
-        return self._due.pop(call_id, "")
-
-    def together(self, *, is_once_more: bool = False) -> ReplyChanges:
-        """Return what is changed together with the candidate that is judged now."""
-        coming = frozenset((*self._due.values(), *self._waiting))
-        return ReplyChanges(coming, self._before, frozenset(self.broken) - self._names, is_once_more)
-
-    def hold(self, name: str, change: WaitingChange) -> None:
-        """Let a refused change wait."""
-        self._waiting[name] = change
-
-    def note(self, names: Collection[str], breakages: Iterable["Breakage"]) -> None:
-        """Take note of functions that were changed, and of those that this broke."""
-        for name in names:
-            self.broken.pop(name, None)
-        self.broken |= {breakage.user.name: breakage for breakage in breakages}
-        for change in self._waiting.values():
-            change.has_changed |= not change.uses.isdisjoint(names)
-
-    async def give_up(self, name: str) -> list[Done]:
-        """Answer the waiting change of a function, which is changed otherwise now."""
-        change = self._waiting.pop(name, None)
-        return [await change.finish(False)] if change else []
-
-    async def settle(self) -> list[Done]:
-        """Judge and answer each waiting change for which nothing more comes, what others use first."""
-        settled: list[Done] = []
-        while name := self._ready():
-            change = self._waiting.pop(name)
-            settled.append(await change.finish(change.has_changed))
-        return settled
-
-    def _ready(self) -> str:
-        due = frozenset(self._due.values())
-        free = {name: change.uses for name, change in self._waiting.items() if change.uses.isdisjoint(due)}
-        first = next((name for name, uses in free.items() if uses.isdisjoint(self._waiting.keys() - {name})), "")
-        return first or ("" if due else next(iter(free), ""))  # those that use each other go in order
 
 
 class CallRecord:

@@ -35,8 +35,8 @@ from .dispatch import (
     FunctionSource,
     ModelFunction,
     PlannedProgram,
-    WaitingChange,
 )
+from .reply_work import WaitingChange
 from .turn import Interrupted as StopRequested
 from .turn import Turn
 

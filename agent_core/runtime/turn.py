@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.access.grants import Answered, ApprovalQueue, Approvals
 from agent_core.base import events
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from agent_core.base.clock import Clock
     from agent_core.functions.debug import DebuggerSlot
 
-    from .dispatch import ReplyWork
+    from .reply_work import ReplyWork
 
 
 _COUNTED: Final = tuple(name for name in NAMES if name not in ("hops", "seconds"))  # the others are not sums
@@ -226,7 +226,7 @@ class TurnWork:
 
     facts: ReceiptReader = field(default_factory=ReceiptReader)
     refused: dict[str, int] = field(default_factory=dict)  # rejected candidates: how often each was called before
-    reply: "ReplyWork | None" = None  # the changes of functions in the reply whose calls run
+    reply: "ReplyWork[Any] | None" = None  # the changes of functions in the reply; Any: `Done`
     function_messages: list[str] = field(default_factory=list)  # messages that functions showed the user
     tokens: dict[str, int] = field(
         default_factory=lambda: {"prompt_tokens": 0, "completion_tokens": 0, "cached_tokens": 0}

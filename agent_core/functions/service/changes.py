@@ -133,18 +133,18 @@ class CandidateReview:
         verdict: Verdict,
         snapshot: "Snapshot",
         policy: Policy,
-        granting: GrantService,
+        grants: GrantService,
         summary: ChangeSummary,
     ) -> Verdict | None:
         """Return the verdict that refuses a candidate with the packages that it would have, so that nobody is asked.
 
         They are tried before a yes if they are installed, and allowed for another function of the same agent.
         """
-        packages = await granting.packages_of(summary.author.agent, snapshot)
+        packages = await grants.packages_of(summary.author.agent, snapshot)
         needed = Grants(packages=tuple(item for item in verdict.needs.packages if item in packages.grants.packages))
         if not needed:
             return None
-        terms = replace(await granting.ungranted(snapshot), grants=needed, access=packages.access)
+        terms = replace(await grants.ungranted(snapshot), grants=needed, access=packages.access)
         tried = await self.gate.judge(candidate, snapshot, policy, granted=terms)
         return None if tried.admitted or tried.lacks_only_grants else tried
 
