@@ -378,8 +378,9 @@ class Agent:
         self._store = store
         self._loop = loop
         self._save = save
-        self._history = History()
-        self._pages = PageReader(store, name, lambda: self._history.page_chars, functions.value_part)
+        history = self._history = History()
+        # It must not hold the agent: one that nobody holds any more is closed at once.
+        self._pages = PageReader(store, name, lambda: history.page_chars, functions.value_part)
         self._turns = TurnRunner(name, store, owner, loop, session, self.colleagues, functions, self._history)
         self._unread = StaleView()
         self._closed = asyncio.Event()

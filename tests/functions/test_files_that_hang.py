@@ -19,7 +19,7 @@ async def rejected_at_a_start(root: Path, sandbox: SandboxClient, *, by_reload: 
             await other.shop.reload()
         rejected = other.shop.registry.snapshot().rejected
         assert "count_vowels" in other.shop.names()
-        return {problem.where.path: "was not tried again" not in (problem.fix or "") for problem in rejected}
+        return {problem.where.path: "only tried again by" not in (problem.fix or "") for problem in rejected}
 
 
 async def test_an_unchanged_file_that_hung_is_not_waited_for_again(tmp_path: Path, sandbox: SandboxClient) -> None:

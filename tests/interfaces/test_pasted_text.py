@@ -30,7 +30,7 @@ def credentials(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def plain(folder: Path, term: str = "xterm-256color") -> Iterator[tuple[Terminal, ScriptedModel]]:
     with (
         scripted([Repeat(Say("Summed."))]) as model,
-        terminal("run", "--plain", *flags(model), cwd=folder, environment={"TERM": term}) as screen,
+        terminal("run", "--plain", *flags(model), cwd=folder, environment={"TERM": term}, columns=200) as screen,
     ):
         screen.wait_for("/help lists")
         screen.wait_for("›")

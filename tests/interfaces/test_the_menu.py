@@ -109,7 +109,7 @@ def test_enter_alone_is_the_tour_and_nothing_is_downloaded_without_a_yes(tmp_pat
     with menu(tmp_path) as screen:
         screen.do("2", "Download 1.1 GB now?")
         screen.do("", "Nothing was downloaded.", CHOICE)
-        screen.do("", "Type: `how many vowels are in queueing?`")
+        screen.do("", "how many vowels are in queueing?")
 
 
 UNUSABLE = {
@@ -143,7 +143,7 @@ def test_the_third_choice_takes_the_tour_on_a_dumb_terminal_too(tmp_path: Path) 
         assert screen.scrolled().count("Which model should answer you?") == 1
         screen.wait_count(CHOICE, 2)  # input typed before a question is not its answer
         screen.line("3")
-        screen.wait_for("Type: `how many vowels are in queueing?`")
+        screen.wait_for("how many vowels are in queueing?")
 
 
 def test_a_folder_that_is_no_workspace_becomes_one_with_a_yes(tmp_path: Path) -> None:
