@@ -82,10 +82,6 @@ _NEVER_BEHIND: Final = (
 )
 """Small English words, and the words that never follow them in a sentence: “the can”, “of and”."""
 
-_RELATIVE: Final = _set("that which who whom what where")
-_SIGNS: Final = _set(". , ; : ! ? ( )")
-"""Words of a clause that may end in a preposition, and the signs that end the clause."""
-
 _TOKEN: Final = re.compile(r"[^\W_]+(?:['’_-]\w+)*|[.,;:!?()]")
 _QUOTED: Final = re.compile(r"`[^`]*`|\"[^\"]*\"|(?<!\w)'[^']*'(?!\w)|“[^“”]*”")
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_.\-]+")
@@ -106,12 +102,10 @@ def count_misplaced(description: str) -> int:
         return 0
     found = [word.partition("'")[0] for word in _TOKEN.findall(_QUOTED.sub("Q", description))]
     tokens = [word if word.isupper() else word.lower() for word in found]
-    count, is_relative = 0, False
-    for one, other in pairwise([*tokens, _END]):
-        is_relative = (is_relative and one not in _SIGNS) or one in _RELATIVE
-        is_stranded = is_relative and one in _PREPOSITIONS and other != _END  # “the folder that it lies in is empty”
-        count += not is_stranded and any(one in small and other in never for small, never in _NEVER_BEHIND)
-    return count
+    return sum(
+        any(one in small and other in never for small, never in _NEVER_BEHIND)
+        for one, other in pairwise([*tokens, _END])
+    )
 
 
 def spoken(function: "Function") -> list[tuple[str, str]]:

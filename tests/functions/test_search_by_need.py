@@ -140,12 +140,6 @@ async def test_an_honest_description_is_read(at_desk: OpenDesk) -> None:
         "Each row becomes its order number, day (ISO), customer and amount in cents. The amount is in the column"
         " `Gesamtbetrag (EUR)`, with dots between thousands; in exports before November 2026 it is `Betrag`, without"
         " dots. A refund, whose remark (`Bemerkung`) begins with 'Erstattung', is negative.",
-        "Read the rows of an export of shop B: JSON lines with cents and UTC timestamps.\n\n"
-        "Each row becomes its order number, day (ISO, on the calendar of a time zone), customer and amount in cents."
-        " Customers, which the export has as bare numbers, are written as in the other shops: K-0017. A refund, which"
-        " names the order that it is for in `refund_of`, is negative.",
-        "Quarry tickets by truck and seam: gross, tare, moisture. The seam that a load was dug from is on its slip; the"
-        " day that it is billed on is that of the weighbridge, and a truck which we wait for in vain is left out.",
         "Tare the scale, log gross and net in kg, and flag drift above 0.2 %. The sensor (HX711) is read ten times; the"
         " median counts. Jitter, mains hum and creep are left out.",
         "Match hallmarks to assay offices: anchor, leopard, castle, rose. Date letters restart in 1975; before it, each"

@@ -175,14 +175,16 @@ async def test_numbers_bytes_and_names_that_cannot_be_are_told_and_no_failure(un
 
 async def test_a_conversation_cannot_be_a_door_to_another_agent(served: Serve) -> None:
     server = await served([Expect(Say("Mine."), has_no("secret plan")), Say("Fine.")])
+    (server.workspace.root / "agents").mkdir()
     for name in ("main--board", "main--a"):
         refused_agent = await server.client.post(AGENTS, json={"name": name})
         assert "is the name of a conversation" in refused_agent.text
+        (server.workspace.root / "agents" / f"{name}.toml").write_text("")  # as a folder may bring it
     async with client(server) as owner:
-        await owner.chat.completions.create(model="main@b", messages=[user("nothing yet")])
+        await owner.chat.completions.create(model="main--a@b", messages=[user("nothing yet")])
     token = await server.token("guest", "chat", agents=("main",))
     async with client(server, token) as guest:
-        others = ("@chat-1", "--board", "--a@b", "@../x", "@" + "x" * 190)
+        others = ("@board", "@a--b", "@a", "@chat-1", "--board", "--a@b", "@../x", "@" + "x" * 190)
         for name in (f"main{other}" for other in others):
             with pytest.raises(openai.APIStatusError) as refused:
                 await guest.chat.completions.create(model=name, messages=[user("tell me")])
