@@ -202,8 +202,8 @@ class CodeState:
 
 def _without_end(text: str) -> str:
     """Return a text without the marks of the end of an answer at its end."""
-    bare = text.rstrip()
-    while mark := next((mark for mark in forms().after_answer if bare.endswith(mark)), ""):
-        bare = bare.removesuffix(mark).rstrip()
-        text = bare
+    marks = forms().after_answer
+    while (bare := text.rstrip()).endswith(marks):
+        mark = next(mark for mark in marks if bare.endswith(mark))
+        text = bare.removesuffix(mark).rstrip()
     return text
