@@ -374,7 +374,7 @@ class Programs:
 
     async def go_on(self, turn: Turn, snapshot: "Snapshot") -> None:
         """Run the program again that was interrupted with the previous turn, if any."""
-        entries = await turn.store.load(turn.origin.continues)
+        entries = [entry for entry in await turn.store.load(turn.origin.continues) if not entry.is_imported]
         cut = next((entry.payload for entry in reversed(entries) if _is_cut(entry)), None)
         before = _asked_for(entries, str(cut["call_id"])) if cut else None
         if cut is None or before is None:

@@ -113,6 +113,7 @@ from .memory_store import (
 from .sqlite import adopt, set_aside
 from .store import FUNCTIONS, LOST, WORK, Store, WorkerRow
 from .subject import (
+    ENTRY,
     FIX,
     BlockConflict,
     Entry,
@@ -155,6 +156,7 @@ from .turn_store import (
     AGAIN,
     BETWEEN,
     ENDED,
+    IMPORTED_MARK,
     STREAMED,
     SUMMARY,
     USAGE,
@@ -179,10 +181,12 @@ __all__ = [
     "BETWEEN",
     "CONVERSATION",
     "ENDED",
+    "ENTRY",
     "FAILURES",
     "FIX",
     "FROM_USER",
     "FUNCTIONS",
+    "IMPORTED_MARK",
     "LARGEST_NUMBER",
     "LIMITS_FROM",
     "LOST",

@@ -3,6 +3,7 @@
 import json
 import runpy
 from copy import deepcopy
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_core.base.matching import Mention
-from agent_core.context import Summary
+from agent_core.context import History, Summary, resume
 from agent_core.context.history import of_agent, of_function
+from agent_core.runtime.entries import messages_of
 from agent_core.storage import AGENT, WholeAgent
 from agent_core.storage.forget_store import Redaction
 from agent_core.workspace.portable import AgentFileError, ImportOptions, Moves
@@ -98,6 +100,46 @@ async def test_what_is_wrong_is_told_with_its_place() -> None:
             (summary, said | {"said": [posing]}, "payload.said[0].by: expected a text of the form"),
         ):
             assert told in await refusal(moves, changed(path, value)), (path, value)
+
+
+STARTED = {"kind": "call", "payload": {"id": "c", "name": "f"}, "at": 1.0}
+EVERY_KIND = [USER, REPLY, STARTED, ANSWER, SUMMARY]
+FIELDS = {
+    0: ("text", "packed", "chars", "whole", "speaker"),
+    1: ("thought", "reasoning", "source", "calls.0.extra"),
+    2: ("version", "client"),
+    3: ("outcome", "whole", "chars", "seconds", "detail"),
+    4: ("covers", "upto", "said", "asked", "style"),
+}
+UNREAD = {"client", "seconds", "detail"}
+
+
+async def test_what_is_taken_in_can_be_read_whatever_its_entries_say_beyond_what_the_program_needs() -> None:
+    """A field in a form that the store does not read would be damage there, and cost all that is in it."""
+    taken_in, refused = 0, dict[tuple[str, str], str]()
+    async with moving() as (store, moves):
+        await moves.take_in(json.dumps(GOOD), ImportOptions(name="mine"))
+        for n, names in FIELDS.items():
+            for name, value in product(names, (1, True, {}, [1], "x", 0.5, None)):
+                document = json.loads(changed(ENTRIES, EVERY_KIND))
+                *way, last = name.split(".")
+                holder = document["turns"][0]["entries"][n]["payload"]
+                for part in way:
+                    holder = holder[int(part) if part.isdigit() else part]
+                holder[last] = value
+                try:
+                    await moves.take_in(json.dumps(document), ImportOptions(name="guest"))
+                except AgentFileError as error:
+                    refused[name, str(value)] = error.message
+                    continue
+                taken_in += 1
+                await resume(store, "guest", History(), messages_of)
+                assert messages_of(await store.history("guest"))
+                assert await moves.export("guest")
+                await moves.delete("guest")
+        assert await store.history("mine")
+    assert {name for name, _ in refused} == {name for names in FIELDS.values() for name in names} - UNREAD
+    assert taken_in > 30
 
 
 async def test_the_answer_of_a_client_is_in_a_later_turn_also_in_one_that_was_taken_back() -> None:

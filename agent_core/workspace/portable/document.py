@@ -18,16 +18,19 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 from agent_core.base.problem import misfit_sentence
 from agent_core.base.records import dataclass, fields, replace
 from agent_core.base.untrusted import one_line
-from agent_core.context.history import AUTHOR
+from agent_core.context.history import AUTHOR, Summary
 from agent_core.memory.classes import from_row
 from agent_core.storage import (
+    ENTRY,
     LARGEST_NUMBER,
+    SUMMARY,
     BlockChange,
     BlockRow,
     DocumentRow,
     Entry,
     EntryText,
     Made,
+    Misfit,
     PassageRow,
     SectionRow,
     WholeAgent,
@@ -35,6 +38,7 @@ from agent_core.storage import (
     WholeEvent,
     WholeTurn,
     dump,
+    fitting,
 )
 
 from .report import AgentFileError, AgentReport
@@ -520,19 +524,25 @@ def agent_of(raw: dict[str, Any], words: Words) -> WholeAgent:  # Any: JSON
     check(file)
     name = file.agent.name
     turns: list[WholeTurn] = []
-    for turn in file.turns:
+    for at, turn in enumerate(file.turns):
         entries: list[Entry] = []
-        for part in turn.entries:
+        for n, part in enumerate(turn.entries):
             payload = part.payload if isinstance(part.payload, dict) else part.payload.model_dump(exclude_unset=True)
+            _require_readable(f"turns[{at}].entries[{n}].payload", part.kind, payload)
             entries.append(Entry(part.kind, payload, at=part.at))
         events = tuple(_event(event) for event in turn.events)
         turns.append(WholeTurn(**(_values(turn) | {"events": events, "entries": tuple(entries)})))
     blocks: list[WholeBlock] = []
-    for block in file.blocks:
+    for at, block in enumerate(file.blocks):
         values = _values(block)
         access = {name: values.pop(name) for name in ("attached", "readers", "writers")}
         history = tuple(BlockChange(block.id, **_values(change)) for change in values.pop("history"))
-        blocks.append(WholeBlock(BlockRow(**values), history, **access))
+        row = BlockRow(**values)
+        try:
+            from_row(row)
+        except Misfit as error:
+            raise AgentFileError(f"blocks[{at}]", error.message.rstrip(".")) from error
+        blocks.append(WholeBlock(row, history, **access))
     passages: list[PassageRow] = []
     for passage in file.passages:
         indexed = passage.words
@@ -551,6 +561,20 @@ def agent_of(raw: dict[str, Any], words: Words) -> WholeAgent:  # Any: JSON
         pins=tuple(sorted(file.agent.pins)),
         texts=dict(file.texts),
     )
+
+
+def _require_readable(where: str, kind: str, payload: Payload) -> None:
+    """Require the shape in which an entry is read from the store: there, another one is damage.
+
+    Raises:
+        AgentFileError: the payload has another.
+    """
+    try:
+        fitting(payload, ENTRY.get(kind, dict))
+        if kind == SUMMARY:
+            Summary.read(payload, 0)
+    except Misfit as error:
+        raise AgentFileError(where, f"expected the fields of an entry of the kind `{kind}`") from error
 
 
 def _values(part: FilePart) -> dict[str, Any]:  # Any: JSON
