@@ -106,7 +106,7 @@ async def test_a_yes_for_the_next_call_is_not_for_another_function_and_is_taken_
     snapshot, book = here.shop.registry.snapshot(), here.shop.granting.book
     assert "weather" in await book.needed_to_call(snapshot), "what was allowed once is there yet"
     await here.shop.grants.revoke("weather", None)
-    assert book.take_once(snapshot.functions["weather"], snapshot) == Grants()
+    assert book.take_once(snapshot.functions["weather"], snapshot, "") == Grants()
 
 
 async def test_a_pulled_file_raises_no_limit_of_the_examples_and_a_human_does(here: Room) -> None:

@@ -87,6 +87,21 @@ async def test_an_agent_grows_what_fetches_and_uses_it_in_the_same_turn(at_desk:
     assert not [name for name in shown if "grant" in name or "approve" in name]
 
 
+async def test_a_yes_for_the_next_call_counts_in_its_turn_and_for_nobody_else(at_desk: OpenDesk, host: str) -> None:
+    makes = Ask(create(FETCHES.replace("{HOST}", host), "weather"))
+    calls = Ask(Wanted("weather", {"city": "Oslo"}))
+    desk = await at_desk([makes, Say("Made."), calls, Say("No."), makes, calls, Say("Rain.")])
+    functions = desk.workspace.functions
+    functions.granting.approver = human("once")
+    await desk.say("Make it.")
+    functions.granting.approver = None
+    (denied,) = answers(await desk.say("What is the weather in Oslo?"))
+    await functions.delete("weather")
+    functions.granting.approver = human("once")
+    _, called = answers(await desk.say("Make it, and tell me."))
+    assert ("rain" in denied, "rain in Oslo" in called) == (False, True)
+
+
 OPENS = '''\
 def opens(path: str, hides: bool = False) -> str:
     """Read a file, and perhaps hide why it fails."""

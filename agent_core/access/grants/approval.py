@@ -337,6 +337,11 @@ class Approvals:
     refusals: list[Answered] = field(default_factory=list)
     occasion: str = ""
 
+    @property
+    def turn_id(self) -> str:
+        """The turn's ID; empty outside of one."""
+        return "" if self.turn is None else self.turn.id
+
     async def ask(self, question: Question) -> Decision:
         """Ask the user and return the answer, which is no if nobody can be asked."""
         queue, approver = self.queue, self.queue.approver

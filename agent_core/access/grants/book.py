@@ -284,13 +284,17 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class NewGrant:
-    """A grant to be given for one content, in addition to `previous_grants` that are still in its entry."""
+    """A grant to be given for one content, in addition to `previous_grants` that are still in its entry.
+
+    One for the next call only is for the `turn` in which it was asked for, or for no turn.
+    """
 
     function: str
     grants: Grants
     content: FunctionContent
     by: str
     previous_grants: Grants = NOTHING
+    turn: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +326,7 @@ class GrantStore:
         self._exclusive_lock = exclusive_lock
         self.sealer = sealer or Sealer(root)
         self._known: tuple[Listing, Mapping[str, tuple[Approval, ...]]] | None = None  # by function
-        self._once: dict[tuple[str, str], Grants] = {}
+        self._once: dict[tuple[str, str, str], Grants] = {}  # by function, digest of its content, and turn
 
     async def allowed(self, function: "Function", snapshot: "Snapshot") -> Grants:
         """Return the current grants of a function, in the version in this snapshot."""
@@ -392,14 +396,14 @@ class GrantStore:
         return await asyncio.to_thread(since, function, snapshot, texts) if texts else ("", "")
 
     def allow_once(self, new_grant: NewGrant) -> None:
-        """Give the next call of this content more grants, but no later call."""
-        self._once[new_grant.function, new_grant.content.digest] = new_grant.grants
+        """Give the next call of this content in its turn more grants, but no later call."""
+        self._once[new_grant.function, new_grant.content.digest, new_grant.turn] = new_grant.grants
 
-    def take_once(self, function: "Function", snapshot: "Snapshot") -> Grants:
-        """Return and remove the grants allowed for this call only."""
-        if not any(name == function.name for name, _ in self._once):
+    def take_once(self, function: "Function", snapshot: "Snapshot", turn: str) -> Grants:
+        """Return and remove the grants allowed for this call only, in this turn."""
+        if not any((key[0], key[2]) == (function.name, turn) for key in self._once):
             return NOTHING
-        return self._once.pop((function.name, content_of(function, snapshot).digest), NOTHING)
+        return self._once.pop((function.name, content_of(function, snapshot).digest, turn), NOTHING)
 
     def take_back(self, name: str) -> Grants:
         """Remove the grants allowed for the next call of a function only, and return them."""
@@ -439,7 +443,7 @@ class GrantStore:
 
     async def needed_to_call(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the functions that need a call grant: all that have an entry or grants for one call."""
-        named = {*await self.entries(), *(name for name, _ in self._once)}
+        named = {*await self.entries(), *(name for name, *_ in self._once)}
         return frozenset(named & snapshot.functions.keys())
 
     async def agreed(self) -> Mapping[str, Grants]:

@@ -354,7 +354,10 @@ class GrantService:
                 is_all=decision.by not in ("policy", "ended"),
                 is_asked=True,
             )
-        new_grant = NewGrant(function.name, question.missing, content, who(), state.now) if question.missing else None
+        turn = self._approvals.turn_id
+        new_grant = (
+            NewGrant(function.name, question.missing, content, who(), state.now, turn) if question.missing else None
+        )
         if decision.is_wide and question.maker:
             new_grant = await self.book.folder_grant(question.maker, question.folder, who())
         stored_or_once = (None, new_grant) if decision.answer == "once" else (new_grant, None)
@@ -385,7 +388,7 @@ class GrantService:
         `flow` is that of the function or program that makes the call.
         """
         flow = flow or CallFlow()
-        once = self.book.take_once(function, snapshot)
+        once = self.book.take_once(function, snapshot, self._approvals.turn_id)
         needs = await self.needs(function, snapshot)
         state = await self.book.held(function, snapshot)
         if not (needs or state.entry or once) and only_computes(function, snapshot):
