@@ -15,7 +15,6 @@ from typing import Any, Final
 from agent_core.access.grants.record import UnconfirmedAddress, confirm
 from agent_core.base import machine, matching, programs, syntax
 from agent_core.base.errors import KnapperError, ModelError, UsageError
-from agent_core.base.matching import MARK
 from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
 from agent_core.base.own_environment import environment, without_secrets
 from agent_core.base.untrusted import one_line, shorten
@@ -576,12 +575,7 @@ async def _new(conversation: Conversation, words: str) -> None:
 
 
 async def _retry(conversation: Conversation, words: str) -> None:
-    said = await conversation.workspace.store.history(conversation.agent.name, kinds=("user",))
-    if said and said[-1].is_imported:  # anyone may have written it
-        raise UsageError("The last message was imported with an agent's file.", fix="Type it yourself to send it.")
-    if MARK in (await conversation.agent.user_texts() or [""])[-1]:
-        what = "Part of the last message was forgotten, so it is not sent again."
-        raise UsageError(what, fix="Type your message again.")
+    await conversation.agent.require_own_message()
     removed = await pop_last_turn(conversation)
     while removed is not None and not removed.is_message:  # also removes a later turn that an event began
         conversation.voice.lines([removed_line(removed)])

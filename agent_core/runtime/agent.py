@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError, WorkspaceError
 from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
+from agent_core.base.matching import MARK
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
@@ -554,6 +555,19 @@ class Agent:
         """Return what the user wrote in this conversation, including messages that a summary replaced."""
         entries = await self._store.history(self.name, kinds=("user",))
         return [str(entry.payload["text"]) for entry in entries if not entry.payload.get("speaker")]
+
+    async def require_own_message(self) -> None:
+        """Require that the last message may be sent again: it is whole, and this user wrote it.
+
+        Raises:
+            UsageError: it came with an agent's file, so anyone may have written it, or a part of it was forgotten.
+        """
+        said = await self._store.history(self.name, kinds=("user",))
+        if said and said[-1].is_imported:
+            raise UsageError("The last message was imported with an agent's file.", fix="Type it yourself to send it.")
+        if MARK in (await self.user_texts() or [""])[-1]:
+            what = "Part of the last message was forgotten, so it is not sent again."
+            raise UsageError(what, fix="Type your message again.")
 
     async def begin_anew(self) -> int:
         """Remove every turn from the context (not from the record) and return their number."""

@@ -223,3 +223,38 @@ async def test_what_a_model_calls_cannot_begin_a_frame_of_its_own(served: Serve)
         events = [line async for line in answer.aiter_lines() if line.startswith("event: ")]
     assert events.count("event: response.completed") == 1
     assert events[-1] == "event: response.completed"
+
+
+RUN = json.dumps({"code": "'it ' + 'ran'"})
+CUT_OFF = [
+    {"at": 1.0, "kind": "user", "payload": {"text": "Hello."}},
+    {
+        "at": 1.0,
+        "kind": "assistant",
+        "payload": {"text": "", "calls": [{"id": "c", "name": "run_program", "arguments": RUN}]},
+    },
+    {
+        "at": 1.0,
+        "kind": "result",
+        "payload": {"call_id": "c", "name": "run_program", "text": "Cut off.", "outcome": "unknown"},
+    },
+]
+
+
+async def test_no_program_of_an_agents_file_runs_again_and_its_message_is_not_sent_again(served: Serve) -> None:
+    """A turn of the file looks cut off in the middle of a program, and events in its inbox say to go on with it."""
+    kinds = ("again", "message", "answer", "handoff")
+    server = await served([Repeat(Say("Hello."))])
+    event = {"kind": "message", "payload": {"text": "Hello."}, "at": 1.0}
+    turn = {"id": "t", "state": "interrupted", "started": 1.0, "ended": 1.0, "events": [event], "entries": CUT_OFF}
+    for kind in kinds:
+        inbox = [{"kind": kind, "payload": {"after": "t", "text": "Go on."}, "at": 1.0, "key": "again:t"}]
+        document = {"format": "knapper-agent", "version": 1, "agent": {"name": kind}, "turns": [turn], "inbox": inbox}
+        taken = await server.client.post("/api/v1/agents/import", json={"document": json.dumps(document)})
+        assert taken.status_code == 201, taken.text
+        if kind != "message":  # it waits, and is taken up by itself
+            sent_again = await server.client.post(f"/api/v1/agents/{kind}/retry")
+            assert (sent_again.status_code, "imported with an agent's file" in sent_again.text) == (400, True), kind
+        await server.said("Hi.", kind)
+        rows = (await server.client.get(f"/api/v1/agents/{kind}/messages")).json()["messages"]
+        assert [row["text"] for row in rows if row["kind"] == "result"] == ["Cut off."], kind

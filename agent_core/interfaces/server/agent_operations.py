@@ -227,6 +227,7 @@ async def retry(asked: Asked, agent: str) -> object:
     async with host.idle(agent) as opened:
         if any(row.kind == "message" for row in await asked.workspace.store.waiting(agent)):
             raise ApiRefusal(409, "agent-busy", f"A message to `{agent}` waits for its turn.", "Wait for its end.")
+        await opened.require_own_message()
         removed = await opened.pop()
         host.tell_removed(agent)
         if removed is None or not removed.is_message:
