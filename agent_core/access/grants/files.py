@@ -31,6 +31,7 @@ from .value import NOTHING, UNSAID, WORKSPACE, Grants, oddity, written
 
 MOST_ASKED: Final = 5  # files and folders that one call may ask a human for
 _MOST_OPEN: Final = 32
+_MOST_MISSED: Final = 20  # looks of one call at what is not there: it may not try all names
 _LONGEST_PATH: Final = 4_096
 _TILDE: Final = "only `os.path.expanduser` turns `~` into the home folder, and it was not called; give the whole path"
 _NOT_ENTERED: Final = (
@@ -107,6 +108,7 @@ class FileRequests:
         self.is_typed: Callable[[], bool] = lambda: False  # whether a user types the current code at a debugger
         self.is_shown = True  # whether a worker can directly access what was granted before the call
         self._questions = 0
+        self._misses = 0
         self._one_at_a_time = asyncio.Lock()
         self._streams: dict[int, _Stream] = {}
 
@@ -176,6 +178,8 @@ class FileRequests:
         asked = self._locate(path)
         if self._is_systems(asked):
             raise _OfTheSystem(self._untold(asked, writes=writes))
+        if not writes:
+            await self._require_something(asked, path)
         if not await self._require_grant(asked, writes=writes):
             return {"real": True}
         descriptor = await asyncio.to_thread(self._open_exactly, asked, mode)
@@ -189,8 +193,7 @@ class FileRequests:
         """Examine a path.
 
         A library's attempt leads to a question only if the call or the function names the path, and something is
-        there: a library that is about to write a new file looks for it first, and the write asks. What nobody allows
-        looks the same as what is not there.
+        there. What nobody allows looks the same as what is not there.
         """
         asked = self._locate(path)
         if not lists and self._root.is_relative_to(asked.real):
@@ -202,6 +205,7 @@ class FileRequests:
         is_there = lists or os.path.lexists(asked.real)  # noqa: ASYNC240 - one look, as at each question
         if is_attempt and not (is_there and await asyncio.to_thread(self._is_named, path, asked)):
             raise _NotGranted(self._untold(asked, writes=False))
+        await self._require_something(asked, path)
         try:
             is_given = await self._require_grant(asked, writes=False)
         except RequestRefused as refusal:
@@ -327,6 +331,22 @@ class FileRequests:
         trees = [tree for tree in (*_SYSTEM, *_SHARED) if not self._root.is_relative_to(tree)]
         own = [folder for folder in self._permit.access.folders if asked.real.is_relative_to(folder)]
         return bool(own) or any(asked.real.is_relative_to(tree) for tree in trees)
+
+    async def _require_something(self, asked: _Asked, path: str) -> None:
+        """Raise FileNotFoundError if nothing is at a path to be read: a human has nothing to decide about it.
+
+        Code that is about to write a new file looks for it first, and the write asks. This is so for a few paths of a
+        call, in the workspace or named by the call or the function, so that no function learns what else there is.
+        """
+        if (
+            self._exit.asks_for_paths
+            and self._misses < _MOST_MISSED
+            and not os.path.lexists(asked.real)
+            and (asked.is_inside or await asyncio.to_thread(self._is_named, path, asked))
+            and not self._resolver.refusal(asked.grants(writes=False), self._function)
+        ):
+            self._misses += 1
+            raise FileNotFoundError(errno.ENOENT, "")
 
     async def _require_grant(self, asked: _Asked, *, writes: bool) -> bool:
         """Return whether the file was given during this call; False if the worker can access it directly.
