@@ -399,6 +399,14 @@ class FunctionSearch:
         ranked = await self.index.rank(message, self._snapshot(), count, hidden)
         return [candidate.name for candidate in self._with_needs(ranked, hidden)[:count]]
 
+    async def meant(self, message: str, count: int, hidden: Collection[str] = ()) -> list[str]:
+        """Return the names of the functions that a message is about: as likely as a result, and for a stated reason.
+
+        The reason is a word that it shares with the message, or with a request that it served.
+        """
+        ranked = await self.index.rank(message, self._snapshot(), count, hidden)
+        return [row.name for row in ranked if row.score >= self.index.least and (row.shared or row.request)]
+
     def _with_needs(self, ranked: list[Ranked], hidden: Collection[str]) -> list[Ranked]:
         """Return each candidate followed by the functions that it needs, which its caller may have to call first."""
         by_name = {candidate.name: candidate for candidate in ranked}
