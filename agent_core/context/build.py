@@ -54,10 +54,10 @@ self.state.
 - Write it as if it had its files, hosts (spelled out), secrets and packages: the user is asked.
 - Functions pass each other up to 64 MB whole; you send 1 MB at most: pass paths.
 {ABOUT_PROGRAMS}\
-- The user can type =name(…) and /break name:line; in a shell `knapper functions call NAME` (for cron), `functions \
+- Only the user can type =name(…) and /break name:line; in a shell `knapper functions call NAME` (cron), `functions \
 export DIR`, `secrets set NAME`.
 - What you learn of the user goes into memory; replace what became untrue.
-- A refusal names problems and fixes: fix all, by create_function or edit_function; if only an expected value was \
+- A refusal names problems: fix all, by create_function or edit_function; if only an expected value was \
 wrong, confirm_function.
 - Never say a function exists or changed unless its answer said so.\
 """

@@ -49,12 +49,6 @@ _SENTENCE: Final = re.compile(r"[^.!?;\n]+(?:[.!?;](?=\S)[^.!?;\n]+)*[.!?;]*")
 _LEFT_OUT: Final = "characters left out …"
 _MOST_CHARS: Final = 240
 _BY_USER: Final = 2.0  # weight of the user's sentences relative to others
-_NO_NAMES: Final = """
-I I'm I've I'll I'd A An The This That These Those It He She We You They My Your His Her Our Their What Who When Where
-Why How Which And But Or So If Then Yes No Not Please Thanks Thank Hello Hi Ok Okay Let Can Could Would Should Will Do
-Does Did Is Are Was Were Have Has Had There Here In On At For To Of With By As From Also Just Now Page User Assistant
-"""
-_COMMON: Final = frozenset(_NO_NAMES.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +82,15 @@ def sentences(text: str, by: str = "") -> list[Sentence]:
 
 
 def tokens_of(sentence: str) -> frozenset[str]:
-    """Return the numbers, capitalized names and names of code in a sentence."""
-    names = {word for word in _WORD.findall(sentence) if word[0].isupper() and word not in _COMMON}
+    """Return the numbers, capitalized names and names of code in a sentence; its first word is capitalized anyway."""
+    names = {word for word in _WORD.findall(sentence)[1:] if _is_name(word)}
     return frozenset({*_NUMBER.findall(sentence), *_CODE.findall(sentence), *_CALLED.findall(sentence), *names})
+
+
+def _is_name(word: str) -> bool:
+    """Check whether a word is written like a name; one letter is none, also in “I'm”."""
+    first, _, rest = word.replace("’", "'").partition("'")
+    return word[0].isupper() and (len(first) > 1 or rest[:1].isupper())
 
 
 def lost(all_sentences: Sequence[Sentence], summary: str, room_chars: int) -> list[Sentence]:

@@ -17,14 +17,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from agent_core.base.errors import UsageError
-from agent_core.base.language import language_of
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
 from agent_core.memory import words
@@ -43,69 +41,18 @@ if TYPE_CHECKING:
 NEED_CHARS: Final = 2_000
 """The number of characters of a need that are read."""
 
-DESCRIPTION_CHARS: Final = 600
-"""The number of characters of a description that are read: a longer one adds words, not information."""
+DESCRIPTION_CHARS: Final = 250
+"""The number of characters of a description that are read, so that one full of words matches few needs."""
 
 _IDENTIFIER: Final = re.compile(r"[^\W\d]\w*")
 """An identifier in a source."""
 
-_ASKING: Final = """
-need want help find looking look like know tell give show get make use using provide recommend suggest assist
-information any some just also more wants let lets im ive trying try search hey hi
-"""
-ASKING: Final = frozenset(words.stems(_ASKING.split()))
-"""The stems of words that are common in any request."""
-
-
-def _set(listed: str) -> frozenset[str]:
-    return frozenset(listed.split())
-
-
-_END: Final = ""
-_ARTICLES: Final = _set("the my your our their its every")
-_PREPOSITIONS: Final = _set("of to in on for at by from with")
-_OBJECTS: Final = _set("me him us them")
-_SUBJECTS: Final = _set("I he she we they")
-_MODALS: Final = _set("can could will would should shall may might must")
-_BE: Final = _set("is are were has had")
-_LINKS: Final = _set("and or but because if")
-_NEVER_BEHIND: Final = (
-    (_ARTICLES, words.STOP - _set("very just then no not here there do as m s t d") | _set("I , ; ? !")),
-    (_PREPOSITIONS, _SUBJECTS | _MODALS | _BE | (_PREPOSITIONS - {"to", "by", "from"})),
-    (_PREPOSITIONS - {"on", "in", "by", "with"}, _LINKS),
-    (_SUBJECTS, _ARTICLES | _PREPOSITIONS | _SUBJECTS | _OBJECTS),
-    (_MODALS, _OBJECTS | _BE | _LINKS | _MODALS),
-    (_BE, _BE | _MODALS),
-    (_set("? !"), words.STOP),
-    (_set("a"), _ARTICLES | {"of", "for", "at", "on"}),
-    (_ARTICLES | _PREPOSITIONS | _LINKS | _MODALS | {"a", "I"}, {_END}),
-)
-"""Small English words, and the words that never follow them in a sentence: “the can”, “of and”."""
-
-_TOKEN: Final = re.compile(r"[^\W_]+(?:['’_-]\w+)*|[.,;:!?()]")
-_QUOTED: Final = re.compile(r"`[^`]*`|\"[^\"]*\"|(?<!\w)'[^']*'(?!\w)|“[^“”]*”")
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_.\-]+")
 
 
 def wanted(need: str) -> list[str]:
-    """Return the stems of a need's words, without words that are common in any request."""
-    stems = words.stems(words.content(need))
-    return [stem for stem in stems if stem not in ASKING] or stems
-
-
-def count_misplaced(description: str) -> int:
-    """Return how often a word of a description follows another in a way that no English sentence allows.
-
-    For other languages, return 0.
-    """
-    if language_of(description) not in ("en", ""):
-        return 0
-    found = [word.partition("'")[0] for word in _TOKEN.findall(_QUOTED.sub("Q", description))]
-    tokens = [word if word.isupper() else word.lower() for word in found]
-    return sum(
-        any(one in small and other in never for small, never in _NEVER_BEHIND)
-        for one, other in pairwise([*tokens, _END])
-    )
+    """Return the stems of a need's words."""
+    return words.stems(words.content(need))
 
 
 def spoken(function: "Function") -> list[tuple[str, str]]:
@@ -452,6 +399,14 @@ class FunctionSearch:
         ranked = await self.index.rank(message, self._snapshot(), count, hidden)
         return [candidate.name for candidate in self._with_needs(ranked, hidden)[:count]]
 
+    async def meant(self, message: str, count: int, hidden: Collection[str] = ()) -> list[str]:
+        """Return the names of the functions that a message is about: as likely as a result, and for a stated reason.
+
+        The reason is a word that it shares with the message, or with a request that it served.
+        """
+        ranked = await self.index.rank(message, self._snapshot(), count, hidden)
+        return [row.name for row in ranked if row.score >= self.index.least and (row.shared or row.request)]
+
     def _with_needs(self, ranked: list[Ranked], hidden: Collection[str]) -> list[Ranked]:
         """Return each candidate followed by the functions that it needs, which its caller may have to call first."""
         by_name = {candidate.name: candidate for candidate in ranked}
@@ -605,20 +560,6 @@ class ServedRequests:
         return best if shared.get(best) else ""
 
 
-_LISTED_WORDS, _FEWEST_WORDS, _DISTINCT, _MISPLACED = 20, 7, 0.5, 2
-_UNDIVIDED, _MANY_WORDS, _MANY_ITEMS = 9, 60, 8
-"""The most content words between two signs, in a whole description, and the most items of one word or two in a row."""
-_SIGN: Final = re.compile(r"[^\w\s'’-]|\n")
-_LIKENESS, _LIKENESS_OF_FEW, _LIKENESS_OF_NO_SENTENCE = 0.022, -0.015, 0.04
-"""The minimum similarity between the words of a description.
-
-A description below it, with few distinct words or without sentence order, is a list of words, which would match every
-request: then only the name is read.
-"""
-
-_DISTRUST = 0.15
-"""The penalty for a description that is a list of words: about as much as full word overlap is worth."""
-
 _WORDS, _CROWDED, _LEXICON = 0.15, 0.1, 0.4
 _VIEWS: Final[Mapping[str, tuple[float, float, float]]] = {
     "wordllama": (0.5, 0.5, 0.0),
@@ -633,19 +574,6 @@ _MEANT: Final = {"wordllama": 0.16, "minilm": 0.3, "e5": 0.8}
 _BATCH: Final = 256
 
 
-def _looks_listed(description: str, count: int) -> bool:
-    """Check whether a description with this number of content words has the form of a list of words."""
-    sizes = [len(words.content(part)) for part in _SIGN.split(description)]
-    if count > _MANY_WORDS or max(sizes) > _UNDIVIDED:
-        return True
-    in_a_row = 0
-    for size in sizes:
-        in_a_row = in_a_row + 1 if 0 < size <= 2 else 0
-        if in_a_row >= _MANY_ITEMS:
-            return True
-    return False
-
-
 class FunctionIndex:
     """The functions of the last requested snapshot, ready to be ranked."""
 
@@ -658,14 +586,12 @@ class FunctionIndex:
         self._slots: dict[str, int] = {}
         self._names: list[str] = []
         self._free: list[int] = []
-        self._words = WordIndex((2, 1, 0.1), (0.3, 0.3, 0.3))
+        self._words = WordIndex((2, 1, 0.1), (0.3, 0.9, 0.3))
         self._meanings = VectorTable()
         self._lexicon = VectorTable()
         self._callees: Mapping[str, frozenset[str]] = {}
         self._linked: Mapping[str, set[str]] = {}  # callees and callers
-        self._word_vectors: dict[str, Floats] = {}
         self.trouble = ""
-        self._word_lists: set[str] = set()
 
     @property
     def least(self) -> float:
@@ -689,7 +615,6 @@ class FunctionIndex:
             stems, vectors = wanted(need), await self._vectors([need])
             vector = None if vectors is None else vectors[0]
             scores = await self._cold(need, stems, vector)
-            scores[[self._slots[name] for name in self._word_lists]] -= _DISTRUST
             if not by_text:
                 scores = scores + self._requests.earned(stems, vector, scores)
             scores[self._free] = -np.inf
@@ -735,7 +660,7 @@ class FunctionIndex:
         """Return the first sentence of a function's description and the requests that it served."""
         async with self._lock:
             await self._learn()
-            said = "" if name in self._word_lists else first_sentence(snapshot.functions[name].description)
+            said = first_sentence(snapshot.functions[name].description)
             return [*([said] if said else []), *self._requests.of(name)]
 
     async def recorded(self) -> list[tuple[str, str]]:
@@ -748,12 +673,6 @@ class FunctionIndex:
             served = [*dict.fromkeys(self._requests.pairs())]
         counts = Counter(request for _name, request in served)
         return [(name, request) for name, request in served if counts[request] <= COUNT]
-
-    async def word_lists(self, snapshot: "Snapshot") -> list[str]:
-        """Return the functions with a list of words as description, which search ignores."""
-        async with self._lock:
-            await self._see(snapshot)
-            return sorted(self._word_lists & snapshot.functions.keys())
 
     def needs(self, name: str) -> list[str]:
         """Return the functions that a function calls or names, directly or indirectly; the nearest first."""
@@ -773,7 +692,6 @@ class FunctionIndex:
             slot = self._slots.pop(name)
             self._names[slot] = ""
             self._free.append(slot)
-            self._word_lists.discard(name)
             self._words.drop(slot)
             self._meanings.drop([slot])
             self._lexicon.drop([slot])
@@ -784,20 +702,13 @@ class FunctionIndex:
         for name, called in callees.items():
             for callee in called:
                 linked[callee].add(name)
-        for name, new in changed.items():
-            if await self._is_word_list(new.description):
-                self._word_lists.add(name)
-            else:
-                self._word_lists.discard(name)
         for name in [name for name in functions if name in changed or linked[name] != self._linked.get(name)]:
             if name not in self._slots:
                 slot = self._slots[name] = self._free.pop() if self._free else len(self._names)
                 self._names[slot : slot + 1] = [name]  # in a free slot, or at the end
-            self._words.put(self._slots[name], fields(self._read(functions[name], name), linked[name]))
-        read = [self._read(new, name) for name, new in changed.items()]
-        await self._embed([self._slots[name] for name in changed], read)
+            self._words.put(self._slots[name], fields(functions[name], linked[name]))
+        await self._embed([self._slots[name] for name in changed], [*changed.values()])
         self._seen, self._callees, self._linked = functions, callees, linked
-        self._word_vectors.clear()
         self._requests.place(self._slots)
 
     async def _learn(self) -> None:
@@ -822,42 +733,6 @@ class FunctionIndex:
             await asyncio.to_thread(self._meanings.put, slots, np.concatenate(meanings))
         if firsts and len(firsts) == len(meanings):
             await asyncio.to_thread(self._lexicon.put, slots, np.concatenate(firsts))
-
-    def _read(self, function: "Function", name: str) -> "Function":
-        """Return the function as search reads it: without its description if that is a list of words."""
-        return replace(function, description="") if name in self._word_lists else function
-
-    async def _is_word_list(self, description: str) -> bool:
-        """Return whether a description only lists words: the same ones, or words without order or a common subject.
-
-        Words of a trade have no common subject either, so a list has to look like one, too.
-        """
-        said, slips = words.content(description), count_misplaced(description)
-        if len(said) > _LISTED_WORDS and len({*said}) < _DISTINCT * len(said):
-            return True
-        if not (slips or _looks_listed(description, len(said))):
-            return False
-        if len(said) <= _LISTED_WORDS and language_of(description) not in ("en", ""):
-            return False  # the model's distances between words of other languages are too large
-        likeness = await self._likeness(said[: 2 * _LISTED_WORDS])
-        if slips >= _MISPLACED or likeness is None:
-            return slips >= _MISPLACED
-        usual = _LIKENESS if len(said) > _LISTED_WORDS else _LIKENESS_OF_FEW
-        return likeness < (_LIKENESS_OF_NO_SENTENCE if slips else usual)
-
-    async def _likeness(self, said: Sequence[str]) -> float | None:
-        """Return the mean cosine of pairs of these words; None without a model or with too few words."""
-        if self._embedder is None or len(said) < _FEWEST_WORDS:
-            return None
-        new = [*{*said} - self._word_vectors.keys()]
-        vectors = await self._vectors(new, self._embedder.lexicon) if new else None
-        if vectors is not None:
-            self._word_vectors.update(zip(new, vectors, strict=True))
-        known = [self._word_vectors[word] for word in said if word in self._word_vectors]
-        if len(known) < _FEWEST_WORDS:
-            return None
-        length, count = float(np.linalg.norm(np.mean(known, 0))), len(known)
-        return (count * length**2 - 1) / (count - 1)
 
     def _second(self) -> Embedder | None:
         """Return the fast model that is used in addition to a slow one, or None."""

@@ -54,6 +54,7 @@ from sandbox.wire.requests import without_handler
 from sandbox.wire.values import Members, Pairs, Written, encode, is_plain
 
 from .answers import bad_arguments, callee_error, error_in_caller, near_limit
+from .gate.uses import files_of_parameters
 from .mcp.library import ForeignFunction, ForeignLibrary, reached_by
 
 if TYPE_CHECKING:
@@ -239,6 +240,7 @@ class WorkerApi:
         secrets = CallSecrets(self.sandbox.secrets, function.name, permit.grants.secrets, want_secret, self.secrets)
         exit = CallExit(secrets.words, did=self.did, reach=self.on_reach, want_host=want_host, want_path=want_path)
         files = self.permits.files_of(function.name, permit, exit)
+        files.opens = lambda: _opened(arguments, function.name, self.snapshot.modules[function.module].text)
         files.is_typed = self._is_typed
         files.is_shown = await self.sandbox.shows_files()
         files.named = lambda: _texts(arguments, self.snapshot.modules[function.module].text)
@@ -473,6 +475,16 @@ def _texts(arguments: object, source: str = "") -> Iterator[str]:
                 waiting += items
     nodes = ast.walk(syntax.parse(source))
     yield from (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _opened(arguments: object, name: str, source: str) -> Iterator[tuple[str, bool]]:
+    """Yield the paths among a call's arguments that the function's text opens as they are; True if to be written."""
+    tree = syntax.parse(source)
+    opened = files_of_parameters(tree, name) if isinstance(arguments, Mapping) else {}
+    for parameter, writes in opened.items():
+        path = arguments.get(parameter) if isinstance(arguments, Mapping) else None
+        if isinstance(path, str | PurePath):
+            yield str(path), writes
 
 
 def typed_text(arguments: Mapping[str, Any], apart: Mapping[str, Any]) -> str:  # Any: as above

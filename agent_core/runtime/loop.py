@@ -409,7 +409,7 @@ class SendMessagePolicy(DirectReplyPolicy):
 
 FIRST = "Begin with a thought of your own, and call send_message in the same reply."
 _MEASURED: Final = 8  # functions that a message probably needs, to be measured
-_MOST_TOLD: Final = 3  # functions that a message probably needs and that are missing from the index
+_MOST_TOLD: Final = 3  # functions that a message is about and that are missing from the index
 UNUSABLE = (
     "Use another model, or accept first replies as they come: `verify=False` of the agent (all of them),"
     " `turn.first_thought = false` (those without a thought)."
@@ -514,9 +514,9 @@ class AgentLoop:
         if not shown.is_crowded:
             return
         hidden = snapshot.hidden | shown.masked
-        names = await self._functions.likely(turn.history.last_request(), EXPECTED, hidden)
-        shown.expect(names)
-        if new := shown.beyond_index(names[:_MOST_TOLD]):
+        request = turn.history.last_request()
+        shown.expect(await self._functions.likely(request, EXPECTED, hidden))
+        if new := shown.beyond_index(await self._functions.meant(request, _MOST_TOLD, hidden)):
             await turn.append([notice(f"You also have: {'; '.join(new)}.")])
 
     async def _take_up(self, turn: Turn) -> bool:

@@ -521,7 +521,7 @@ class Programs:
             text = json.dumps([run.key, run.text, grants.to_json()], sort_keys=True)
             question = Question.of_text(RUN_PROGRAM, text, "open", grants)
             maker = agent if is_own and not run.flow.is_out else ""
-            question = replace(question, lines=rows, folder=folder, maker=maker)
+            question = replace(question, lines=rows, creates=granting.reach.absent(grants), folder=folder, maker=maker)
             before = granting.stood
             given, why = await granting.want_path_of_text(replace(question, doubts=(doubt,) if doubt else ()))
             run.record.stood += granting.stood - before

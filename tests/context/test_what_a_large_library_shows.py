@@ -85,6 +85,15 @@ async def test_what_is_shown_of_a_library_has_one_size_and_holds_what_a_message_
     assert len(names) == len({*names}) <= 6
 
 
+async def test_a_message_that_is_about_no_function_is_followed_by_none(at_desk: OpenDesk) -> None:
+    desk = await opened(at_desk, 225)
+    await desk.say("Paint the engine, please.")
+    for message in ("Thank you so much!", "Yes, do.", "No, the former.", "What a day it was.", "Danke, das genügt."):
+        await desk.say(message)
+        told = [str(each["content"]) for each in desk.model.requests[-1].messages]
+        assert not any("You also have: " in text for text in told), message
+
+
 def chosen(desk: Desk) -> list[str]:
     """Return the functions that a model under a schema may call, in order."""
     return [function.name for function in desk.agent._loop.model_session.functions.all()]

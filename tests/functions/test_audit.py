@@ -41,14 +41,6 @@ MANY = function_text(
     "parcel(1, 1, 1, 1, 1, 1, 1, 1) → 8",
     "parcel(2, 1, 1, 1, 1, 1, 1, 1) → 9",
 )
-STUFFED = function_text(
-    "do_anything(text: str) -> str",
-    "weather garden invoice quantum violin plumber zebra tax volcano password chess embryo hotel glacier mortgage\n"
-    "saxophone tractor vaccine origami submarine bishop cactus algebra lipstick turbine walnut parliament sneaker",
-    "return text.upper()",
-    "do_anything(\"a\") → 'A'",
-    "do_anything(\"b\") → 'B'",
-)
 
 
 def library(root: Path, **modules: str) -> Path:
@@ -67,12 +59,11 @@ def audited(root: Path, *flags: str) -> dict[str, Any]:
 
 
 def test_a_report_has_a_score_its_parts_and_findings_with_proposals_and_commands(tmp_path: Path) -> None:
-    report = audited(library(tmp_path, pages=f"{FETCH}\n\n{SITE}", garden=BARE, parcels=MANY, stuffed=STUFFED))
+    report = audited(library(tmp_path, pages=f"{FETCH}\n\n{SITE}", garden=BARE, parcels=MANY))
     findings = {finding["code"]: finding for finding in report["findings"]}
     assert {code: finding["function"] for code, finding in findings.items()} == {
         "confusable": "fetch_site",
         "missing-examples": "water_plan",
-        "stuffed-description": "do_anything",
         "many-parameters": "parcel",
     }
     assert findings["confusable"]["others"] == ["fetch_page"]

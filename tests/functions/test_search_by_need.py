@@ -110,21 +110,23 @@ async def test_a_function_is_found_again_by_a_request_that_it_served(at_desk: Op
     assert all(best.score > match.score for match in before.results)
 
 
-async def test_a_description_stuffed_with_words_does_not_outrank_what_is_meant(at_desk: OpenDesk) -> None:
+async def test_of_a_long_description_the_beginning_is_read(at_desk: OpenDesk) -> None:
     desk = await at_desk([Repeat(Say("Done."))])
     desk.put("plants.py", PLANTS)
     desk.put("pages.py", PAGES)
     many = (
-        "weather garden mail plants song invoice JSON page flight water text web photo month recipe price days"
-        " chess tax poem hotel password page planet resume calendar tags novel website color address"
+        "weather garden mail song invoice flight planet chess tax poem hotel password tags novel website color calendar"
+        " resume month recipe price days video stock letter forest bridge engine salary museum kitchen river border"
+        " anchor pencil violin carpet ladder pepper saddle velvet window yogurt"
     )
-    again, no_order = "water plants garden JSON web address. " * 6, "Use it to water of JSON the can plants web and a"
-    for stuffing in (many, again, f"{no_order} address my from garden"):
+    again = "garden mail song invoice flight planet chess tax poem " * 6
+    for stuffing in (f"{many}. Water the plants: JSON of a web address.", f"{again}. Water plants, JSON web address"):
         desk.put("best.py", f'def do_anything(text: str) -> str:\n    """{stuffing}"""\n    return text.upper()\n')
         await desk.workspace.functions.reload()
         for need, meant in (("water the plants", "water_plan"), ("JSON of a web address", "fetch_json")):
-            report = await desk.workspace.functions.search(need)
-            assert report.results[0].function.name == meant, stuffing
+            results = (await desk.workspace.functions.search(need)).results
+            assert results[0].function.name == meant, stuffing
+            assert all("shares" not in match.why for match in results if match.function.name == "do_anything")
 
 
 async def test_an_honest_description_is_read(at_desk: OpenDesk) -> None:

@@ -151,6 +151,8 @@ async def test_after_a_refusal_the_model_reads_what_to_do_instead_and_after_anot
     asked = [*REFUSED * 2, Wanted("fails", {})]
     desk = await at_desk([step for wanted in asked for step in (Ask(wanted), Say("I may not."))])
     desk.put("sky.py", FAILS + OPENS + FETCHES.replace("{HOST}", host))
+    (folder := desk.workspace.root / "data").mkdir()
+    (folder / "a.csv").write_text("")
     await desk.workspace.functions.reload()
     for who in (human("no"), None):
         desk.workspace.functions.granting.approver = who

@@ -69,11 +69,12 @@ class Question:
     code of the function with all that it uses, or a text.
 
     `installs` lists what an approval installs, `doubts` what is unknown about its effect, and `precedents` which of it
-    the user has given to functions that this one calls by name, one line each. `folder` is the requested folder, or
-    the one around a single requested file, to which an approval may be widened: for this function, or for all functions
-    of its `maker`, the agent that made it. `changed` is the reason why an earlier approval is not in force. `unset` are
-    names of requested secrets without a value. `asker` is the agent that has the turn; it may work for another one,
-    `whom`. Texts are a model's, so they are shown as untrusted. `occasion` tells apart two questions about the same.
+    the user has given to functions that this one calls by name, one line each. `creates` are files and folders to be
+    written that are not there yet. `folder` is the requested folder, or the one around the requested files, to which an
+    approval may be widened: for this function, or for all functions of its `maker`, the agent that made it. `changed`
+    is the reason why an earlier approval is not in force. `unset` are names of requested secrets without a value.
+    `asker` is the agent that has the turn; it may work for another one, `whom`. Texts are a model's, so they are shown
+    as untrusted. `occasion` tells apart two questions about the same.
 
     Make one with `of` or `of_text`, which bind it to what it is about.
     """
@@ -91,6 +92,7 @@ class Question:
     doubts: tuple[str, ...] = ()
     precedents: tuple[str, ...] = ()
     caller: str = ""
+    creates: tuple[str, ...] = ()
     folder: str = ""
     maker: str = ""
     changed: str = ""
@@ -110,6 +112,12 @@ class Question:
     def of_text(cls, name: str, text: str, moment: Moment, missing_grants: Grants = NOTHING) -> Self:
         """Return the question about something that is a text."""
         return cls(name, missing_grants, version=hash_of(text), moment=moment)
+
+    @property
+    def says(self) -> list[str]:
+        """What is missing, as sentences for the user; what is not there yet is created."""
+        made = {sentence: sentence.replace("read and write", "create", 1) for sentence in _writing(self.creates)}
+        return [made.get(sentence, sentence) for sentence in self.missing.sentences()]
 
     @property
     def digest(self) -> str:
@@ -162,8 +170,12 @@ class Question:
         """Build the question from JSON."""
         lines = tuple((int(number), str(text)) for number, text in data["lines"])
         grants = {name: Grants.from_json(data[name]) for name in ("missing", "granted")}
-        texts = {name: tuple(data.get(name, ())) for name in ("installs", "doubts", "precedents", "unset")}
+        texts = {name: tuple(data.get(name, ())) for name in ("installs", "doubts", "precedents", "creates", "unset")}
         return cls(**{**data, **grants, **texts, "lines": lines})
+
+
+def _writing(items: tuple[str, ...]) -> list[str]:
+    return Grants(write=items).sentences()
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +261,7 @@ _AS_THEY_SAY = "Change it as they say before you try again: for the same code th
 
 def denial(question: Question, decision: Decision, *, by_hand: bool = False) -> str:
     """Return the refusal message for a model, or for the human whose own call it is (`by_hand`)."""
-    missing = "; ".join(question.missing.sentences())
+    missing = "; ".join(question.says)
     new = " in this new version" if question.is_again else ""
     new += f" ({question.changed})" if question.is_again and question.changed else ""
     message = (
@@ -401,7 +413,7 @@ class Approvals:
             if decision.answer == "no" and decision.by == "human":
                 self.refusals.append((question, decision))
             if decision.by == "human":
-                what = " and ".join(question.missing.sentences()) or "join"
+                what = " and ".join(question.says) or "join"
                 self.turn.note_done("asked", f"may {question.function} {what}? {decision.answer}")
             self.turn.emit(
                 events.GrantAnswered(
@@ -409,7 +421,7 @@ class Approvals:
                     step=self.turn.step,
                     question=question.id,
                     function=question.function,
-                    says=tuple(question.missing.sentences()),
+                    says=tuple(question.says),
                     answer=decision.answer,
                     word=decision.word,
                     by=decision.by,
@@ -500,5 +512,5 @@ def asking(question: Question, turn: str, step: int = 0) -> events.GrantAsked:
     """Return the event of a question."""
     names = {field.name for field in fields(events.GrantAsked)}
     same = {name: value for name, value in question.to_json().items() if name in names}
-    says, command = tuple(question.missing.sentences()), question.command
+    says, command = tuple(question.says), question.command
     return events.GrantAsked(turn=turn, step=step, question=question.id, says=says, command=command, **same)

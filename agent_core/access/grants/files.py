@@ -31,6 +31,7 @@ from .value import NOTHING, UNSAID, WORKSPACE, Grants, oddity, written
 
 MOST_ASKED: Final = 5  # files and folders that one call may ask a human for
 _MOST_OPEN: Final = 32
+_MOST_MISSED: Final = 20  # looks of one call at what is not there: it may not try all names
 _LONGEST_PATH: Final = 4_096
 _TILDE: Final = "only `os.path.expanduser` turns `~` into the home folder, and it was not called; give the whole path"
 _NOT_ENTERED: Final = (
@@ -44,6 +45,7 @@ _NOT_MADE: Final = (
 _UNREADABLE: Final = "it is too long, or not in a form that a human can read"
 _MOST_LISTED: Final = 10_000
 _PIECE: Final = 1 << 20
+_KINDS: Final = ("read", "write")
 _LOOKS: Final = frozenset({"file_stat", "file_list"})
 _MODES: Final = frozenset({"r", "+r", "w", "+w", "a", "+a", "x", "+x"})
 # Programs look there for their own settings: a question about each would train a human to approve everything.
@@ -104,9 +106,11 @@ class FileRequests:
         """Where the call may write; what is given for writing is added."""
         self._noes: dict[Grants, str] = {}
         self.named: Callable[[], Iterable[str]] = tuple  # texts that may name a path: its arguments and its source
+        self.opens: Callable[[], Iterable[tuple[str, bool]]] = tuple  # paths that it will open, True to be written
         self.is_typed: Callable[[], bool] = lambda: False  # whether a user types the current code at a debugger
         self.is_shown = True  # whether a worker can directly access what was granted before the call
         self._questions = 0
+        self._misses = 0
         self._one_at_a_time = asyncio.Lock()
         self._streams: dict[int, _Stream] = {}
 
@@ -176,6 +180,8 @@ class FileRequests:
         asked = self._locate(path)
         if self._is_systems(asked):
             raise _OfTheSystem(self._untold(asked, writes=writes))
+        if not writes:
+            await self._require_something(asked, path)
         if not await self._require_grant(asked, writes=writes):
             return {"real": True}
         descriptor = await asyncio.to_thread(self._open_exactly, asked, mode)
@@ -189,8 +195,7 @@ class FileRequests:
         """Examine a path.
 
         A library's attempt leads to a question only if the call or the function names the path, and something is
-        there: a library that is about to write a new file looks for it first, and the write asks. What nobody allows
-        looks the same as what is not there.
+        there. What nobody allows looks the same as what is not there.
         """
         asked = self._locate(path)
         if not lists and self._root.is_relative_to(asked.real):
@@ -202,6 +207,7 @@ class FileRequests:
         is_there = lists or os.path.lexists(asked.real)  # noqa: ASYNC240 - one look, as at each question
         if is_attempt and not (is_there and await asyncio.to_thread(self._is_named, path, asked)):
             raise _NotGranted(self._untold(asked, writes=False))
+        await self._require_something(asked, path)
         try:
             is_given = await self._require_grant(asked, writes=False)
         except RequestRefused as refusal:
@@ -328,6 +334,22 @@ class FileRequests:
         own = [folder for folder in self._permit.access.folders if asked.real.is_relative_to(folder)]
         return bool(own) or any(asked.real.is_relative_to(tree) for tree in trees)
 
+    async def _require_something(self, asked: _Asked, path: str) -> None:
+        """Raise FileNotFoundError if nothing is at a path to be read: a human has nothing to decide about it.
+
+        Code that is about to write a new file looks for it first, and the write asks. This is so for a few paths of a
+        call, in the workspace or named by the call or the function, so that no function learns what else there is.
+        """
+        if (
+            self._exit.asks_for_paths
+            and self._misses < _MOST_MISSED
+            and not os.path.lexists(asked.real)  # noqa: ASYNC240 - one look, as at each question
+            and (asked.is_inside or await asyncio.to_thread(self._is_named, path, asked))
+            and not self._resolver.refusal(asked.grants(writes=False), self._function)
+        ):
+            self._misses += 1
+            raise FileNotFoundError(errno.ENOENT, "")
+
     async def _require_grant(self, asked: _Asked, *, writes: bool) -> bool:
         """Return whether the file was given during this call; False if the worker can access it directly.
 
@@ -351,20 +373,43 @@ class FileRequests:
             times = f"(A {self._kind} asks {MOST_ASKED} times.)"
             raise _NotGranted(f"{self._untold(asked, writes=bool(grants.write))} {times}")
         self._questions += 1
-        # The folder of a file, in the form of a grant, if it can be granted.
-        folder = "" if asked.item.endswith("/") else asked.item.rpartition("/")[0]
-        around = f"{folder}/" if folder else ""
-        if around and self._resolver.refusal(
-            Grants.from_json(dict.fromkeys(grants.to_json(), (around,))), self._function
-        ):
-            around = ""
-        given, why = await self._exit.want_path(grants, around, self._doubt(asked), asked.sent)
+        together, sent = await asyncio.to_thread(self._with_what_follows, grants)
+        doubt = "" if grants.write else self._doubt(asked)
+        given, why = await self._exit.want_path(together, self._around(together), doubt, asked.sent, *sent)
         if why:
+            self._noes |= {Grants.from_json({kind: (item,)}): why for kind in _KINDS for item in together.items(kind)}
             self._noes[grants] = why
             raise RequestRefused(why)
         if given.write:
             await asyncio.to_thread(self._begin_writing, given)
         self._given |= given
+
+    def _with_what_follows(self, grants: Grants) -> tuple[Grants, list[str]]:
+        """Return the grants with those for the other files that this call will open, and the paths of these.
+
+        A file that is to be read is there, and one that is to be written is there or new.
+        """
+        granted, sent = self._permit.grants | self._given, list[str]()
+        for path, writes in itertools.islice(self.opens(), MOST_ASKED):
+            try:
+                asked = self._locate(path)
+            except RequestRefused:
+                continue  # it is refused when it is opened
+            own, is_new = asked.grants(writes=writes), not os.path.lexists(asked.real)
+            is_file = asked.real.is_file() or (is_new and writes and asked.real.parent.is_dir())
+            is_settled = self._leaves_to_system(asked, is_probe=True) or granted.covers(own)
+            if is_file and not (is_settled or self._exit.hides(path) or self._resolver.refusal(own, self._function)):
+                grants |= own
+                sent.append(path)
+        return replace(grants, read=tuple(item for item in grants.read if item not in grants.write)), sent
+
+    def _around(self, grants: Grants) -> str:
+        """Return the one folder around the files, in the form of a grant, if it can be granted; otherwise ""."""
+        items = [item for kind in _KINDS for item in grants.items(kind)]
+        folders = {"" if item.endswith("/") else item.rpartition("/")[0] for item in items}
+        around = f"{folders.pop()}/" if len(folders) == 1 else "/"
+        wider = Grants.from_json(dict.fromkeys(grants.to_json(), (around,)))
+        return "" if around == "/" or self._resolver.refusal(wider, self._function) else around
 
     def _begin_writing(self, grants: Grants) -> None:
         """Add places that were given for writing; a repository that appeared there since the question is not ours."""

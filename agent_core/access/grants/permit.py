@@ -172,6 +172,10 @@ class AccessResolver:
             CallSecrets(self.secrets, function, (grants | grants_before).secrets).words(refusals[0]) if refusals else ""
         )
 
+    def absent(self, grants: Grants) -> tuple[str, ...]:
+        """Return what is to be written and is not there yet."""
+        return tuple(item for item in grants.write if not os.path.lexists(self.root / item))
+
     def grown(self, grants: Grants) -> str:
         """Return the reason why a folder is withheld for now: it was checked when approved, but has grown since."""
         for verb, item in _paths(grants):

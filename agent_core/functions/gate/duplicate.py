@@ -91,15 +91,10 @@ async def _check_search(draft: Draft, search: "FunctionSearch") -> Draft:
     try:
         async with asyncio.timeout(_SEARCH_S):
             pair = await mistaken(search.index, snapshot, name)
-            is_stuffed = name in await search.index.word_lists(snapshot)
             found = await search.index.rank(own.description, snapshot, _FOUND, by_text=True)
     except TimeoutError:
         return draft
     draft = replace(draft, likely=tuple(ranked.name for ranked in found))
-    if is_stuffed:
-        message = f"the description of `{name}` is a list of words, which search does not read"
-        stuffed = _finding("stuffed-description", message, "say in a sentence what it does", draft)
-        return draft.with_findings(STAGE, [stuffed])
     if pair is None or is_apart(draft, pair.other if pair.name == name else pair.name):
         return draft
     asked, other = functions[pair.name], functions[pair.other]

@@ -9,7 +9,7 @@ import ast
 import posixpath
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
@@ -624,6 +624,74 @@ def gives_text(tree: ast.Module, known_modules: frozenset[str]) -> bool:
         if has_text and not is_known and reads(call.func, names, text.names):
             return True
     return False
+
+
+def files_of_parameters(tree: ast.Module, name: str) -> dict[str, bool]:
+    """Return the parameters that a function opens as the names of files, as they are given; True if to be written.
+
+    What may not run counts for nothing. A package's call for whose result nobody asks, such as `picture.save(path)`, is
+    made for its effect, so it writes.
+    """
+    text = _Text(tree, (), frozenset(), frozenset())
+    known = frozenset({*sys.stdlib_module_names, FOLDER, ""})
+    packages = frozenset(local for local, origin in text.scope.imports.items() if not is_in(origin or ".", known))
+    found = dict[str, bool]()
+    for function in (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name):
+        held = values_of(function)
+        arguments = function.args
+        parameters = frozenset(each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
+        running = [*_running_always(function.body)]
+        effects = {id(node.value) for node in running if isinstance(node, ast.Expr)}
+        for call in (node for node in running if isinstance(node, ast.Call)):
+            for value, writes in _opened_by(call, packages, held, is_effect=id(call) in effects):
+                if parameter := _parameter_of(value, parameters, held):
+                    found[parameter] = found.get(parameter, False) or writes
+    return found
+
+
+def _running_always(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Yield the nodes of statements that run unless an earlier one ends the function."""
+    waiting = [*body]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        match node:
+            case ast.If(test=test) | ast.IfExp(test=test) | ast.Match(subject=test):
+                waiting.append(test)
+            case ast.Lambda() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.ExceptHandler():
+                pass
+            case _:
+                waiting += ast.iter_child_nodes(node)
+
+
+def _opened_by(
+    call: ast.Call, packages: frozenset[str], held: Held, *, is_effect: bool
+) -> Iterator[tuple[ast.expr, bool]]:
+    """Yield the values that a call opens as the names of files; True if to be written."""
+    match call.func:
+        case ast.Name(id="open") if call.args:
+            yield call.args[0], _writes(call)
+        case ast.Attribute(value=path, attr="open"):
+            yield path, _writes(call, at=0)
+        case ast.Attribute(value=path, attr=attr) if attr in _PATH_METHODS:
+            yield path, attr in _WRITING
+    if reads(call.func, packages, held):
+        yield from ((value, is_effect) for value in (*call.args, *(each.value for each in call.keywords)))
+
+
+def _parameter_of(node: ast.expr, parameters: Collection[str], held: Held, depth: int = _DEPTH) -> str:
+    """Return the parameter whose value an expression has, perhaps as a path; "" if it has another one."""
+    match node:
+        case ast.Call(func=ast.Name(id=function) | ast.Attribute(attr=function), args=[same], keywords=[]) if depth:
+            return _parameter_of(same, parameters, held, depth - 1) if function in _SAME else ""
+        case ast.Name(id=name) if name in parameters:
+            bound = [value for value in held[name] if not isinstance(value, ast.Starred | ast.Constant)]
+            is_same = all(_parameter_of(value, parameters, {name: ()}, depth=1) == name for value in bound)
+            return name if is_same else ""
+        case ast.Name(id=name) if depth and len(held.get(name, ())) == 1:
+            return _parameter_of(held[name][0], parameters, held, depth - 1)
+        case _:
+            return ""
 
 
 def _has_text(node: ast.expr) -> bool:

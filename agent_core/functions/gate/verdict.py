@@ -290,7 +290,7 @@ _ADVICE: Mapping[Policy, str] = {
 # Findings that only warn, whatever their stage. A parameter `*rest` is offered as a list of its hint's type. A stub
 # passes the examples of a library's function that rightly returns an argument.
 _MILD: Mapping[Policy, str] = {
-    "agent": "doubt-examples doubt-parameter hides-builtin near-copy confusable stuffed-description rest-parameter"
+    "agent": "doubt-examples doubt-parameter hides-builtin near-copy confusable rest-parameter"
     " undescribed-parameter unproven unreachable-code weak-examples fails-on slow-on",
     "human": "unproven",
     "import": "doubt-examples doubt-parameter hides-builtin near-copy dead-parameter dynamic-code example-left-out"

@@ -26,10 +26,9 @@ Proposal: TypeAlias = Literal["rename", "reword", "merge", "retire", "fix", "doc
 WEIGHTS: Final[Mapping[str, int]] = {
     "confusable": 30,
     "failing": 20,
-    "missing-examples": 15,
-    "undocumented-limit": 10,
+    "missing-examples": 20,
+    "undocumented-limit": 15,
     "unused": 10,
-    "stuffed-description": 10,
     "many-parameters": 5,
 }
 """The parts of the score, weighted by the share of functions without such a finding."""
@@ -128,10 +127,6 @@ class Audit:
             if many > MOST_PARAMETERS:
                 fix = "split it, or take what belongs together as one object"
                 findings.append(_finding(function, "many-parameters", f"it has {many} parameters", fix, "split"))
-        for name in await self._search.index.word_lists(view.snapshot):
-            function, fix = view.snapshot.functions[name], "say in a sentence what it does"
-            message = "its description is a list of words, which search does not read"
-            findings.append(_finding(function, "stuffed-description", message, fix, "reword"))
         findings = [finding for finding in findings if finding.function in own]
         findings.sort(key=lambda finding: [*WEIGHTS].index(finding.problem.code))
         count, parts = len(own), list[ScorePart]()

@@ -484,6 +484,10 @@ class FunctionService:
         """Return the names of the functions that a message probably needs, best first, without the hidden ones."""
         return await self.finder.likely(message, count, {*self._quarantined_names(), *hidden})
 
+    async def meant(self, message: str, count: int, hidden: Collection[str] = ()) -> Sequence[str]:
+        """Return the names of the functions that a message is about, best first, without the hidden ones."""
+        return await self.finder.meant(message, count, {*self._quarantined_names(), *hidden})
+
     async def grown(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the functions that an agent created or was the last to change."""
         if self._grown[0] != snapshot.number:

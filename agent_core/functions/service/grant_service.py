@@ -553,7 +553,8 @@ class GrantService:
         sent = (read | Grants(read=grants.read)).sentences() if _may_send(grants) else []
         doubts = tuple(filter(None, (doubt, _MAY_SEND.format("; ".join(sent)) if sent else "")))
         question = Question.of(target, snapshot, grants | read)
-        question = replace(question, moment="run", caller=caller, folder=folder, doubts=doubts)
+        creates = self.reach.absent(question.missing)
+        question = replace(question, moment="run", caller=caller, creates=creates, folder=folder, doubts=doubts)
         if why := misleading(target, snapshot):
             self._approvals.close(question, Decision("no", why, "unavailable"))
             return NOTHING, why

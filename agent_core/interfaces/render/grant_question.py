@@ -117,11 +117,11 @@ def grant_lines(question: Question) -> list[Line]:
     elif question.moment == "join" and question.diff and not question.is_new:
         title, without = f", a new version,{title}", f", a new version,{without}"
     caller = line(", called by ", ("name", one_line(question.caller, 80)), ",") if question.caller else ()
-    sentences, prefix = question.missing.sentences(), "You grant " if question.moment == "grant" else ""
+    sentences, prefix = question.says, "You grant " if question.moment == "grant" else ""
     precedents = [line("      ", ("dim", whole_line(precedent))) for precedent in question.precedents]
     doubts = [line("    ", ("warn", whole_line(doubt))) for doubt in question.doubts]
     if question.moment in ("run", "open") and (question.missing.read or question.missing.write):
-        opened = whole_line("; ".join(sentences))
+        opened = whole_line(" and ".join(sentences))
         head = line(("warn", "? "), ("name", name), *caller, " is running and asks to ", ("strong", opened))
         lines = [head, *precedents, *doubts]
     else:

@@ -258,7 +258,7 @@ def _question_json(pending_question: PendingQuestion) -> dict[str, Any]:  # Any:
         "turn": pending_question.turn,
         "asked_at": pending_question.asked_at,
     }
-    says, may = list(question.missing.sentences()), list(question.granted.sentences())
+    says, may = question.says, list(question.granted.sentences())
     shown = {"title": title_of(question), "says": says, "may": may, "is_about_text": question.is_about_text}
     return {**question.to_json(), **kept, **shown, "command": question.command}
 
