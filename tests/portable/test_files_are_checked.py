@@ -111,6 +111,7 @@ FIELDS = {
     3: ("outcome", "whole", "chars", "seconds", "detail"),
     4: ("covers", "upto", "said", "asked", "style"),
 }
+WRONG: list[Any] = [1, True, {}, [1], "x", 0.5, None]
 UNREAD = {"client", "seconds", "detail"}
 
 
@@ -120,7 +121,7 @@ async def test_what_is_taken_in_can_be_read_whatever_its_entries_say_beyond_what
     async with moving() as (store, moves):
         await moves.take_in(json.dumps(GOOD), ImportOptions(name="mine"))
         for n, names in FIELDS.items():
-            for name, value in product(names, (1, True, {}, [1], "x", 0.5, None)):
+            for name, value in product(names, WRONG):
                 document = json.loads(changed(ENTRIES, EVERY_KIND))
                 *way, last = name.split(".")
                 holder = document["turns"][0]["entries"][n]["payload"]
