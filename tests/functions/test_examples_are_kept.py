@@ -138,6 +138,35 @@ async def test_an_example_is_the_same_after_others_that_it_does_not_depend_on(he
     assert (verdict.admitted, "size_of(second)" in told(verdict)) == (False, True)
 
 
+WORDS = '''
+def count_words(text: str) -> int:
+    """Count the words of a text.
+
+    Args:
+        text: The text.
+
+    Examples:
+        >>> head, row = "a b ", "c d"
+        >>> count_words(head + row)
+        4
+        >>> count_words(row)
+        2
+    """
+    return len(text.split())
+'''
+PUT_BEFORE = "        >>> fixed = row.replace('d', 'd e')\n        >>> count_words(fixed)\n        3\n"
+
+
+async def test_what_is_made_of_a_text_before_an_example_does_not_make_it_another_one(here: Room) -> None:
+    await here.save(WORDS)
+    first = "        >>> count_words(head + row)"
+    more = WORDS.replace(first, PUT_BEFORE + first)
+    verdict = await here.shop.replace("count_words", more, author=AGENT)
+    assert (verdict.admitted, codes(verdict), codes(verdict, "warns")) == (True, [], [])
+    weaker = more.replace("        >>> count_words(fixed)", "        >>> row = 'c  d'\n        >>> count_words(fixed)")
+    assert codes(await here.shop.replace("count_words", weaker, author=AGENT)) == ["example-dropped"]
+
+
 async def test_a_humans_save_that_drops_an_example_is_taken_and_told_at_once(here: Room) -> None:
     heard: list[Any] = []
     await here.save(TALLY)

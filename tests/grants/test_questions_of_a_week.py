@@ -50,6 +50,7 @@ def program(code: str) -> Wanted:
 
 SHEETS = "def rows(path):\n    return [int(line) for line in open(path)]\n"
 CHARTS = "def draw(path, numbers):\n    with open(path, 'w') as file:\n        file.write(str(numbers))\n"
+CHARTS += "def entitle(title):\n    pass\n"
 READS = "return [int(line) for line in open(path).read().split()]"
 USES_ALL = 'rows = read_brzeg(folder + "/brzeg.csv") + read_cisowa(folder + "/cisowa.xml")\nreturn sum(rows)'
 NUMBERS = 'import re\nreturn re.findall(r"[BCD]-[0-9]+", text)'
@@ -258,3 +259,21 @@ async def test_a_starter_has_the_folder_of_an_agent_only_for_that_agent_and_as_i
     (text,) = answers([event async for event in agent.turn("Go.")])
     assert "1\n2" not in text, text
     assert "may not" in text or "grant" in text, text
+
+
+async def test_a_title_that_a_package_gets_is_no_file_and_a_picture_beside_it_is_one_question(
+    at_desk: OpenDesk,
+) -> None:
+    body = "import charts\ncharts.entitle(title)\ncharts.entitle(unit)\ncharts.draw(path, [open(logo).read()])\nreturn path"
+    makes = made("draw", "pictures", "draw(path: str, title: str, unit: str, logo: str) -> str", body)
+    given = {"title": "Seed / month, 2026.5", "unit": "grams", "logo": "logo.png"}
+    calls = [Wanted("draw", {"path": path, **given}) for path in ("depots/chart.png", "chart.png")]
+    desk = await at_desk([Ask(makes), *map(Ask, calls), Say("Done.")])
+    lay_out(desk.workspace.root)
+    owner = desk.workspace.functions.granting.approver = Owner()
+    answers(await desk.say("Go."))
+    assert owner.asked == [
+        "draw: import the package charts",
+        "draw: read logo.png; read and write depots/chart.png",
+        "draw: read and write chart.png",
+    ]

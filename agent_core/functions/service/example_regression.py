@@ -217,7 +217,8 @@ def holds(function: "Function | None", call: str) -> "Example | None":
 
 def _key(example: "Example") -> _Key:
     lines, needed = [_normal(example.call)], _names(example.call)[1]
-    values = frozenset[str]().union(*(_names(line)[0] for line in example.setup))
+    # What uses a value may change it, unless that is a text or a number.
+    values = frozenset[str]().union(*(_names(line)[0] for line in example.setup if not _binds_constant(line)))
     for line in reversed(example.setup):  # only what the call depends on
         binds, uses = _names(line)
         if binds & needed or uses & needed & values:
@@ -249,6 +250,26 @@ def _names(source: str) -> tuple[frozenset[str], frozenset[str]]:
     binding = (bound_names(node) for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom))
     names = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
     return frozenset().union(*binding), frozenset(node.id for node in names)
+
+
+@lru_cache(maxsize=4096)
+def _binds_constant(source: str) -> bool:
+    """Check whether a source binds names to texts and numbers that it has itself, which nothing can change."""
+    try:
+        tree = syntax.parse(source.strip())
+    except SyntaxError:
+        return False
+    return all(isinstance(node, ast.Assign) and _is_constant(node.value) for node in tree.body)
+
+
+def _is_constant(node: ast.expr) -> bool:
+    match node:
+        case ast.BinOp(left=left, right=right):
+            return _is_constant(left) and _is_constant(right)
+        case ast.Tuple(elts=parts):
+            return all(map(_is_constant, parts))
+        case _:
+            return isinstance(node, ast.Constant | ast.JoinedStr)
 
 
 def _signature(function: "Function") -> object:
