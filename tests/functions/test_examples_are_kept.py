@@ -146,24 +146,26 @@ def count_words(text: str) -> int:
         text: The text.
 
     Examples:
-        >>> head, row = "a b ", "c d"
-        >>> count_words(head + row)
+        >>> head, rows = "a b ", ["c d"]
+        >>> count_words(head + rows[0])
         4
-        >>> count_words(row)
+        >>> count_words(rows[0])
         2
     """
     return len(text.split())
 '''
-PUT_BEFORE = "        >>> fixed = row.replace('d', 'd e')\n        >>> count_words(fixed)\n        3\n"
+PUT_BEFORE = (
+    "        >>> fixed = [*rows, head.replace('b', 'b e')]\n        >>> count_words(' '.join(fixed))\n        5\n"
+)
 
 
-async def test_what_is_made_of_a_text_before_an_example_does_not_make_it_another_one(here: Room) -> None:
+async def test_what_is_put_before_an_example_does_not_make_it_another_one_unless_it_binds_its_names(here: Room) -> None:
     await here.save(WORDS)
-    first = "        >>> count_words(head + row)"
+    first = "        >>> count_words(head + rows[0])"
     more = WORDS.replace(first, PUT_BEFORE + first)
     verdict = await here.shop.replace("count_words", more, author=AGENT)
     assert (verdict.admitted, codes(verdict), codes(verdict, "warns")) == (True, [], [])
-    weaker = more.replace("        >>> count_words(fixed)", "        >>> row = 'c  d'\n        >>> count_words(fixed)")
+    weaker = more.replace(first, f"        >>> rows = ['c  d']\n{first}")
     assert codes(await here.shop.replace("count_words", weaker, author=AGENT)) == ["example-dropped"]
 
 
