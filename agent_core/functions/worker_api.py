@@ -478,13 +478,16 @@ def _texts(arguments: object, source: str = "") -> Iterator[str]:
 
 
 def _opened(arguments: object, name: str, source: str) -> Iterator[tuple[str, bool]]:
-    """Yield the paths among a call's arguments that the function's text opens as they are; True if to be written."""
+    """Yield the paths among a call's arguments that the function's text opens as they are; True if to be written.
+
+    A text that it only perhaps opens, and that names no folder, is none: it may as well be a title.
+    """
     tree = syntax.parse(source)
     opened = files_of_parameters(tree, name) if isinstance(arguments, Mapping) else {}
-    for parameter, writes in opened.items():
+    for parameter, file in opened.items():
         path = arguments.get(parameter) if isinstance(arguments, Mapping) else None
-        if isinstance(path, str | PurePath):
-            yield str(path), writes
+        if isinstance(path, str | PurePath) and (file.is_sure or not file.writes or PurePath(path).parent.name):
+            yield str(path), file.writes
 
 
 def typed_text(arguments: Mapping[str, Any], apart: Mapping[str, Any]) -> str:  # Any: as above

@@ -123,6 +123,11 @@ def functions() -> frozenset[str]:
     return frozenset(name for path in sources() for name in _DEFINED.findall(path.read_text("utf-8")))
 
 
+def texts() -> dict[str, str]:
+    """Return the text of each module of the starter functions."""
+    return {path.stem: path.read_text("utf-8") for path in sources()}
+
+
 def sources() -> list[Path]:
     """Return the files of the starter functions, from a source checkout or the installed distribution."""
     folder = Path(__file__).parents[2] / "functions"

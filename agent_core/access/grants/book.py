@@ -50,6 +50,7 @@ _HEAD = """\
 # `knapper functions grant` and `revoke` change it. An entry grants nothing by itself: each user is asked
 # once, for exactly the code that is there. Comments above an entry are kept, all else is written anew.
 """
+_KEPT_ANSWERS: Final = "kept:"  # before the name of what they are about, in the record of what was revoked
 OF_AGENT: Final = "agent:"
 """Before the name of an agent: the owner of what the user granted to all functions that it makes here."""
 _HEADER = re.compile(r"\s*\[\s*\"?((?:agent:)?[A-Za-z0-9_-]+)\"?\s*\]")
@@ -515,14 +516,20 @@ class GrantStore:
         return remaining
 
     async def drop_kept_answers(self, name: str) -> Grants:
-        """Forget the answers to questions about a function that wait to be used, and return what they were about."""
+        """Forget the answers to questions about a function that wait to be used, and return what they were about.
+
+        They do not count again with an older state file, either.
+        """
         questions = await self._store.drop_kept_answers(name)
+        if questions:
+            self._record.take_back(f"{_KEPT_ANSWERS}{name}")
         return joined(Grants.from_json(question["missing"]) for question in questions)
 
     def revocations(self, function: str, maker: str) -> tuple[str, ...]:
         """Return what differs after each revocation from a function, or from the agent that made it."""
         statements = self._record.read()
-        return *statements.since(function), *statements.since(f"{OF_AGENT}{maker}")
+        of_one = (function, f"{OF_AGENT}{maker}", f"{_KEPT_ANSWERS}{function}", f"{_KEPT_ANSWERS}{OF_AGENT}{maker}")
+        return tuple(part for name in of_one for part in statements.since(name))
 
     def changed_at(self) -> float:
         """Return when the file was last changed, in seconds; 0 if there is none."""

@@ -626,16 +626,24 @@ def gives_text(tree: ast.Module, known_modules: frozenset[str]) -> bool:
     return False
 
 
-def files_of_parameters(tree: ast.Module, name: str) -> dict[str, bool]:
-    """Return the parameters that a function opens as the names of files, as they are given; True if to be written.
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """A value that a function opens as the name of a file, or perhaps opens: a package's call takes it, and may."""
+
+    writes: bool
+    is_sure: bool = True
+
+
+def files_of_parameters(tree: ast.Module, name: str) -> dict[str, NamedFile]:
+    """Return the parameters that a function opens as the names of files, as they are given.
 
     What may not run counts for nothing. A package's call for whose result nobody asks, such as `picture.save(path)`, is
-    made for its effect, so it writes.
+    made for its effect, so it writes, if it opens a file: `axes.set_title(title)` looks the same.
     """
     text = _Text(tree, (), frozenset(), frozenset())
     known = frozenset({*sys.stdlib_module_names, FOLDER, ""})
     packages = frozenset(local for local, origin in text.scope.imports.items() if not is_in(origin or ".", known))
-    found = dict[str, bool]()
+    found = dict[str, NamedFile]()
     for function in (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name):
         held = values_of(function)
         arguments = function.args
@@ -643,9 +651,10 @@ def files_of_parameters(tree: ast.Module, name: str) -> dict[str, bool]:
         running = [*_running_always(function.body)]
         effects = {id(node.value) for node in running if isinstance(node, ast.Expr)}
         for call in (node for node in running if isinstance(node, ast.Call)):
-            for value, writes in _opened_by(call, packages, held, is_effect=id(call) in effects):
+            for value, file in _opened_by(call, packages, held, is_effect=id(call) in effects):
                 if parameter := _parameter_of(value, parameters, held):
-                    found[parameter] = found.get(parameter, False) or writes
+                    other = found.get(parameter, file)
+                    found[parameter] = NamedFile(other.writes or file.writes, other.is_sure or file.is_sure)
     return found
 
 
@@ -666,17 +675,18 @@ def _running_always(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 def _opened_by(
     call: ast.Call, packages: frozenset[str], held: Held, *, is_effect: bool
-) -> Iterator[tuple[ast.expr, bool]]:
-    """Yield the values that a call opens as the names of files; True if to be written."""
+) -> Iterator[tuple[ast.expr, NamedFile]]:
+    """Yield the values that a call opens, or perhaps opens, as the names of files."""
     match call.func:
         case ast.Name(id="open") if call.args:
-            yield call.args[0], _writes(call)
+            yield call.args[0], NamedFile(_writes(call))
         case ast.Attribute(value=path, attr="open"):
-            yield path, _writes(call, at=0)
+            yield path, NamedFile(_writes(call, at=0))
         case ast.Attribute(value=path, attr=attr) if attr in _PATH_METHODS:
-            yield path, attr in _WRITING
+            yield path, NamedFile(attr in _WRITING)
     if reads(call.func, packages, held):
-        yield from ((value, is_effect) for value in (*call.args, *(each.value for each in call.keywords)))
+        perhaps = NamedFile(is_effect, is_sure=False)
+        yield from ((value, perhaps) for value in (*call.args, *(each.value for each in call.keywords)))
 
 
 def _parameter_of(node: ast.expr, parameters: Collection[str], held: Held, depth: int = _DEPTH) -> str:

@@ -3,14 +3,15 @@
 A function has them if every statement that runs with it is code that the agent wrote here, from its first version on,
 and if neither its text nor its grants show that it sends anything out: no host, no secret, and no call of a function
 that does. Code that was pulled, imported or saved by a person is not the agent's, nor is a change of such code or a
-copy of it. A program has them on the same terms, and may also read what such functions may write. What neither shows is
-asked for as it runs, together with what the call may have read by these folders (`CallFlow`).
+copy of it. Starters that nobody changed are code of the agent that calls them. A program has the folders on the same
+terms, and may also read what such functions may write. What neither shows is asked for as it runs, together with what
+the call may have read by these folders (`CallFlow`).
 """
 
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agent_core.access.grants import NOTHING, Grants, GrantStore
@@ -53,10 +54,14 @@ NOTHING_WRITTEN: Final = WrittenCode()
 class AgentFolders:
     """The folders that the functions of agents may read."""
 
-    def __init__(self, grant_store: GrantStore, store: FunctionStore, needs: NeedsOf) -> None:
+    def __init__(
+        self, grant_store: GrantStore, store: FunctionStore, needs: NeedsOf, starters: Callable[[], Mapping[str, str]]
+    ) -> None:
+        """Create them; `starters` returns the text of each module of the starters as the program brings them."""
         self._book = grant_store
         self._store = store
         self._needs = needs
+        self._starters = starters
         self._guarded: tuple[Snapshot | None, Mapping[str, Grants], frozenset[str]] = None, {}, frozenset()
 
     async def held(
@@ -65,16 +70,17 @@ class AgentFolders:
         snapshot: "Snapshot",
         own_grants: Grants,
         written_code: WrittenCode = NOTHING_WRITTEN,
+        caller_agent: str = "",
     ) -> Grants:
         """Return what a function has as one that an agent made: folders, and the calls of functions that have them.
 
-        It has `own_grants` besides, also for one call. If it does not write, it has the packages, too, that functions
-        may import which it calls by their names.
+        A starter has what the `caller_agent` has. It has `own_grants` besides, also for one call. If it does not write,
+        it has the packages, too, that functions may import which it calls by their names.
         """
         folders, entries = await self._book.folders_of_agents(), await self._book.entries()
         if not folders and not any(entry.grants.packages for entry in entries.values()):
             return NOTHING
-        agent, given = await self.maker(function, snapshot, written_code, own_grants), NOTHING
+        agent, given = await self.maker(function, snapshot, written_code, own_grants, caller_agent), NOTHING
         if agent in folders:
             callees = covered_code(function, snapshot).names & await self.guarded(snapshot) - {function.name}
             given = Grants(read=folders[agent].read, functions=tuple(sorted(callees)))
@@ -93,9 +99,9 @@ class AgentFolders:
         folders, whole = await self._book.folders_of_agents(), snapshot.whole or snapshot
         covered = covered_code(function, snapshot)
         names = {*covered.names, *functions_within(function, snapshot)} & whole.functions.keys()
-        makers = await self._book.makers(covered.codes)
+        makers, starter_codes = await self._book.makers(covered.codes), await self._starter_codes()
         for agent in sorted(folders):
-            others = {code for code in covered.codes if agent not in makers.get(code, ())}
+            others = {code for code in covered.codes - starter_codes if agent not in makers.get(code, ())}
             own = {_own_code(whole.functions[name], whole): name for name in names} if others else {}
             if not others or not others <= own.keys() or await self.sends(function, snapshot):
                 continue
@@ -119,15 +125,20 @@ class AgentFolders:
         snapshot: "Snapshot",
         written_code: WrittenCode = NOTHING_WRITTEN,
         own_grants: Grants = NOTHING,
+        caller_agent: str = "",
     ) -> str:
-        """Return the agent that made a function with all its code, if nothing in it sends anything out; else ""."""
+        """Return the agent that made a function with all its code, if nothing in it sends anything out; else "".
+
+        For code of the starters alone, that is the agent that calls it.
+        """
         covered = covered_code(function, snapshot)
         makers = await self._book.makers(covered.codes)
         agents = [
             makers.get(code, frozenset()) | ({written_code.agent} if code in written_code.codes else frozenset())
-            for code in covered.codes
+            for code in covered.codes - await self._starter_codes()
         ]
-        made_by = frozenset[str].intersection(*agents) if agents else frozenset()
+        of_starters = frozenset({caller_agent} - {""}) if covered.codes else frozenset()
+        made_by = frozenset[str].intersection(*agents) if agents else of_starters
         return "" if not made_by or await self.sends(function, snapshot, own_grants) else min(made_by)
 
     async def sends(self, function: "Function", snapshot: "Snapshot", own_grants: Grants = NOTHING) -> bool:
@@ -165,12 +176,13 @@ class AgentFolders:
                 return False
             names = covered_code(function, snapshot).names
             uses = [await self._uses(name, function, snapshot) for name in names]
-            if any(each.write or each.memory for each in uses) and await self.maker(function, snapshot) != agent:
+            is_active = any(each.write or each.memory for each in uses)
+            if is_active and await self.maker(function, snapshot, caller_agent=agent) != agent:
                 return False
         statements = ApprovedModule.of(code, "program").statements
         copied = await asyncio.to_thread(_copied, statements, snapshot.whole or snapshot)
         makers = await self._book.makers(copied)
-        return all(agent in makers.get(code, ()) for code in copied)
+        return all(agent in makers.get(code, ()) for code in copied - await self._starter_codes())
 
     async def guarded(self, snapshot: "Snapshot") -> frozenset[str]:
         """Return the functions that may read what others may not, so that calling them needs a grant."""
@@ -183,9 +195,21 @@ class AgentFolders:
             codes = await asyncio.to_thread(lambda: {_own_code(function, whole): function for function in functions})
             makers = await self._book.makers(codes)
             made = [codes[code] for code, agents in makers.items() if agents & folders.keys()]
+            made += [codes[code] for code in codes.keys() & await self._starter_codes()]
             names = frozenset(function.name for function in made if not only_computes(function, whole))
             self._guarded = whole, folders, names
         return names
+
+    async def _starter_codes(self) -> frozenset[str]:
+        """Return the hashes of the statements of the starters as the program brings them."""
+        return await asyncio.to_thread(_codes_of, self._starters)
+
+
+@cache
+def _codes_of(texts: Callable[[], Mapping[str, str]]) -> frozenset[str]:
+    """Return the hashes of all statements of these modules."""
+    modules = (ApprovedModule.of(text, module) for module, text in texts().items())
+    return frozenset(code_hash(each.whole) for module in modules for each in module.statements)
 
 
 def _own_code(function: "Function", snapshot: "Snapshot") -> str:

@@ -1,7 +1,8 @@
 """Regression check: every promise of an example must be kept, and so must checks and the uses that were granted.
 
-Pure. An example is identified by its call, as Python parses it, with the setup lines that the call depends on. Examples
-that are gone or promise another result are named; after a change of the signature, as many new ones must replace them.
+Pure. An example is identified by its call, as Python parses it, with the setup lines that the call depends on; between
+these there may be others, if they bind none of its names. Examples that are gone or promise another result are named;
+after a change of the signature, as many new ones must replace them.
 A check is an error that the docstring lists, or a bound on an argument in the schema. A grant is given for what the
 code reaches.
 """
@@ -34,7 +35,7 @@ CODE: Final = "example-dropped"
 CHECK_CODE: Final = "check-dropped"
 USE_CODE: Final = "use-dropped"
 _MOST = 6
-_Key = tuple[str, str]  # the call with its setup, and its promise
+_MOST_ALIKE: Final = 20  # examples of one call that another is compared with
 _BOUNDS: Final = frozenset(
     {"enum", "const", "pattern", "multipleOf", "uniqueItems"}
     | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
@@ -56,10 +57,13 @@ def dropped(old_function: "Function | None", function: "Function | None") -> lis
     """Return the examples that a function no longer has, each with the current promise of its call, if any."""
     if old_function is None or function is None:
         return []
-    now = {_key(example) for example in function.examples}
-    promised = dict(now)
-    lost = [example for example in old_function.examples if _key(example) not in now]
-    return [(example, promised.get(_key(example)[0], "")) for example in lost]
+    now = _ExamplesByCall(function.examples)
+    found = [(example, now.kept(example)) for example in old_function.examples]
+    return [
+        (example, "" if now_example is None else promise(now_example))
+        for example, now_example in found
+        if now_example is None or promise(now_example) != promise(example)
+    ]
 
 
 def problem(
@@ -71,8 +75,8 @@ def problem(
         return None
     is_other = _signature(old_function) != _signature(function)
     unfit = [pair for pair in lost if is_other and not _fits(pair[0], old_function, function)]
-    old = {_key(example) for example in old_function.examples}
-    fresh = sum(_key(example) not in old for example in function.examples)
+    before = _ExamplesByCall(old_function.examples)
+    fresh = sum(before.kept(example) is None for example in function.examples)
     missing = [pair for pair in lost if pair not in unfit]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
@@ -190,9 +194,10 @@ def of_save(before: "ModuleReading | None", reading: "ModuleReading") -> list[Pr
 
 def still_there(calls: Collection[str], old_function: "Function", function: "Function") -> list[str]:
     """Return the calls that have an example with the same promise in both versions."""
-    old = {example.call: _key(example) for example in old_function.examples if example.call in calls}
-    now = {_key(example): example.call for example in function.examples} if old else {}
-    return [now[old[call]] for call in calls if call in old and old[call] in now]
+    old = {example.call: example for example in old_function.examples if example.call in calls}
+    now = _ExamplesByCall(function.examples if old else ())
+    found = [(old[call], now.kept(old[call])) for call in calls if call in old]
+    return [each.call for example, each in found if each is not None and promise(each) == promise(example)]
 
 
 async def confirmed(
@@ -215,15 +220,44 @@ def holds(function: "Function | None", call: str) -> "Example | None":
     return next((example for example in examples if _normal(example.call) == normalized), None)
 
 
-def _key(example: "Example") -> _Key:
-    lines, needed = [_normal(example.call)], _names(example.call)[1]
+class _ExamplesByCall:
+    """The examples of a function, to look up which of them is one that an earlier version had."""
+
+    def __init__(self, examples: Sequence["Example"]) -> None:
+        self._alike: dict[str, list[Example]] = {}
+        for example in examples:
+            self._alike.setdefault(_normal(example.call), []).append(example)
+
+    def kept(self, example: "Example") -> "Example | None":
+        """Return the example with the same call and setup, one with the same promise first; None if there is none."""
+        alike = self._alike.get(_normal(example.call), [])[:_MOST_ALIKE]
+        same = [each for each in alike if _has_setup_of(each, example)]
+        return min(same, key=lambda each: promise(each) != promise(example), default=None)
+
+
+def _has_setup_of(example: "Example", earlier: "Example") -> bool:
+    """Check whether an example has the setup lines of an earlier one in order, and no others that bind its names."""
+    lines, needed = _setup(example)
+    left = iter(lines)
+    between = list[str]()
+    for line in _setup(earlier)[0]:
+        while (now := next(left, None)) != line:
+            if now is None:
+                return False
+            between.append(now)
+    return not any(_names(line)[0] & needed for line in (*between, *left))
+
+
+def _setup(example: "Example") -> tuple[list[str], frozenset[str]]:
+    """Return the setup lines that the call of an example depends on, and all names that it needs."""
+    lines, needed = list[str](), _names(example.call)[1]
     values = frozenset[str]().union(*(_names(line)[0] for line in example.setup))
-    for line in reversed(example.setup):  # only what the call depends on
+    for line in reversed(example.setup):
         binds, uses = _names(line)
         if binds & needed or uses & needed & values:
             needed |= uses
             lines.insert(0, line.strip())
-    return "\n".join(lines), promise(example)
+    return lines, needed
 
 
 def written(example: "Example") -> str:

@@ -123,6 +123,7 @@ class GrantService:
         settings: "GrantSettings",
         client: "SandboxClient",
         queue: ApprovalQueue,
+        starters: Callable[[], Mapping[str, str]],
     ) -> None:
         """Create the service; functions of the client's foreign library can only be called with a grant."""
         self.packages, package_grants.by_file = package_grants, self._is_by_file
@@ -133,7 +134,7 @@ class GrantService:
         self.prove: Callable[[Function, Snapshot], Awaitable[None]] | None = None
         """Runs the examples of a function that waited for a package."""
         self._approvals = Approvals(queue)
-        self._folders = AgentFolders(self.book, store, self.needs)
+        self._folders = AgentFolders(self.book, store, self.needs, starters)
         self._settings = settings
         self._limits = client.limits
         self._packages = client.settings.packages
@@ -233,7 +234,7 @@ class GrantService:
 
         Packages that have to be installed for it, together with its own, are asked for.
         """
-        shared = await self._folders.held(function, snapshot, own_grants, written_code)
+        shared = await self._folders.held(function, snapshot, own_grants, written_code, self._approvals.agent)
         return replace(shared, packages=()) if self.packages.needs_install(own_grants | shared) else shared
 
     async def _missing(
@@ -476,7 +477,7 @@ class GrantService:
         """Return a question about one folder to read with the agent to whose functions all it may be granted."""
         if not (folder := self._folder_to_read(question)):
             return question
-        maker = await self._folders.maker(function, snapshot, written_code)
+        maker = await self._folders.maker(function, snapshot, written_code, caller_agent=self._approvals.agent)
         return replace(question, folder=folder, maker=maker) if maker else question
 
     def _folder_to_read(self, question: Question) -> str:
