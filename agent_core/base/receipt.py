@@ -144,7 +144,7 @@ class Receipt:
         if rest > 0:
             shown = f"{shown} and {rest} more" if most else str(len(names))
         if fact == "asked" and to_you:
-            return f"asked you: {shown}" if most else f"asked you {shown}×"
+            return f"asked you: {shown}" if most else f"asked you {sum(self._facts[fact].values())}×"
         return _PHRASES[fact].format(shown)
 
     def facts(self) -> list[Fact]:

@@ -353,8 +353,9 @@ class Dispatcher:
     ) -> list[Done]:
         """Answer every call; a call that cannot run is answered with the reason.
 
-        Calls start in order, with the snapshot of the step. After a function of the host, which may have changed it,
-        the calls that follow see the `current` one. A call of a name that does not exist yet waits for them. A change
+        Calls start in order, with the snapshot of the step. A function of the host waits for the calls before it: a
+        program may read what they write. After it, which may have changed the snapshot, the calls that follow see the
+        `current` one. A call of a name that does not exist yet waits for them. A change
         that is refused waits for the changes after it of what it uses.
         """
         accepted = calls[: self._settings.max_calls]
@@ -370,6 +371,8 @@ class Dispatcher:
                 elif callee.is_parallel:
                     tasks.append(group.create_task(self._call(self._record(call, turn), callee)))
                 else:
+                    if tasks:
+                        await asyncio.wait(tasks)
                     about = work.begin(call.id)
                     for settled in await work.give_up(about) if about else ():
                         done[settled.call.id] = settled

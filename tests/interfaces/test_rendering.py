@@ -97,6 +97,7 @@ RECEIPTS: list[tuple[Made, int, str]] = [
         " · 3 steps, 1,000 tokens, 2.5 s",
     ),
     (ASKED, 80, "created plot · wrote chart.png · asked you 2× · 3 steps, 1,000 tokens, 2.5 s"),
+    ({**ASKED, "asked": {"may f read a.csv? yes": 2}}, 40, "created 1 · wrote 1 · asked you 2× · 3 steps, 2.5 s"),
 ]
 
 

@@ -1,9 +1,11 @@
 """Calls of one reply run in order, and each sees what the calls before it have made and changed."""
 
+import asyncio
 from itertools import cycle
 
 import pytest
 
+from agent_core import Decision, Question
 from agent_core.base.events import CallAnswered
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted
@@ -47,6 +49,35 @@ async def test_a_call_sees_what_the_calls_before_it_changed(
     assert len(read) == len(calls)
     for answer, expected in zip(read, told, strict=True):
         assert expected is None or expected in answer
+
+
+WRITES = '''
+def write_note(path: str, text: str) -> str:
+    """Write a note.
+
+    Args:
+        path: The file.
+        text: The text.
+    """
+    with open(path, "w") as file:
+        file.write(text)
+    return path
+'''
+
+
+async def test_a_program_reads_what_a_call_before_it_wrote_also_when_a_person_had_to_say_yes(at_desk: OpenDesk) -> None:
+    wrote = Wanted("write_note", {"path": "data/note.txt", "text": "It is written."})
+    desk = await at_desk([Ask(wrote, Wanted("run_program", {"code": "open('data/note.txt').read()"})), Say("So.")])
+    await desk.save("notes.py", WRITES)
+    (desk.workspace.root / "data").mkdir()
+
+    async def person(question: Question) -> Decision:
+        await asyncio.sleep(0.3)
+        return Decision("yes")
+
+    desk.workspace.functions.granting.approver = person
+    _, read = answers(await desk.say("Write it, and read it to me."))
+    assert "It is written." in read
 
 
 async def test_a_call_after_an_edit_runs_the_new_version(at_desk: OpenDesk) -> None:
