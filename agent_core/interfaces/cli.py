@@ -26,12 +26,12 @@ from .cli_context import REFUSED, USAGE, innermost, report, report_crash, tell, 
 
 _COMMANDS = (
     *("init", "configure", "run", "functions", "calls", "secrets", "agents", "helpers", "memory", "sources", "log"),
-    *("serve", "login", "worker", "mcp", "tokens", "schema", "models", "state", "storage", "doctor"),
+    *("serve", "login", "worker", "mcp", "tokens", "schema", "models", "state", "storage", "doctor", "uninstall"),
 )
 _ELSEWHERE = {
     **{"calls": "functions", "worker": "agents", "helpers": "agents", "log": "memory", "sources": "memory"},
     **{"models": "configure", "login": "serve", "tokens": "serve"},
-    **dict.fromkeys(("init", "schema", "state", "storage", "secrets", "doctor"), "setup"),
+    **dict.fromkeys(("init", "schema", "state", "storage", "secrets", "doctor", "uninstall"), "setup"),
 }
 """The module in `commands` for each command with a module of another name."""
 
@@ -67,6 +67,7 @@ _GROUPS = (
             "worker": "turns at a database",
             "storage": "check, measure, move",
             "state": "set aside, or adopt",
+            "uninstall": "what lies where",
         }),
     ),
 )  # fmt: skip

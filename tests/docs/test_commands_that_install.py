@@ -90,7 +90,7 @@ PIPX, UV = {"pipx_metadata.json": "{}"}, {"uv-receipt.toml": RECEIPT}
 FOLDER: dict[str, object] = {"url": "CLONE", "dir_info": {}}
 EDITABLE: dict[str, object] = {"url": "CLONE", "dir_info": {"editable": True}}
 GIT: dict[str, object] = {"url": "https://example.org/k.git", "vcs_info": {"vcs": "git", "requested_revision": "v1"}}
-ADD, ANEW = "add_extra('server')", "reinstall_program()"
+ADD, ANEW, AWAY = "add_extra('server')", "reinstall_program()", "uninstall_program()"
 INSTALLED: tuple[tuple[dict[str, object] | None, dict[str, str], str, str], ...] = (
     (FOLDER, {}, ADD, "pip install 'the clone[server]'"),
     (GIT, {}, ADD, "pip install 'knapper[server] @ git+https://example.org/k.git@v1'"),
@@ -103,6 +103,9 @@ INSTALLED: tuple[tuple[dict[str, object] | None, dict[str, str], str, str], ...]
     ),
     ({"url": "HERE", "dir_info": {}}, {}, ADD, "pip install '.[server]'"),
     (EDITABLE, {}, ANEW, "pip install --force-reinstall --no-deps -e 'the clone'"),
+    (FOLDER, {}, AWAY, "pip uninstall knapper"),
+    (GIT, PIPX, AWAY, "pipx uninstall knapper"),
+    (FOLDER, UV, AWAY, "uv tool uninstall knapper"),
     (None, {}, "reinstall('sqlite-vec')", "pip install --upgrade --force-reinstall 'sqlite-vec<0.2,>=0.1.9'"),
 )
 """Where a copy came from, what lies in its environment, what is to be done, and the command that says so."""
