@@ -43,6 +43,7 @@ _GROUPS = (
             "run": "talk to an agent",
             "models": "local models: list, fetch",
             "doctor": "check what works here",
+            "uninstall": "what lies where",
         }),
         ("Agents", {
             "agents": "list, move, run together",
@@ -67,7 +68,6 @@ _GROUPS = (
             "worker": "turns at a database",
             "storage": "check, measure, move",
             "state": "set aside, or adopt",
-            "uninstall": "what lies where",
         }),
     ),
 )  # fmt: skip

@@ -46,6 +46,8 @@ def strangers(text: str) -> list[str]:
         except ValueError:
             words = rest.replace('"', " ").replace("'", " ").split()
         words = words[{None: 0, "runpip": 2}.get(match["of"], 1) :]  # the word before is the environment
+        if "--from" in words:  # the other words are the program in it and its arguments
+            words = words[words.index("--from") + 1 :][:1]
         places = [word for before, word in zip(["", *words], words, strict=False) if before not in OF_VALUE]
         names = [
             word for word in places if not word.startswith("-") and not PATH.match(word) and not DIRECT.match(word)
@@ -63,12 +65,21 @@ def texts() -> list[Path]:
     return [path for path in files if path.is_file() and path.suffix in SUFFIXES and "__pycache__" not in path.parts]
 
 
-NOT_OURS = ("fix='pip install knapper[mcp]'", "uvx knapper run", "uv pip install -e '.[server]' knapper-extras")
-OURS = ("pip install '.[server]'   # in the clone", "pipx inject knapper 'starlette<2,>=1.10' uvicorn")
+NOT_OURS = (
+    "fix='pip install knapper[mcp]'",
+    "uvx knapper run",
+    "uvx --from knapper-x knapper run",
+    "uv pip install -e '.[server]' knapper-extras",
+)
+OURS = (
+    "uvx --from . knapper run",
+    "pip install '.[server]'   # in the clone",
+    "pipx inject knapper 'starlette<2,>=1.10' uvicorn",
+)
 
 
 def test_no_hint_and_no_page_installs_by_a_name_that_is_not_ours() -> None:
-    assert [bool(strangers(text)) for text in (*NOT_OURS, *OURS)] == [True] * 3 + [False] * 2
+    assert [bool(strangers(text)) for text in (*NOT_OURS, *OURS)] == [True] * len(NOT_OURS) + [False] * len(OURS)
     found = {str(path.relative_to(ROOT)): strangers(path.read_text(encoding="utf-8")) for path in texts()}
     assert {path: names for path, names in found.items() if names} == {}
 

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,11 @@ def tmp_path(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def kept(home: Path, *words: str, cwd: Path | None = None, **variables: str) -> dict[str, Any]:  # Any: JSON
+def kept(
+    home: Path, *words: str, cwd: Path | None = None, variables: Mapping[str, str] | None = None
+) -> dict[str, Any]:  # Any: JSON
     """Return the document of the command."""
-    environment = {"HOME": str(home), **variables}
+    environment = {"HOME": str(home), **(variables or {})}
     done = knapper("uninstall", "--json", *words, cwd=cwd or home, environment=environment)
     assert (done.returncode, done.stderr) == (0, "")
     return dict(json.loads(done.stdout))
@@ -72,7 +75,7 @@ def test_each_place_is_listed_with_its_size_and_the_commands_remove_all_but_the_
     others = [write(home / "strange" / ".knapper" / "file"), write(home / ".config" / "others" / "file")]
     (home / "link").symlink_to(tmp_path / "outside")
     before = files(tmp_path)
-    found = kept(home, str(tmp_path / "outside"), str(home), **variables)
+    found = kept(home, str(tmp_path / "outside"), str(home), variables=variables)
     assert files(tmp_path) == before, "nothing was deleted"
     sizes = {place["path"]: place["size"] for place in found["places"]}
     folders = [data / "knapper", config / "knapper", cache / "knapper", *(config / service for service in SERVICES)]
@@ -88,7 +91,7 @@ def test_each_place_is_listed_with_its_size_and_the_commands_remove_all_but_the_
     left = files(tmp_path)
     assert not left & set(made)
     assert {*others, home / "link", *(root / "functions" / "own.py" for root in roots[:3])} <= left
-    assert kept(home, str(tmp_path / "outside"), **variables)["places"] == []
+    assert kept(home, str(tmp_path / "outside"), variables=variables)["places"] == []
 
 
 def test_a_day_of_work_leaves_nothing_that_is_not_listed(tmp_path: Path) -> None:
@@ -118,7 +121,7 @@ def test_a_link_in_place_of_a_folder_is_removed_with_what_it_leads_to(tmp_path: 
 
 def test_without_a_home_it_lists_what_it_can_and_says_what_it_cannot(tmp_path: Path) -> None:
     write(tmp_path / "data" / "knapper" / "grants.key")
-    found = kept(Path("nowhere"), cwd=tmp_path, XDG_DATA_HOME=str(tmp_path / "data"))
+    found = kept(Path("nowhere"), cwd=tmp_path, variables={"XDG_DATA_HOME": str(tmp_path / "data")})
     assert [place["path"] for place in found["places"]] == [str(tmp_path / "data" / "knapper")]
     assert ["XDG_CONFIG_HOME" in text or "XDG_CACHE_HOME" in text for text in found["problems"]] == [True, True]
 
