@@ -77,9 +77,12 @@ def reinstall_program() -> str:
 
 
 def uninstall_program() -> str:
-    """Return the command that removes this copy of the program, with what was installed for it if that is possible."""
-    if (venv := Path(sys.prefix) / "pipx_metadata.json").is_file():
-        return f"pipx uninstall {shlex.quote(venv.parent.name)}"
+    """Return the command that removes this copy of the program; "" if pipx will, which has it for a few runs only."""
+    prefix = Path(sys.prefix)
+    if (prefix / "pipx_metadata.json").is_file():
+        return f"pipx uninstall {shlex.quote(prefix.name)}" if prefix.parent.name == "venvs" else ""
+    if prefix.parent.name.startswith("archive-v"):  # of `uvx`
+        return f"uv cache clean {_NAME}"
     return f"uv tool uninstall {_NAME}" if _uv_receipt() is not None else _pip("uninstall", _NAME)
 
 

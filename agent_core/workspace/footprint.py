@@ -47,7 +47,7 @@ class Footprint:
     @property
     def commands(self) -> list[str]:
         """The commands that remove everything; the program goes last, because the others may still need it."""
-        return [*(command for place in self.places for command in place.remove), self.program]
+        return [*(command for place in self.places for command in place.remove), *filter(None, [self.program])]
 
 
 def footprint(root: Path, more: Iterable[Path] = ()) -> Footprint:

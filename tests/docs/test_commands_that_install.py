@@ -10,7 +10,10 @@ import tomllib
 from importlib.metadata import distribution
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
+
+from agent_core.base.own_installation import uninstall_program
 
 ROOT = Path(__file__).parents[2]
 LOOKED_AT = ["agent_core", "knapper", "meta_functions", "sandbox", "docs", "benchmarks", "examples", "deploy"]
@@ -101,7 +104,7 @@ PIPX, UV = {"pipx_metadata.json": "{}"}, {"uv-receipt.toml": RECEIPT}
 FOLDER: dict[str, object] = {"url": "CLONE", "dir_info": {}}
 EDITABLE: dict[str, object] = {"url": "CLONE", "dir_info": {"editable": True}}
 GIT: dict[str, object] = {"url": "https://example.org/k.git", "vcs_info": {"vcs": "git", "requested_revision": "v1"}}
-ADD, ANEW, AWAY = "add_extra('server')", "reinstall_program()", "uninstall_program()"
+ADD, ANEW = "add_extra('server')", "reinstall_program()"
 INSTALLED: tuple[tuple[dict[str, object] | None, dict[str, str], str, str], ...] = (
     (FOLDER, {}, ADD, "pip install 'the clone[server]'"),
     (GIT, {}, ADD, "pip install 'knapper[server] @ git+https://example.org/k.git@v1'"),
@@ -114,9 +117,6 @@ INSTALLED: tuple[tuple[dict[str, object] | None, dict[str, str], str, str], ...]
     ),
     ({"url": "HERE", "dir_info": {}}, {}, ADD, "pip install '.[server]'"),
     (EDITABLE, {}, ANEW, "pip install --force-reinstall --no-deps -e 'the clone'"),
-    (FOLDER, {}, AWAY, "pip uninstall knapper"),
-    (GIT, PIPX, AWAY, "pipx uninstall knapper"),
-    (FOLDER, UV, AWAY, "uv tool uninstall knapper"),
     (None, {}, "reinstall('sqlite-vec')", "pip install --upgrade --force-reinstall 'sqlite-vec<0.2,>=0.1.9'"),
 )
 """Where a copy came from, what lies in its environment, what is to be done, and the command that says so."""
@@ -144,6 +144,27 @@ def test_a_hint_names_the_place_that_this_copy_came_from_and_versions_that_fit(t
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     said = [f"pip{line.partition(' -m pip')[2]}" if " -m pip " in line else line for line in done.stdout.splitlines()]
     assert said == [command for *_, command in INSTALLED]
+
+
+@pytest.mark.parametrize(
+    ("place", "file", "says"),
+    [
+        ("pipx/venvs/knapper", "pipx_metadata.json", "pipx uninstall knapper"),
+        ("pipx/venvs/knapper-2", "pipx_metadata.json", "pipx uninstall knapper-2"),
+        ("pipx/.cache/71e7e6965cdbd44", "pipx_metadata.json", ""),
+        ("uv/tools/knapper", "uv-receipt.toml", "uv tool uninstall knapper"),
+        ("uv/archive-v0/Us2WzViVsFbAOSeV", "pyvenv.cfg", "uv cache clean knapper"),
+        ("clone/.venv", "pyvenv.cfg", "pip uninstall knapper"),
+    ],
+)
+def test_the_command_that_removes_the_program_fits_how_it_was_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, file: str, says: str
+) -> None:
+    (tmp_path / place).mkdir(parents=True)
+    (tmp_path / place / file).write_text("{}" if file.endswith("json") else "")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / place))
+    said = uninstall_program()
+    assert (f"pip{said.partition(' -m pip')[2]}" if " -m pip " in said else said) == says
 
 
 def test_an_installation_without_extras_brings_fewer_than_48_packages() -> None:
