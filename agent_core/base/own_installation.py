@@ -76,6 +76,16 @@ def reinstall_program() -> str:
     return _pip("install", "--force-reinstall", "--no-deps", *(["-e"] if _is_editable() else []), source)
 
 
+def uninstall_program() -> str:
+    """Return the command that removes this copy of the program; "" if pipx will, which has it for a few runs only."""
+    prefix = Path(sys.prefix)
+    if (prefix / "pipx_metadata.json").is_file():
+        return f"pipx uninstall {shlex.quote(prefix.name)}" if prefix.parent.name == "venvs" else ""
+    if prefix.parent.name.startswith("archive-v"):  # of `uvx`
+        return f"uv cache clean {_NAME}"
+    return f"uv tool uninstall {_NAME}" if _uv_receipt() is not None else _pip("uninstall", _NAME)
+
+
 def origin() -> str:
     """Return the origin of this copy of the program, for people."""
     return _source() or "a package index"
@@ -88,7 +98,7 @@ def _pip(*arguments: str) -> str:
     is_on_path = found is not None and Path(found).parent == own.parent
     python = "python" if is_on_path else _typed_path(own)
     if find_spec("pip") is None:  # an environment created by uv
-        return f"uv pip install --python {shlex.quote(python)} {shlex.join(arguments[1:])}"
+        return f"uv pip {arguments[0]} --python {shlex.quote(python)} {shlex.join(arguments[1:])}"
     return f"{shlex.quote(python)} -m pip {shlex.join(arguments)}"
 
 

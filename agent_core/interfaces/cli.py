@@ -26,12 +26,12 @@ from .cli_context import REFUSED, USAGE, innermost, report, report_crash, tell, 
 
 _COMMANDS = (
     *("init", "configure", "run", "functions", "calls", "secrets", "agents", "helpers", "memory", "sources", "log"),
-    *("serve", "login", "worker", "mcp", "tokens", "schema", "models", "state", "storage", "doctor"),
+    *("serve", "login", "worker", "mcp", "tokens", "schema", "models", "state", "storage", "doctor", "uninstall"),
 )
 _ELSEWHERE = {
     **{"calls": "functions", "worker": "agents", "helpers": "agents", "log": "memory", "sources": "memory"},
     **{"models": "configure", "login": "serve", "tokens": "serve"},
-    **dict.fromkeys(("init", "schema", "state", "storage", "secrets", "doctor"), "setup"),
+    **dict.fromkeys(("init", "schema", "state", "storage", "secrets", "doctor", "uninstall"), "setup"),
 }
 """The module in `commands` for each command with a module of another name."""
 
@@ -43,6 +43,7 @@ _GROUPS = (
             "run": "talk to an agent",
             "models": "local models: list, fetch",
             "doctor": "check what works here",
+            "uninstall": "what lies where",
         }),
         ("Agents", {
             "agents": "list, move, run together",

@@ -10,7 +10,10 @@ import tomllib
 from importlib.metadata import distribution
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
+
+from agent_core.base.own_installation import uninstall_program
 
 ROOT = Path(__file__).parents[2]
 LOOKED_AT = ["agent_core", "knapper", "meta_functions", "sandbox", "docs", "benchmarks", "examples", "deploy"]
@@ -46,6 +49,8 @@ def strangers(text: str) -> list[str]:
         except ValueError:
             words = rest.replace('"', " ").replace("'", " ").split()
         words = words[{None: 0, "runpip": 2}.get(match["of"], 1) :]  # the word before is the environment
+        if "--from" in words:  # the other words are the program in it and its arguments
+            words = words[words.index("--from") + 1 :][:1]
         places = [word for before, word in zip(["", *words], words, strict=False) if before not in OF_VALUE]
         names = [
             word for word in places if not word.startswith("-") and not PATH.match(word) and not DIRECT.match(word)
@@ -63,12 +68,21 @@ def texts() -> list[Path]:
     return [path for path in files if path.is_file() and path.suffix in SUFFIXES and "__pycache__" not in path.parts]
 
 
-NOT_OURS = ("fix='pip install knapper[mcp]'", "uvx knapper run", "uv pip install -e '.[server]' knapper-extras")
-OURS = ("pip install '.[server]'   # in the clone", "pipx inject knapper 'starlette<2,>=1.10' uvicorn")
+NOT_OURS = (
+    "fix='pip install knapper[mcp]'",
+    "uvx knapper run",
+    "uvx --from knapper-x knapper run",
+    "uv pip install -e '.[server]' knapper-extras",
+)
+OURS = (
+    "uvx --from . knapper run",
+    "pip install '.[server]'   # in the clone",
+    "pipx inject knapper 'starlette<2,>=1.10' uvicorn",
+)
 
 
 def test_no_hint_and_no_page_installs_by_a_name_that_is_not_ours() -> None:
-    assert [bool(strangers(text)) for text in (*NOT_OURS, *OURS)] == [True] * 3 + [False] * 2
+    assert [bool(strangers(text)) for text in (*NOT_OURS, *OURS)] == [True] * len(NOT_OURS) + [False] * len(OURS)
     found = {str(path.relative_to(ROOT)): strangers(path.read_text(encoding="utf-8")) for path in texts()}
     assert {path: names for path, names in found.items() if names} == {}
 
@@ -130,6 +144,27 @@ def test_a_hint_names_the_place_that_this_copy_came_from_and_versions_that_fit(t
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     said = [f"pip{line.partition(' -m pip')[2]}" if " -m pip " in line else line for line in done.stdout.splitlines()]
     assert said == [command for *_, command in INSTALLED]
+
+
+@pytest.mark.parametrize(
+    ("place", "file", "says"),
+    [
+        ("pipx/venvs/knapper", "pipx_metadata.json", "pipx uninstall knapper"),
+        ("pipx/venvs/knapper-2", "pipx_metadata.json", "pipx uninstall knapper-2"),
+        ("pipx/.cache/71e7e6965cdbd44", "pipx_metadata.json", ""),
+        ("uv/tools/knapper", "uv-receipt.toml", "uv tool uninstall knapper"),
+        ("uv/archive-v0/Us2WzViVsFbAOSeV", "pyvenv.cfg", "uv cache clean knapper"),
+        ("clone/.venv", "pyvenv.cfg", "pip uninstall knapper"),
+    ],
+)
+def test_the_command_that_removes_the_program_fits_how_it_was_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, file: str, says: str
+) -> None:
+    (tmp_path / place).mkdir(parents=True)
+    (tmp_path / place / file).write_text("{}" if file.endswith("json") else "")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / place))
+    said = uninstall_program()
+    assert (f"pip{said.partition(' -m pip')[2]}" if " -m pip " in said else said) == says
 
 
 def test_an_installation_without_extras_brings_fewer_than_48_packages() -> None:

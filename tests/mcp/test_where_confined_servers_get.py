@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -14,12 +16,12 @@ import pytest
 
 from agent_core import Workspace
 from agent_core.functions.mcp.connection import ServerUnavailable
-from agent_core.functions.mcp.servers import ServerEntry
+from agent_core.functions.mcp.servers import ServerBook, ServerEntry
 from agent_core.interfaces.cli import main
 from sandbox import Sandbox
 from tests.kit.levels import require_landlock
 
-from .test_tools_of_strangers import STRANGER, tool
+from .test_tools_of_strangers import STRANGER, does, tool
 
 STARTED = [sys.executable, "-m", "agent_core.functions.mcp.confined", "/", ""]
 PRIVATE = "alias ls=ls\n"
@@ -197,6 +199,119 @@ def test_a_link_to_an_installation_does_not_open_the_folder_around_it_unseen(
     (root / "bin" / "run").symlink_to("/bin/sh")
     (root / "mcp.toml").write_text(f'[notes]\ncommand = ["{root}/bin/run", "-c", "true"]\n')
     assert "holds `.knapper`" in mcp("approve", "notes")[1], "the workspace itself is no installation"
+
+
+def installed(home: Path, way: str) -> Path:
+    """Install the program `notes`, as package managers do, and return it; it needs a file beside its own package."""
+    local, packages = home / ".local" / "lib" / "node_modules", home / "site" / "node_modules"
+    interpreter = home / "runtime" / "bin" / "notesh"
+    interpreter.parent.mkdir(parents=True)
+    (home / "runtime" / "lib").mkdir()
+    shutil.copy(shutil.which("sh") or "/bin/sh", interpreter)
+    at, script, links = {
+        "node": (packages, packages / "notes" / "dist" / "run", [packages / ".bin"]),
+        "node-nested": (packages, packages / "more" / "node_modules" / "notes" / "run", [packages / ".bin"]),
+        "node-of-the-user": (local, local / "notes" / "run", [home / ".local" / "bin"]),
+        "node-in-turn": (packages, packages / "notes" / "run", [packages / ".bin", home / ".yarn" / "bin"]),
+    }.get(way, (home / "venv", home / "venv" / "bin" / "notes", []))
+    (at / "lib").mkdir(parents=True)
+    (at / "lib" / "beside").write_text('exec "$@"\n')
+    script.parent.mkdir(parents=True, exist_ok=True)
+    served = shlex.join([sys.executable, str(STRANGER), str(does(home / "other", tool("echo")))])
+    runs = f"set -- {served}\n. {at}/lib/beside\n"
+    first = {"interpreter": f"#!{interpreter}", "interpreter-in-path": "#!/usr/bin/env notesh"}.get(way, "#!/bin/sh")
+    if way == "python-of-elsewhere":
+        (at / "pyvenv.cfg").touch()
+        (at / "bin" / "python").symlink_to(interpreter)
+        (at / "lib" / "run").write_text(runs)
+        runs = f"exec {at}/bin/python {at}/lib/run\n"
+    script.write_text(f"{first}\n{runs}")
+    script.chmod(0o755)
+    for folder in links:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "notes").symlink_to(script)
+        script = folder / "notes"
+    return script
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "node",
+        "node-nested",
+        "node-of-the-user",
+        "node-in-turn",
+        "interpreter",
+        "interpreter-in-path",
+        "python-of-elsewhere",
+    ],
+)
+def test_a_server_reads_what_its_package_manager_installed_with_it(
+    home: Path, mcp: Terminal, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Its whole `node_modules`, and the interpreter that a version manager keeps elsewhere."""
+    program = installed(home, way)
+    monkeypatch.setenv("PATH", f"{program.parent}:{home}/runtime/bin:{os.environ['PATH']}")
+    reads = ["--read", str(home / "other"), "--read", str(STRANGER)]
+    for named in ("notes", str(program)):
+        code, said = mcp("add", "notes", *reads, "--", named)
+        assert (code, "echo (new)" in said) == (0, True), said
+    refused = f"cat {home}/private"
+    assert "Permission denied" in mcp("add", "other", *reads, "--", "sh", "-c", refused)[1], "and no more"
+
+
+def test_a_program_whose_interpreter_it_may_not_read_says_so_in_a_sentence(home: Path, mcp: Terminal) -> None:
+    script = installed(home, "interpreter")
+    (home / "runtime" / "bin" / "notesh").rename(home / "other" / "notesh")
+    (home / "runtime" / "bin" / "notesh").mkdir()
+    code, said = mcp("add", "notes", "--", str(script))
+    assert (code, "cannot be started" in said, "Traceback" in said) == (1, True, False), said
+
+
+FAILS = '{"jsonrpc": "2.0", "id": "NUMBER", "result": {"content": [], "isError": true}}'
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("HOME/private", "may not read `HOME/private`"),
+        ("HOME/other/new", "may not read `HOME/other/new`"),
+        ("file://HOME/other/kept", "may not read `HOME/other/kept`"),
+        (["x", "HOME/other/kept"], "may not read `HOME/other/kept`"),
+        ("HOME/seen", "may not write `HOME/seen`"),
+        ("HOME/seen/new", "may not write `HOME/seen/new`"),
+        ("HOME/clone/.knapper/mcp/notes/own", ""),
+        ("HOME/nowhere/at/all", ""),
+        ("kept", ""),
+        (7, ""),
+    ],
+)
+async def test_a_call_that_fails_where_a_server_may_not_go_names_the_command_that_lets_it(
+    root: Path, home: Path, one_sandbox: Sandbox, value: Any, says: str
+) -> None:
+    (home / "seen").mkdir()
+    (home / "other" / "kept").touch()
+    any_value = {"type": "object", "properties": {"where": {}}}
+    told = does(home / "seen", tool("echo", schema=any_value), answers={"echo": FAILS})
+    command = [sys.executable, str(STRANGER), str(told)]
+    entry = ServerEntry(command=tuple(command), read=(str(home / "seen"), str(STRANGER)))
+    async with Workspace.open(root, sandbox=one_sandbox) as workspace:
+        book = workspace.foreign.book
+        book.put("notes", entry)
+        book.approve("notes", entry, {"echo": {"description": "Repeat.", "parameters": any_value}})
+        where = json.loads(json.dumps(value).replace("HOME", str(home)))
+        report = await workspace.functions.call("notes__echo", {"where": where})
+    assert report.error is not None
+    said = report.error.message
+    assert (says.replace("HOME", str(home)) in said, "confined" in said) == (True, bool(says)), said
+    if says:
+        words = shlex.split(said.partition("knapper mcp add ")[2])
+        assert (words[0], words[-3:]) == ("notes", command), said
+        assert await asyncio.to_thread(main, ["mcp", "add", "-C", str(root), *words]) == 0, "it works as it stands"
+        now = ServerBook(root).entry("notes")
+        assert set(now.write if "write `" in says else now.read) & {
+            f"{home}/{name}" for name in ("private", "other", "seen")
+        }
 
 
 def test_what_came_with_the_folder_of_a_server_is_told_in_the_question(root: Path, mcp: Terminal) -> None:

@@ -54,7 +54,13 @@ def main() -> None:
     if _has_filter():
         Filter(build_for_network()).restrict()
     os.environ.pop("PYTHONPATH", None)  # only needed for this start
-    os.execvp(command[0], command)  # noqa: S606 - what it is for: the command that the user approved
+    try:
+        os.execvp(command[0], command)  # noqa: S606 - what it is for: the command that the user approved
+    except OSError as error:
+        sys.exit(
+            f"{command[0]!r} cannot be started ({error.strerror}): it, or what interprets it, is not there or lies "
+            "where a confined server may not read. Name that folder with --read."
+        )
 
 
 def not_kept_from() -> list[str]:

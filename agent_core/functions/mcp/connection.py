@@ -13,7 +13,7 @@ import shutil
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -56,6 +56,7 @@ _LOOKING_S: Final = 0.2  # between two looks at whether a program has exited
 _WANTED_S: Final = 1.0  # between two looks at whether it is still wanted
 _NOWHERE: Final = logging.NullHandler()
 _MOST_WHY: Final = 600
+_MOST_VALUES: Final = 100  # of the arguments of a call that failed
 _LAST_LINES, _MOST_IN_LINE, _MOST_SHOWN = 8, 200, 1_600
 _COLORS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -398,18 +399,46 @@ class ServerConnection:
         is_named = "/" in self.entry.command[0]  # then it is part of the reach, or of the system
         return [*SYSTEM, *(() if is_named else installation(Path(program))), *python]
 
-    def _advice(self) -> str:
-        """Return the command that lets a confined server read what its command names, if it cannot yet."""
+    def advice_on(self, arguments: Mapping[str, Any]) -> str:  # Any: JSON
+        """Return what a confined server may not do where a call's arguments lead, with the command that lets it."""
+        confinement = self._confinement()
+        if confinement is None:
+            return ""
+        _, readable, writable = confinement
+        values = [value for given in arguments.values() for value in (given if isinstance(given, list) else [given])]
+        paths = [Path(value.removeprefix("file://")) for value in values[:_MOST_VALUES] if isinstance(value, str)]
+        for path in (path for path in paths if path.is_absolute() and (_is_there(path) or _is_there(path.parent))):
+            place = path.resolve()
+            if any(place.is_relative_to(folder) for folder in writable):
+                continue
+            around = self._folder_of(place)
+            can_read = any(place.is_relative_to(folder) for folder in readable)
+            verb, more = ("write", "") if can_read else ("read", " (--write in place of --read: change it, too)")
+            return (
+                f"The server is confined and may not {verb} {fence(str(place), 200)}. "
+                f"A human lets it{more}: {self._adding({f'--{verb}': [str(around)]}, self.entry.command)}"
+            )
+        return ""
+
+    def _confinement(self) -> tuple[Path, list[Path], list[Path]] | None:
+        """Return the program of a confined server, and where it may read and write; None without one to start."""
         program = shutil.which(self.entry.command[0]) if self.entry.confined and self.entry.command else None
         if program is None:
-            return ""
+            return None
         try:
             reach = self._place.reach()
         except KnapperError:  # the reason that is given says so
+            return None
+        writable = [Path(place).resolve() for place in (*reach.write, str(self._place.home))]
+        readable = (*self._always_readable(program), *reach.own, *reach.read)
+        return Path(program), [*(Path(place).resolve() for place in readable), *writable], writable
+
+    def _advice(self) -> str:
+        """Return the command that lets a confined server read what its command names, if it cannot yet."""
+        confinement = self._confinement()
+        if confinement is None:
             return ""
-        always = self._always_readable(program)
-        places = (*always, *reach.own, *reach.read, *reach.write, str(self._place.home))
-        allowed = [Path(place).resolve() for place in places]
+        program, allowed, _ = confinement
         command, folders = [*self.entry.command], list[str]()
         for at, word in enumerate(command[1:], 1):
             path = self._path_in(word)
@@ -417,21 +446,32 @@ class ServerConnection:
                 continue
             command[at] = str(path)
             if not any(path.is_relative_to(place) for place in allowed):
-                folders.append(str(path if path.is_dir() or not self._is_narrow(path.parent) else path.parent))
-        folder = _folder_of_script(Path(program), is_installed="/" not in self.entry.command[0])
+                folders.append(str(self._folder_of(path)))
+        folder = _folder_of_script(program, is_installed="/" not in self.entry.command[0])
         if folder and self._is_narrow(folder) and not any(folder.is_relative_to(place) for place in allowed):
             folders.append(str(folder))
         if command == [*self.entry.command] and not folders:
             return ""
-        options = {"--secret": self.entry.secrets, "--read": (*self.entry.read, *folders), "--write": self.entry.write}
-        given = [
-            word for option, values in options.items() for value in dict.fromkeys(values) for word in (option, value)
-        ]
         outside = " and ".join(fence(folder, 200) for folder in dict.fromkeys(folders))
         why = "It starts in a folder of its own, so its command needs whole paths. Type:"
         if folders:
             why = f"It may not read {outside}, which its command names or lies in. Type:"
-        return f"{why}\nknapper mcp add {self.name} {shlex.join([*given, '--', *command])}"
+        return f"{why}\n{self._adding({'--read': folders}, command)}"
+
+    def _adding(self, more: Mapping[str, Sequence[str]], command: Sequence[str]) -> str:
+        """Return the command that adds this server with more options."""
+        options = {"--secret": self.entry.secrets, "--read": self.entry.read, "--write": self.entry.write}
+        given = [
+            word
+            for option, values in options.items()
+            for value in dict.fromkeys((*values, *more.get(option, ())))
+            for word in (option, value)
+        ]
+        return f"knapper mcp add {self.name} {shlex.join([*given, '--', *command])}"
+
+    def _folder_of(self, path: Path) -> Path:
+        """Return the folder of a file, or the file alone where the folder holds more than is meant."""
+        return path if path.is_dir() or not self._is_narrow(path.parent) else path.parent
 
     def _is_narrow(self, folder: Path) -> bool:
         """Check that a folder is specific: neither the user's home folder nor the workspace is inside of it."""

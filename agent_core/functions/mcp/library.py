@@ -92,7 +92,9 @@ class ForeignLibrary:
         text = masks.words(capped("\n".join(part.text for part in result.content)))
         seconds = loop.time() - began
         if result.is_error:
-            return Raised(Failure("ForeignError", text[:2_000]), "", seconds)
+            advice = await asyncio.to_thread(connection.advice_on, arguments)
+            said = "\n".join(part for part in (text[:2_000], masks.words(advice)) if part)
+            return Raised(Failure("ForeignError", said), "", seconds)
         structured = (result.meta or {}).get(VALUE)
         is_small = len(str(structured)) <= len(text) * 4 + 100_000
         if structured is None or not is_small or (text and structured in ([], {})):

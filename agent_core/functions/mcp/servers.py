@@ -48,6 +48,7 @@ _MOST: Final = 1 << 20
 _MOST_APPROVED: Final = 8 << 20
 _MOST_WHY: Final = 300
 _MOST_FOUND: Final = 5
+_MOST_FIRST_LINE, _MOST_WORDS = 256, 4  # of a script, as kernels read it
 NAME: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _LONGEST_NAME: Final = 24
 _PURPOSE: Final = "mcp"
@@ -120,8 +121,28 @@ class Reach:
 
 
 def installation(program: Path) -> tuple[str, ...]:
-    """Return what a program may read as its own: its installation environment, or only itself if there is none."""
-    return tuple(sorted({os.path.realpath(around(place)) for place in (program, program.resolve())}))
+    """Return what a program may read as its own: its installation environment and that of what interprets it.
+
+    Without an environment, it is the file alone.
+    """
+    programs = (program, *_interpreters(program))
+    return tuple(sorted({os.path.realpath(around(place)) for each in programs for place in (each, each.resolve())}))
+
+
+def _interpreters(program: Path) -> list[Path]:
+    """Return the programs that run a script: those that its first line names, and the Python of its environment."""
+    python = around(program.resolve()) / "bin" / "python"
+    found = [python] if (python.parents[1] / "pyvenv.cfg").is_file() and python.exists() else []
+    try:
+        with program.open("rb") as file:
+            first = file.read(_MOST_FIRST_LINE).partition(b"\n")[0].decode("utf-8", "surrogateescape")
+    except OSError:
+        return found
+    if first.startswith("#!"):
+        words = [word for word in first[2:].split()[:_MOST_WORDS] if word.startswith("/") or "/" not in word]
+        paths = (shutil.which(word, path=variables()["PATH"]) for word in words)
+        found += [Path(path) for path in paths if path]
+    return found
 
 
 def _is_of_system(path: str) -> bool:
@@ -129,7 +150,10 @@ def _is_of_system(path: str) -> bool:
 
 
 def around(program: Path) -> Path:
-    """Return the environment that a program is installed in, or the program if there is none."""
+    """Return the environment that a program is installed in, of Python or Node, or the program if there is none."""
+    packages = [folder for folder in program.parents if folder.name == "node_modules"]
+    if packages:
+        return packages[-1]  # the outermost: packages lie in one another
     folder = program.parents[1]
     is_environment = (folder / "pyvenv.cfg").is_file() or (program.parent.name == "bin" and (folder / "lib").is_dir())
     is_of_user = Path.home().is_relative_to(folder) or folder == Path.home() / ".local"

@@ -10,6 +10,8 @@ import click
 
 from agent_core.base.clock import Clock
 from agent_core.base.errors import NoWorkspace, UsageError, WorkspaceError
+from agent_core.base.records import to_json
+from agent_core.base.untrusted import visible
 from sandbox.wire.lines import bare_lines
 
 from ..cli_context import CliContext, fault_lines, workspace_command
@@ -48,6 +50,26 @@ async def doctor(door: Door) -> Result:
     lines = _doctor_lines(report)
     is_well = not any(span == _BAD for row in lines for span in row)
     return Result(report, lines, code=0 if is_well else 1)
+
+
+@click.command()
+@click.argument("folders", metavar="[FOLDER…]", nargs=-1, type=click.Path(path_type=Path, exists=True, file_okay=False))
+@workspace_command
+def uninstall(context: CliContext, folders: tuple[Path, ...]) -> None:
+    """List what Knapper keeps on this machine, and the commands that would remove it. Nothing is deleted.
+
+    Workspaces are found in your home folder and in each FOLDER.
+    """
+    from agent_core.workspace.footprint import footprint
+
+    found = footprint(context.root, folders)
+    rows = [(f"{place.size / 1e6:,.1f} MB", place.path, place.holds) for place in found.places]
+    lines = columns(rows, ("dim", "name", "")) or [line("Nothing is kept here but the program itself.")]
+    lines += [line(("bad", "! "), problem) for problem in found.problems]
+    lines.append(line("End what runs, then type what you want to remove; the functions of a workspace stay:"))
+    lines += [line("  ", ("name", visible(command))) for command in found.commands]
+    context.result({**to_json(found), "commands": found.commands}, lines)
+    context.hint("Nothing was deleted.")
 
 
 def _doctor_lines(report: dict[str, Any]) -> list[Line]:  # Any: the published shape of `doctor`
