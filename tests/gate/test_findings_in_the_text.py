@@ -15,7 +15,20 @@ def test_what_a_model_could_not_call_is_refused() -> None:
         (f"def f(a) -> int:\n    {DOCUMENTED}\n    return a + 1\n", {"no-type"}),  # no type
         (f"def f(a: int):\n    {DOCUMENTED}\n    return a + 1\n", {"no-return-type"}),  # no return type
         (f"def f(**a: int) -> int:\n    {DOCUMENTED}\n    return sum(a.values())\n", {"star-parameter"}),  # star
-        (f"def f(a: list[int] = []) -> int:\n    {DOCUMENTED}\n    return sum(a)\n", {"mutable-default"}),  # mutable
+        (
+            f"def f(a: list[int] = []) -> int:\n    {DOCUMENTED}\n    a.append(1)\n    return sum(a)\n",
+            {"mutable-default"},
+        ),
+        (f"def f(a: list[int] = []) -> list[int]:\n    {DOCUMENTED}\n    return a\n", {"mutable-default", "echo"}),
+        (f"def f(a: list[int] = []) -> int:\n    {DOCUMENTED}\n    a += [1]\n    return len(a)\n", {"mutable-default"}),
+        (
+            f"def f(a: dict[str, int] = {{}}) -> int:\n    {DOCUMENTED}\n    a['x'] = 1\n    return 1\n",
+            {"mutable-default"},
+        ),
+        (
+            f"def f(a: list[int] = []) -> int:\n    {DOCUMENTED}\n    return g(a)\n",
+            {"mutable-default", "undefined-name"},
+        ),
         (
             f"def f(a: int, self: int) -> int:\n    {DOCUMENTED}\n    return a + self\n".replace(
                 "a: A", "self: A\n        a: A"
@@ -25,6 +38,21 @@ def test_what_a_model_could_not_call_is_refused() -> None:
     ]
     for code, expected in cases:
         assert codes(on_text(code)) == expected, code
+
+
+def test_a_default_that_is_only_read_is_as_good_as_one_that_cannot_change() -> None:
+    for body in (
+        "return sum(a)",
+        "return len([each for each in a if each])",
+        "total = 0\n    for each in a:\n        total += each\n    return total",
+        "a = [*a, 1]\n    return len(a)",
+        "return a[0] if a else ', '.join(map(str, a)).count('x')",
+        "return sorted(a)[0] + a.index(1) + len(a.copy())",
+    ):
+        code = f"def f(a: list[int] = []) -> int:\n    {DOCUMENTED}\n    {body}\n"
+        assert codes(on_text(code)) == set(), body
+    draft = on_text(f"def f(a: list[int] = []) -> int:\n    {DOCUMENTED}\n    return a.pop()\n")
+    assert codes(draft) == {"mutable-default"}
 
 
 def test_a_parameter_without_a_description_is_told_and_refuses_nothing() -> None:

@@ -7,6 +7,7 @@ return type, defaults that are not shared, and names that keep their meaning.
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from agent_core.registry import docstring
@@ -25,6 +26,9 @@ STAGE = "conform"
 UNDEFINED = "undefined-name"
 _MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 _MUTABLE_CALLS = frozenset({"list", "dict", "set", "bytearray", "defaultdict", "deque", "Counter"})
+_PAIRS = ((list, tuple), (dict, MappingProxyType), (set, frozenset), (bytearray, bytes))
+_CHANGING = frozenset(name for one, other in _PAIRS for name in {*dir(one)} - {*dir(other)}) - {"copy", "fromkeys"}
+"""The methods by which a value changes itself: those that its unchangeable sibling has not."""
 # Builtins that are rarely needed in a body, so they may name a parameter.
 _RARE = frozenset(["id", "dir", "format", "hash", "license", "credits", "copyright", "help", "next", "all", "any", "_"])
 
@@ -85,7 +89,8 @@ def check(node: FunctionNode) -> Iterator[Finding]:
         yield Finding("no-return-type", message, fix, node.lineno)
     for name, default in defaults(node.args).items():
         called = default.func if isinstance(default, ast.Call) else None
-        if isinstance(default, _MUTABLE) or (isinstance(called, ast.Name) and called.id in _MUTABLE_CALLS):
+        is_mutable = isinstance(default, _MUTABLE) or (isinstance(called, ast.Name) and called.id in _MUTABLE_CALLS)
+        if is_mutable and _may_change(name, node):
             shown = ast.unparse(default)
             message = f"the default `{shown}` of `{name}` is shared by all calls"
             fix = f"write `{name}: … | None = None`, and `{name} = {shown} if {name} is None else {name}` in the body"
@@ -98,6 +103,29 @@ def check(node: FunctionNode) -> Iterator[Finding]:
         if parameter.arg == "self" and not takes_self(node):
             message = "`self`, the call's context, is not the first parameter"
             yield Finding("self-not-first", message, f"write `def {node.name}(self, …)`", node.lineno)
+
+
+def _may_change(name: str, function: FunctionNode) -> bool:
+    """Check whether a function may change the value of a name, or lets it out where something else may."""
+    for node in (inner for statement in function.body for inner in ast.walk(statement)):
+        held: list[ast.AST | None] = []
+        match node:
+            case ast.Attribute(value=value, attr=attr) if attr in _CHANGING:
+                held = [value]
+            case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) | ast.AugAssign(target=value):
+                held = [value]
+            case (
+                ast.Return(value=value) | ast.Yield(value=value) | ast.Assign(value=value) | ast.NamedExpr(value=value)
+            ):
+                held = [value]
+            case ast.List(elts=values) | ast.Tuple(elts=values) | ast.Dict(values=values):
+                held = [*values]
+            case ast.Call(func=called, args=arguments, keywords=keywords):
+                reads = isinstance(called, ast.Name) and called.id in BUILTINS
+                held = [] if reads else [*arguments, *(keyword.value for keyword in keywords)]
+        if any(isinstance(each, ast.Name) and each.id == name for each in held):
+            return True
+    return False
 
 
 def undefined_names(draft: Draft, tree: ast.Module, known_names: frozenset[str] = frozenset()) -> Iterator[Finding]:
