@@ -305,9 +305,10 @@ def is_speech(event: Event) -> bool:
 
 
 _MOST_NAMES: Final = 3
+_LAST: Final = INSIDE - {"unmade"}
 _ROLES: Final[Mapping[Fact | None, Role]] = {
     **dict.fromkeys((*TOUCHED, "remembered", "wrote", "told"), "ok"),
-    **dict.fromkeys(("refused", "unreached", "failed", "unknown"), "warn"),
+    **dict.fromkeys(("refused", "unreached", "failed", "unknown", "unmade"), "warn"),
 }
 
 
@@ -321,8 +322,8 @@ def ended_lines(event: TurnEnded, seconds: float, columns: int) -> list[Line]:
     steps, took = counted(event.steps, "step"), duration(seconds)
     spending = [f"{steps}, {tokens:,} tokens, {took}"] * bool(tokens) + [f"{steps}, {took}"]
     did, spent = _receipt_parts(event, spending, columns - width("∙ "))
-    spans: list[tuple[bool, Span]] = [(fact in INSIDE, (_ROLES.get(fact, "dim"), text)) for fact, text in did]
-    # Actions outside the conversation come first.
+    spans: list[tuple[bool, Span]] = [(fact in _LAST, (_ROLES.get(fact, "dim"), text)) for fact, text in did]
+    # Actions outside the conversation come first, and what a reply may only claim.
     parts = [*(span for is_in, span in spans if not is_in), ("dim", spent), *(span for is_in, span in spans if is_in)]
     between: list[Span] = [("dim", "∙ "), parts[0]]
     for part in parts[1:]:
@@ -348,7 +349,7 @@ def _receipt_parts(event: TurnEnded, spending: Sequence[str], columns: int) -> t
             return parts, spent[0]
         # What can be read elsewhere goes first: the question stands above, the figures are in /cost, the calls above.
         several = [fact for fact in widths if most[fact] > 1]
-        inside = [fact for fact in widths if fact in INSIDE]
+        inside = [fact for fact in widths if fact in _LAST]
         named = [fact for fact in widths if most[fact] > 0]
         if most.get("asked"):
             most["asked"] = 0
