@@ -4,6 +4,7 @@ import re
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from agent_core.functions.debug.stop import At
 from agent_core.functions.service.judgment import Judgment
 from agent_core.interfaces.dialog import Dialog
 from agent_core.interfaces.render import verdicts
-from agent_core.interfaces.render.call_log import CallLog, call_line, ended_lines, stop_parts
+from agent_core.interfaces.render.call_log import CallLog, ShownCall, call_line, call_lines, ended_lines, stop_parts
 from agent_core.interfaces.render.memory_view import found_lines, history_lines
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.live import BlockSplitter, DrawnBlock
@@ -107,6 +108,33 @@ def test_the_last_line_of_a_turn_is_its_receipt_in_one_row() -> None:
             turn="t", reason="replied", reply="", steps=3, usage=usage, made=made, receipt="it is known"
         )
         assert plain(ended_lines(event, 2.5, screen)) == f"∙ {text}\n"
+
+
+@pytest.mark.parametrize("is_admitted", [True, False])
+@pytest.mark.parametrize("number", [1, 17, 1234])
+@pytest.mark.parametrize("hints", [0, 1, 12])
+@pytest.mark.parametrize("name", ["f", "number_of_vowels", "x" * 64])
+def test_the_row_of_a_made_function_ends_in_a_command_that_stands_whole(
+    name: str, hints: int, number: int, *, is_admitted: bool
+) -> None:
+    problem = {"code": "c", "message": "it is bad in many words that go on and on", "path": ""}
+    hinted = [{**problem, "message": f"m{at}", "severity": "warns"} for at in range(hints)]
+    verdict = {
+        "admitted": is_admitted,
+        "name": name,
+        "source": f"def {name}(text: str, other: int) -> dict[str, int]:\n    return {{}}\n",
+        "problems": [*hinted, *([] if is_admitted else [problem, problem])],
+        "stages": [{"stage": "examples", "passed": True, "seconds": 0.1, "note": "2 of 2 examples agree"}],
+        "agreed": 2,
+        "reach": ["fetches api.example.org", "reads files that you name"],
+    }
+    call = ShownCall(number, "create_function", "", "", "returned", 0.1, verdict)
+    for screen in range(40, 161):
+        shown = plain(folded(call_lines(call, screen), screen)).splitlines()
+        head = shown if is_admitted else shown[:-1]
+        assert len(head) <= (2 if screen < 100 else 1), shown
+        assert any(row.endswith(f"/show {number}") for row in head), shown
+        assert max(map(width, shown)) <= screen
 
 
 def test_gauges_meters_and_columns_stay_within_their_cells() -> None:

@@ -95,7 +95,8 @@ def folded_lines(judgment: "Judgment", where: str) -> list[Line]:
     if not (judgment.admitted and hints(judgment)) or judgment.fails_examples:
         return verdict_lines(judgment)
     plain = replace(judgment, problems=judgment.refusals)
-    return [*verdict_lines(plain), *indented([line(("dim", f"{counted(len(hints(judgment)), 'hint')}: {where}"))])]
+    told = line(("dim", f"{counted(len(hints(judgment)), 'hint')}: "), ("command", where))
+    return [*verdict_lines(plain), *indented([told])]
 
 
 def _head_line(judgment: "Judgment", joins: str, refusal: str, tail: Span) -> Line:
