@@ -55,7 +55,7 @@ _PHRASES: Final[Mapping[Fact, str]] = {
     **{fact: f"{fact} {{}}" for fact in get_args(Fact) if fact != "lines"},
     "refused": "was refused {}",
     "unreached": "got no answer from {}",
-    "asked": "asked a person: {}",
+    "asked": "asked: {}",
     "told": "sent a message to {}",
     "failed": "{} failed",
     "unknown": "{} cut off, with unknown effect",

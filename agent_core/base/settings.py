@@ -256,7 +256,7 @@ class GrantSettings(SettingsSection):
 
     ask: Literal["grants", "always", "never"] = Field(
         "grants",
-        description="When a human is asked. `grants`: before a function gets a grant; `always`: also before every"
+        description="When you are asked. `grants`: before a function gets a grant; `always`: also before every"
         " function that an agent makes or changes; `never`: whatever needs an approval is refused.",
     )
     wait_minutes: float = Field(
@@ -270,7 +270,7 @@ class GrantSettings(SettingsSection):
     )
     unattended: Literal["deny", "file"] = Field(
         "deny",
-        description="If no human can be asked: `deny` refuses; `file` accepts the entries of `functions/grants.toml`,"
+        description="If nobody can be asked: `deny` refuses; `file` accepts the entries of `functions/grants.toml`,"
         " for servers that run reviewed code. Only from the environment or a flag.",
     )
 

@@ -78,7 +78,7 @@ def test_a_turn_that_was_killed_keeps_its_receipt_and_the_turn_that_goes_on_has_
     killed(tmp_path, [reporting(place), Stall(60)])
     with scripted([growing(), Say("Two.")]) as model:
         done = knapper("run", "--json", "--resume", *flags(model), cwd=tmp_path)
-    did = f"wrote out/report.txt; reached {place} ×2; was refused {REFUSED}; asked a person: {ASKED}; called report"
+    did = f"wrote out/report.txt; reached {place} ×2; was refused {REFUSED}; asked: {ASKED}; called report"
     assert f"Until then: {did}." in " ".join(done.stderr.split())
     assert end_of(done)["made"] == {**GROWN, **reported(place), "asked": [ASKED]}
     assert f"reached {place} ×2; was refused {REFUSED}" in knapper("log", "--all", cwd=tmp_path).stdout

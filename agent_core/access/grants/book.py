@@ -46,7 +46,7 @@ PATH = f"functions/{NAME}"
 _LIMIT = 256 << 10
 _MOST_PROBLEMS = 20
 _HEAD = """\
-# What the functions of this folder may reach. Knapper alone writes it, after a human's yes:
+# What the functions of this folder may reach. Knapper alone writes it, after your yes:
 # `knapper functions grant` and `revoke` change it. An entry grants nothing by itself: each user is asked
 # once, for exactly the code that is there. Comments above an entry are kept, all else is written anew.
 """

@@ -240,7 +240,7 @@ class _Wanted:
         message = f"importing it may not {verb} {fence(item)}: nothing is granted while a file is imported{at}"
         how = f"knapper functions grant {name} {flag} {shlex.quote(item)}"
         return replace(
-            problem, message=message, fix=f"do it in the function; then a call asks, or a human grants it with: {how}"
+            problem, message=message, fix=f"do it in the function; then a call asks, or grant it at a terminal: {how}"
         )
 
 

@@ -96,7 +96,7 @@ if TYPE_CHECKING:
 
 _MOST_PRECEDENTS = 5  # functions that are named with what they were given
 _MAY_SEND = "By the folders of an agent, the call could already {}. A yes lets this send out what is there."
-_BY_FILE = "It has its grants by functions/grants.toml alone: no human said yes to them here (`grants.unattended`)."
+_BY_FILE = "It has its grants by functions/grants.toml alone: nobody said yes to them here (`grants.unattended`)."
 
 
 @dataclass(frozen=True, slots=True)

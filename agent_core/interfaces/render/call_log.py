@@ -38,7 +38,7 @@ _ENDINGS = {
     "client_calls": "Waiting for the client program to answer its function calls.",
     "length": "The reply was cut off at the length that a client asked for.",
     "handed_off": "Handed off to another agent.",
-    "stuck": "A person has to decide: /agents shows who waits.",
+    "stuck": "You have to decide: /agents shows who waits.",
 }
 _CONFIRM = "confirm_function"  # changes only the results of examples
 _LEAST_HEAD = 32  # minimum cells for a signature

@@ -45,7 +45,7 @@ _BECAUSE = {
     "policy": "nobody can be asked here",
     "earlier": "you already said no in this turn",
     "often": "you said no several times in this turn, and are not asked again until the next",
-    "never": "no human can grant it",
+    "never": "it cannot be granted",
     "unavailable": "what it needs is not available",
 }
 _LONGEST_WHY, _LONGEST_DENIED, _MOST_DENIED = 300, 480, 12
