@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agent_core.base import events
 from agent_core.base.receipt import Made
+from agent_core.base.records import replace
 from agent_core.base.untrusted import visible
 from agent_core.functions.debug import Command, DebugStop
 from agent_core.functions.debug.stop import At
@@ -297,3 +298,18 @@ def test_a_search_shows_the_lines_of_blocks_that_have_a_word_of_it_first() -> No
     first, second, third = plain(found_lines([page], blocks=[block])).splitlines()
     assert (first, second) == ("- the block human: I like tea.", "The nearest by meaning:")
     assert third.endswith("a cup")
+
+
+@pytest.mark.parametrize("words", [1, 3, 9])
+def test_a_search_ends_where_the_hits_with_its_words_end(words: int) -> None:
+    items = tuple(FoundItem(n, f"{'tea' if n < words else 'cups'} number {n}", 0.0, "you") for n in range(10))
+    page = ResultPage("messages", items, 0, 60, 10, frozenset({"tea"}))
+    *hits, counted = plain(found_lines([page])).splitlines()
+    assert [hit.rpartition(" ")[2] for hit in hits[:words]] == [str(n) for n in range(words)]
+    assert hits[words] == "Near in meaning:"
+    assert len(hits) == words + 1 + min(3, 10 - words)
+    assert counted == f"messages with a word of it: {words}"
+    for whole in (ResultPage("messages", items[:words], 0, 60, words, frozenset({"tea"})), replace(page, page=1)):
+        shown = plain(found_lines([whole])).splitlines()  # they may go on, or the rest was asked for
+        assert (len(shown), "Near" in "".join(shown)) == (len(whole.items) + 1, False)
+        assert "of 60; more: knapper memory search" in shown[-1]

@@ -193,9 +193,10 @@ async def search_all(
 
 def best_hits(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ()) -> Json:
     """Return the hits of all searches, best first, and the lines of `blocks` with a word of the question, as
-    {"blocks", "hits": [{"about", "text"}], "says", "is_far"}. `says` names the words that no hit contains.
+    {"blocks", "hits": [{"about", "text"}], "says", "is_far", "worded"}. `says` names the words that no hit contains.
 
-    If no hit contains a word of the question (`is_far`), return only the nearest few.
+    The first `worded` hits contain a word of the question. Of those after them only the nearest few are returned: what
+    a first page has beyond the words is near in meaning at best. If no hit contains a word, it `is_far`.
     """
     terms = {term for results in searches for term in results.terms}
     rows = [
@@ -217,13 +218,22 @@ def best_hits(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ())
     ]
     # The next hit is the one with more words of the question or, if equal, with the better rank in its search, so that
     # a poor match from one search does not precede a good match from another.
-    merged = [item for _, item in merge(*ranked, key=lambda pair: pair[0], reverse=True)]
+    merged = [*merge(*ranked, key=lambda pair: pair[0], reverse=True)]
+    worded = [item for (covered, _), item in merged if covered]
+    near = [item for (covered, _), item in merged if not covered]
+    is_over = is_far or any(map(has_ended, searches))
     hits = []
-    for item in merged[: _NEAREST if is_far else None]:
+    for item in [*worded, *near[: _NEAREST if is_over else None]]:
         number = "" if item.id else f"message {place_of(item.seq)}"
         about = " · ".join(filter(None, (moment(item.at), one_line(item.who, 60), number)))
         hits.append({"about": about, "text": excerpt(item.text, terms, _HIT)})
-    return {"blocks": held, "says": " ".join(none), "hits": hits, "is_far": is_far}
+    return {"blocks": held, "says": " ".join(none), "hits": hits, "is_far": is_far, "worded": len(worded)}
+
+
+def has_ended(results: ResultPage) -> bool:
+    """Return whether the hits with a word of the question end on this page, which is the first."""
+    covered = [bool(coverage(item.text, results.terms)) for item in results.items]
+    return results.page == 0 and any(covered) and not covered[-1]
 
 
 def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Iterable["BlockRow"] = ()) -> list[Line]:
@@ -233,6 +243,9 @@ def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Ite
         [line(("dim", f"- {row['about']}: "), row["text"]) for row in found[part]] for part in ("blocks", "hits")
     )
     counts: list[str] = []
+    at = found["worded"]
+    if not found["is_far"] and 0 < at < len(hits) and any(map(has_ended, searches)):
+        hits[at:at] = [line(("dim", "Near in meaning:"))]
     for results in () if found["is_far"] else searches:
         if not results.items:
             none = f"There is no page {results.page}; the last is {results.pages - 1}." if results.total else ""
@@ -240,6 +253,10 @@ def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Ite
             continue
         first = results.page * results.count + 1
         counted = f"{results.item_kind} {first} to {first + len(results.items) - 1} of {results.total}"
+        if has_ended(results):  # what follows has no word of the question
+            words = sum(bool(coverage(item.text, results.terms)) for item in results.items)
+            counts.append(f"{results.item_kind} with a word of it: {words}")
+            continue
         count = f" --count {results.count}" if results.count != _COUNT else ""
         command = f"knapper memory search {query} --in {_WHERE[results.item_kind]}{count} --page {results.page + 1}"
         counts.append(f"{counted}; more: {command}" if results.page + 1 < results.pages else counted)
