@@ -325,7 +325,17 @@ class MemorySettings(SettingsSection):
         description="At the end of a conversation, have the model tidy each block that is nearly full and was written"
         " in it. It costs one request a block; small models are not asked.",
     )
-    page_chars: int = Field(12_000, ge=500, description="Longest message or text that is shown at once, in characters.")
+    page_chars: int = Field(
+        12_000,
+        ge=500,
+        description="Longest text that the model is shown at once, in characters; at most a quarter of the window.",
+    )
+    message_chars: int = Field(
+        100_000,
+        ge=500,
+        description="Longest message of yours that the model is shown whole, in characters; at most a"
+        " quarter of the window.",
+    )
     past_chars: int = Field(
         800,
         ge=400,
