@@ -75,8 +75,9 @@ async def test_what_the_user_sends_is_shown_whole_if_it_fits_well_into_the_windo
 
 def test_only_the_users_own_message_is_shown_beyond_a_page() -> None:
     history = History(page_chars=1_000, message_chars=100_000)
-    others = [User(LONG, speaker="other"), User(LONG, is_imported=True), Notice(LONG), Answer("1", "f", LONG)]
-    history.add("t", [User(LONG), Assistant("", (Call("1", "f", "{}"),)), *others], seq=7)
+    others: list[Message] = [User(LONG, speaker="other"), User(LONG, is_imported=True), Notice(LONG), Answer("1", "f", LONG)]
+    reply = Assistant("", (Call("1", "f", "{}"),))
+    history.add("t", [User(LONG), reply, *others], seq=7)
     shown = [item.shown for item in history.items]
     assert shown[0] == User(LONG)
     assert len([one for one in shown[2:] if "Page 1 of" in one.text]) == 4
