@@ -35,7 +35,7 @@ from agent_core.access.grants import (
     Question,
 )
 from agent_core.access.grants.approval import QuestionChanged, denial
-from agent_core.access.grants.book import OF_AGENT, checked, who
+from agent_core.access.grants.book import ELSEWHERE, OF_AGENT, checked, who
 from agent_core.access.grants.content import (
     content_of,
     covered_source,
@@ -920,6 +920,7 @@ class ProposedGrants:
     by: str
     at: str
     changed: str = field(default="", metadata=IF_SET)  # why it is not in force
+    elsewhere: str = field(default="", metadata=IF_SET)  # why a stored yes does not count here
 
 
 @dataclass(frozen=True, slots=True)
@@ -1092,7 +1093,9 @@ class GrantCommands:
                 is_lapsed = function is not None and not now.covers(entry.grants)
                 changed = await self._grants.book.lapsed(function, snapshot) if function and is_lapsed else ""
                 exists = function is not None or owner.startswith(OF_AGENT)
-                row = ProposedGrants(owner, exists, entry.grants, now, entry.by, entry.at, changed)
+                is_elsewhere = is_lapsed and await self._grants.book.is_elsewhere(owner)
+                told = changed, ELSEWHERE if is_elsewhere else ""
+                row = ProposedGrants(owner, exists, entry.grants, now, entry.by, entry.at, *told)
                 rows.append(row)
         return GrantListing(tuple(rows), tuple(await self._grants.book.problems()))
 

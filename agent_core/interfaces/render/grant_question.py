@@ -276,6 +276,7 @@ def grants_lines(listing: "GrantListing") -> list[Line]:
         whose = " (all that it makes here)" if row.name.startswith(OF_AGENT) else ""
         written = f"{whose}  {one_line(row.by)}, {_when(row.at)}"
         lines.append(line(("name", row.name), ("dim", written), ("bad", state)))
+        lines += indented([line(("warn", f"{row.elsewhere}."))] * bool(row.elsewhere))
         in_force = row.in_force.sentences()
         for sentence in row.grants.sentences():
             lines += indented([line(sentence if sentence in in_force else ("dim", f"{sentence} (proposed)"))])
