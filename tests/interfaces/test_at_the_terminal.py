@@ -198,7 +198,8 @@ def test_an_endpoint_that_is_down_keeps_nobody_from_functions_and_answers_when_i
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
     with terminal("run", "--base-url", f"http://127.0.0.1:{port}/v1", cwd=grown) as screen:
-        screen.wait_for("cannot be reached", "Your next message tries it again", "/help lists")
+        for told in ("cannot be reached", "Your next message tries it again", "/help lists"):
+            screen.wait_for(told)
         screen.do('=count_vowels("queueing")', "5")
         screen.do("/memory", "human")
         screen.do("hello", "The turn failed.")
