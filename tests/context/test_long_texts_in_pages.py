@@ -44,7 +44,9 @@ async def test_a_message_longer_than_a_page_is_shown_in_part_and_all_of_it_can_b
         names.append(pages_of(seen.text))
         return Ask(*(Wanted("read_on", {"name": names[0][0], "page": n + 1}) for n in range(names[0][1])))
 
-    here = await at_desk([first, Say("Read.")], memory__page_chars=3_000, memory__message_chars=3_000, model__context_tokens=64_000)
+    here = await at_desk(
+        [first, Say("Read.")], memory__page_chars=3_000, memory__message_chars=3_000, model__context_tokens=64_000
+    )
     events = await here.say(LONG)
     assert ended(events).reply == "Read."
     assert [warned.message for warned in of(Warned, events)] == [
@@ -75,7 +77,12 @@ async def test_what_the_user_sends_is_shown_whole_if_it_fits_well_into_the_windo
 
 def test_only_the_users_own_message_is_shown_beyond_a_page() -> None:
     history = History(page_chars=1_000, message_chars=100_000)
-    others: list[Message] = [User(LONG, speaker="other"), User(LONG, is_imported=True), Notice(LONG), Answer("1", "f", LONG)]
+    others: list[Message] = [
+        User(LONG, speaker="other"),
+        User(LONG, is_imported=True),
+        Notice(LONG),
+        Answer("1", "f", LONG),
+    ]
     reply = Assistant("", (Call("1", "f", "{}"),))
     history.add("t", [User(LONG), reply, *others], seq=7)
     shown = [item.shown for item in history.items]
@@ -113,7 +120,9 @@ async def test_what_cannot_be_read_on_is_refused_with_the_reason(at_desk: OpenDe
         whole = pages_of(seen.text)[0]
         return Ask(*(Wanted("read_on", {"name": name.format(whole), "page": page}) for name, page, _ in refused))
 
-    here = await at_desk([ask, Say("Well.")], memory__page_chars=3_000, memory__message_chars=3_000, model__context_tokens=64_000)
+    here = await at_desk(
+        [ask, Say("Well.")], memory__page_chars=3_000, memory__message_chars=3_000, model__context_tokens=64_000
+    )
     told = answers(await here.say(LONG))
     for (name, page, says), answer in zip(refused, told, strict=True):
         assert says in answer, (name, page)

@@ -63,7 +63,9 @@ def test_all_that_a_session_changed_is_listed_and_undone_at_once(tmp_path: Path)
 
 def test_an_undo_of_a_block_takes_back_the_edits_of_one_hand_and_leaves_the_others(tmp_path: Path) -> None:
     """The agent writes two lines, the user two, and each undo by number takes back one hand's; /undo alone one edit."""
-    remember = [Ask(Wanted("core_memory_append", {"name": "human", "content": line})) for line in ("Has a cat.", "Naps.")]
+    remember = [
+        Ask(Wanted("core_memory_append", {"name": "human", "content": line})) for line in ("Has a cat.", "Naps.")
+    ]
     with prompt([*remember, Say("Noted.")], tmp_path, columns=140) as (screen, _):
         screen.do("remember it", "3 steps")
         mine = "Has a cat.\nNaps."

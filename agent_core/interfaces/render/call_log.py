@@ -183,7 +183,7 @@ def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
     return [top, line(("dim", cut(f"  {one_line(why, 2 * columns)}", columns)))] if why else [top]
 
 
-def _kept_line(mark: Span, name: str, outcome: str, told: str, rest: str, where: str, columns: int) -> Line:  # noqa: PLR0913 - the parts of a row
+def _kept_line(mark: Span, name: str, outcome: str, told: str, rest: str, where: str, columns: int) -> Line:
     """Return a row, in which the name is cut first, then the text about it. A narrow screen may need two rows."""
     room = columns * (1 if columns >= _WIDE else 2) - width(mark[1] + outcome + rest + where)
     name = cut(name, max(room - width(told), min(_LEAST_HEAD, room)))
