@@ -128,3 +128,18 @@ def assert_printed_first(text: str, times: int) -> None:
     rows = [row.strip() for row in text.splitlines()]
     ends = [at for at, row in enumerate(rows) if row == "│ two"]
     assert [rows[at - 1 : at + 2] for at in ends] == [["│ one", "│ two", "7"]] * times
+
+
+def test_what_a_standing_means_stands_where_it_is_first_read(folder: Path) -> None:
+    trial, draft = "trial: it passed the gate, and is new", "draft: no example proves it yet"
+    made = knapper("functions", "create", "count_vowels", "--file", "-", cwd=folder, given=COUNT_VOWELS)
+    assert ("on trial" in made.stdout, trial in made.stderr, draft in made.stderr) == (True, True, False)
+    assert trial in knapper("functions", "show", "count_vowels", cwd=folder).stdout
+    (folder / "functions" / "loud.py").write_text(LOUD)
+    assert draft in knapper("functions", "show", "loud", cwd=folder).stdout
+    with terminal("functions", "list", cwd=folder, columns=120) as screen:
+        assert screen.exit_code() == 0
+        assert f"{draft} · {trial}" in screen.scrolled()
+    refused = COUNT_VOWELS.replace("        0\n", "        7\n").replace("count_vowels", "others")
+    told = knapper("functions", "create", "others", "--file", "-", cwd=folder, given=refused)
+    assert trial not in told.stderr + told.stdout

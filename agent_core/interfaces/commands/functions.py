@@ -489,7 +489,9 @@ def judged(door: Door, judgment: "Judgment", hint: str = "") -> Result:
     lines = (
         verdicts.folded_lines(judgment, f"??{judgment.name}") if door.at_prompt else verdicts.verdict_lines(judgment)
     )
-    return Result(judgment, lines, hint, 0 if judgment.admitted else 1)
+    # Where a standing is first read, its meaning stands below; a pipe gets the verdict alone.
+    aside = function_view.standing_words({judgment.standing} if judgment.admitted else set())
+    return Result(judgment, lines, hint, 0 if judgment.admitted else 1, aside)
 
 
 _ITEMS = (

@@ -157,7 +157,7 @@ def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
     rest = f" · {', '.join(told)}{': ' if told else ''}"
     if verdict.admitted:  # its signature, its evidence, and its reach
         verb = "went back to" if verdict.back else "changed" if verdict.diff else "made"
-        facts = ["a draft"] if verdict.standing == "draft" else []
+        facts = ["a draft: no example proves it"] if verdict.standing == "draft" else []
         taken_over = len(verdict.taken_over)
         earlier = len(verdict.confirmed) - taken_over
         now = f", {taken_over} updated to the result" if taken_over else ""
