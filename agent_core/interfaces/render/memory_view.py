@@ -193,10 +193,12 @@ async def search_all(
 
 def best_hits(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ()) -> Json:
     """Return the hits of all searches, best first, and the lines of `blocks` with a word of the question, as
-    {"blocks", "hits": [{"about", "text"}], "says", "is_far", "worded"}. `says` names the words that no hit contains.
+    {"blocks", "hits": [{"about", "text"}], "says", "is_far", "worded", "ends"}. `says` names the words that no hit
+    contains.
 
-    The first `worded` hits contain a word of the question. Of those after them only the nearest few are returned: what
-    a first page has beyond the words is near in meaning at best. If no hit contains a word, it `is_far`.
+    The first `worded` hits contain a word of the question. `ends` has, of each search whose hits with a word end on
+    this first page, how many these are: only the nearest few of the others are returned, as if no hit contains a word
+    (`is_far`).
     """
     terms = {term for results in searches for term in results.terms}
     rows = [
@@ -221,19 +223,19 @@ def best_hits(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ())
     merged = [*merge(*ranked, key=lambda pair: pair[0], reverse=True)]
     worded = [item for (covered, _), item in merged if covered]
     near = [item for (covered, _), item in merged if not covered]
-    is_over = is_far or any(map(has_ended, searches))
+    ends = [
+        sum(bool(covered) for (covered, _), _ in rows)
+        if page.page == 0 and rows and not rows[-1][0][0] and any(covered for (covered, _), _ in rows)
+        else None
+        for page, rows in zip(searches, ranked, strict=True)
+    ]
+    is_over = is_far or any(ends)
     hits = []
     for item in [*worded, *near[: _NEAREST if is_over else None]]:
         number = "" if item.id else f"message {place_of(item.seq)}"
         about = " · ".join(filter(None, (moment(item.at), one_line(item.who, 60), number)))
         hits.append({"about": about, "text": excerpt(item.text, terms, _HIT)})
-    return {"blocks": held, "says": " ".join(none), "hits": hits, "is_far": is_far, "worded": len(worded)}
-
-
-def has_ended(results: ResultPage) -> bool:
-    """Return whether the hits with a word of the question end on this page, which is the first."""
-    covered = [bool(coverage(item.text, results.terms)) for item in results.items]
-    return results.page == 0 and any(covered) and not covered[-1]
+    return {"blocks": held, "says": " ".join(none), "hits": hits, "is_far": is_far, "worded": len(worded), "ends": ends}
 
 
 def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Iterable["BlockRow"] = ()) -> list[Line]:
@@ -244,17 +246,16 @@ def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Ite
     )
     counts: list[str] = []
     at = found["worded"]
-    if not found["is_far"] and 0 < at < len(hits) and any(map(has_ended, searches)):
+    if 0 < at < len(hits) and any(found["ends"]):
         hits[at:at] = [line(("dim", "Near in meaning:"))]
-    for results in () if found["is_far"] else searches:
+    for results, words in () if found["is_far"] else zip(searches, found["ends"], strict=True):
         if not results.items:
             none = f"There is no page {results.page}; the last is {results.pages - 1}." if results.total else ""
             counts.append(none or f"No {results.item_kind} found.")
             continue
         first = results.page * results.count + 1
         counted = f"{results.item_kind} {first} to {first + len(results.items) - 1} of {results.total}"
-        if has_ended(results):  # what follows has no word of the question
-            words = sum(bool(coverage(item.text, results.terms)) for item in results.items)
+        if words:  # what follows has no word of the question
             counts.append(f"{results.item_kind} with a word of it: {words}")
             continue
         count = f" --count {results.count}" if results.count != _COUNT else ""
