@@ -79,7 +79,7 @@ class CallExit:
         for shown in self._hidden(sent):
             return (
                 f"{fence(shown, 200)} contains a secret: nobody is asked for such a name, and no more is said of it."
-                " A human grants what is around it before the call, or the function leaves the secret out of the name"
+                " Grant what is around it before the call, or leave the secret out of the name"
             )
         return self._masked(text)
 

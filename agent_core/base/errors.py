@@ -109,6 +109,10 @@ class NoModel(ModelError):
     code = "no-model"
 
 
+class Unavailable(ModelError):
+    """Error raised when the endpoint cannot answer now but may later."""
+
+
 class ContextOverflow(ModelError):
     """The endpoint reports that the request is longer than its window."""
 

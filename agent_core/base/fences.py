@@ -11,8 +11,10 @@ def fenced_texts(text: str) -> list[str]:
     for line in lines_of(text):
         bare = line.strip()
         if not mark:
-            mark = bare[:3] if bare.startswith("~~~") or (bare.startswith("```") and "`" not in bare[3:]) else ""
-        elif bare == mark:
+            sign = bare[:1]
+            begun = bare[: len(bare) - len(bare.lstrip(sign))] if bare[:3] in ("~~~", "```") else ""
+            mark = begun if sign == "~" or "`" not in bare[len(begun) :] else ""
+        elif bare.startswith(mark) and not bare.strip(mark[0]):
             texts.append("".join(lines))
             lines, mark = [], ""
         else:

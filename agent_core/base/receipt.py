@@ -28,11 +28,12 @@ Fact: TypeAlias = Literal[
     "called",
     "failed",
     "unknown",
+    "unmade",
 ]
 """The kinds of facts: functions and helpers that were created, changed or deleted; blocks of memory that were written,
 and in how many lines; files that were written or removed; addresses that were reached, refused or did not answer;
 agents that received a message; questions to a person, with the answers; functions that were called, those that
-failed, and those that were not seen to end.
+failed, and those that were not seen to end; functions whose text a reply holds and that are not there.
 """
 
 Made: TypeAlias = dict[str, list[str] | dict[str, int]]
@@ -46,7 +47,7 @@ CHANGING: Final[tuple[Fact, ...]] = (*TOUCHED, "remembered", "wrote", "removed")
 _COUNTED: Final[frozenset[Fact]] = frozenset(
     {"lines", "reached", "refused", "unreached", "told", "called", "failed", "unknown"}
 )
-INSIDE: Final[frozenset[Fact | None]] = frozenset({"called", "failed", None})
+INSIDE: Final[frozenset[Fact | None]] = frozenset({"called", "failed", "unmade", None})
 """The kinds that a receipt may contain although nothing reached beyond the conversation; None marks the phrase that
 says so.
 """
@@ -54,10 +55,11 @@ _PHRASES: Final[Mapping[Fact, str]] = {
     **{fact: f"{fact} {{}}" for fact in get_args(Fact) if fact != "lines"},
     "refused": "was refused {}",
     "unreached": "got no answer from {}",
-    "asked": "asked a person: {}",
+    "asked": "asked: {}",
     "told": "sent a message to {}",
     "failed": "{} failed",
     "unknown": "{} cut off, with unknown effect",
+    "unmade": "did not make {}",
 }
 _MOST: Final = 100  # names of one kind; further names are counted together
 _LONGEST: Final = 120  # characters of a name

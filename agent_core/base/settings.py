@@ -256,7 +256,7 @@ class GrantSettings(SettingsSection):
 
     ask: Literal["grants", "always", "never"] = Field(
         "grants",
-        description="When a human is asked. `grants`: before a function gets a grant; `always`: also before every"
+        description="When you are asked. `grants`: before a function gets a grant; `always`: also before every"
         " function that an agent makes or changes; `never`: whatever needs an approval is refused.",
     )
     wait_minutes: float = Field(
@@ -270,7 +270,7 @@ class GrantSettings(SettingsSection):
     )
     unattended: Literal["deny", "file"] = Field(
         "deny",
-        description="If no human can be asked: `deny` refuses; `file` accepts the entries of `functions/grants.toml`,"
+        description="If nobody can be asked: `deny` refuses; `file` accepts the entries of `functions/grants.toml`,"
         " for servers that run reviewed code. Only from the environment or a flag.",
     )
 
@@ -325,7 +325,17 @@ class MemorySettings(SettingsSection):
         description="At the end of a conversation, have the model tidy each block that is nearly full and was written"
         " in it. It costs one request a block; small models are not asked.",
     )
-    page_chars: int = Field(12_000, ge=500, description="Longest message or text that is shown at once, in characters.")
+    page_chars: int = Field(
+        12_000,
+        ge=500,
+        description="Longest text that the model is shown at once, in characters; at most a quarter of the window.",
+    )
+    message_chars: int = Field(
+        100_000,
+        ge=500,
+        description="Longest message of yours that the model is shown whole, in characters; at most a"
+        " quarter of the window.",
+    )
     past_chars: int = Field(
         800,
         ge=400,

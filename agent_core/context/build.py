@@ -108,7 +108,15 @@ class Budget:
 
     def page_chars(self, settings: "MemorySettings", answer_chars: int) -> int:
         """Return the number of characters of one message that are shown."""
-        return max(min(settings.page_chars, answer_chars, int(self.window * BYTES_PER_TOKEN * _PAGE)), 200)
+        return max(min(settings.page_chars, answer_chars, self._most_of_one), 200)
+
+    def message_chars(self, settings: "MemorySettings") -> int:
+        """Return the number of characters up to which a message of the user is shown whole."""
+        return max(min(max(settings.message_chars, settings.page_chars), self._most_of_one), 200)
+
+    @property
+    def _most_of_one(self) -> int:
+        return int(self.window * BYTES_PER_TOKEN * _PAGE)
 
 
 def function_room(window: int, reply: int, instructions: str) -> int:

@@ -398,6 +398,7 @@ class History:
     items: list[HistoryItem] = field(default_factory=list)
     size: int = 0
     page_chars: int = 12_000
+    message_chars: int = 12_000  # up to here, the user's own messages are shown whole
     past_chars: int = 0
     _notice: Notice | None = None
 
@@ -409,7 +410,7 @@ class History:
         for message in messages:
             if is_pressure(message) and self.summary is not None and 0 < seq < self.summary.seq:
                 continue  # from before the last compaction
-            shown = in_part(message, seq, chars, self.page_chars)
+            shown = self._in_part(message, seq, chars)
             item = HistoryItem(turn, seq, chars, message, shown, size_of(shown))
             self.items.insert(self._place(message), item)
             self.size += item.size
@@ -439,11 +440,11 @@ class History:
         lengths = [max(item.chars, len(whole.text)) for whole, item in users if isinstance(whole, User)]
         return (min(self.page_chars, max(lengths)), max(lengths)) if lengths else None
 
-    def page(self, page_chars: int) -> None:
-        """Show long messages in parts of this size."""
-        if page_chars == self.page_chars:
+    def page(self, page_chars: int, message_chars: int) -> None:
+        """Show long texts in parts of this size, but the user's messages whole up to `message_chars`."""
+        if (page_chars, message_chars) == (self.page_chars, self.message_chars):
             return
-        self.page_chars = page_chars
+        self.page_chars, self.message_chars = page_chars, message_chars
         self._show_again(self.items)
 
     async def leave_behind(self, turn: str, past_chars: int) -> None:
@@ -469,7 +470,13 @@ class History:
 
     def paged(self, item: HistoryItem) -> Message:
         """Return a message as it was shown in its own turn."""
-        return in_part(item.whole, item.seq, item.chars, self.page_chars)
+        return self._in_part(item.whole, item.seq, item.chars)
+
+    def _in_part(self, message: Message, seq: int, chars: int) -> Message:
+        is_users = isinstance(message, User) and not (message.speaker or message.is_imported)
+        if is_users and max(chars, len(message.text)) <= self.message_chars:
+            return message
+        return in_part(message, seq, chars, self.page_chars)
 
     def _show_again(self, items: Iterable[HistoryItem]) -> None:
         for item in items:
@@ -482,8 +489,8 @@ class History:
 
     def fit(self, room: int) -> None:
         """Shorten the longest messages until everything fits or nothing more can be omitted."""
-        while self.size > room and self.page_chars > _LEAST_PAGE:
-            self.page(max(self.page_chars // 2, _LEAST_PAGE))
+        while self.size > room and max(self.page_chars, self.message_chars) > _LEAST_PAGE:
+            self.page(max(self.page_chars // 2, _LEAST_PAGE), max(self.message_chars // 2, _LEAST_PAGE))
 
     def compact(self, summary: Summary, covered: int = 0) -> None:
         """Replace the first messages with a summary, including those covered by the previous one."""

@@ -19,6 +19,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.matching import nearest
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass
+from agent_core.base.untrusted import one_line
 from agent_core.registry.arguments import read as read_arguments
 from sandbox.inside.programs import MOST_SMALL
 from sandbox.wire.large import Large
@@ -323,6 +324,7 @@ _INSTEAD: Final = {
     "CallFailed": "Catch the error of the function itself, such as `ValueError`, run that, and keep it.",
 }
 _MOST_EXAMPLES: Final = 4
+_MOST_SHOWN: Final = 3  # values
 _LONGEST: Final = 400  # characters of an example's result
 _TYPES: Final = {"str", "int", "float", "bool", "list", "dict"}
 
@@ -356,13 +358,15 @@ class ProgramCallees:
     """The functions that a program names: how a function that is made of it can call them.
 
     Those with a state of their own, and those of other programs, are called by `self.call`; those of the host cannot be
-    called. If it `reaches` something outside, what it returned is no example: that cannot be repeated.
+    called. If it `reaches` something outside, what it returned is no example: that cannot be repeated. If it only
+    `computes`, the same values always give the same result.
     """
 
     by_name: Mapping[str, "Function"]
     by_call: Mapping[str, "Function"]
     of_the_host: Collection[str]
     reaches: bool = False
+    computes: bool = False
 
 
 class _CallsByName(ast.NodeTransformer):
@@ -432,6 +436,9 @@ def source_of_program(name: str, words: str, runs: Sequence[SeenProgram], callee
         if not (free in callees.by_name or free in callees.by_call or hasattr(builtins, free)):
             fix = f"Run it once more with `{free} = …` at its beginning, which makes it a parameter, and keep that."
             raise UsageError(f"The program uses `{free}`, which an earlier program has kept.", fix=fix)
+    if chosen not in definitions and callees.computes and not chosen.args.args and (written := _values_within(chosen)):
+        fix = "Run it once more with `NAME = …` at its beginning for each value that is an argument, and keep that."
+        raise UsageError(f"`{name}()` would always return the same: its values ({written}) are fixed.", fix=fix)
     by_call = _CallsByName(callees.by_call)
     chosen, others = by_call.visit(chosen), [by_call.visit(node) for node in others]
     with_self = {name for name, function in callees.by_name.items() if function.takes_self} | {"self"}
@@ -479,6 +486,16 @@ def _literal_names(program: ProgramText) -> dict[str, object]:
         if value is not None and program.stores[target] == 1:
             given[target] = value
     return given
+
+
+def _values_within(chosen: ast.FunctionDef) -> str:
+    """Return the first literal values in a program that could be arguments, other than 0 and 1; empty if none is."""
+    nodes = [node for node in ast.walk(chosen) if isinstance(node, ast.Constant)]
+    values = [node.value for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset))]
+    values = [
+        value for value in values if isinstance(value, str | bytes | int | float) and value not in ("", b"", 0, 1)
+    ]
+    return ", ".join([*dict.fromkeys(f"`{one_line(repr(value), 40)}`" for value in values)][:_MOST_SHOWN])
 
 
 def _target(node: ast.stmt) -> str:

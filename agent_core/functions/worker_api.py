@@ -361,7 +361,7 @@ class WorkerApi:
         if not await self._may(grants):
             how = f"knapper functions grant {self.caller} --block {label}"
             raise RequestRefused(
-                f"the memory block `{label}` is not granted to `{self.caller}`. A human grants it: {how}"
+                f"the memory block `{label}` is not granted to `{self.caller}`. Grant it at a terminal: {how}"
             )
         try:
             mask = self.secrets.words if self.secrets else str
@@ -433,7 +433,7 @@ class WorkerApi:
         grants = Grants(functions=(name,))
         if not await self._may(grants):
             how = f"knapper functions grant {self.caller} --call {name}"
-            raise RequestRefused(f"`{name}` {why}, and `{self.caller}` may not call it. A human grants it with: {how}")
+            raise RequestRefused(f"`{name}` {why}, and `{self.caller}` may not call it. Grant it at a terminal: {how}")
 
 
 async def _checked_arguments(

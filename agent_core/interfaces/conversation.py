@@ -15,7 +15,7 @@ from typing import Final
 from agent_core.access.grants import Approver, Decision, Grants, Question
 from agent_core.access.grants.book import checked
 from agent_core.access.secrets import Secrets
-from agent_core.base.errors import KnapperError, LostLease, ModelError, UsageError, WorkspaceError
+from agent_core.base.errors import KnapperError, LostLease, ModelError, Unavailable, UsageError, WorkspaceError
 from agent_core.base.events import CallAnswered, Event, FunctionsChanged, TurnEnded, TurnStarted, Usage
 from agent_core.base.messages import SEND, Answer, Message, Notice, User
 from agent_core.base.plain_files import read_named
@@ -391,11 +391,20 @@ class Conversation:
     async def greet(self) -> None:
         """Show what was recovered at startup, which model answers, and whether a conversation continues.
 
+        An endpoint that is down keeps nobody from functions and memory.
+
         Raises:
             NoModel: nothing is configured and nothing was found.
         """
         self.voice.lines(self.news())
-        self.voice.lines(greeting(await self.agent.model_session.line(), await self.agent.user_texts()))
+        try:
+            model = await self.agent.model_session.line()
+        except Unavailable as error:
+            self.voice.lines(fault_lines(error.message, error.fix))
+            told = "Your next message tries it again; commands work meanwhile."
+            self.voice.lines(greeting(told, await self.agent.user_texts()))
+            return
+        self.voice.lines(greeting(model, await self.agent.user_texts()))
         self.voice.lines(warned(self.agent.models.window_warning(only_news=True)))
         await self.agent.measure()
 

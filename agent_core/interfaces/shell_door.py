@@ -176,6 +176,8 @@ def carry_out(context: "CliContext", opens: Opens, use: Callable[[Door], Corouti
 
 def print_result(context: "CliContext", result: Result) -> int:
     """Print the result of a command, and return its exit code."""
+    if result.document is None or not context.as_json:
+        write(result.before, sys.stderr)
     if result.document is not None or result.lines:
         source = source_lines(*result.source) if result.source else ()
         context.result(result.document, [*result.lines, *source])

@@ -398,7 +398,7 @@ async def _debug(conversation: Conversation, words: str) -> None:
         door = PromptDoor(conversation)
         with stopping_first(door, name):
             outcome = await door.functions.call(name, arguments)
-        await show(conversation, ended(door, (name, arguments), outcome))
+        await show(conversation, await ended(door, (name, arguments), outcome))
 
 
 _BEGUN: Final = '''\

@@ -157,7 +157,7 @@ async def show(conversation: Conversation, result: Result) -> None:
     if result.table is not None:
         await conversation.voice.browse(result.table)
     hint = [line(("dim", result.hint))] if result.hint else []
-    if lines := [*result.lines, *result.aside, *hint]:
+    if lines := [*result.before, *result.lines, *result.aside, *hint]:
         conversation.voice.lines(lines)
     if result.source is not None:
         conversation.voice.source(*result.source)

@@ -20,7 +20,8 @@ from rich.cells import cell_len
 from agent_core.base.records import dataclass
 from agent_core.base.untrusted import escaped, one_line, visible
 
-Role = Literal["", "ok", "bad", "warn", "dim", "name", "strong"]
+Role = Literal["", "ok", "bad", "warn", "dim", "name", "strong", "command"]
+"""What a part of a line is. A `command` stands in one row if it fits, so that it can be read and copied."""
 Span: TypeAlias = tuple[Role, str]
 Line: TypeAlias = tuple[Span, ...]
 
@@ -31,6 +32,7 @@ _SGR: dict[Role, str] = {
     "dim": "2",
     "name": "36",
     "strong": "1",
+    "command": "2",
 }
 
 
@@ -304,8 +306,11 @@ def _trim(row: list[Span]) -> Line:
 
 
 def _words(line: Line, longest: int) -> Iterator[Span]:
-    """Yield the words of a line with the spaces after them. A word longer than a row is split into pieces."""
+    """Yield the words of a line with the spaces after them, and commands whole. What is longer than a row is split."""
     for role, text in line:
+        if role == "command" and width(text) <= longest:
+            yield role, text
+            continue
         for word in _WORDS.finditer(text):
             bare = word[0].rstrip(" ")
             for piece in pieces(bare, longest):

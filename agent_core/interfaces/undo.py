@@ -206,20 +206,35 @@ def _is_of_another(conversation: Conversation, version: Version) -> bool:
 
 
 async def _block(conversation: Conversation, label: str, scope: _Scope) -> UndoableAction | None:
-    """Return an action for the last edit of a block, or for what differs from the start of the session."""
+    """Return an action for the last edit of a block, for the latest edits by one hand that still count, or for what
+    differs from the start of the session.
+    """
     changes, began = await conversation.agent.memory.blocks.history(label), conversation.undo_log.began
-    last = last_edit(changes) if scope == "step" else changes[-1]
+    last, base = last_edit(changes) if scope == "step" else changes[-1], None
+    if scope == "author":
+        last, base = _edits_by_one_hand(changes, began)
+    elif scope == "session":
+        base = next((change for change in reversed(changes) if change.at < began), changes[0])
     if last is None or last.at < began or last.agent not in ("", conversation.agent.name):
         return None
+    if base is not None and base.value == changes[-1].value:
+        return None
     by = "you" if last.by == "human" else f"the agent {last.agent}".rstrip()
-    base, undoes = None, f"restore the block {label} as it was before {edit_says(last)}"
-    if scope != "step":
-        before = [change for change in changes if change.at < began]
-        base, undoes = (before or changes)[-1 if before else 0], f"restore {_as_it_was(label)}"
-        if base.value == last.value:
-            return None
-    undo = partial(_restore_block, conversation, label, base)
-    return UndoableAction(last.at, f"{by} changed the block {label}", undoes, undo)
+    is_as_begun = base is not None and (base.at < began or base is changes[0])
+    was = f"the block {label} as it was {'when the session began' if is_as_begun else f'before {edit_says(last)}'}"
+    undo = partial(_restore_block, conversation, label, base, was)
+    return UndoableAction(last.at, f"{by} changed the block {label}", f"restore {was}", undo)
+
+
+def _edits_by_one_hand(changes: Sequence[BlockChange], began: float) -> tuple[BlockChange, BlockChange]:
+    """Return the last of the latest edits by one author that still count, and the change before them."""
+    at = len(changes) - 1
+    while True:
+        last = changes[at]
+        while at and changes[at].at >= began and (changes[at].by, changes[at].agent) == (last.by, last.agent):
+            at -= 1
+        if not at or changes[at].at < began or changes[at].value != changes[-1].value:
+            return last, changes[at]  # otherwise these edits were undone, and those before them count
 
 
 def _state(conversation: Conversation, rows: Sequence[StateRow], scope: _Scope) -> UndoableAction | None:
@@ -240,10 +255,6 @@ def _state(conversation: Conversation, rows: Sequence[StateRow], scope: _Scope) 
             return None
     undo = partial(_restore_state, conversation, last, base)
     return UndoableAction(last.at, f"changed the state of {last.function}", undoes, undo)
-
-
-def _as_it_was(label: str) -> str:
-    return f"the block {label} as it was when the session began"
 
 
 async def _restore_state(conversation: Conversation, row: StateRow, base: StateRow | None) -> None:
@@ -296,13 +307,13 @@ async def _restore(conversation: Conversation, kind: str, name: str, version: Ve
     conversation.voice.lines(told)
 
 
-async def _restore_block(conversation: Conversation, label: str, base: BlockChange | None) -> None:
+async def _restore_block(conversation: Conversation, label: str, base: BlockChange | None, was: str) -> None:
     """Restore a block to an earlier change, or to what it was before its last edit (None)."""
     blocks = conversation.agent.memory.blocks
     edit = await (set_up_block(blocks, label, value=text_of(base.value)) if base else undo_block(blocks, label))
     if edit.outcome != "returned":
         raise UsageError(edit.text)
-    conversation.voice.lines([line(("ok", "✓ "), f"restored {_as_it_was(label)}" if base else edit.text)])
+    conversation.voice.lines([line(("ok", "✓ "), f"restored {was}" if base else edit.text)])
 
 
 async def _unsay(conversation: Conversation) -> None:

@@ -215,7 +215,9 @@ def _check(request: EditRequest, changed: Sequence[BlockDifference]) -> None:
         if before is None or request.author.by not in _BOUND:
             continue
         if before.read_only:
-            raise EditRefused(f"`{before.label}` is read-only: only a human may change it.")
+            raise EditRefused(
+                f"`{before.label}` is read-only: only the user may change it, with `knapper memory edit`."
+            )
         if not before.writable and after:
             raise EditRefused(f"`{before.label}` is another agent's: you may read it, and not change it.")
 

@@ -355,7 +355,7 @@ class Memory(BaseModel):
         meant = [candidate for candidate in self.labels if candidate.casefold() == label.strip().casefold()]
         block = self[meant[0] if len(meant) == 1 else label]
         if block.read_only:
-            raise EditRefused(f"`{block.label}` is read-only: only a human may change it.")
+            raise EditRefused(f"`{block.label}` is read-only: only the user may change it, with `knapper memory edit`.")
         check_given(block, *texts)
         edited = change(block)
         block.put(edited.lines)

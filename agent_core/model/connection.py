@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import httpx2
 
-from agent_core.base.errors import ContextOverflow, ModelError
+from agent_core.base.errors import ContextOverflow, ModelError, Unavailable
 from agent_core.base.late import LatePackages
 from agent_core.base.network_variables import (
     UnusableVariable,
@@ -67,10 +67,6 @@ _SEARCHED_CHARS: Final = 20_000  # of an error, to find a requested wait
 _CODE_CHARS: Final = 200
 _LONGEST_WAIT_S: Final = 120.0  # the longest wait that the package honors
 _WAIT: Final = re.compile(r'"retryDelay": "([0-9.]+)s"|try again in ([0-9.]+) ?s')
-
-
-class Unavailable(ModelError):
-    """Error raised when the endpoint cannot answer now but may later."""
 
 
 class ModelMissing(ModelError):

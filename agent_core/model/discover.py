@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from agent_core.base import machine
-from agent_core.base.errors import ModelError, NoModel
+from agent_core.base.errors import ModelError, NoModel, Unavailable
 from agent_core.base.matching import nearest
 from agent_core.base.network_variables import UnusableVariable, checked_address, masked_address
 from agent_core.base.own_installation import add_extra
@@ -188,9 +188,10 @@ async def _at_address(url: str, name: str, key: str, why: str) -> DiscoveredMode
     try:
         entries = await _list_models(url, key=key, timeout_s=_LISTING_S)
     except ModelError as error:
+        kind = Unavailable if isinstance(error, Unavailable) else ModelError
         if " cannot be reached" in error.message:
-            raise ModelError(error.message, fix="Is it running? Check the address.") from error
-        raise ModelError(error.message, fix=f"{error.fix or base_url_hint(url)} {name_one}") from error
+            raise kind(error.message, fix="Is it running? Check the address.") from error
+        raise kind(error.message, fix=f"{error.fix or base_url_hint(url)} {name_one}") from error
     entry = _pick(entries, "")
     if entry is None:
         raise ModelError(f"{place} lists no models, and no model is named.", fix=f"{base_url_hint(url)} {name_one}")

@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 import typing
 
+from agent_core.base import syntax
 from agent_core.base.records import dataclass, field
 
 from .source import FOLDER, ModuleSource, blocks
@@ -158,6 +159,21 @@ def workspace_imports(tree: ast.Module, text: str, module: str, *, is_package: b
             if name.startswith(f"{FOLDER}.") and not name.endswith(".*"):
                 modules[name.removeprefix(f"{FOLDER}.")] = None
     return tuple(modules)
+
+
+def imports_own_name(source: ModuleSource) -> bool:
+    """Return whether a file of the folder imports its own name: it means a package, as nothing imports itself."""
+    name, text = source.module, source.text
+    begins = (f"import {name}", f"from {name}", f", {name}")
+    if "." in name or source.path.endswith("__init__.py") or not any(begin in text for begin in begins):
+        return False
+    try:
+        nodes = [*ast.walk(syntax.tree_of(text))]
+    except SyntaxError:
+        return False
+    modules = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    modules += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
+    return any(module.partition(".")[0] == name for module in modules)
 
 
 def imported_module(base: str, level: int, module: str, *, is_package: bool = False) -> str:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError, WorkspaceError
@@ -261,6 +261,8 @@ class TurnRunner:
         posts, writes = _closing(turn, ended)
         writes = [*writes, *self.session.beat()]
         why = [Entry(ENDED, {"text": ended.why})] if ended.why and ended.reason != "replied" else []
+        if ended.reason == "failed":  # else the model would read the next message as one with this
+            why.append(notice(UNANSWERED))
         await turn.append_receipt(*why)
         self.receipt = turn.receipt
         await self.store.finish(turn.id, turn.attempt, state, posts=posts, writes=writes)
@@ -289,6 +291,9 @@ class TurnRunner:
     async def _settle_calls(self, turn: Turn, why: str, *more: Entry) -> None:
         """Answer the calls of a turn that ended early, so that its history is valid."""
         await turn.append([*closing_answers(await self.store.load(turn.id)), notice(why), *more])
+
+
+UNANSWERED: Final = "The turn ended here: it failed, and the user has no answer to this."
 
 
 def _closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:

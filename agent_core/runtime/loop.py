@@ -7,6 +7,7 @@ notified once, and if they still send nothing, the text is sent.
 """
 
 import json
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
@@ -15,11 +16,13 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from agent_core.base import events
 from agent_core.base.errors import ModelError
+from agent_core.base.fences import fenced_texts
 from agent_core.base.messages import Assistant
-from agent_core.base.offload import LARGE
+from agent_core.base.offload import LARGE, aside
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
 from agent_core.context import EXPECTED
+from agent_core.functions.gate import tree
 from agent_core.functions.service import FunctionService, function_facts
 from agent_core.model.reading import written_calls
 from agent_core.storage import FAILURES, Inbound, SaveExposures
@@ -57,6 +60,8 @@ MAX_SAME_FAILURES = 3
 MAX_SAME_ANSWERS = 5
 MAX_CUTS = 3
 MAX_REMINDERS = 2
+_MOST_BLOCKS: Final = 20  # code blocks of a reply
+_MOST_NAMED: Final = 5  # functions that they define
 
 _AGAIN = "Ask again; at the prompt: /retry."
 _SHORTER = "Write it much shorter, or do it in parts"
@@ -318,6 +323,15 @@ def _written_name(reply: "Reply") -> str:
     return one_line(names[0], 80) if names else reply.marked
 
 
+def _written_functions(text: str) -> list[str]:
+    """Return the names of the public functions that the code blocks of a reply define."""
+    codes = [textwrap.dedent(code) for code in fenced_texts(text)[:_MOST_BLOCKS] if "def " in code]
+    trees = map(tree.parse, codes)
+    nodes = [node for one in trees if not isinstance(one, tree.Unparsable) for node in tree.functions(one)]
+    names = dict.fromkeys(node.name for node in nodes if not node.name.startswith("_"))
+    return [*names][:_MOST_NAMED]
+
+
 def _left_refused(turn: Turn) -> list[str]:
     """Return the rejected candidates, without functions that were called as they are afterwards."""
     receipt = turn.work.facts.receipt
@@ -481,6 +495,8 @@ class AgentLoop:
                 if by_function or not done:
                     more_waits = turn.journal.waits = turn.journal.waits and bool(await self._waiting(turn))
                 follows = policy.after(StepResult(reply, done, more_waits))
+                if isinstance(follows, Ended) and follows.reason == "replied":
+                    follows = await self._with_unmade(turn, follows)
                 entries = [notice(follows.advice)] if follows.advice else []
                 if isinstance(follows, GoOn) and follows.heartbeat:
                     entries.append(heartbeat(follows.heartbeat, turn.style, turn.clock.now()))
@@ -490,6 +506,22 @@ class AgentLoop:
                     return follows
         except (Interrupted, ModelError) as error:
             return policy.broken_off(error)
+
+    async def _with_unmade(self, turn: Turn, ended: Ended) -> Ended:
+        """Note the functions that a reply only writes out, for the receipt and for the model's next turn.
+
+        Whether the reply claims that they exist, or shows them as examples, nobody has to know: they are not there.
+        """
+        if all(function.name != "create_function" for function in self.model_session.functions.all()):
+            return ended
+        there = self._functions.registry.snapshot().functions
+        names = [name for name in await aside(len(ended.reply), _written_functions, ended.reply) if name not in there]
+        for name in names:
+            turn.note_done("unmade", name)
+        if not names:
+            return ended
+        called = f"Your reply holds the text of {' and '.join(f'`{name}`' for name in names)}, which was not made"
+        return replace(ended, advice=f"{called}: only create_function makes a function.")
 
     async def _expect(self, turn: Turn) -> None:
         """Show the model the client's functions, and the workspace functions that the last message probably needs."""

@@ -283,7 +283,9 @@ class ModelSession:
     async def _make_ready(self, turn: Turn, model: Model, share: float) -> None:
         """Prepare the system message of this turn, and shorten the conversation so that both fit."""
         if self._rendered_for != (turn.id, model.mode):
-            turn.history.page(self._budget(model).page_chars(self.settings.memory, self.settings.turn.answer_chars))
+            budget, memory = self._budget(model), self.settings.memory
+            page_chars = budget.page_chars(memory, self.settings.turn.answer_chars)
+            turn.history.page(page_chars, budget.message_chars(memory))
             if model.mode != "constrained" and READ_ON in self.shown.callable:
                 await turn.history.leave_behind(turn.id, self.settings.memory.past_chars)
             if self._told_of != turn.id and (cut := turn.history.cut_short(turn.id)):

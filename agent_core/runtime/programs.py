@@ -35,6 +35,7 @@ from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Unknown
 from agent_core.functions.debug.debugging import DebugNotes
 from agent_core.functions.gate.capability import needs_of_text, shares_state
+from agent_core.functions.gate.examples import is_by_chance
 from agent_core.functions.program_text import (
     MAX_PROBLEMS,
     ProgramCallees,
@@ -912,8 +913,10 @@ async def source_of_last_program(
     foreign = {each: others.foreign[each] for each in free if each in others.foreign and each not in functions}
     by_name = {each: function for each, function in functions.items() if each not in with_state}
     needs = [await service.granting.needs(function, whole) for function in functions.values()]
-    reaches = bool(with_state or foreign or joined([*needs, needs_of_text(runs[-1].code)]).is_outward)
-    callees = ProgramCallees(by_name, with_state | foreign, others.of_the_host, reaches)
+    needed = joined([*needs, needs_of_text(runs[-1].code)])
+    reaches = bool(with_state or foreign or needed.is_outward)
+    computes = not (with_state or foreign or needed or is_by_chance(runs[-1].parse().tree))
+    callees = ProgramCallees(by_name, with_state | foreign, others.of_the_host, reaches, computes)
     return await aside(size, source_of_program, name, words, runs, callees)
 
 

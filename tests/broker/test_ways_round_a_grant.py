@@ -152,7 +152,7 @@ async def test_a_grant_is_for_what_it_says_and_no_more() -> None:
         names = Names(["127.0.0.1"])
         async with Broker(resolve=names).session("weather", (grant,)) as session:
             words = await refusal(session, url=f"http://{place}/")
-        told = f"a human grants it with `knapper functions grant weather --network {place}`"
+        told = f"Grant it at a terminal: `knapper functions grant weather --network {place}`"
         assert (words.endswith(told), names.asked) == (True, []), (grant, place, words)
 
 

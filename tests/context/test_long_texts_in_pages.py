@@ -4,9 +4,11 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from agent_core.base.events import Warned
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
-from agent_core.context import first_page
+from agent_core.context import History, first_page
 from agent_core.context.history import in_part
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Say, Seen, Step, Wanted, scripted
@@ -42,7 +44,9 @@ async def test_a_message_longer_than_a_page_is_shown_in_part_and_all_of_it_can_b
         names.append(pages_of(seen.text))
         return Ask(*(Wanted("read_on", {"name": names[0][0], "page": n + 1}) for n in range(names[0][1])))
 
-    here = await at_desk([first, Say("Read.")], memory__page_chars=3_000, model__context_tokens=64_000)
+    here = await at_desk(
+        [first, Say("Read.")], memory__page_chars=3_000, memory__message_chars=3_000, model__context_tokens=64_000
+    )
     events = await here.say(LONG)
     assert ended(events).reply == "Read."
     assert [warned.message for warned in of(Warned, events)] == [
@@ -51,6 +55,41 @@ async def test_a_message_longer_than_a_page_is_shown_in_part_and_all_of_it_can_b
     assert len(here.model.requests[0].text) < 9_000
     assert "".join(text.partition("\n")[2] for text in answers(events)) == LONG
     assert all(text in here.model.requests[1].text for text in answers(events))
+
+
+@pytest.mark.parametrize(
+    ("window", "flags", "is_whole"),
+    [
+        (128_000, {}, True),
+        (64_000, {"memory__page_chars": 1_000}, True),
+        (64_000, {"memory__message_chars": 20_000}, False),
+        (8_192, {}, False),
+    ],
+)
+async def test_what_the_user_sends_is_shown_whole_if_it_fits_well_into_the_window(
+    window: int, flags: dict[str, int], at_desk: OpenDesk, *, is_whole: bool
+) -> None:
+    here = await at_desk([Say("Read.")], model__context_tokens=window, **flags)
+    events = await here.say(LONG)
+    assert (LONG.strip() in here.model.requests[0].text) is is_whole
+    assert (of(Warned, events) == []) is is_whole
+
+
+def test_only_the_users_own_message_is_shown_beyond_a_page() -> None:
+    history = History(page_chars=1_000, message_chars=100_000)
+    others: list[Message] = [
+        User(LONG, speaker="other"),
+        User(LONG, is_imported=True),
+        Notice(LONG),
+        Answer("1", "f", LONG),
+    ]
+    reply = Assistant("", (Call("1", "f", "{}"),))
+    history.add("t", [User(LONG), reply, *others], seq=7)
+    shown = [item.shown for item in history.items]
+    assert shown[0] == User(LONG)
+    assert len([one for one in shown[2:] if "Page 1 of" in one.text]) == 4
+    history.fit(20_000)
+    assert "Page 1 of" in history.items[0].shown.text
 
 
 async def test_an_answer_longer_than_the_limit_is_kept_whole_and_read_on_after_a_restart(tmp_path: Path) -> None:
@@ -81,7 +120,9 @@ async def test_what_cannot_be_read_on_is_refused_with_the_reason(at_desk: OpenDe
         whole = pages_of(seen.text)[0]
         return Ask(*(Wanted("read_on", {"name": name.format(whole), "page": page}) for name, page, _ in refused))
 
-    here = await at_desk([ask, Say("Well.")], memory__page_chars=3_000, model__context_tokens=64_000)
+    here = await at_desk(
+        [ask, Say("Well.")], memory__page_chars=3_000, memory__message_chars=3_000, model__context_tokens=64_000
+    )
     told = answers(await here.say(LONG))
     for (name, page, says), answer in zip(refused, told, strict=True):
         assert says in answer, (name, page)

@@ -153,7 +153,7 @@ async def test_an_error_that_became_a_value_is_told_on_two_lines_and_another_lon
 async def test_a_call_in_which_a_human_changed_a_value_says_so(workspace: Workspace) -> None:
     await play(workspace)
     arm(workspace, line=0, name="failing")
-    for lines, lacks in [(("p number", "c"), []), (("set number 2", "c"), ["a human changed values at the debugger"])]:
+    for lines, lacks in [(("p number", "c"), []), (("set number 2", "c"), ["values were changed at the debugger"])]:
         room_of(workspace).slot.debugger = Typist(*lines)
         await workspace.functions.call("failing", {"number": 1})
         assert (await workspace.functions.replays.calls("failing"))[0].lacking == tuple(lacks)

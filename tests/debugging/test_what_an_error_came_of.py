@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.interfaces.render.verdicts import outcome_lines
+from agent_core.interfaces.render.verdicts import failed_lines
 from agent_core.workspace.workspace import Workspace
 from sandbox.outcome import Raised
 from sandbox.processes.sessions import judge
@@ -103,7 +103,7 @@ async def test_the_model_and_the_human_read_where_the_first_error_was_raised(at_
     assert "functions/chained.py:4 in look_up: `return table[item]`" in direct
     assert "It was raised while handling `KeyError`: `'zz'`\n" in handling
     outcome = await desk.workspace.functions.call("handling", {"item": "zz"})
-    shown = ["".join(text for _, text in one) for one in outcome_lines(outcome)]
+    shown = ["".join(text for _, text in one) for one in failed_lines(outcome)]
     assert "  while handling KeyError: 'zz'" in shown
     assert any("look_up: return table[item]" in one.replace("    ", "") for one in shown)
 

@@ -134,6 +134,28 @@ def imported(tree: ast.Module, package: list[str], modules: Collection[str]) -> 
             yield from (name if name in modules else module for name in names)
 
 
+THIRD_PERSON = re.compile(r"\b(a|no|only a) (human|person)\b", re.IGNORECASE)
+OTHER_READERS = {
+    "a model, which is not the one who is asked": """
+        context/presentation functions/debug/stop functions/gate/meaning functions/gate/reader
+        functions/service/change_texts functions/service/example_regression memory/classes workspace/supervision
+        interfaces/commands/agents interfaces/server/page_operations functions""",
+    "whoever builds the confined interpreter": "portable/component",
+    "a program that works for somebody": """
+        interfaces/integrations/__init__ interfaces/server/a2a_door interfaces/server/mcp_door""",
+}
+
+
+def test_who_reads_at_a_terminal_is_not_spoken_of_as_a_human() -> None:
+    told = set()
+    for path, tree in trees().items():
+        bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+        texts = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+        if any(THIRD_PERSON.search(str(node.value)) for node in texts if id(node) not in bare):
+            told.add("/".join(path.relative_to(TOP).with_suffix("").parts[1:]))
+    assert told == {name for names in OTHER_READERS.values() for name in names.split()}
+
+
 def test_no_files_import_each_other_in_a_circle() -> None:
     modules = {
         ".".join(path.relative_to(TOP).with_suffix("").parts).removesuffix(".__init__"): path for path in trees()

@@ -22,7 +22,7 @@ def test_what_a_model_could_not_call_is_refused() -> None:
         (f"def f(a: list[int] = []) -> list[int]:\n    {DOCUMENTED}\n    return a\n", {"mutable-default", "echo"}),
         (f"def f(a: list[int] = []) -> int:\n    {DOCUMENTED}\n    a += [1]\n    return len(a)\n", {"mutable-default"}),
         (
-            f"def f(a: dict[str, int] = {{}}) -> int:\n    {DOCUMENTED}\n    a['x'] = 1\n    return 1\n",
+            f"def f(a: dict[str, int] = {{}}) -> int:\n    {DOCUMENTED}\n    a['x'] = 1\n    return len(a)\n",
             {"mutable-default"},
         ),
         (

@@ -12,6 +12,7 @@ from tests.functions.support import Room
 from tests.kit import Ask, Say, Wanted
 from tests.kit.desk import answers
 from tests.kit.program import knapper
+from tests.kit.terminal import terminal
 
 from .support import AGENT, FETCHES, PLAIN, human
 
@@ -224,3 +225,24 @@ def test_doctor_and_the_answer_of_a_failed_call_say_that_the_file_decides(tmp_pa
     assert "by functions/grants.toml alone" in told
     report = json.loads(knapper("doctor", "--json", cwd=tmp_path, environment=VARIABLE).stdout)
     assert report["grants"] == {"unattended": "file"}
+
+
+def test_after_a_move_of_the_folder_the_question_says_why_an_earlier_yes_does_not_count(tmp_path: Path) -> None:
+    first, moved = tmp_path / "first", tmp_path / "moved"
+    (first / "functions").mkdir(parents=True)
+    (first / "data").mkdir()
+    (first / "data" / "a.txt").write_text("hi")
+    (first / "knapper.toml").touch()
+    reads = 'def reads() -> str:\n    """Read."""\n    return open("data/a.txt").read()\n'
+    (first / "functions" / "reads.py").write_text(reads)
+    assert knapper("functions", "grant", "reads", "--read", "data", "-y", cwd=first).returncode == 0
+    told = "A yes to it is stored, but does not count here: it was given in another folder or by another user"
+    assert told not in knapper("functions", "grants", cwd=first).stdout
+    first.rename(moved)
+    assert told in knapper("functions", "grants", cwd=moved).stdout
+    with terminal("functions", "call", "reads", cwd=moved, columns=140) as screen:
+        screen.wait_for("Type o (once)")
+        assert told in " ".join(screen.scrolled().split())
+        screen.line("y")
+        assert screen.exit_code() == 0
+    assert told not in knapper("functions", "grants", cwd=moved).stdout

@@ -34,7 +34,7 @@ async def test_what_goes_and_what_is_granted_are_one_question_and_the_yes_is_not
     assert [row for row in changed if "import" in row] == []
     assert done.outcome == "returned", done.text
     assert "put it back" not in done.text
-    assert "a person agreed" in done.text
+    assert "it was agreed to" in done.text
 
 
 async def test_nobody_is_asked_about_what_calls_something_that_was_rejected(here: Room) -> None:

@@ -28,7 +28,7 @@ async def test_nobody_to_ask_is_a_no_that_says_how_a_human_grants_and_then_the_c
     plan = await here.shop.plan_create("weather", code, "sky", "asked", AGENT)
     assert plan.outcome == "refused"
     assert "needs-network" in plan.text
-    assert f"A human grants it with: knapper functions grant weather --network {host}" in plan.text
+    assert f"Grant it at a terminal: knapper functions grant weather --network {host}" in plan.text
     assert not (await here.shop.create("weather", code, "sky", author=AGENT)).admitted
     assert entries(here) == ""
     question = await here.shop.grants.question("weather")

@@ -32,7 +32,9 @@ def with_settings(here: Room, **settings: str) -> None:
         pytest.param({}, True, "if the task needs it, the user is asked before it joins", id="a human is there"),
         pytest.param({}, False, "Fix: take the text as a parameter instead of fetching it", id="nobody is there"),
         pytest.param({"ask": "never"}, True, "Fix: take the text as a parameter", id="nobody is ever asked"),
-        pytest.param({"unattended": "file"}, False, "a human has to grant it", id="the file decides"),
+        pytest.param(
+            {"unattended": "file"}, False, "and grant it: knapper functions grant NAME", id="the file decides"
+        ),
     ],
 )
 async def test_a_need_is_fixed_by_asking_where_somebody_can_be_asked(

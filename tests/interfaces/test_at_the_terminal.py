@@ -4,15 +4,16 @@ import json
 import time
 from contextlib import closing
 from pathlib import Path
+from socket import socket
 
 import pytest
 
 from tests.interfaces.support import prompt
-from tests.kit import Expect, Say, Script, contains
+from tests.kit import Expect, Say, Script, contains, scripted
 from tests.kit.levels import level_here
 from tests.kit.program import knapper
 from tests.kit.sources import function_text
-from tests.kit.terminal import ENTER, KNAPPER, TAB, Terminal
+from tests.kit.terminal import ENTER, KNAPPER, TAB, Terminal, terminal
 
 SLUG = function_text(
     'slugify(text: str, sep: str = "-") -> str', "Return a text as a slug.", "return sep.join(text.lower().split())"
@@ -190,3 +191,19 @@ def test_typed_calls_are_recorded_and_say_that_they_run_and_what_to_do_after_a_t
     done = knapper("functions", "call", "spin", "--args", '{"n": 1}', cwd=folder)
     assert (done.returncode, "✗ timed out after 3." in done.stderr) == (1, True)
     assert """knapper functions trace spin --args '{"n": 1}'""" in done.stderr
+
+
+def test_an_endpoint_that_is_down_keeps_nobody_from_functions_and_answers_when_it_is_back(grown: Path) -> None:
+    with socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    with terminal("run", "--base-url", f"http://127.0.0.1:{port}/v1", cwd=grown) as screen:
+        for told in ("cannot be reached", "Your next message tries it again", "/help lists"):
+            screen.wait_for(told)
+        screen.do('=count_vowels("queueing")', "5")
+        screen.do("/memory", "human")
+        screen.do("hello", "The turn failed.")
+        with scripted([Say("Hi there.")], port=port):
+            screen.do("/retry", "Hi there.")
+    done = knapper("run", "--base-url", f"http://127.0.0.1:{port}/v1", "--message", "hello", cwd=grown)
+    assert (done.returncode, "cannot be reached" in done.stderr) == (1, True), done.stderr

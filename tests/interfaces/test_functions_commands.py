@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from agent_core.base.problem import Place, Problem
-from tests.interfaces.support import COUNT_VOWELS, SLOW
+from tests.interfaces.support import COUNT_VOWELS, SLOW, prompt
 from tests.kit.program import knapper
+from tests.kit.sources import function_text
 from tests.kit.terminal import terminal
 
 PROBLEM_KEYS = set(Problem("c", "w", Place("p")).to_json())
@@ -102,3 +103,43 @@ def test_progress_of_a_called_function_is_drawn_on_a_terminal(folder: Path) -> N
         screen.wait_for("50% part\\x1b[5m")
         assert screen.exit_code() == 0
         assert screen.screen()[0] == "done"
+
+
+LOUD = function_text("loud(number: int) -> int", "Count.", 'print("one")\nprint("two")\nreturn number')
+
+
+def test_what_a_function_prints_stands_before_its_result(folder: Path) -> None:
+    (folder / "functions" / "loud.py").write_text(LOUD)
+    call = ("--args", '{"number": 7}')
+    done = knapper("functions", "call", "loud", *call, cwd=folder)
+    assert (done.stdout, done.stderr) == ("7\n", "│ one\n│ two\n")  # of what no example proves, nothing is said
+    with terminal("functions", "call", "loud", *call, cwd=folder) as screen:
+        assert screen.exit_code() == 0
+        assert_printed_first(screen.scrolled(), 1)
+    with prompt([], folder) as (screen, _):
+        for times, typed in enumerate(("=loud(7)", "/call loud(7)", '/test loud {"number": 7}'), 1):
+            screen.do(typed, *["│ two"] * times)
+        assert_printed_first(screen.scrolled(), 3)
+    assert_printed_first(knapper("functions", "trace", "loud", *call, cwd=folder).stdout, 1)
+    assert_printed_first(knapper("calls", "replay", "1", cwd=folder).stdout, 1)
+
+
+def assert_printed_first(text: str, times: int) -> None:
+    rows = [row.strip() for row in text.splitlines()]
+    ends = [at for at, row in enumerate(rows) if row == "│ two"]
+    assert [rows[at - 1 : at + 2] for at in ends] == [["│ one", "│ two", "7"]] * times
+
+
+def test_what_a_standing_means_stands_where_it_is_first_read(folder: Path) -> None:
+    trial, draft = "trial: it passed the gate, and is new", "draft: no example proves it yet"
+    made = knapper("functions", "create", "count_vowels", "--file", "-", cwd=folder, given=COUNT_VOWELS)
+    assert ("on trial" in made.stdout, trial in made.stderr, draft in made.stderr) == (True, True, False)
+    assert trial in knapper("functions", "show", "count_vowels", cwd=folder).stdout
+    (folder / "functions" / "loud.py").write_text(LOUD)
+    assert draft in knapper("functions", "show", "loud", cwd=folder).stdout
+    with terminal("functions", "list", cwd=folder, columns=120) as screen:
+        assert screen.exit_code() == 0
+        assert f"{draft} · {trial}" in screen.scrolled()
+    refused = COUNT_VOWELS.replace("        0\n", "        7\n").replace("count_vowels", "others")
+    told = knapper("functions", "create", "others", "--file", "-", cwd=folder, given=refused)
+    assert trial not in told.stderr + told.stdout

@@ -28,7 +28,7 @@ def is_granted(root: Path) -> bool:
 
 def test_where_nobody_can_be_asked_it_is_a_no_that_says_how_to_grant_it(tmp_path: Path, place: str) -> None:
     how = f"knapper functions grant weather --network {place}"
-    told = Expect(made(place), contains(f"Nobody can be asked here.\nA human grants it with: {how}"))
+    told = Expect(made(place), contains(f"Nobody can be asked here.\nGrant it at a terminal: {how}"))
     with scripted([made(place), told, DONE, DONE, made(place), *REFUSED]) as model:
         run = ("run", *flags(model), "--message", "go")
         done = knapper(*run, cwd=tmp_path, environment=home(tmp_path))
@@ -40,7 +40,7 @@ def test_where_nobody_can_be_asked_it_is_a_no_that_says_how_to_grant_it(tmp_path
     assert (event["type"], event["answer"], event["by"]) == ("grant_answered", "no", "policy")
     assert (event["function"], event["says"], event["command"]) == ("weather", [f"fetch from {place}"], how)
     piped = knapper(*CREATE[:-1], "-", cwd=tmp_path, given=weather(place), environment=home(tmp_path))
-    assert (piped.returncode, f"A human grants it with: {how}" in piped.stderr) == (1, True)
+    assert (piped.returncode, f"Grant it at a terminal: {how}" in piped.stderr) == (1, True)
     assert not is_granted(tmp_path)
 
 
@@ -250,7 +250,7 @@ def test_a_call_that_looks_into_a_folder_that_it_lacks_fails_and_says_so(folder:
     done = knapper("functions", "call", "total", cwd=folder, environment=home(folder))
     assert (done.returncode, done.stdout) == (1, "")
     assert "PermissionError: `total` may not: read data/." in done.stderr
-    assert "A human grants it with: knapper functions grant total --read data/" in done.stderr
+    assert "Grant it at a terminal: knapper functions grant total --read data/" in done.stderr
     with scripted([Ask(Wanted("total")), Expect(DONE, contains("grant total --read data/"))]) as model:
         done = knapper("run", *flags(model), "--message", "go", cwd=folder, environment=home(folder))
     assert done.returncode == 0

@@ -4,18 +4,20 @@ import re
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_core.base import events
 from agent_core.base.receipt import Made
+from agent_core.base.records import replace
 from agent_core.base.untrusted import visible
 from agent_core.functions.debug import Command, DebugStop
 from agent_core.functions.debug.stop import At
 from agent_core.functions.service.judgment import Judgment
 from agent_core.interfaces.dialog import Dialog
 from agent_core.interfaces.render import verdicts
-from agent_core.interfaces.render.call_log import CallLog, call_line, ended_lines, stop_parts
+from agent_core.interfaces.render.call_log import CallLog, ShownCall, call_line, call_lines, ended_lines, stop_parts
 from agent_core.interfaces.render.memory_view import found_lines, history_lines
 from agent_core.interfaces.repl import render
 from agent_core.interfaces.repl.live import BlockSplitter, DrawnBlock
@@ -108,6 +110,33 @@ def test_the_last_line_of_a_turn_is_its_receipt_in_one_row() -> None:
             turn="t", reason="replied", reply="", steps=3, usage=usage, made=made, receipt="it is known"
         )
         assert plain(ended_lines(event, 2.5, screen)) == f"∙ {text}\n"
+
+
+@pytest.mark.parametrize("is_admitted", [True, False])
+@pytest.mark.parametrize("number", [1, 17, 1234])
+@pytest.mark.parametrize("hints", [0, 1, 12])
+@pytest.mark.parametrize("name", ["f", "number_of_vowels", "x" * 64])
+def test_the_row_of_a_made_function_ends_in_a_command_that_stands_whole(
+    name: str, hints: int, number: int, *, is_admitted: bool
+) -> None:
+    problem = {"code": "c", "message": "it is bad in many words that go on and on", "path": ""}
+    hinted = [{**problem, "message": f"m{at}", "severity": "warns"} for at in range(hints)]
+    verdict = {
+        "admitted": is_admitted,
+        "name": name,
+        "source": f"def {name}(text: str, other: int) -> dict[str, int]:\n    return {{}}\n",
+        "problems": [*hinted, *([] if is_admitted else [problem, problem])],
+        "stages": [{"stage": "examples", "passed": True, "seconds": 0.1, "note": "2 of 2 examples agree"}],
+        "agreed": 2,
+        "reach": ["fetches api.example.org", "reads files that you name"],
+    }
+    call = ShownCall(number, "create_function", "", "", "returned", 0.1, verdict)
+    for screen in range(40, 161):
+        shown = plain(folded(call_lines(call, screen), screen)).splitlines()
+        head = shown if is_admitted else shown[:-1]
+        assert len(head) <= (2 if screen < 100 else 1), shown
+        assert any(row.endswith(f"/show {number}") for row in head), shown
+        assert max(map(width, shown)) <= screen
 
 
 def test_gauges_meters_and_columns_stay_within_their_cells() -> None:
@@ -270,3 +299,18 @@ def test_a_search_shows_the_lines_of_blocks_that_have_a_word_of_it_first() -> No
     first, second, third = plain(found_lines([page], blocks=[block])).splitlines()
     assert (first, second) == ("- the block human: I like tea.", "The nearest by meaning:")
     assert third.endswith("a cup")
+
+
+@pytest.mark.parametrize("words", [1, 3, 9])
+def test_a_search_ends_where_the_hits_with_its_words_end(words: int) -> None:
+    items = tuple(FoundItem(n, f"{'tea' if n < words else 'cups'} number {n}", 0.0, "you") for n in range(10))
+    page = ResultPage("messages", items, 0, 60, 10, frozenset({"tea"}))
+    *hits, counted = plain(found_lines([page])).splitlines()
+    assert [hit.rpartition(" ")[2] for hit in hits[:words]] == [str(n) for n in range(words)]
+    assert hits[words] == "Near in meaning:"
+    assert len(hits) == words + 1 + min(3, 10 - words)
+    assert counted == f"messages with a word of it: {words}"
+    for whole in (ResultPage("messages", items[:words], 0, 60, words, frozenset({"tea"})), replace(page, page=1)):
+        shown = plain(found_lines([whole])).splitlines()  # they may go on, or the rest was asked for
+        assert (len(shown), "Near" in "".join(shown)) == (len(whole.items) + 1, False)
+        assert "of 60; more: knapper memory search" in shown[-1]

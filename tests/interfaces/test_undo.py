@@ -1,10 +1,12 @@
 """What a session changed is listed, undone one by one or all at once, and named with who did it."""
 
+import json
 from pathlib import Path
 
 from tests.interfaces.support import COUNT_VOWELS, create, leave, prompt
 from tests.kit import Ask, Expect, Say, Script, Wanted, contains
 from tests.kit.desk import another
+from tests.kit.program import knapper
 from tests.kit.terminal import ALT_ENTER, DOWN, ESCAPE, Terminal
 
 OLD, NEW = '"aeiou"', '"aeioué"'
@@ -57,6 +59,32 @@ def test_all_that_a_session_changed_is_listed_and_undone_at_once(tmp_path: Path)
         undo(screen, "all", "", "✓ deleted count_vowels")
         screen.wait_for(restored)
         screen.do("/undo all", "Nothing was made or changed in this session.")
+
+
+def test_an_undo_of_a_block_takes_back_the_edits_of_one_hand_and_leaves_the_others(tmp_path: Path) -> None:
+    """The agent writes two lines, the user two, and each undo by number takes back one hand's; /undo alone one edit."""
+    remember = [
+        Ask(Wanted("core_memory_append", {"name": "human", "content": line})) for line in ("Has a cat.", "Naps.")
+    ]
+    with prompt([*remember, Say("Noted.")], tmp_path, columns=140) as (screen, _):
+        screen.do("remember it", "3 steps")
+        mine = "Has a cat.\nNaps."
+        screen.do("/memory edit human Only tea.", "reads now")
+        screen.do("/memory edit human Only coffee.", "reads now")
+        undo(screen, "", "restore the block human as it was before your edit", "Only tea.")
+        screen.do("/memory edit human Only cocoa.", "reads now")
+        screen.do("/changes", "you changed the block human")
+        undo(screen, "1", "restore the block human as it was before your edit", "restored the block human")
+        assert block(tmp_path) == mine
+        screen.do("/changes", "the agent main changed the block human")
+        undo(screen, "1", "restore the block human as it was when the session began", "when the session began")
+        assert mine not in block(tmp_path)
+        screen.do("/changes", "and 1 turn")
+
+
+def block(root: Path) -> str:
+    done = knapper("memory", "show", "human", "--json", cwd=root)
+    return str(json.loads(done.stdout)["blocks"][0]["value"])
 
 
 def test_an_undo_says_whose_the_change_was_and_leaves_what_another_agent_did(tmp_path: Path) -> None:

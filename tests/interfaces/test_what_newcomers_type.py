@@ -11,6 +11,7 @@ from tests.interfaces.support import HERE, flags, prompt
 from tests.kit import Expect, Fail, Say, contains, scripted
 from tests.kit.desk import another
 from tests.kit.program import knapper, surroundings
+from tests.kit.steps import Cut, Step
 from tests.kit.terminal import ENTER, ESCAPE, KNAPPER
 
 SHOUT = another("shout")
@@ -178,3 +179,30 @@ def test_words_times_and_failures_are_told_as_a_person_reads_them(folder: Path) 
     assert done.returncode == 0, done.stderr
     granted = knapper("functions", "grants", cwd=folder).stdout
     assert re.search(r"20\d\d-\d\d-\d\d \d\d:\d\d$", granted.splitlines()[0]), granted
+
+
+def test_a_turn_that_failed_says_so_below_what_was_said_and_its_message_is_not_glued_to_the_next(
+    tmp_path: Path,
+) -> None:
+    said = "# The report\n\nThe first paragraph of a long reply that breaks"
+    no_retry = {"x-should-retry": "false"}
+    script: list[Step] = [Cut(said), Fail(401, "bad key", no_retry), Fail(429, "slow down", no_retry)]
+    script += [Fail(500, "broken", no_retry), Say(""), Say(""), Say("Fine.")]
+    messages = "cut it", "with a key", "too often", "a broken server", "an empty one"
+    with prompt(script, tmp_path, rows=60) as (screen, model):
+        for times, typed in enumerate(messages, 1):
+            screen.line(typed)
+            screen.wait_count("takes it back", times)
+        screen.do("and now?", "Fine.")
+        rows = [row.strip() for row in screen.scrolled().splitlines()]
+        told = [
+            next(at for at, row in enumerate(rows) if text in row) for text in ("The report", "breaks", "broke off")
+        ]
+        assert told == sorted(told), rows
+    read = [text for message in model.requests[-1].messages[1:] for text in str(message["content"]).split("\n\n")]
+    for typed in messages:
+        after = read[read.index(typed) + 1 :]
+        following = next(at for at, text in enumerate(after) if text in (*messages, "and now?"))
+        assert "[Knapper] The turn ended here: it failed, and the user has no answer to this." in after[:following], (
+            read
+        )

@@ -7,7 +7,9 @@ import pytest
 
 from agent_core import Workspace
 from agent_core.access.grants import Grants
+from tests.conftest import OpenDesk
 from tests.grants.support import Human, human
+from tests.kit.desk import VOWELS
 from tests.kit.program import knapper
 from tests.packages.support import placed, wheel
 
@@ -228,3 +230,35 @@ async def test_a_package_for_one_call_alone_raises_nothing(ready: Path) -> None:
     async with Workspace.open(ready, approver=human("once")) as workspace:
         assert (await workspace.functions.call("shout", {"text": "a"})).value == "A"
         assert (await workspace.functions.introspect("shout")).standing == "draft"
+
+
+BODY = 'def size(count: int) -> str:\n    """Write a size."""\n{}    return str(humanize)\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import humanize\n\n\n" + BODY.format(""),
+        "import humanize.time\n\n\n" + BODY.format(""),
+        "from humanize import naturalsize as humanize\n\n\n" + BODY.format(""),
+        "import json, humanize\n\n\n" + BODY.format(""),
+        BODY.format("    import humanize\n"),
+        "try:\n    import json\nfinally:\n    from humanize import time as humanize\n\n\n" + BODY.format(""),
+    ],
+)
+async def test_a_file_that_imports_its_own_name_means_a_package_of_this_name(text: str, at_desk: OpenDesk) -> None:
+    here = await at_desk([])
+    await here.save("humanize.py", text)
+    await here.save("other.py", 'import humanize\n\n\ndef two() -> str:\n    """Say it."""\n    return str(humanize)\n')
+    snapshot = here.workspace.functions.registry.snapshot()
+    assert {"size", "two"} <= snapshot.functions.keys(), snapshot.rejections
+    report = await here.workspace.functions.call("size", {"count": 5})
+    assert "import the package humanize" in f"{report.lacks} {report.error}", report
+
+
+async def test_a_file_beside_another_still_needs_the_import_of_the_workspace(at_desk: OpenDesk) -> None:
+    here = await at_desk([])
+    await here.save("words.py", VOWELS)
+    await here.save("other.py", 'import words\n\n\ndef two() -> str:\n    """Say it."""\n    return str(words)\n')
+    rejections = here.workspace.functions.registry.snapshot().rejections
+    assert "write `from functions import words`" in str(rejections["functions/other.py"])

@@ -275,3 +275,27 @@ async def test_a_program_that_calls_a_function_of_the_module_that_it_joins_is_ke
     told = answers(await desk.say("Go."))
     assert "2 of 2 examples agree" in told[-1], told
     assert "import count_vowels" not in (desk.functions / "grown.py").read_text("utf-8")
+
+
+PRIMES = "[number for number in range(2, {0}) if all(number % less for less in range(2, number))]"
+
+
+@pytest.mark.parametrize(
+    ("program", "written"),
+    [
+        (PRIMES.format(30), "`2`, `30`"),
+        ("sorted([3, 1, 2])", "`3`, `2`"),
+        ("count_vowels('queueing') + count_vowels('sky')", "`'queueing'`, `'sky'`"),
+        ("import math\nround(math.sqrt(2.5), 3)", "`2.5`, `3`"),
+        ("words = 'a b'.split()\nlen(words)", "`'a b'`"),
+        ("import datetime\nstr(datetime.date.today().year + 5)", ""),  # another value each day
+        ("limit = 30\n" + PRIMES.format("limit"), ""),
+        ("open('notes.txt').read().count('e')", ""),  # what is in a file changes
+    ],
+)
+async def test_a_program_that_would_always_return_the_same_is_kept_with_a_parameter_only(
+    at_desk: OpenDesk, program: str, written: str
+) -> None:
+    told, _ = await kept(at_desk, program)
+    says = f"`most_vowels()` would always return the same: its values ({written}) are fixed. Run it once more with"
+    assert (says in told[1]) is bool(written), told

@@ -78,7 +78,7 @@ async def test_the_page_shows_it_below_each_turn_and_again_after_a_reload(
 ) -> None:
     killed(tmp_path, [reporting(place), Stall(60)])
     server = await served(conversation(place), grants__ask="never")
-    cut = f"wrote out/report.txt; reached {place} ×2; was refused {REFUSED}; asked a person: {ASKED}; called report"
+    cut = f"wrote out/report.txt; reached {place} ×2; was refused {REFUSED}; asked: {ASKED}; called report"
     expected = [f"This turn: {text}" for text in [cut, *texts_of(place)]]
     async with page(server) as (view, seen):
         for number in range(1, 5):

@@ -179,7 +179,7 @@ class Fetches:
         place = stream.order.target.place
         if not self._hosts.cover(stream.order.target) and not await self._ask_for_place(place, stream.sent):
             raise RequestRefused(
-                f"`{self._function}` may not reach {place}: a human grants it with"
+                f"`{self._function}` may not reach {place}. Grant it at a terminal:"
                 f" `knapper functions grant {self._function} --network {place}`"
             )
 

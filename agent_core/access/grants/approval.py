@@ -277,7 +277,7 @@ def denial(question: Question, decision: Decision, *, by_hand: bool = False) -> 
     word = one_line(decision.word, LONGEST_WORD)
     match decision.by:
         case "policy":
-            advice = [f"A human grants it with: {question.command}"] if question.missing and question.command else []
+            advice = [f"Grant it at a terminal: {question.command}"] if question.missing and question.command else []
         case "never" | "unavailable":
             advice = [word]
         case _:

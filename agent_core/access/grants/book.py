@@ -46,7 +46,7 @@ PATH = f"functions/{NAME}"
 _LIMIT = 256 << 10
 _MOST_PROBLEMS = 20
 _HEAD = """\
-# What the functions of this folder may reach. Knapper alone writes it, after a human's yes:
+# What the functions of this folder may reach. Knapper alone writes it, after your yes:
 # `knapper functions grant` and `revoke` change it. An entry grants nothing by itself: each user is asked
 # once, for exactly the code that is there. Comments above an entry are kept, all else is written anew.
 """
@@ -314,6 +314,11 @@ class Held:
         return self.entry.serving(grants | other_grants) | grants.without(self.entry)
 
 
+ELSEWHERE: Final = (
+    "A yes to it is stored, but does not count here: it was given in another folder or by another user, or was revoked"
+)
+
+
 class GrantStore:
     """The grants of one workspace."""
 
@@ -327,6 +332,7 @@ class GrantStore:
         self._exclusive_lock = exclusive_lock
         self.sealer = sealer or Sealer(root)
         self._known: tuple[Listing, Mapping[str, tuple[Approval, ...]]] | None = None  # by function
+        self._elsewhere: frozenset[str] = frozenset()  # functions with a stored yes, but none that counts here
         self._once: dict[tuple[str, str, str], Grants] = {}  # by function, digest of its content, and turn
 
     async def allowed(self, function: "Function", snapshot: "Snapshot") -> Grants:
@@ -369,7 +375,13 @@ class GrantStore:
         changed, diff = await self._since(function, snapshot, state)
         is_again = bool(state.before) and state.last.covers(missing)
         question = Question.of(function, snapshot, missing, state.last)
-        return replace(question, diff=diff, is_again=is_again, changed=changed)
+        doubts = (f"{ELSEWHERE}.",) if await self.is_elsewhere(function.name) else ()
+        return replace(question, diff=diff, is_again=is_again, changed=changed, doubts=doubts)
+
+    async def is_elsewhere(self, name: str) -> bool:
+        """Return whether a yes to a function is stored, but none that counts here: its folder may have been moved."""
+        await self._look()
+        return name in self._elsewhere
 
     async def covers_examples(self, function: "Function", snapshot: "Snapshot") -> bool:
         """Check whether the approval that is in force was given for the function with these examples."""
@@ -552,7 +564,9 @@ class GrantStore:
                         await self._store.apply(writes)
                         rows = await self._store.approvals()
             approvals: dict[str, tuple[Approval, ...]] = {}
-            for row in self._ours(rows):
+            ours = self._ours(rows)
+            self._elsewhere = frozenset(row.function for row in rows) - {row.function for row in ours}
+            for row in ours:
                 versions = tuple((module, version) for module, version in read_json(row.content))
                 approval = Approval(row.digest, versions, Grants.from_json(read_json(row.grants)))
                 approvals[row.function] = (*approvals.get(row.function, ()), approval)

@@ -387,7 +387,7 @@ def unshowable(diff: str) -> str:
     message = (
         f"What is different since the last yes is {len(diff):,} characters long, and at most {_LONGEST_DIFF:,} are"
     )
-    return f"{message} put before a human, so nothing is granted. Split the module, or change it in smaller steps."
+    return f"{message} shown in a question, so nothing is granted. Split the module, or change it in smaller steps."
 
 
 def changes(

@@ -42,7 +42,7 @@ _NOT_MADE: Final = (
     "at the sandbox's level `portable` the host makes folders, removes, renames and truncates for a function, and "
     "changes no links or rights"
 )
-_UNREADABLE: Final = "it is too long, or not in a form that a human can read"
+_UNREADABLE: Final = "it is too long, or not in a form that can be read"
 _MOST_LISTED: Final = 10_000
 _PIECE: Final = 1 << 20
 _KINDS: Final = ("read", "write")
@@ -433,7 +433,7 @@ class FileRequests:
         flag, verb = ("--write", "write") if writes else ("--read", "read")
         how = f"knapper functions grant {self._function} {flag} {shlex.quote(asked.item)}"
         why = f"`{self._function}` may not {verb} {fence(asked.item)}, and nobody is asked for it while it runs"
-        return f"{why}. A human grants it with: {how}"
+        return f"{why}. Grant it at a terminal: {how}"
 
     def _open_exactly(self, asked: _Asked, mode: str) -> int:
         """Open exactly the requested file, not one that took its place."""

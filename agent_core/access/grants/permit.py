@@ -181,7 +181,7 @@ class AccessResolver:
         for verb, item in _paths(grants):
             if self._has_grown(item, writes=verb == "write"):
                 why = f"holds more by now than is looked through, so {_HIDES[verb]} may lie in it, and it is not given"
-                fix = f"A human who has looked grants it again with `functions grant NAME --{verb}`"
+                fix = f"Look, and grant it again at a terminal: `knapper functions grant NAME --{verb}`"
                 return f"{fence(item)} {why}. {fix}."
         return ""
 

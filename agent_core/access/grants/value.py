@@ -12,10 +12,14 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.records import dataclass, fields
 from agent_core.base.syntax import named, odd_in_name
+from agent_core.registry.tree import imports_own_name
+
+if TYPE_CHECKING:
+    from agent_core.registry.source import ModuleSource
 
 UNSAID = "?"
 WORKSPACE: Final = "./"
@@ -343,6 +347,8 @@ def joined(grants: Iterable[Grants]) -> Grants:
     return Grants.from_json({**items, **limits})
 
 
-def modules_of_workspace(modules: Iterable[str], grants: Grants = NOTHING) -> frozenset[str]:
+def modules_of_workspace(modules: Mapping[str, "ModuleSource"], grants: Grants = NOTHING) -> frozenset[str]:
     """Return the names by which an import without `functions.` means a module of the workspace instead of a package."""
-    return frozenset(module.partition(".")[0] for module in modules) - {*grants.packages} - sys.stdlib_module_names
+    packages = {name for name, source in modules.items() if imports_own_name(source)}
+    names = frozenset(module.partition(".")[0] for module in modules)
+    return names - {*grants.packages} - packages - sys.stdlib_module_names

@@ -119,7 +119,7 @@ class Pip:
 def too_large(most_bytes: int) -> PackagesError:
     """Return the error for exceeding the maximum size of an installation."""
     message = f"What would be installed is larger than {most_bytes >> 20} MiB, so nothing was."
-    return PackagesError(message, fix="A human can raise the setting `grants.packages_mib`.")
+    return PackagesError(message, fix="The setting `grants.packages_mib` of the workspace sets the limit.")
 
 
 def size_of(folder: Path) -> int:

@@ -68,7 +68,7 @@ class CallSecrets:
             raise RequestRefused("a secret's name is made of letters, digits and _, and begins with no digit")
         if name not in self._granted and not await self._ask_for_secret(name):
             how = f"knapper functions grant {self._function} --secret {name}"
-            raise RequestRefused(f"`{self._function}` may not use the secret `{name}`. A human grants it with: {how}")
+            raise RequestRefused(f"`{self._function}` may not use the secret `{name}`. Grant it at a terminal: {how}")
         try:
             value = self._secrets.value(name)
         except KnapperError as error:

@@ -179,9 +179,9 @@ class Secrets:
         how = f"knapper secrets set {name}"
         if not value:
             message = f"The secret `{name}` is not set."
-            raise NoSecret(message, fix=f"A human sets it with: {how} (or with the variable {VARIABLE}{name}).")
+            raise NoSecret(message, fix=f"Set it at a terminal: {how} (or with the variable {VARIABLE}{name}).")
         if why := refusal(value):
-            raise NoSecret(f"The secret `{name}` is not given: {why}.", fix=f"A human sets another with: {how}")
+            raise NoSecret(f"The secret `{name}` is not given: {why}.", fix=f"Set another at a terminal: {how}")
         return value
 
     def is_set(self, name: str) -> bool:

@@ -302,7 +302,7 @@ def _read_number(text: str) -> int:
 
 
 WAIT_S: Final = 1800.0
-CHANGED: Final = "a human changed values at the debugger"
+CHANGED: Final = "values were changed at the debugger"
 MOST_RECORDS, MOST_STOPS = 60, 2_000
 Tracing = Literal["", "lines", "cover"]
 
@@ -460,7 +460,7 @@ class Watch:
         match claim.get("event"):
             case "record":
                 if self.running[-1].has_human:
-                    raise RequestRefused("a human is at the debugger: nothing is recorded")
+                    raise RequestRefused("the call is at the debugger: nothing is recorded")
                 id = self._require_known(reader.number(claim.get("id")))
                 self.notes.note(reader.record(claim))
                 self._debugging.breakpoints.hit(id)

@@ -240,7 +240,7 @@ class _Wanted:
         message = f"importing it may not {verb} {fence(item)}: nothing is granted while a file is imported{at}"
         how = f"knapper functions grant {name} {flag} {shlex.quote(item)}"
         return replace(
-            problem, message=message, fix=f"do it in the function; then a call asks, or a human grants it with: {how}"
+            problem, message=message, fix=f"do it in the function; then a call asks, or grant it at a terminal: {how}"
         )
 
 
@@ -351,7 +351,7 @@ def _fix_of(failure: Failure, path: str, snapshot: "Snapshot") -> str:
         if rejected := next((file for file in files if file in snapshot.rejections), ""):
             return f"fix {rejected} first, which is rejected"
     missing = _NO_MODULE.fullmatch(error)
-    if missing and missing[1] in snapshot.modules:
+    if missing and missing[1] in modules_of_workspace(snapshot.modules):
         return f"a file beside it is part of `functions`: write `from functions import {missing[1]}`"
     return "fix what runs at the top level"
 

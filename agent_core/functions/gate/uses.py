@@ -56,12 +56,12 @@ ADVICE: Mapping[str, str] = {
     "packages": "use the standard library",
 }
 FIXES: Mapping["Way", str] = {
-    "absent": "{}, or leave it: a human is asked once the function is made or called",
-    "none": "{}, or let a human grant it: knapper functions grant NAME",
+    "absent": "{}, or leave it: it is asked for once the function is made or called",
+    "none": "{}, or grant it at a terminal: knapper functions grant NAME",
     "joining": "leave it if the task needs it, the user is asked before it joins; else {}",
-    "calling": "a human is asked before it is called, or grants it now: knapper functions grant NAME",
-    "importing": "leave it, a human is asked when it is first called; else {}",
-    "file": "leave it if the task needs it, a human has to grant it; else {}",
+    "calling": "it is asked for before the call; or grant it now: knapper functions grant NAME",
+    "importing": "leave it: it is asked for at the first call; else {}",
+    "file": "leave it if the task needs it, and grant it: knapper functions grant NAME; else {}",
 }
 CONTEXT: Mapping[str, str] = {"fetch": "network", "secret": "secrets", "memory": "memory"}
 
@@ -739,7 +739,7 @@ def _never(grant: str, shown: str, node: ast.AST) -> Use:
     if grant == "secrets":
         message = f"`{shown}` shows only the sandbox's own environment, which holds nothing of the user's"
     else:
-        message = f"`{shown}` needs the grant `{grant}`, which no human can give for this"
+        message = f"`{shown}` needs the grant `{grant}`, which cannot be granted for this"
     return Use("", "", _finding(f"needs-{grant}", message, INSTEAD.get(grant, "do without it"), node))
 
 

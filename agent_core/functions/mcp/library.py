@@ -103,7 +103,7 @@ class ForeignLibrary:
 
     def _why_changed(self, foreign: ForeignFunction, listing: ForeignListing) -> str:
         now = listing.tools.get(foreign.tool)
-        name, fix = foreign.function.name, f"A human looks at it: knapper mcp approve {foreign.server}"
+        name, fix = foreign.function.name, f"Look at it at a terminal: knapper mcp approve {foreign.server}"
         if foreign.tool in listing.left_out:
             why = listing.left_out[foreign.tool]
             return f"`{name}` was not called: of what the server `{foreign.server}` says of it now, {why}. {fix}"

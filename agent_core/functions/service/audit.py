@@ -167,7 +167,7 @@ class Audit:
         if function_facts.is_unfit(function, verdict, view.snapshot):
             return "its examples fail with the code that it uses now"
         if verdict is not None and verdict.thumb == "bad":
-            return "a human called its result wrong"
+            return "its result was called wrong"
         if stats is None:
             return ""
         is_often = stats.failed >= _LEAST_FAILED and 2 * stats.failed > stats.calls

@@ -283,7 +283,7 @@ class CandidateReview:
             denied = await granting.agreed(replace(question, why=summary.reason, diff=diff, doubts=doubts))
             if denied:
                 return _without_grant(verdict, denied, candidate.path)
-        losses = [replace(problem, message=f"{problem.message}; a person agreed", fix=None) for problem in losses]
+        losses = [replace(problem, message=f"{problem.message}; it was agreed to", fix=None) for problem in losses]
         problems = tuple(problem for problem in verdict.problems if problem not in disputed)
         return replace(verdict, standing="trial" if disputed else verdict.standing, problems=(*problems, *losses))
 

@@ -601,6 +601,12 @@ class FunctionService:
         """Return the states of functions that a call in this turn reads and writes."""
         return worker_api.FunctionStates(self._store, turn)
 
+    async def is_by_hand(self, name: str) -> bool:
+        """Return whether the newest version of a function is the user's, not one that an agent made."""
+        function = self.registry.snapshot().functions.get(name)
+        judgment = None if function is None else await judgment_on(self._store, function.body_hash, name)
+        return function is not None and (judgment is None or judgment.by in ("", "human"))
+
     async def _mark_unproven(self, report: "CallReport", function: Function, snapshot: "Snapshot") -> "CallReport":
         """Return the report; if it has a value, with what is unproven about it."""
         returned = report.outcome == "returned"

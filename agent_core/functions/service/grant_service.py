@@ -35,7 +35,7 @@ from agent_core.access.grants import (
     Question,
 )
 from agent_core.access.grants.approval import QuestionChanged, denial
-from agent_core.access.grants.book import OF_AGENT, checked, who
+from agent_core.access.grants.book import ELSEWHERE, OF_AGENT, checked, who
 from agent_core.access.grants.content import (
     content_of,
     covered_source,
@@ -96,7 +96,7 @@ if TYPE_CHECKING:
 
 _MOST_PRECEDENTS = 5  # functions that are named with what they were given
 _MAY_SEND = "By the folders of an agent, the call could already {}. A yes lets this send out what is there."
-_BY_FILE = "It has its grants by functions/grants.toml alone: no human said yes to them here (`grants.unattended`)."
+_BY_FILE = "It has its grants by functions/grants.toml alone: nobody said yes to them here (`grants.unattended`)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -925,6 +925,7 @@ class ProposedGrants:
     by: str
     at: str
     changed: str = field(default="", metadata=IF_SET)  # why it is not in force
+    elsewhere: str = field(default="", metadata=IF_SET)  # why a stored yes does not count here
 
 
 @dataclass(frozen=True, slots=True)
@@ -1097,7 +1098,9 @@ class GrantCommands:
                 is_lapsed = function is not None and not now.covers(entry.grants)
                 changed = await self._grants.book.lapsed(function, snapshot) if function and is_lapsed else ""
                 exists = function is not None or owner.startswith(OF_AGENT)
-                row = ProposedGrants(owner, exists, entry.grants, now, entry.by, entry.at, changed)
+                is_elsewhere = is_lapsed and await self._grants.book.is_elsewhere(owner)
+                told = changed, ELSEWHERE if is_elsewhere else ""
+                row = ProposedGrants(owner, exists, entry.grants, now, entry.by, entry.at, *told)
                 rows.append(row)
         return GrantListing(tuple(rows), tuple(await self._grants.book.problems()))
 

@@ -364,9 +364,9 @@ class Tending:
             if name in pinned:
                 return f"`{name}` is kept at hand"
             if name in granted:
-                return f"a person granted `{name}` something"
+                return f"`{name}` was granted something"
             if any(version.row.by == "human" for version in await self.history.versions(name)):
-                return f"a person wrote or changed `{name}`"
+                return f"`{name}` was written or changed by hand"
         return ""
 
     async def _why_needed(self, name: str, snapshot: Snapshot, kept: str = "") -> str:

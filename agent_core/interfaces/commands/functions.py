@@ -235,7 +235,7 @@ async def test(door: Door, name: FunctionName, *, arguments: str | None) -> Resu
     arguments = None if arguments is None else _read(door, arguments)
     tested = await door.functions.test(name, arguments)
     if arguments is not None and tested.outcome is not None:
-        return ended(door, (name, arguments), tested.outcome)
+        return await ended(door, (name, arguments), tested.outcome)
     passed = all(example.agreed or example.unrun for example in tested.examples)
     return Result(tested, verdicts.examples_lines(tested), code=0 if passed else 1)
 
@@ -246,7 +246,7 @@ async def call(door: Door, name: FunctionName, *, arguments: CallArguments) -> R
     arguments = _read(door, arguments)
     with door.call_progress(name) as hear:
         report = await door.functions.call(name, arguments, hear, owners=door.owners)
-    return ended(door, (name, arguments), report)
+    return await ended(door, (name, arguments), report)
 
 
 @slash("trace", "Show the lines that a call runs, and the locals that they change.", page=IN_FORM, last="arguments")
@@ -302,9 +302,9 @@ def _read(door: Door, arguments: str) -> str:
     raise UsageError(f"The arguments are no JSON object: {problem}.", fix=f"Write: --args {shlex.quote(example)}")
 
 
-def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:
-    """Return the result of one call: its value, and on the side its printed output, or how it failed."""
-    aside = verdicts.outcome_lines(report, report.seconds)
+async def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:
+    """Return the result of one call: what it printed, then its value, or how it failed."""
+    printed, aside = verdicts.printed_lines(report.output), verdicts.failed_lines(report, report.seconds)
     aside += [line(("dim", text)) for text in bare_lines(report.debugged)]
     if report.outcome == "timed_out":
         name, arguments = called
@@ -319,7 +319,10 @@ def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:
         ]
     if report.lacks:
         aside.append(line(("dim", report.lacks)))
-    if report.unproven:
+    from agent_core.functions.answers import UNPROVEN
+
+    # Who wrote a function without examples knows that nothing proves it.
+    if report.unproven and not (report.unproven == UNPROVEN and await door.functions.is_by_hand(called[0])):
         aside.append(line(("warn", report.unproven)))
     if report.quarantined:
         aside += function_view.quarantine_lines(report.quarantined, door.typed)
@@ -327,7 +330,9 @@ def ended(door: Door, called: tuple[str, str], report: "CallReport") -> Result:
     if door.at_prompt and door.is_attended:
         values = verdicts.in_short(values, "=_ shows all of it.")
     code = 0 if report.outcome == "returned" else 1
-    return Result(report, [*_head(door, called), *values], code=code, aside=aside)
+    if door.at_prompt:
+        return Result(report, [*_head(door, called), *printed, *values], code=code, aside=aside)
+    return Result(report, values, before=printed, code=code, aside=aside)
 
 
 def _head(door: Door, called: tuple[str, str]) -> list[Line]:
@@ -484,7 +489,9 @@ def judged(door: Door, judgment: "Judgment", hint: str = "") -> Result:
     lines = (
         verdicts.folded_lines(judgment, f"??{judgment.name}") if door.at_prompt else verdicts.verdict_lines(judgment)
     )
-    return Result(judgment, lines, hint, 0 if judgment.admitted else 1)
+    # Where a standing is first read, its meaning stands below; a pipe gets the verdict alone.
+    aside = function_view.standing_words({judgment.standing} if judgment.admitted else set())
+    return Result(judgment, lines, hint, 0 if judgment.admitted else 1, aside)
 
 
 _ITEMS = (

@@ -44,7 +44,8 @@ SourceProgress: TypeAlias = Callable[[int, int, str], None]
 class Result:
     """The result of a command: a document for scripts, lines for people, and the exit code.
 
-    A document of None and no lines print nothing. `aside` and `hint` go to standard error; scripts do not get `hint`.
+    A document of None and no lines print nothing. `before`, `aside` and `hint` go to standard error; scripts do not get
+    `hint`.
     At the prompt, the source is colored, and the table can be browsed in place of the lines.
     """
 
@@ -55,6 +56,7 @@ class Result:
     aside: Sequence["Line"] = ()
     source: tuple[str, int, Sequence[int]] | None = None
     table: "Table | None" = None
+    before: Sequence["Line"] = ()
 
 
 def read_here(file: str | None) -> str:

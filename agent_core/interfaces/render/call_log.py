@@ -7,6 +7,7 @@ import ast
 import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from agent_core.base.events import CallAnswered, CallStarted, Event, FunctionsChanged, TurnEnded
@@ -22,7 +23,7 @@ from agent_core.functions.service.judgment import Judgment
 from agent_core.registry.function import reach_words
 from sandbox.wire.lines import bare_lines, lines_of
 
-from ..styled_lines import Line, Role, Span, counted, cut, duration, indented, line, money, quoted, width
+from ..styled_lines import Line, Role, Span, counted, cut, duration, folded, indented, line, money, quoted, width
 from . import verdicts
 from .function_view import SourceRow
 
@@ -37,10 +38,11 @@ _ENDINGS = {
     "client_calls": "Waiting for the client program to answer its function calls.",
     "length": "The reply was cut off at the length that a client asked for.",
     "handed_off": "Handed off to another agent.",
-    "stuck": "A person has to decide: /agents shows who waits.",
+    "stuck": "You have to decide: /agents shows who waits.",
 }
 _CONFIRM = "confirm_function"  # changes only the results of examples
 _LEAST_HEAD = 32  # minimum cells for a signature
+_LEAST_NAME = 12  # minimum cells for a name
 _WIDE = 100  # columns that are enough for a single row
 _MOST_CHANGED = 4  # rows shown of a change
 
@@ -152,10 +154,10 @@ def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
     assert verdict is not None
     told = [counted(len(verdict.fixes), "fix", "fixes")] * bool(verdict.fixes)
     told += [counted(len(call.hints), "hint")] * bool(call.hints)
-    rest = f" · {', '.join(told)}{': ' if told else ''}{where}"
+    rest = f" · {', '.join(told)}{': ' if told else ''}"
     if verdict.admitted:  # its signature, its evidence, and its reach
         verb = "went back to" if verdict.back else "changed" if verdict.diff else "made"
-        facts = ["a draft"] if verdict.standing == "draft" else []
+        facts = ["a draft: no example proves it"] if verdict.standing == "draft" else []
         taken_over = len(verdict.taken_over)
         earlier = len(verdict.confirmed) - taken_over
         now = f", {taken_over} updated to the result" if taken_over else ""
@@ -165,27 +167,32 @@ def kept_lines(call: ShownCall, where: str, columns: int) -> list[Line]:
         facts += [unread] if (unread := verdicts.unread_note(verdict)) else []
         mark: Span = ("warn", "~ ") if verdict.fails_examples else ("ok", "✓ ")
         head, said = _signature(verdict) or one_line(verdict.name, 80), "".join(f" · {fact}" for fact in facts)
-        return [_kept_line((mark[0], f"{mark[1]}{verb} "), head, "", said, rest, columns)]
+        return [_kept_line((mark[0], f"{mark[1]}{verb} "), head, "", said, rest, where, columns)]
     note, name = verdicts.examples_note(verdict), one_line(verdict.name or verdict.path, 80)
     tried = f" · {note}" if note else ""
     if verdict.challenges:
         asked = f"the model is asked for {counted(len(verdict.challenges), 'more result')}"
         yet = f" not {'changed' if verdict.diff else 'made'} yet{tried} · {asked}"
-        return [_kept_line(("dim", "~ "), name, "", yet, rest, columns)]
+        return [_kept_line(("dim", "~ "), name, "", yet, rest, where, columns)]
     refusals = verdict.refusals
     many = f": {counted(len(refusals), 'problem')}" if refusals else ""
     following = "not granted" if verdict.denied else "goes back to the model"
     following = "what is on disk stays: /pending" if verdict.conflict else following
     why = (verdict.denied or (refusals[0].message if refusals else verdict.error)).partition("\n")[0]
-    top = _kept_line(("bad", "✗ "), name, f" refused{many}", f"{tried} · {following}", rest, columns)
+    top = _kept_line(("bad", "✗ "), name, f" refused{many}", f"{tried} · {following}", rest, where, columns)
     return [top, line(("dim", cut(f"  {one_line(why, 2 * columns)}", columns)))] if why else [top]
 
 
-def _kept_line(mark: Span, name: str, outcome: str, told: str, rest: str, columns: int) -> Line:
+def _kept_line(mark: Span, name: str, outcome: str, told: str, rest: str, where: str, columns: int) -> Line:
     """Return a row, in which the name is cut first, then the text about it. A narrow screen may need two rows."""
-    room = columns * (1 if columns >= _WIDE else 2) - width(mark[1] + outcome + rest)
+    room = columns * (1 if columns >= _WIDE else 2) - width(mark[1] + outcome + rest + where)
     name = cut(name, max(room - width(told), min(_LEAST_HEAD, room)))
-    return line(mark, ("name", name), outcome, ("dim", cut(told, room - width(name)) + rest))
+    room = min(room - width(name), width(told))
+    while True:  # words that move to the next row leave room unused
+        row = line(mark, ("name", name), outcome, ("dim", cut(told, room) + rest), ("command", where))
+        if len([*islice(folded([row], columns), 3)]) < 3 or (room <= 0 and width(name) <= _LEAST_NAME):
+            return row
+        room, name = (room - 1, name) if room > 0 else (0, cut(name, width(name) - 1))
 
 
 def _signature(judgment: Judgment) -> str:
@@ -253,7 +260,7 @@ def laid_open(call: ShownCall) -> list[Line]:
     ]
     if run := call.detail.get("helper"):
         where = f"knapper log --agent {one_line(str(run.get('agent', '')), 80)}"
-        lines.append(line(("dim", f"a helper: {helper_spent(run)}; its transcript: "), where))
+        lines.append(line(("dim", f"a helper: {helper_spent(run)}; its transcript: "), ("command", where)))
     return lines
 
 
@@ -305,9 +312,10 @@ def is_speech(event: Event) -> bool:
 
 
 _MOST_NAMES: Final = 3
+_LAST: Final = INSIDE - {"unmade"}
 _ROLES: Final[Mapping[Fact | None, Role]] = {
     **dict.fromkeys((*TOUCHED, "remembered", "wrote", "told"), "ok"),
-    **dict.fromkeys(("refused", "unreached", "failed", "unknown"), "warn"),
+    **dict.fromkeys(("refused", "unreached", "failed", "unknown", "unmade"), "warn"),
 }
 
 
@@ -321,8 +329,8 @@ def ended_lines(event: TurnEnded, seconds: float, columns: int) -> list[Line]:
     steps, took = counted(event.steps, "step"), duration(seconds)
     spending = [f"{steps}, {tokens:,} tokens, {took}"] * bool(tokens) + [f"{steps}, {took}"]
     did, spent = _receipt_parts(event, spending, columns - width("∙ "))
-    spans: list[tuple[bool, Span]] = [(fact in INSIDE, (_ROLES.get(fact, "dim"), text)) for fact, text in did]
-    # Actions outside the conversation come first.
+    spans: list[tuple[bool, Span]] = [(fact in _LAST, (_ROLES.get(fact, "dim"), text)) for fact, text in did]
+    # Actions outside the conversation come first, and what a reply may only claim.
     parts = [*(span for is_in, span in spans if not is_in), ("dim", spent), *(span for is_in, span in spans if is_in)]
     between: list[Span] = [("dim", "∙ "), parts[0]]
     for part in parts[1:]:
@@ -348,7 +356,7 @@ def _receipt_parts(event: TurnEnded, spending: Sequence[str], columns: int) -> t
             return parts, spent[0]
         # What can be read elsewhere goes first: the question stands above, the figures are in /cost, the calls above.
         several = [fact for fact in widths if most[fact] > 1]
-        inside = [fact for fact in widths if fact in INSIDE]
+        inside = [fact for fact in widths if fact in _LAST]
         named = [fact for fact in widths if most[fact] > 0]
         if most.get("asked"):
             most["asked"] = 0

@@ -97,6 +97,8 @@ def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
     lines = [line(("name", function.name), f" · {details.standing}", place)]
     if details.quarantine:
         lines += quarantine_lines(details.quarantine, typed)
+    else:
+        lines += standing_words({details.standing})
     lines += statistics_lines(details.statistics)
     lines.append(line(("dim", "reach: "), one_line(reach_words(details.reach))))
     if may := details.grants.sentences():

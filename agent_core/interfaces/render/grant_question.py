@@ -45,7 +45,7 @@ _BECAUSE = {
     "policy": "nobody can be asked here",
     "earlier": "you already said no in this turn",
     "often": "you said no several times in this turn, and are not asked again until the next",
-    "never": "no human can grant it",
+    "never": "it cannot be granted",
     "unavailable": "what it needs is not available",
 }
 _LONGEST_WHY, _LONGEST_DENIED, _MOST_DENIED = 300, 480, 12
@@ -276,6 +276,7 @@ def grants_lines(listing: "GrantListing") -> list[Line]:
         whose = " (all that it makes here)" if row.name.startswith(OF_AGENT) else ""
         written = f"{whose}  {one_line(row.by)}, {_when(row.at)}"
         lines.append(line(("name", row.name), ("dim", written), ("bad", state)))
+        lines += indented([line(("warn", f"{row.elsewhere}."))] * bool(row.elsewhere))
         in_force = row.in_force.sentences()
         for sentence in row.grants.sentences():
             lines += indented([line(sentence if sentence in in_force else ("dim", f"{sentence} (proposed)"))])

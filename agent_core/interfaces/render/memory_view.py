@@ -193,9 +193,12 @@ async def search_all(
 
 def best_hits(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ()) -> Json:
     """Return the hits of all searches, best first, and the lines of `blocks` with a word of the question, as
-    {"blocks", "hits": [{"about", "text"}], "says", "is_far"}. `says` names the words that no hit contains.
+    {"blocks", "hits": [{"about", "text"}], "says", "is_far", "worded", "ends"}. `says` names the words that no hit
+    contains.
 
-    If no hit contains a word of the question (`is_far`), return only the nearest few.
+    The first `worded` hits contain a word of the question. `ends` has, of each search whose hits with a word end on
+    this first page, how many these are: only the nearest few of the others are returned, as if no hit contains a word
+    (`is_far`).
     """
     terms = {term for results in searches for term in results.terms}
     rows = [
@@ -217,13 +220,22 @@ def best_hits(searches: Sequence[ResultPage], blocks: Iterable["BlockRow"] = ())
     ]
     # The next hit is the one with more words of the question or, if equal, with the better rank in its search, so that
     # a poor match from one search does not precede a good match from another.
-    merged = [item for _, item in merge(*ranked, key=lambda pair: pair[0], reverse=True)]
+    merged = [*merge(*ranked, key=lambda pair: pair[0], reverse=True)]
+    worded = [item for (covered, _), item in merged if covered]
+    near = [item for (covered, _), item in merged if not covered]
+    ends = [
+        sum(bool(covered) for (covered, _), _ in rows)
+        if page.page == 0 and rows and not rows[-1][0][0] and any(covered for (covered, _), _ in rows)
+        else None
+        for page, rows in zip(searches, ranked, strict=True)
+    ]
+    is_over = is_far or any(ends)
     hits = []
-    for item in merged[: _NEAREST if is_far else None]:
+    for item in [*worded, *near[: _NEAREST if is_over else None]]:
         number = "" if item.id else f"message {place_of(item.seq)}"
         about = " · ".join(filter(None, (moment(item.at), one_line(item.who, 60), number)))
         hits.append({"about": about, "text": excerpt(item.text, terms, _HIT)})
-    return {"blocks": held, "says": " ".join(none), "hits": hits, "is_far": is_far}
+    return {"blocks": held, "says": " ".join(none), "hits": hits, "is_far": is_far, "worded": len(worded), "ends": ends}
 
 
 def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Iterable["BlockRow"] = ()) -> list[Line]:
@@ -233,13 +245,19 @@ def found_lines(searches: Sequence[ResultPage], query: str = "TEXT", blocks: Ite
         [line(("dim", f"- {row['about']}: "), row["text"]) for row in found[part]] for part in ("blocks", "hits")
     )
     counts: list[str] = []
-    for results in () if found["is_far"] else searches:
+    at = found["worded"]
+    if 0 < at < len(hits) and any(found["ends"]):
+        hits[at:at] = [line(("dim", "Near in meaning:"))]
+    for results, words in () if found["is_far"] else zip(searches, found["ends"], strict=True):
         if not results.items:
             none = f"There is no page {results.page}; the last is {results.pages - 1}." if results.total else ""
             counts.append(none or f"No {results.item_kind} found.")
             continue
         first = results.page * results.count + 1
         counted = f"{results.item_kind} {first} to {first + len(results.items) - 1} of {results.total}"
+        if words:  # what follows has no word of the question
+            counts.append(f"{results.item_kind} with a word of it: {words}")
+            continue
         count = f" --count {results.count}" if results.count != _COUNT else ""
         command = f"knapper memory search {query} --in {_WHERE[results.item_kind]}{count} --page {results.page + 1}"
         counts.append(f"{counted}; more: {command}" if results.page + 1 < results.pages else counted)

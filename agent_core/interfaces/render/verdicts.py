@@ -95,7 +95,8 @@ def folded_lines(judgment: "Judgment", where: str) -> list[Line]:
     if not (judgment.admitted and hints(judgment)) or judgment.fails_examples:
         return verdict_lines(judgment)
     plain = replace(judgment, problems=judgment.refusals)
-    return [*verdict_lines(plain), *indented([line(("dim", f"{counted(len(hints(judgment)), 'hint')}: {where}"))])]
+    told = line(("dim", f"{counted(len(hints(judgment)), 'hint')}: "), ("command", where))
+    return [*verdict_lines(plain), *indented([told])]
 
 
 def _head_line(judgment: "Judgment", joins: str, refusal: str, tail: Span) -> Line:
@@ -223,17 +224,16 @@ def printed_lines(output: str) -> list[Line]:
     return quoted(line(("dim", text)) for text in bare_lines(output))
 
 
-def outcome_lines(call: "CallReport | RecordedOutcome", seconds: float = 0.0) -> list[Line]:
-    """Return the details of an outcome other than its value: the printed output, and the error with the function's own
-    frames or, after a timeout, the number of seconds if known.
+def failed_lines(call: "CallReport | RecordedOutcome", seconds: float = 0.0) -> list[Line]:
+    """Return how a call failed: the error with the function's own frames or, after a timeout, the number of seconds if
+    known.
     """
-    lines = printed_lines(call.output)
     if call.error:
-        lines += _failure_lines(call.error)
-    elif call.outcome != "returned":
-        after = f" after {duration(seconds)}" if seconds and call.outcome == "timed_out" else ""
-        lines.append(line((outcome_role(call.outcome), f"✗ {call.outcome.replace('_', ' ')}{after}")))
-    return lines
+        return _failure_lines(call.error)
+    if call.outcome == "returned":
+        return []
+    after = f" after {duration(seconds)}" if seconds and call.outcome == "timed_out" else ""
+    return [line((outcome_role(call.outcome), f"✗ {call.outcome.replace('_', ' ')}{after}"))]
 
 
 def _failure_lines(error: "Failure", how: str = "✗") -> list[Line]:
@@ -561,7 +561,7 @@ def trace_lines(report: "TraceReport") -> list[Line]:
 
 def _result_lines(call: "CallReport | RecordedOutcome", seconds: float = 0.0) -> Sequence[Line]:
     shown = value_lines(call) if call.value is not None else []
-    return [*shown, *outcome_lines(call, seconds)]
+    return [*printed_lines(call.output), *shown, *failed_lines(call, seconds)]
 
 
 def _lacking(lacking: Iterable[str]) -> list[Line]:

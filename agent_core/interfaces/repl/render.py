@@ -292,6 +292,7 @@ class TurnRenderer:
     def _aside(self, event: Event) -> None:
         match event:
             case events.Warned():
+                self._finish_text()  # what was said so far stands above what became of it
                 self._lines([line(("warn", f"! {with_options(event.text)}"))])
             case events.SpeakerChosen():
                 self._finish_text()
@@ -301,8 +302,10 @@ class TurnRenderer:
             case events.Waiting():
                 self._live.wait(waiting_text(event) or WAITING)
             case events.Quarantined():
+                self._finish_text()
                 self._lines(quarantine_lines(event, SLASH))
             case events.GrantAnswered():
+                self._finish_text()
                 self._lines(denied_lines([event]))
             case events.TurnEnded():
                 self._finish_text()

@@ -759,7 +759,8 @@ async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[LoadedSe
             group.create_task(conversation.guarded(_show_level(conversation, prompt)))
             # Let a slow model process the common beginning of all requests.
             agent = conversation.agent
-            preparing = group.create_task(conversation.guarded(agent.model_session.prepare(agent.snapshot())))
+            prepared = _nothing() if agent.models.is_due else agent.model_session.prepare(agent.snapshot())
+            preparing = group.create_task(conversation.guarded(prepared))
             group.create_task(conversation.guarded(conversation.workspace.functions.finder.prepare()))
             if options.resume:
                 group.create_task(conversation.guarded(conversation.resume()))
@@ -772,6 +773,10 @@ async def session(options: RunOptions, prompt: Prompt) -> AsyncIterator[LoadedSe
                 preparing.cancel()
                 remembering.cancel()
                 await conversation.guarded(conversation.keep_unsaved())
+
+
+async def _nothing() -> None:
+    """Prepare nothing: the model is not there yet."""
 
 
 async def _remember(conversation: Conversation, rests: asyncio.Event) -> None:

@@ -781,7 +781,7 @@ async def command(asked: Asked, line: CommandLine) -> object:
     return {
         "document": result.document,
         "lines": [*result.lines, *table],
-        "aside": result.aside,
+        "aside": [*result.before, *result.aside],
         "source": {"text": code, "first": first, "marked": [*marked]} if result.source else None,
         "hint": result.hint,
         "code": result.code,

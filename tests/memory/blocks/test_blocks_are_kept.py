@@ -44,7 +44,7 @@ async def test_an_edit_that_cannot_be_is_refused_and_says_why(blocks_of: OpenBlo
     blocks = await blocks_of(memory=Memory(blocks=held))
     refused = [
         ({"name": "human", "content": "x" * 25}, "5 too many"),
-        ({"name": "rules", "content": "x"}, "only a human"),
+        ({"name": "rules", "content": "x"}, "only the user"),
         ({"name": "humans", "content": "x"}, "`human`, `rules`"),
         ({"name": "human", "contents": "x"}, "contents"),
     ]

@@ -100,7 +100,7 @@ async def test_what_a_method_raises_is_an_answer_and_changes_nothing(blocks_of: 
 async def test_a_method_of_ones_own_does_not_change_a_read_only_block_for_an_agent(blocks_of: OpenBlocks) -> None:
     tasks = Block(label="tasks", value=["Wash up"], read_only=True)
     blocks = await blocks_of(memory=TaskMemory(blocks=[tasks]))
-    assert "only a human" in (await blocks.call("task_pop", {}, By())).text
+    assert "only the user" in (await blocks.call("task_pop", {}, By())).text
     await blocks.commit(await blocks.call("task_pop", {}, HUMAN))
     assert blocks.memory["tasks"].value == []
 
