@@ -1,7 +1,7 @@
-"""`python -m benchmarks.exponents [NAME …] [--size N …] [--json]`: how each operation grows with what it goes over.
+"""`python -m benchmarks.exponents [NAME …] [--sizes N] [--json]`: how each operation grows with what it goes over.
 
-Each row of `OPERATIONS` is tried at 10, 100, 1,000 and 10,000 (or up to its own limit), each size in a process of its
-own that first runs a small operation, so that everything is loaded. Shown are the processor time of that process and of
+Each row of `OPERATIONS` is tried at 10, 100, 1,000 and 10,000, or at parts of its own limit, each size in a process of
+its own that first runs it at 10, so that everything is loaded. Shown are the processor time of that process and of
 all below it, its longest silence (of the event loop, as `benchmarks.costly` measures it), and the exponent between the
 two largest sizes that take 50 ms or more. A size that is not done in 30 s ends its row.
 """
@@ -53,12 +53,14 @@ from tests.kit.desk import VOWELS, Desk, desk
 
 from .costly import Silence
 
-SIZES: Final = (10, 100, 1_000, 10_000)
+MOST: Final = 10_000
 MOST_EXPONENT: Final = 1.2
 MOST_SILENT_S: Final = 0.5
+_IN_A_FILE: Final = 1_500  # functions, by the limit on the names, numbers and signs of a text
 _WORTH_S: Final = 0.05
 _PATIENCE_S: Final = 30
 _PREPARING_S: Final = 240
+_FEW: Final = 10
 _QUIET_S: Final = 0.2  # for what the preparation leaves to do
 _HANGING: Final = 10
 _FORKING: Final = multiprocessing.get_context("fork")
@@ -85,11 +87,15 @@ class Bench:
         await self.desk.workspace.store.apply([*writes])
 
     async def load(self, files: Mapping[str, str]) -> None:
-        """Save files in the functions folder and have them loaded."""
+        """Save files in the functions folder and have them loaded, each of which must be accepted."""
         for name, text in files.items():
             self.desk.put(name, text)
-        change = await self.desk.workspace.functions.reload()
-        assert not change.rejected, str(change.rejected[0])
+        await self.desk.workspace.functions.reload()
+        modules = self.desk.agent.snapshot().modules
+        for name, text in files.items():
+            source = modules.get(name.removesuffix(".py"))
+            assert source is not None, self.desk.workspace.functions.rejected()[:1]
+            assert source.text == text, self.desk.workspace.functions.rejected()[:1]
 
     async def talk(self, agent: str, entries: list[Entry]) -> None:
         """Store a whole turn with these entries."""
@@ -135,7 +141,7 @@ class Operation:
     """One thing that the program does: `prepare` lays out so many of what it goes over, and returns what to run."""
 
     prepare: Callable[[Bench, int], Awaitable[Act]]
-    most: int = SIZES[-1]
+    most: int = MOST
     is_served: bool = True
     """Whether it runs on the event loop of a server, and not in a process of the user's."""
 
@@ -180,64 +186,55 @@ def _said(n: int) -> list[Entry]:
 # Functions
 
 
-@operation("save a file of n functions")
+@operation("save a file of n functions", most=_IN_A_FILE)
 async def _(bench: Bench, n: int) -> Act:
-    bench.desk.put("many.py", "".join(map(_function, range(n))))
-    return bench.desk.workspace.functions.reload
+    return partial(bench.load, {"many.py": "".join(map(_function, range(n)))})
 
 
-@operation("save again a file of n functions")
+@operation("save again a file of n functions", most=_IN_A_FILE)
 async def _(bench: Bench, n: int) -> Act:
     await bench.load({"many.py": "".join(map(_function, range(n)))})
-    bench.desk.put("many.py", "".join([*map(_function, range(n - 1)), _function(n)]))
-    return bench.desk.workspace.functions.reload
+    return partial(bench.load, {"many.py": "".join([*map(_function, range(n - 1)), _function(n)])})
 
 
 @operation("save n files of a function", most=1_000)
 async def _(bench: Bench, n: int) -> Act:
-    for name, text in _library(n, 1).items():
-        bench.desk.put(name, text)
-    return bench.desk.workspace.functions.reload
+    return partial(bench.load, _library(n, 1))
 
 
 @operation("save one file among n functions")
 async def _(bench: Bench, n: int) -> Act:
     await bench.load(_library(n))
-    bench.desk.put("one.py", _function(n))
-    return bench.desk.workspace.functions.reload
+    return partial(bench.load, {"one.py": _function(n)})
 
 
-@operation("save a file of n calls of what is not defined")
+@operation("save a file of n calls of what is not defined", most=8_000)
 async def _(bench: Bench, n: int) -> Act:
-    bench.desk.put("many.py", _function(0, "".join(f"undefined_{at}()\n    " for at in range(n)) + "return number"))
-    return bench.desk.workspace.functions.reload
+    calls = "".join(f"undefined_{at}()\n    " for at in range(n))
+    return partial(bench.load, {"many.py": _function(0, f"{calls}return number")})
 
 
-@operation("save a file of n functions that call what is not defined")
+@operation("save a file of n functions that call what is not defined", most=_IN_A_FILE)
 async def _(bench: Bench, n: int) -> Act:
-    bench.desk.put("many.py", "".join(_function(at, f"return undefined_{at}()") for at in range(n)))
-    return bench.desk.workspace.functions.reload
+    return partial(bench.load, {"many.py": "".join(_function(at, f"return undefined_{at}()") for at in range(n))})
 
 
 @operation("save a file of n lines")
 async def _(bench: Bench, n: int) -> Act:
-    bench.desk.put("many.py", _function(0, "\n    ".join([*(f"number += {at}" for at in range(n)), "return number"])))
-    return bench.desk.workspace.functions.reload
+    lines = "".join(f"number += {at}\n    " for at in range(n))
+    return partial(bench.load, {"many.py": _function(0, f"{lines}return number")})
 
 
 @operation("save a file of n constants")
 async def _(bench: Bench, n: int) -> Act:
-    bench.desk.put(
-        "many.py", "".join(f"_C{at} = {at}\n" for at in range(n)) + _function(0, f"return number + _C{n - 1}")
-    )
-    return bench.desk.workspace.functions.reload
+    constants = "".join(f"_C{at} = {at}\n" for at in range(n))
+    return partial(bench.load, {"many.py": constants + _function(0, f"return number + _C{n - 1}")})
 
 
-@operation("save a file of n functions that call the one above")
+@operation("save a file of n functions that call the one above", most=_IN_A_FILE)
 async def _(bench: Bench, n: int) -> Act:
     calls = (_function(at, f"return add_{at - 1}(number)") for at in range(1, n))
-    bench.desk.put("many.py", "".join([_function(0), *calls]))
-    return bench.desk.workspace.functions.reload
+    return partial(bench.load, {"many.py": "".join([_function(0), *calls])})
 
 
 @operation("save a function that n others use", most=1_000)
@@ -245,8 +242,7 @@ async def _(bench: Bench, n: int) -> Act:
     uses = "from functions.base import add_0\n\n\n"
     users = {f"user_{at}.py": uses + _function(at, "return add_0(number)") for at in range(1, n + 1)}
     await bench.load({"base.py": _function(0), **users})
-    bench.desk.put("base.py", _function(0, "return number + 7"))
-    return bench.desk.workspace.functions.reload
+    return partial(bench.load, {"base.py": _function(0, "return number + 7")})
 
 
 @operation("start with n functions", is_served=False)
@@ -273,7 +269,7 @@ async def _(bench: Bench, n: int) -> Act:
     return bench.command("functions", "show", "add_0")
 
 
-@operation("functions check FILE", is_served=False)
+@operation("functions check FILE", most=_IN_A_FILE, is_served=False)
 async def _(bench: Bench, n: int) -> Act:
     (bench.root / "new.py").write_text("".join(map(_function, range(n))), "utf-8")
     return bench.shell("functions", "check", "new.py")
@@ -291,7 +287,7 @@ async def _(bench: Bench, n: int) -> Act:
     return partial(bench.desk.workspace.functions.create, "count_vowels", VOWELS, "grown")
 
 
-@operation("functions create, n in its file")
+@operation("functions create, n in its file", most=_IN_A_FILE)
 async def _(bench: Bench, n: int) -> Act:
     await bench.load({"grown.py": "".join(map(_function, range(n)))})
     return partial(bench.desk.workspace.functions.create, "count_vowels", VOWELS, "grown")
@@ -303,7 +299,7 @@ async def _(bench: Bench, n: int) -> Act:
     return bench.command("functions", "delete", "add_1")
 
 
-@operation("functions delete, n in its file")
+@operation("functions delete, n in its file", most=_IN_A_FILE)
 async def _(bench: Bench, n: int) -> Act:
     await bench.load({"many.py": "".join(map(_function, range(n)))})
     return bench.command("functions", "delete", "add_1")
@@ -339,7 +335,7 @@ async def _(bench: Bench, n: int) -> Act:
     return bench.shell("functions", "export", "package")
 
 
-@operation("call one of n functions in a file")
+@operation("call one of n functions in a file", most=_IN_A_FILE)
 async def _(bench: Bench, n: int) -> Act:
     await bench.load({"many.py": "".join(map(_function, range(n)))})
     return partial(bench.client.functions.call, "add_0", {"number": 1})
@@ -440,13 +436,13 @@ async def _recorded(bench: Bench, n: int) -> None:
     await bench.apply(RecordCall("add_0", version, "returned", 0.01, f"turn {at}") for at in range(n))
 
 
-@operation("a call with n requests", most=10_000)
+@operation("a call with n requests")
 async def _(bench: Bench, n: int) -> Act:
     await bench.load({"base.py": _KEEPING})
     return partial(bench.client.functions.call, "keep", {"times": n})
 
 
-@operation("replay a call with n requests", most=10_000)
+@operation("replay a call with n requests")
 async def _(bench: Bench, n: int) -> Act:
     await bench.load({"base.py": _KEEPING})
     await bench.client.functions.call("keep", {"times": n})
@@ -680,12 +676,12 @@ async def _(bench: Bench, n: int) -> Act:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.exponents", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only operations whose name has one of these texts")
-    parser.add_argument("--size", type=int, action="append", help="these sizes in place of 10 to 10,000")
+    parser.add_argument("--sizes", type=int, default=4, help="how many sizes of each, the largest ones")
     parser.add_argument("--json", action="store_true", help="one JSON line per row")
     given = parser.parse_args()
     for name in OPERATIONS:
         if not given.names or any(part in name for part in given.names):
-            row = grown(name, given.size or SIZES)
+            row = grown(name, given.sizes)
             print(json.dumps({**asdict(row), "exponent": row.exponent}) if given.json else row, flush=True)
 
 
@@ -722,10 +718,10 @@ class Growth:
         return f"{self.name:56} {self.exponent or '-':>5} {silent:6.2f} s silent {marks} {seconds} {self.end}".rstrip()
 
 
-def grown(name: str, sizes: Iterable[int]) -> Growth:
-    """Return the growth of an operation."""
+def grown(name: str, sizes: int) -> Growth:
+    """Return the growth of an operation over so many sizes."""
     costs = list[Cost]()
-    for size in sorted({min(size, OPERATIONS[name].most) for size in sizes}):
+    for size in sorted(size for place in range(sizes) if (size := OPERATIONS[name].most // 10**place)):
         ours, theirs = _FORKING.Pipe(duplex=False)
         process = _FORKING.Process(target=_measure, args=(name, size, theirs))
         process.start()
@@ -759,12 +755,12 @@ def _measure(name: str, size: int, told: Connection) -> None:
 async def measured(name: str, size: int, is_prepared: Callable[[], object]) -> Cost:
     """Return the cost at a size. A smaller one goes first, so that everything is loaded."""
     cost = Cost(0, 0.0, 0.0)
-    for n in (SIZES[0], size):
+    for n in (_FEW, size):
         async with AsyncExitStack() as stack:
             _end_after(_PREPARING_S)
             root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd())))
             model = stack.enter_context(scripted([Repeat(_answered)]))
-            here = await stack.enter_async_context(desk(root, model, gate__module_kib=1024))
+            here = await stack.enter_async_context(desk(root, model))
             client = await stack.enter_async_context(await connect(here.workspace))
             act = await OPERATIONS[name].prepare(Bench(here, client), n)
             await asyncio.sleep(_QUIET_S)
