@@ -18,7 +18,7 @@ from agent_core.registry.approved import ApprovedModule, approved_parts, without
 from agent_core.registry.depends import Part, callees, is_program, running_with
 from agent_core.registry.source import FOLDER, first_line
 from agent_core.registry.tree import imported_module, survey
-from sandbox.wire.lines import lines_of
+from sandbox.wire.lines import kept_lines
 from sandbox.wire.statements import StatementPart
 
 from .draft import D, Draft, Finding
@@ -282,7 +282,7 @@ def _text_running(module_text: str, name: str) -> str | None:
     """Return the text of a function and of what it uses of its module; None if it cannot be parsed."""
     if not isinstance(parse(module_text), ast.Module):
         return None
-    lines = lines_of(module_text)
+    lines = kept_lines(module_text)
     try:
         statements = running_with(module_text, name)
     except RecursionError:  # nested too deeply to be parsed
@@ -309,7 +309,7 @@ def _calls_elsewhere(text: str, snapshot: "Snapshot") -> Grants:
     """Return the calls of what is no function of the workspace: a helper, or a function of another program."""
     tree = parse(text)
     called = called_by_self(tree) if isinstance(tree, ast.Module) else set()
-    return Grants(functions=tuple(called - snapshot.functions.keys()))
+    return Grants(functions=tuple(name for name in called if name not in snapshot.functions))
 
 
 Reached: TypeAlias = Literal["nothing", "this", "unknown"]
