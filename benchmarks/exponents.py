@@ -61,7 +61,8 @@ _WORTH_S: Final = 0.05
 _PATIENCE_S: Final = 30
 _PREPARING_S: Final = 240
 _FEW: Final = 10
-_QUIET_S: Final = 0.2  # for what the preparation leaves to do
+_QUIET_S: Final = 0.5
+_IDLE: Final = 0.1  # of a processor
 _HANGING: Final = 10
 _FORKING: Final = multiprocessing.get_context("fork")
 _RUN: Final = "Run this:\n"
@@ -208,7 +209,7 @@ async def _(bench: Bench, n: int) -> Act:
     return partial(bench.load, {"one.py": _function(n)})
 
 
-@operation("save a file of n calls of what is not defined", most=8_000)
+@operation("save a file of n calls of what is not defined", most=5_000)
 async def _(bench: Bench, n: int) -> Act:
     calls = "".join(f"undefined_{at}()\n    " for at in range(n))
     return partial(bench.load, {"many.py": _function(0, f"{calls}return number")})
@@ -219,13 +220,13 @@ async def _(bench: Bench, n: int) -> Act:
     return partial(bench.load, {"many.py": "".join(_function(at, f"return undefined_{at}()") for at in range(n))})
 
 
-@operation("save a file of n lines")
+@operation("save a file of n lines", most=5_000)
 async def _(bench: Bench, n: int) -> Act:
     lines = "".join(f"number += {at}\n    " for at in range(n))
     return partial(bench.load, {"many.py": _function(0, f"{lines}return number")})
 
 
-@operation("save a file of n constants")
+@operation("save a file of n constants", most=5_000)
 async def _(bench: Bench, n: int) -> Act:
     constants = "".join(f"_C{at} = {at}\n" for at in range(n))
     return partial(bench.load, {"many.py": constants + _function(0, f"return number + _C{n - 1}")})
@@ -763,7 +764,7 @@ async def measured(name: str, size: int, is_prepared: Callable[[], object]) -> C
             here = await stack.enter_async_context(desk(root, model))
             client = await stack.enter_async_context(await connect(here.workspace))
             act = await OPERATIONS[name].prepare(Bench(here, client), n)
-            await asyncio.sleep(_QUIET_S)
+            await _quiet()
             gc.collect()
             if n == size:
                 is_prepared()
@@ -774,6 +775,14 @@ async def measured(name: str, size: int, is_prepared: Callable[[], object]) -> C
             cost = Cost(size, round(processor_s() - began, 3), round(silence.longest_s, 3))
             _end_after(_PREPARING_S)
     return cost
+
+
+async def _quiet() -> None:
+    """Wait until what the preparation left to do in the background is done."""
+    before, now = 0.0, processor_s()
+    while now - before > _IDLE * _QUIET_S:
+        await asyncio.sleep(_QUIET_S)
+        before, now = now, processor_s()
 
 
 def _end_after(seconds: int) -> None:

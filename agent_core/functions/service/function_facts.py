@@ -126,9 +126,12 @@ class CallGraph:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._callers: dict[str, list[str]] = {}
-        for name in sorted(snapshot.functions):
-            for callee in callees(name, snapshot):
-                self._callers.setdefault(callee, []).append(name)
+        # Module by module: what is remembered of a text would be gone when the next of its functions has its turn.
+        for function in sorted(snapshot.functions.values(), key=lambda function: function.module):
+            for callee in callees(function.name, snapshot):
+                self._callers.setdefault(callee, []).append(function.name)
+        for names in self._callers.values():
+            names.sort()
 
     def callers(self, name: str) -> tuple[str, ...]:
         """Return the functions that mention a function."""
