@@ -49,7 +49,7 @@ from agent_core.storage import (
 )
 from tests.agents.helper_files import FINDER
 from tests.kit import Ask, Repeat, Say, Seen, Wanted, scripted
-from tests.kit.desk import VOWELS, Desk, desk
+from tests.kit.desk import VOWELS, Desk, answers, desk
 
 from .costly import Silence
 
@@ -65,7 +65,6 @@ _QUIET_S: Final = 0.5
 _IDLE: Final = 0.1  # of a processor
 _HANGING: Final = 10
 _FORKING: Final = multiprocessing.get_context("fork")
-_RUN: Final = "Run this:\n"
 _CLOCK_TICK: Final = os.sysconf("SC_CLK_TCK")
 
 Act: TypeAlias = Callable[[], Awaitable[object]]
@@ -77,6 +76,8 @@ class Bench:
 
     desk: Desk
     client: Client
+    programs: list[str]
+    """What the model runs next."""
 
     @property
     def root(self) -> Path:
@@ -354,13 +355,13 @@ async def _(bench: Bench, n: int) -> Act:
 # What functions may reach, and what is asked
 
 
-@operation("functions grants")
+@operation("functions grants", most=1_000)
 async def _(bench: Bench, n: int) -> Act:
     await _granted(bench, n)
     return bench.command("functions", "grants")
 
 
-@operation("call a function, n grants")
+@operation("call a function, n grants", most=1_000)
 async def _(bench: Bench, n: int) -> Act:
     await _granted(bench, n)
     return partial(bench.client.functions.call, "add_0", {"number": 1})
@@ -437,32 +438,6 @@ async def _recorded(bench: Bench, n: int) -> None:
     await bench.apply(RecordCall("add_0", version, "returned", 0.01, f"turn {at}") for at in range(n))
 
 
-@operation("a call with n requests")
-async def _(bench: Bench, n: int) -> Act:
-    await bench.load({"base.py": _KEEPING})
-    return partial(bench.client.functions.call, "keep", {"times": n})
-
-
-@operation("replay a call with n requests")
-async def _(bench: Bench, n: int) -> Act:
-    await bench.load({"base.py": _KEEPING})
-    await bench.client.functions.call("keep", {"times": n})
-    return bench.command("calls", "replay", "1")
-
-
-_KEEPING: Final = '''\
-def keep(self, times: int) -> int:
-    """Count in a value that is kept between calls.
-
-    Args:
-        times: How often.
-    """
-    for at in range(times):
-        self.state["n"] = self.state.get("n", 0) + at
-    return times
-'''
-
-
 @operation("a program with n calls", most=1_000)
 async def _(bench: Bench, n: int) -> Act:
     await bench.load(_library(1))
@@ -486,12 +461,10 @@ async def _(bench: Bench, n: int) -> Act:
 
 
 async def _program(bench: Bench, code: str) -> None:
-    await bench.desk.say(f"{_RUN}{code}")
-
-
-def _answered(seen: Seen) -> Ask | Say:
-    said = str(seen.messages[-1].get("content"))
-    return Ask(Wanted("run_program", {"code": said.removeprefix(_RUN)})) if said.startswith(_RUN) else Say("Done.")
+    bench.programs.append(code)
+    told = answers(await bench.desk.say("Go on."))
+    assert told, "nothing was run"
+    assert "not run" not in told[0], told[0][:200]
 
 
 # Conversations
@@ -760,10 +733,11 @@ async def measured(name: str, size: int, is_prepared: Callable[[], object]) -> C
         async with AsyncExitStack() as stack:
             _end_after(_PREPARING_S)
             root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=Path.cwd())))
-            model = stack.enter_context(scripted([Repeat(_answered)]))
+            programs = list[str]()
+            model = stack.enter_context(scripted([Repeat(partial(_reply, programs))]))
             here = await stack.enter_async_context(desk(root, model))
             client = await stack.enter_async_context(await connect(here.workspace))
-            act = await OPERATIONS[name].prepare(Bench(here, client), n)
+            act = await OPERATIONS[name].prepare(Bench(here, client, programs), n)
             await _quiet()
             gc.collect()
             if n == size:
@@ -775,6 +749,10 @@ async def measured(name: str, size: int, is_prepared: Callable[[], object]) -> C
             cost = Cost(size, round(processor_s() - began, 3), round(silence.longest_s, 3))
             _end_after(_PREPARING_S)
     return cost
+
+
+def _reply(programs: list[str], _seen: Seen) -> Ask | Say:
+    return Ask(Wanted("run_program", {"code": programs.pop()})) if programs else Say("Done.")
 
 
 async def _quiet() -> None:
