@@ -171,6 +171,7 @@ class Sandbox:
         if not isinstance(ready, _Ready):
             return (ready,) * len(job.work.attempts)
         series = AttemptSeries(job)
+        await series.add(job.work.attempts)
         async with self._places:
             try:
                 pool = await self._pools.get(ready.ahead, job.limits, job.access)
@@ -338,11 +339,11 @@ class AttemptSeries:
         self._is_loaded = False
         self._is_patient = job.work.is_patient
         self._wait: ProcessorWait | None = None
-        self._add(job.work.attempts)
 
-    def _add(self, attempts: Sequence[Attempt]) -> None:
+    async def add(self, attempts: Sequence[Attempt]) -> None:
+        """Add attempts; large arguments are written beside the event loop."""
         for at, attempt in enumerate(attempts, len(self.attempts)):
-            message = self._message(attempt)
+            message = await by_size(attempt.work, self._message, attempt)
             self.attempts.append(attempt)
             self.outcomes.append(message if isinstance(message, Refused) else None)
             self._messages.append({} if isinstance(message, Refused) else message)
@@ -358,13 +359,13 @@ class AttemptSeries:
         except Unsendable as error:
             return Refused(f"arguments: {error}")
 
-    def _goes_on(self) -> bool:
+    async def _goes_on(self) -> bool:
         """Return whether an attempt is left. If none is waiting, call `then` for more."""
         while not self._waiting and self._then is not None:
             more = self._then(self.outcomes)
             if not more:
                 self._then = None
-            self._add(more)
+            await self.add(more)
         return bool(self._waiting)
 
     def _job(self, texts: int = 0) -> Message:
@@ -375,7 +376,7 @@ class AttemptSeries:
         """Run the attempts in as many workers as necessary, until the time or the space for replies is used up."""
         try:
             async with asyncio.timeout(self._limits.wall_s) as clock:
-                while self._room > 0 and self._goes_on():
+                while self._room > 0 and await self._goes_on():
                     await self._in_one_worker(pool, message, serve)
         except TimeoutError:
             if not clock.expired():
@@ -398,7 +399,8 @@ class AttemptSeries:
         if isinstance(ended, TimedOut):
             ended = replace(ended, limit_s=self._most_s, seconds=self._most_s)
         charged = self._waiting[:1] if self._is_loaded else self._waiting
-        self.outcomes = [ended if at in charged else outcome for at, outcome in enumerate(self.outcomes)]
+        for at in charged:
+            self.outcomes[at] = ended
         self._waiting = self._waiting[len(charged) :]
 
     async def _load_into(self, conversation: WorkerConversation, data: bytes, serve: Serve) -> Late | None:
@@ -448,7 +450,7 @@ class AttemptSeries:
     async def _more(self, conversation: WorkerConversation) -> bool:
         """Return whether an attempt is left. Send new attempts to the worker."""
         sent_count = len(self._numbers)
-        if not self._waiting and self._goes_on():
+        if not self._waiting and await self._goes_on():
             await conversation.say(pack({"kind": "attempts", **self._job(sent_count)}))
         return bool(self._waiting)
 

@@ -4,7 +4,8 @@ Problems are expected and come in numbers, so they are data and not exceptions. 
 be added, but never changed. What pydantic finds is worded here, too.
 """
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from .records import asdict, dataclass
@@ -100,6 +101,19 @@ def first_problems(problems: Sequence[Problem]) -> tuple[Problem, ...]:
     message, where = f"there are {left:,} more problems like these, which are not listed", Place(problems[0].where.path)
     rest = Problem(MORE, message, where, "fix these first", "warns", (Evidence(f"{len(problems):,} in all"),))
     return (*told, rest) if left else tuple(told)
+
+
+class ProblemsByLine:
+    """The problems of a text, to be looked up for each of its functions."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self._problems = sorted(problems, key=lambda problem: problem.where.line)  # in order within a line
+
+    def between(self, first: int, last: int) -> tuple[Problem, ...]:
+        """Return the problems from a line to another one, by line."""
+        start = bisect_left(self._problems, first, key=lambda problem: problem.where.line)
+        end = bisect_right(self._problems, last, key=lambda problem: problem.where.line)
+        return tuple(self._problems[start:end])
 
 
 # The value that a field expected, in our own words instead of pydantic's.

@@ -608,7 +608,7 @@ class LocalWire:
         """Return the result of an operation."""
         content = b"" if body is None else json.dumps(body).encode("utf-8", "replace")
         result = await self._run(operation, names, query, content)
-        return read_json(json.dumps(to_json(result), default=str), LOOSE)
+        return await asyncio.to_thread(lambda: read_json(json.dumps(to_json(result), default=str), LOOSE))
 
     async def stream(self, operation: Operation, names: Names, after: int) -> AsyncGenerator[bytes, None]:
         """Yield the frames of an event stream."""

@@ -139,6 +139,7 @@ class ApprovedModule:
     binding: Mapping[str, Sequence[ApprovedStatement]]
     running: tuple[ApprovedStatement, ...]
     is_reducible: bool  # whether it has imports that only some of it needs
+    imports: frozenset[tuple[str, str]]  # of all statements
 
     @classmethod
     @lru_cache(maxsize=512)
@@ -150,7 +151,8 @@ class ApprovedModule:
             for name in statement.binds:
                 binding.setdefault(name, []).append(statement)
         running = tuple(each for each in statements if not each.is_inert)
-        return cls(statements, binding, running, any(each.is_loose for each in statements))
+        imports = frozenset(one for each in statements for one in each.imports)
+        return cls(statements, binding, running, any(each.is_loose for each in statements), imports)
 
     def needed(self, name: str) -> Iterator[ApprovedStatement]:
         """Yield the statements that run if a name is used, or the whole module for an empty name."""

@@ -480,7 +480,8 @@ def importers(name: str, snapshot: "Snapshot") -> list[str]:
 
 def callees(name: str, snapshot: "Snapshot") -> list[str]:
     """Return the functions that a function mentions, sorted."""
-    return sorted(uses(snapshot.functions[name], snapshot) & snapshot.functions.keys() - {name})
+    functions = snapshot.functions  # not as a set, which would be made of all of them for each
+    return sorted(word for word in uses(functions[name], snapshot) if word in functions and word != name)
 
 
 def uses(function: "Function", snapshot: "Snapshot") -> frozenset[str]:

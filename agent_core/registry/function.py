@@ -7,7 +7,7 @@ Plain values without syntax trees: everything that the model is shown, that a ca
 import re
 import sys
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.matching import Wildcard
@@ -78,7 +78,7 @@ def attempt_mark(module: str, folders: Iterable[str]) -> tuple[str, str]:
     return module, " ".join(folders)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ModuleReading:
     """The functions that a module offers, every problem found, and the workspace modules that it may import.
 
@@ -96,7 +96,11 @@ class ModuleReading:
 
     def function(self, name: str) -> Function | None:
         """Return the function with this name if the module offers it, or None."""
-        return next((function for function in self.functions if function.name == name), None)
+        return self._by_name.get(name)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Function]:
+        return {function.name: function for function in reversed(self.functions)}
 
     def is_outdated(self, modules: Mapping[str, "ModuleSource"]) -> bool:
         """Check whether a module that determines a schema has another text among these modules."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, fields_to_json, replace
-from sandbox.wire.lines import bare_lines
+from sandbox.wire.lines import kept_lines
 
 if TYPE_CHECKING:
     from .function import Function, ModuleReading
@@ -59,7 +59,8 @@ class Snapshot:
 
     def text_of(self, function: "Function") -> str:
         """Return the function's source without the final line end."""
-        return "\n".join(bare_lines(self.modules[function.module].text)[function.line - 1 : function.end_line])
+        lines = kept_lines(self.modules[function.module].text)[function.line - 1 : function.end_line]
+        return "\n".join(line.rstrip("\r\n") for line in lines)
 
     def seen(self, sees: Callable[["Function"], bool]) -> "Snapshot":
         """Return the snapshot reduced to the functions for which `sees` is true."""

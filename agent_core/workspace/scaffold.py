@@ -1,6 +1,7 @@
 """The folder of a workspace, which `knapper init` creates with starter functions and a settings file."""
 
 import re
+from functools import cache
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
@@ -118,6 +119,7 @@ def opened(root: Path | str) -> Path:
     return root
 
 
+@cache  # they come with the program; a list of functions asks for each
 def functions() -> frozenset[str]:
     """Return the names of the starter functions."""
     return frozenset(name for path in sources() for name in _DEFINED.findall(path.read_text("utf-8")))

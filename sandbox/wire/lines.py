@@ -6,6 +6,7 @@ feeds, U+2028 and others, so it would show the rest of a comment as if it were c
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import islice
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -15,6 +16,12 @@ _END = re.compile(r"\r\n?")
 def lines_of(text: str) -> list[str]:
     """Return the lines of a text, each with its end."""
     return _LINE.findall(text)
+
+
+@lru_cache(maxsize=8)
+def kept_lines(text: str) -> tuple[str, ...]:
+    """Return the same lines, remembered: for what looks at one function of a module after the other."""
+    return tuple(_LINE.findall(text))
 
 
 def bare_lines(text: str) -> list[str]:

@@ -1,9 +1,14 @@
 """Values that are costly to write for a worker are written beside the event loop, and once."""
 
+import threading
+import time
 from typing import Any
 
 import pytest
 
+from agent_core.access.secrets import CallSecrets, MaskedChannel
+from agent_core.functions.debug import Watch
+from agent_core.functions.service.replay import ReplayedRequests
 from tests.functions.support import Room
 from tests.kit.heartbeat import MOST_MS, stall_of
 from tests.kit.pace import slowness
@@ -34,3 +39,30 @@ async def test_arguments_with_keys_that_mark_types_do_not_hold_up_the_event_loop
     stall = await stall_of(call)
     assert returned[0] == len(rows)
     assert stall.cpu_ms <= MOST_MS * slowness(), stall
+
+
+async def test_requests_with_many_values_are_recorded_beside_the_event_loop(here: Room) -> None:
+    async def answered(_name: str, _arguments: dict[str, Any]) -> None:
+        return None
+
+    def keep(*_given: object, **_named: object) -> None:
+        threads.append(threading.current_thread() is threading.main_thread())
+
+    threads: list[bool] = []
+    channel = MaskedChannel(CallSecrets(here.sandbox.secrets, "f"), answered, keep=keep)
+    await channel("memory", {"block": "human", "value": [[at] for at in range(_MOST)]})
+    await channel("memory", {"block": "human", "value": 1})
+    assert threads == [False, True], "only what is small is recorded on the event loop"
+
+
+async def test_replayed_requests_are_looked_up_and_not_searched_for(here: Room) -> None:
+    taken = []
+    for count in (400, 1_600):
+        rows = [{"name": "memory", "arguments": {"block": f"b{at}"}, "value": at} for at in range(count)]
+        heard = ReplayedRequests(rows, Watch(here.sandbox.debugging), here.shop.registry.snapshot())
+        began = time.process_time()
+        assert [await heard("memory", {"block": f"b{at}"}) for at in reversed(range(count))] == [
+            *reversed(range(count))
+        ]
+        taken.append(time.process_time() - began)
+    assert taken[1] / taken[0] <= 8, taken  # the square would be 16

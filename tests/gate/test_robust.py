@@ -313,7 +313,7 @@ async def test_what_fails_for_a_package_that_is_not_granted_is_told_by_the_examp
         """
     gate = Gate(workers, limits=Limits(wall_s=5))
     verdict = await gate.judge_module(ModuleSource.of("m", dedent(code).lstrip(), "functions/m.py"), Snapshot.empty())
-    look = await gate.look_closer("f", verdict, Snapshot.empty().with_module(verdict.reading))
+    look = await gate.look_closer("f", gate.judged_file(verdict, Snapshot.empty().with_module(verdict.reading)))
     assert "tried" in next(stage.note for stage in look.stages if stage.stage == "robust")
     assert not [problem for problem in look.problems if problem.code in CODES]
 
@@ -340,7 +340,7 @@ async def test_a_function_that_a_condition_defines_is_looked_at_as_any_other(wor
         """
     gate = Gate(workers, limits=Limits(wall_s=5))
     verdict = await gate.judge_module(ModuleSource.of("m", dedent(code).lstrip(), "functions/m.py"), Snapshot.empty())
-    look = await gate.look_closer("f", verdict, Snapshot.empty().with_module(verdict.reading))
+    look = await gate.look_closer("f", gate.judged_file(verdict, Snapshot.empty().with_module(verdict.reading)))
     assert "tried" in next(stage.note for stage in look.stages if stage.stage == "robust")
     assert not [problem for problem in look.problems if problem.code in CODES]
 

@@ -162,7 +162,7 @@ def _sources_around(module: str, modules: "Modules") -> dict[str, "SourceText"]:
             source = modules.get(around)
             if source is not None and around not in found:
                 found[around] = source
-                for base, imported in {each for one in _module_of(source).statements for each in one.imports}:
+                for base, imported in _module_of(source).imports:
                     waiting += [base, f"{base}.{imported}".strip(".")]
     return found
 

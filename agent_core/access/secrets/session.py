@@ -20,6 +20,7 @@ from functools import lru_cache
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from agent_core.base.errors import KnapperError
+from agent_core.base.offload import aside, bulk
 from sandbox import CalleeFailed, Outcome, Patient, RequestHandler, RequestRefused
 from sandbox.wire.large import Large, LargeValues, LargeWriter
 
@@ -293,15 +294,15 @@ class MaskedChannel:
         Raises:
             RequestRefused: it is not possible; the message is for the function's author.
         """
-        call_name, masked = self._secrets.words(name), self._mask(name, arguments)
+        call_name, masked = self._secrets.words(name), await aside(bulk(arguments), self._mask, name, arguments)
         try:
             value = await self._answer(name, call_name, masked, arguments)
         except RequestRefused as refusal:
             raised = self._secrets.words(refusal.to_json()) if isinstance(refusal, CalleeFailed) else None
-            self._note(call_name, masked, lambda: None, self._secrets.words(str(refusal)), raised)
+            await self._note(call_name, masked, lambda: None, self._secrets.words(str(refusal)), raised)
             raise
         if not isinstance(value, Patient):
-            self._note(call_name, masked, lambda: self._mask(name, value))
+            await self._note(call_name, masked, lambda: self._mask(name, value), size=bulk(value))
         return value
 
     async def _answer(self, name: str, call_name: str, masked: dict[str, Any], arguments: dict[str, Any]) -> Any:
@@ -316,16 +317,18 @@ class MaskedChannel:
     def _mask(self, name: str, value: Any) -> Any:
         return self._secrets.value(value) if name in _OF_VALUES else self._secrets.words(value)
 
-    def _note(
+    async def _note(
         self,
         name: str,
         arguments: dict[str, Any],
         value: Callable[[], Any],
         refused: str = "",
         raised: dict[str, Any] | None = None,
+        size: int = 0,
     ) -> None:
         if self._keep is not None:
-            self._keep(name, arguments, value, refused=refused, raised=raised)
+            size = max(size, bulk(arguments))
+            await aside(size, self._keep, name, arguments, value, refused=refused, raised=raised)
 
     def over(self, outcome: Outcome) -> Outcome:
         """Return the outcome of the call, masked."""

@@ -18,11 +18,11 @@ from agent_core.registry.approved import ApprovedModule, approved_parts, without
 from agent_core.registry.depends import Part, callees, is_program, running_with
 from agent_core.registry.source import FOLDER, first_line
 from agent_core.registry.tree import imported_module, survey
-from sandbox.wire.lines import lines_of
+from sandbox.wire.lines import kept_lines
 from sandbox.wire.statements import StatementPart
 
 from .draft import D, Draft, Finding
-from .tree import bound_names, context_nodes, missing_names, nodes_of, parse
+from .tree import FunctionNode, bound_names, context_nodes, missing_names, nodes_of, parse
 from .uses import (
     CONTEXT,
     FIXES,
@@ -282,7 +282,7 @@ def _text_running(module_text: str, name: str) -> str | None:
     """Return the text of a function and of what it uses of its module; None if it cannot be parsed."""
     if not isinstance(parse(module_text), ast.Module):
         return None
-    lines = lines_of(module_text)
+    lines = kept_lines(module_text)
     try:
         statements = running_with(module_text, name)
     except RecursionError:  # nested too deeply to be parsed
@@ -293,15 +293,25 @@ def _text_running(module_text: str, name: str) -> str | None:
 
 
 def needs_of_callees(name: str, snapshot: "Snapshot") -> Grants:
-    """Return the grants that the texts of the functions need that a function calls, directly or indirectly."""
-    needs, waiting, seen = NOTHING, [name], {name}
+    """Return the grants that the texts of the functions need that a function calls, directly or indirectly.
+
+    What runs with a function includes those of its module that it calls by name, so these are not read again: of a
+    chain, each would be read with all that are below it.
+    """
+    needs, waiting, seen, included = NOTHING, [name], {name}, set[tuple[str, str]]()
     while waiting:
         for callee in callees(waiting.pop(), snapshot):
-            if callee not in seen:
-                seen.add(callee)
-                waiting.append(callee)
-                text = _text_running(snapshot.modules[snapshot.functions[callee].module].text, callee)
-                needs |= needs_of_text(text) | _calls_elsewhere(text, snapshot) if text else NOTHING
+            if callee in seen:
+                continue
+            seen.add(callee)
+            waiting.append(callee)
+            module = snapshot.functions[callee].module
+            if (module, callee) in included:
+                continue
+            text = _text_running(snapshot.modules[module].text, callee)
+            needs |= needs_of_text(text) | _calls_elsewhere(text, snapshot) if text else NOTHING
+            statements = running_with(snapshot.modules[module].text, callee) if text else ()
+            included |= {(module, node.name) for node in statements if isinstance(node, FunctionNode)}
     return needs
 
 
@@ -309,7 +319,7 @@ def _calls_elsewhere(text: str, snapshot: "Snapshot") -> Grants:
     """Return the calls of what is no function of the workspace: a helper, or a function of another program."""
     tree = parse(text)
     called = called_by_self(tree) if isinstance(tree, ast.Module) else set()
-    return Grants(functions=tuple(called - snapshot.functions.keys()))
+    return Grants(functions=tuple(name for name in called if name not in snapshot.functions))
 
 
 Reached: TypeAlias = Literal["nothing", "this", "unknown"]

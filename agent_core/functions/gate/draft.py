@@ -4,7 +4,7 @@ The state is immutable: every stage takes a draft and returns another, so stages
 """
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeVar
@@ -17,7 +17,7 @@ from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
 from agent_core.registry.approved import without_stale_imports
 from agent_core.registry.module_edits import place_function
-from sandbox.wire.lines import lines_of
+from sandbox.wire.lines import kept_lines, lines_of
 
 from .tree import FunctionNode, bound_names, find, parse
 from .verdict import Breakage, Disagreement, Fix, ReaderAnswer, Rules, severity
@@ -321,7 +321,7 @@ class Draft:
 
         For a function of a saved file, lines are those of the file.
         """
-        lines = _lines(self.reading.source.text if self.reading and self.own is self.reading else text)
+        lines = kept_lines(self.reading.source.text if self.reading and self.own is self.reading else text)
         number = line or (self.function.lineno if self.function else 1)
         quoted = lines[number - 1].strip()[:_QUOTED] if 0 < number <= len(lines) else ""
         return (Evidence(f"line {number}: {one_line(quoted, _QUOTED)}" if quoted else "the text is empty there"),)
@@ -341,12 +341,6 @@ class Draft:
 
 D = TypeVar("D", bound=Draft)
 """A draft of a candidate or of a saved file; stages that judge both return the type that they were given."""
-
-
-@lru_cache(maxsize=2)
-def _lines(text: str) -> Sequence[str]:
-    """Return the lines of a text, which all findings of a stage quote."""
-    return lines_of(text)
 
 
 @lru_cache(maxsize=16)

@@ -63,7 +63,7 @@ async def duplicate(draft: Draft, trial: "TrialTools") -> Draft:
     name = draft.candidate.name
     if draft.function is None:
         return draft.skip("there is no function to compare")
-    if not draft.snapshot.functions.keys() - {name, *draft.apart}:
+    if all(other == name or other in draft.apart for other in draft.snapshot.functions):
         return replace(draft, note="there is no other function yet")
     around = draft.around.text if draft.around else ""
     digest, size = await aside(draft.size, sketch, name, draft.text, around)
@@ -113,8 +113,8 @@ def _check_copies(draft: Draft, copies: Sequence[str], *, is_small: bool) -> Dra
     if name in copies and not draft.candidate.file:
         return replace(draft, note="it computes the same as before")
     copies = [copy for copy in copies if copy != name]
-    apart = names_apart(draft)  # read once: a file may have thousands of copies
-    if told := next((copy for copy in copies if copy in apart), ""):
+    words = _words_of_difference(draft)  # read once: a file may have thousands of copies
+    if told := next((copy for copy in copies if copy in words), ""):
         return replace(draft, note=f"said to differ from `{told}`")
     if not copies:
         return replace(draft, note="no function computes the same")
@@ -162,13 +162,13 @@ def function_line(function: "Function") -> str:
 
 def is_apart(draft: Draft, name: str) -> bool:
     """Check whether a candidate says how it differs from a function, or is exempt from comparison with it."""
-    return name in names_apart(draft)
+    return name in draft.apart or name in _words_of_difference(draft)
 
 
-def names_apart(draft: Draft) -> Collection[str]:
-    """Return all words in which a candidate may say how it differs from functions, and those that it is exempt from."""
+def _words_of_difference(draft: Draft) -> Collection[str]:
+    """Return all words in which a candidate may say how it differs from functions."""
     docstring = ast.get_docstring(draft.function, clean=False) if draft.function and draft.candidate.file else None
-    return draft.apart | {*_WORD.findall(f"{draft.candidate.reason} {docstring or ''}")}
+    return {*_WORD.findall(f"{draft.candidate.reason} {docstring or ''}")}
 
 
 def _takes(wide: dict[str, Any], narrow: dict[str, Any], *, is_small: bool) -> bool:  # Any: JSON Schema

@@ -298,7 +298,9 @@ def _has_effects(subject: TrialSubject) -> bool:
         tree = waiting.pop()
         if uses_context(tree) & EFFECTS:
             return True
-        for name in given_self(tree) & subject.snapshot.functions.keys() - seen:
+        for name in given_self(tree):
+            if name in seen or name not in subject.snapshot.functions:
+                continue
             seen.add(name)
             node = function_in(subject.snapshot.modules[subject.snapshot.functions[name].module].text, name)
             waiting += [ast.Module([node], [])] if node else []

@@ -8,13 +8,14 @@ whether it can run. The verdict is computed here, from values.
 import ast
 import asyncio
 import time
+from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Generic, TypeAlias
 
 from agent_core.access.grants.content import imported_with
 from agent_core.access.grants.value import modules_of_workspace
 from agent_core.base.offload import aside
-from agent_core.base.problem import Evidence, Place, Problem, first_problems
+from agent_core.base.problem import Evidence, Place, Problem, ProblemsByLine, first_problems
 from agent_core.base.records import dataclass, replace
 from agent_core.registry.depends import code_hash, running_with, uses, using_modules
 from agent_core.registry.function import Function, ModuleReading, attempt_mark
@@ -22,7 +23,7 @@ from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from sandbox import Limits
-from sandbox.wire.lines import lines_of
+from sandbox.wire.lines import kept_lines, lines_of
 
 from ..search import FunctionSearch
 from .autofix import REPAIRS, fix
@@ -229,40 +230,56 @@ async def try_users(file: SavedFile, trial: TrialTools) -> SavedFile:
 
 
 def _drafts_of(names: Sequence[str], verdict: ModuleVerdict, snapshot: Snapshot, rules: Rules) -> list[Draft]:
-    drafts = (draft_of(name, verdict, snapshot, rules) for name in names)
-    return [draft for draft in drafts if draft is not None]
+    judged = JudgedFile(verdict, snapshot, rules)
+    return [draft for draft in map(judged.draft_of, names) if draft is not None]
 
 
-def draft_of(name: str, verdict: ModuleVerdict, snapshot: Snapshot, rules: Rules) -> Draft | None:
-    """Return a function of a judged file as a draft for the deferred stages, as if it had come alone.
+class JudgedFile:
+    """The functions of a judged file as drafts for the deferred stages, each as if it had come alone.
 
-    Its examples have already run. Return None if the snapshot does not have this file. Among copies in one file, the
-    first one is kept: it is not compared with functions that are judged after it.
+    What all of them need is looked up once: a file may have a thousand.
     """
-    reading, standings = verdict.reading, dict(verdict.standings)
-    places = {function.name: function for function in reading.functions}
-    function = places.get(name)
-    if function is None or snapshot.modules.get(reading.source.module) != reading.source:
-        return None
-    text = "".join(lines_of(reading.source.text)[function.line - 1 : function.end_line])
-    replaces = verdict.previous is not None and any(known.name == name for known in verdict.previous.functions)
-    lines = range(function.line, function.end_line + 1)
-    alone = ast.Module(running_with(reading.source.text, name), [])
-    return Draft(
-        Candidate(name, text, function.module, replaces=replaces, file=function.path, exact=True),
-        verdict.policy,
-        replace(rules, off=frozenset("*")),
-        snapshot,
-        text,
-        alone,
-        tuple(problem for problem in verdict.problems if problem.where.line in lines),
-        own=reading,
-        reading=reading,
-        trial=snapshot,
-        trials=ExampleTrials(len(function.examples) if standings.get(name) == "trial" else 0),
-        apart=frozenset(other for other in standings if other in places and places[other].line > function.line),
-        needs=needs_of(reached(alone, rules.packages, own=modules_of_workspace(snapshot.modules))),
-    )
+
+    def __init__(self, verdict: ModuleVerdict, snapshot: Snapshot, rules: Rules) -> None:
+        """Prepare the file of a verdict, which the snapshot already has."""
+        self.size = len(verdict.reading.source.text)
+        self._verdict = verdict
+        self._snapshot = snapshot
+        self._rules = replace(rules, off=frozenset("*"))
+        self._standings = dict(verdict.standings)
+        judged = [function for function in verdict.reading.functions if function.name in self._standings]
+        judged.sort(key=lambda function: function.line)
+        self._names, self._lines = [each.name for each in judged], [each.line for each in judged]
+        self._replaced = {function.name for function in verdict.previous.functions} if verdict.previous else set[str]()
+        self._problems = ProblemsByLine(verdict.problems)
+        self._own = modules_of_workspace(snapshot.modules)
+
+    def draft_of(self, name: str) -> Draft | None:
+        """Return a function as a draft. Its examples have already run. None if the snapshot does not have this file.
+
+        Among copies in one file, the first one is kept: it is not compared with functions that are judged after it.
+        """
+        reading, snapshot = self._verdict.reading, self._snapshot
+        function = reading.function(name)
+        if function is None or snapshot.modules.get(reading.source.module) != reading.source:
+            return None
+        text = "".join(kept_lines(reading.source.text)[function.line - 1 : function.end_line])
+        alone = ast.Module(running_with(reading.source.text, name), [])
+        return Draft(
+            Candidate(name, text, function.module, replaces=name in self._replaced, file=function.path, exact=True),
+            self._verdict.policy,
+            self._rules,
+            snapshot,
+            text,
+            alone,
+            self._problems.between(function.line, function.end_line),
+            own=reading,
+            reading=reading,
+            trial=snapshot,
+            trials=ExampleTrials(len(function.examples) if self._standings.get(name) == "trial" else 0),
+            apart=frozenset(self._names[bisect_right(self._lines, function.line) :]),
+            needs=needs_of(reached(alone, self._rules.packages, own=self._own)),
+        )
 
 
 Run: TypeAlias = Callable[[D, TrialTools], Awaitable[D]]
@@ -419,21 +436,15 @@ class Gate:
         file, results = await _run(FILE_STAGES, file, self._trial.granted(granted))
         return file.verdict(tuple(report for after, report in results if not after.skipped))
 
-    async def look_closer(
-        self,
-        name: str,
-        verdict: ModuleVerdict,
-        snapshot: Snapshot,
-        granted: Granted = UNGRANTED,
-        *,
-        reading: bool = False,
-    ) -> Look:
-        """Return the findings of the deferred stages; the snapshot already has the file.
+    def judged_file(self, verdict: ModuleVerdict, snapshot: Snapshot) -> "JudgedFile":
+        """Return a judged file, which the snapshot has, for a closer look at its functions."""
+        return JudgedFile(verdict, snapshot, self.rules)
 
-        With `reading`, the reader is asked as well.
-        """
-        size = len(verdict.reading.source.text)
-        draft = await aside(size, draft_of, name, verdict, snapshot, self.rules)
+    async def look_closer(
+        self, name: str, judged_file: "JudgedFile", granted: Granted = UNGRANTED, *, reading: bool = False
+    ) -> Look:
+        """Return the findings of the deferred stages on a function of a file. With `reading`, the reader is asked."""
+        draft = await aside(judged_file.size, judged_file.draft_of, name)
         if draft is None:
             return Look(name)
         known = len(draft.problems)

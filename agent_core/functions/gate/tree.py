@@ -53,14 +53,17 @@ def functions(tree: ast.Module) -> list[FunctionNode]:
     return [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
 
 
-@lru_cache(maxsize=256)
 def find(tree: ast.Module, name: str) -> FunctionNode | None:
     """Return the last top-level function with this name, which is the one that Python uses.
 
     A function below an `if` or a `try` counts as well, because the registry offers it.
     """
-    last = next((node for node in reversed(functions(tree)) if node.name == name), None)
-    return last or survey(tree).definitions.get(name)
+    return _by_name(tree).get(name)
+
+
+@lru_cache(maxsize=64)
+def _by_name(tree: ast.Module) -> dict[str, FunctionNode]:
+    return survey(tree).definitions | {node.name: node for node in functions(tree)}
 
 
 def function_in(text: str, name: str) -> FunctionNode | None:

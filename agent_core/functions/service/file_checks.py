@@ -327,11 +327,11 @@ async def _verdicts_of_file(source: ModuleSource, job: ReviewJob, gate: Gate, sn
     """Return a verdict for each function of a file, with its own problems, those of the file, and those found later."""
     verdict = await gate.judge_module(source, snapshot, job.policy, granted=job.granted)
     ground = snapshot.with_module(verdict.reading)
-    turn = asyncio.Semaphore(_LOOKS_AT_ONCE)
+    turn, judged_file = asyncio.Semaphore(_LOOKS_AT_ONCE), gate.judged_file(verdict, ground)
 
     async def look_closer(name: str) -> Look:
         async with turn:
-            return await gate.look_closer(name, verdict, ground, job.granted, reading=job.is_read)
+            return await gate.look_closer(name, judged_file, job.granted, reading=job.is_read)
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(look_closer(name)) for name, _ in verdict.standings]

@@ -25,6 +25,7 @@ from agent_core.base.errors import UnknownName, UsageError
 from agent_core.base.events import FunctionsChanged, Quarantined
 from agent_core.base.late import LateModule
 from agent_core.base.matching import Wildcard, did_you_mean
+from agent_core.base.offload import PER_ENTRY, aside
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, replace, to_json
 from agent_core.base.settings import StandingSettings
@@ -126,9 +127,12 @@ class CallGraph:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._callers: dict[str, list[str]] = {}
-        for name in sorted(snapshot.functions):
-            for callee in callees(name, snapshot):
-                self._callers.setdefault(callee, []).append(name)
+        # Module by module: what is remembered of a text would be gone when the next of its functions has its turn.
+        for function in sorted(snapshot.functions.values(), key=lambda function: function.module):
+            for callee in callees(function.name, snapshot):
+                self._callers.setdefault(callee, []).append(function.name)
+        for names in self._callers.values():
+            names.sort()
 
     def callers(self, name: str) -> tuple[str, ...]:
         """Return the functions that mention a function."""
@@ -289,7 +293,8 @@ async def listing(view: ViewContext, view_filter: ViewFilter) -> FunctionListing
     stats = by_function(await view.store.call_stats())
     retirable = await unused(view, stats)
     proposed, effects_by_version = await view.proposed(), await measured(view.store)
-    rows, graph = list[FunctionSummary](), CallGraph(view.snapshot)
+    size = len(view.snapshot.functions) * PER_ENTRY
+    rows, graph = list[FunctionSummary](), await aside(size, CallGraph, view.snapshot)
     for function in _matching(view.snapshot.functions.values(), view_filter):
         effect = effects_by_version.get((function.name, function.body_hash))
         grants, calls = proposed.get(function.name, NOTHING), stats.get(function.name, [])

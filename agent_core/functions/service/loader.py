@@ -24,7 +24,7 @@ from agent_core.base.errors import KnapperError
 from agent_core.base.events import FunctionsChanged
 from agent_core.base.late import LateModule
 from agent_core.base.offload import aside
-from agent_core.base.problem import Place, Problem, first_problems
+from agent_core.base.problem import Place, Problem, ProblemsByLine, first_problems
 from agent_core.base.records import asdict, dataclass, field, replace
 from agent_core.registry.depends import modules_of, packages_around
 from agent_core.registry.folder_access import is_below, is_there, scan
@@ -259,19 +259,26 @@ def admission(
         freed = SaveVersion(source.module, source.version, source.text, reason="its name became free")
         writes = (freed, *writes)
     functions = {function.name: function for function in verdict.reading.functions}
+    shared = SharedVerdict(verdict)
     verdicts: list[SaveVerdict] = []
     for name, standing in verdict.standings:
         own = {"standing": standing, "confirmed": [*confirmed.get(name, ())]}
-        verdicts.append(SaveVerdict(functions[name].body_hash, name, verdict_on(functions[name], verdict) | own))
+        verdicts.append(SaveVerdict(functions[name].body_hash, name, shared.on(functions[name]) | own))
     return (*(with_kept_out(write, reading, snapshot) for write in writes), *verdicts)
 
 
-def verdict_on(function: Function, verdict: "ModuleVerdict") -> dict[str, Any]:  # Any: JSON
-    """Return the part of a file's verdict for one of its functions. `line` is its line at that time."""
-    lines = (0, *range(function.line, function.end_line + 1))
-    own = first_problems([problem for problem in verdict.problems if problem.where.line in lines])
-    whole, problems = replace(verdict, problems=()).to_json(), [problem.to_json() for problem in own]
-    return {**whole, "by": "human", "name": function.name, "problems": problems, "line": function.line}
+class SharedVerdict:
+    """The verdict on a file as the verdicts on its functions, which have the same but for their own problems."""
+
+    def __init__(self, verdict: "ModuleVerdict") -> None:
+        self._whole = {**replace(verdict, problems=(), standings=()).to_json(), "by": "human"}
+        self._problems = ProblemsByLine(verdict.problems)
+
+    def on(self, function: Function) -> dict[str, Any]:  # Any: JSON
+        """Return the part for one function. `line` is its line at that time."""
+        own = (*self._problems.between(0, 0), *self._problems.between(function.line, function.end_line))
+        problems = [problem.to_json() for problem in first_problems(own)]
+        return {**self._whole, "name": function.name, "problems": problems, "line": function.line}
 
 
 def by_agent(write: Write) -> Write:
@@ -826,7 +833,7 @@ class Loader:
         if standing is None:
             return
         kept = {"confirmed": [*before.confirmed], "thumb": before.thumb, "note": before.note}
-        judged = {**verdict_on(function, verdict), **kept, "standing": standing}
+        judged = {**SharedVerdict(verdict).on(function), **kept, "standing": standing}
         await self._store.apply([SaveVerdict(function.body_hash, function.name, judged)])
 
     async def _place_and_write(self, loaded: LoadedFile, snapshot: Snapshot, good: GoodVersions) -> LoadedFile:
@@ -841,7 +848,8 @@ class Loader:
             function.name: await example_regression.confirmed(self._store, (), had.get(function.name), function)
             for function in judged
         }
-        writes = [*admission(loaded, snapshot, good, confirmed)]
+        size = len(verdict.reading.source.text)
+        writes = [*await aside(size, admission, loaded, snapshot, good, confirmed)]
         writes += [BeginState(each.name) for each in judged if each.name not in had and await self._is_another(each)]
         writes += await marked_as_broken(self._store, verdict.breakages)
         return replace(loaded, writes=tuple(writes))
@@ -992,7 +1000,9 @@ class BackgroundReview:
             return ()
         verdict = replace(module_verdict, reading=snapshot.readings[snapshot.functions[name].module])
         granted = await self._packages().of_text(verdict.reading.source.text)
-        look = await self._gate().look_closer(name, verdict, snapshot, granted)
+        gate = self._gate()
+        judged_file = await aside(len(verdict.reading.source.text), gate.judged_file, verdict, snapshot)
+        look = await gate.look_closer(name, judged_file, granted)
         if not self._is_there(name, module_verdict):
             return ()
         problems = tuple(replace(problem, severity="warns") for problem in look.problems)  # it was accepted

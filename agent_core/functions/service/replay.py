@@ -4,6 +4,7 @@ A replay has no effects outside: requests through `self` are answered from the r
 """
 
 import asyncio
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Container, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +13,7 @@ from agent_core.access.grants.content import runnable
 from agent_core.access.secrets import CallSecrets, MaskedChannel
 from agent_core.base.errors import UsageError
 from agent_core.base.matching import diff_lines
-from agent_core.base.offload import aside
+from agent_core.base.offload import aside, bulk
 from agent_core.base.records import dataclass, to_json
 from agent_core.base.untrusted import visible
 from agent_core.registry.depends import offered_sources
@@ -128,7 +129,7 @@ class Replays:
     async def calls(self, function: str = "", *, failed: bool = False) -> list[RecordedCall]:
         """Return the recorded calls, newest first."""
         rows = await self._store.recorded_calls(function, tuple(sorted(FAILURES)) if failed else (), self._owners)
-        return [RecordedCall.of(row) for row in rows]
+        return await asyncio.to_thread(lambda: [RecordedCall.of(row) for row in rows])
 
     async def show(self, call: int) -> RecordedDetails:
         """Return one recorded call with the answers it got.
@@ -137,7 +138,8 @@ class Replays:
             UsageError: the call is not recorded.
         """
         row = await self._row(call)
-        return RecordedDetails(RecordedCall.of(row), RecordedOutcome.from_json(row.data["outcome"]), row.data)
+        shown = await aside(bulk(row.data["outcome"]), RecordedCall.of, row)
+        return RecordedDetails(shown, RecordedOutcome.from_json(row.data["outcome"]), row.data)
 
     async def replay(  # noqa: PLR0913 - what may differ from the call of then
         self,
@@ -182,10 +184,13 @@ class Replays:
             return await sandbox.run(Job(modules, home, work, sandbox.limits, large=sandbox.values))
 
         replaced = await self._replaced_functions() if version == NOW else ()
-        heard = ReplayedRequests(row.data["heard"], watch, snapshot, replaced, (tried, attempt) if tried else None)
+        rows = row.data["heard"]
+        to_try = (tried, attempt) if tried else None
+        heard = await aside(bulk(rows), ReplayedRequests, rows, watch, snapshot, replaced, to_try)
+        arguments = await aside(bulk(row.data["arguments"]), read_row, row.data["arguments"])
         try:
             with watch.over(name, snapshot, may_have_secret=False) as around:  # a stand-in answers for each
-                work = FunctionCall(name, read_row(row.data["arguments"]) | (more or {}))
+                work = FunctionCall(name, arguments | (more or {}))
                 own = snapshot.functions.get(name)
                 modules = runnable(own, snapshot.modules) if own else snapshot.modules
                 job = Job(modules, module, work, sandbox.limits, around=around, large=sandbox.values)
@@ -195,17 +200,23 @@ class Replays:
         then, size = RecordedOutcome.from_json(row.data["outcome"]), size_of(outcome)
         report = await aside(size, CallReport.of, outcome)
         now = await aside(size, RecordedOutcome.of, report)
-        hash = history.hash_of(offered_sources(snapshot.modules[module].text).get(name, ""))
+        text = snapshot.modules[module].text
+        hash = history.hash_of((await aside(len(text), offered_sources, text)).get(name, ""))
         numbers = [version.number for version in await self._versions(name) if version.hash == hash]
+        kept_alike = await aside(bulk(rows), heard.kept_alike)
+        same = await aside(size, then.__eq__, now)
+        difference = "" if same and kept_alike else OTHER_STATE
+        if not same:
+            difference = await asyncio.to_thread(_difference, then, now)
         return Replay(
             call,
             row.function,
             *(hash, numbers[-1] if numbers else 0),
             then,
             report,
-            same=now == then and heard.kept_alike(),
+            same=same and kept_alike,
             quit=watch.was_quit,
-            difference=_difference(then, now) if now != then else "" if heard.kept_alike() else OTHER_STATE,
+            difference=difference,
             lacking=(*row.data["lacking"], *first_few(heard.missed)),
         )
 
@@ -263,10 +274,19 @@ class ReplayedRequests:
 
         The recorded answer of a `replaced` function counts for a call of another one with the same arguments, or more.
         """
-        self._rows = list(rows)
+        self._rows = rows
+        self._answered = set[int]()
+        # By what a request has to be alike in: going through all rows would take the square of their number.
+        self._exact, self._alike = defaultdict[object, deque[int]](deque), defaultdict[object, deque[int]](deque)
+        self._gone: list[int] = []
+        for at, row in enumerate(rows):
+            self._exact[_frozen([row["name"], row["arguments"]])].append(at)
+            if key := _ALIKE.get(row["name"]):
+                self._alike[_frozen([row["name"], _of(row["arguments"], key)])].append(at)
+            if row["name"] == "call" and str(_of(row["arguments"], "function")) in replaced:
+                self._gone.append(at)
         self._watch = watch
         self._snapshot = snapshot
-        self._replaced = replaced
         self._tried = tried
         self.missed: dict[str, None] = {}  # an ordered set
         self._left = [row["arguments"] for row in rows if row["name"] == "state" and "value" in row["arguments"]]
@@ -283,7 +303,7 @@ class ReplayedRequests:
         if name == "progress":
             return None
         if name == "state" and "value" in arguments:
-            self._kept.append(encode(arguments))
+            self._kept.append(await aside(bulk(arguments), encode, arguments))
             return None
         given = arguments.get("arguments") or {}
         if (
@@ -296,30 +316,51 @@ class ReplayedRequests:
             if isinstance(outcome, Returned):
                 return outcome.value
             raise callee_error(self._tried[0], outcome)
-        row = self._row(name, encode(arguments))
+        row = await aside(bulk(arguments), self._take_row, name, arguments)
         if row is None:
             self.missed[f"an answer to self.{visible(name[:40])}, which it did not ask then"] = None
             raise RequestRefused(f"this is a replay, and the call of then got no such answer from self.{name}")
-        self._rows.remove(row)
         if "raised" in row:
             raise CalleeFailed.from_json(row["refused"], row["raised"])
         if "refused" in row:
             raise RequestRefused(row["refused"])
-        return f"secret {arguments.get('name')}" if name == "secret" else read_row(row["value"])
+        if name == "secret":
+            return f"secret {arguments.get('name')}"
+        return await aside(bulk(row["value"]), read_row, row["value"])
 
     def kept_alike(self) -> bool:
         """Return whether the call left the same state as then."""
         return self._kept == self._left
 
-    def _row(self, name: str, arguments: Any) -> Row | None:
-        same = [row for row in self._rows if row["name"] == name]
-        exact = [row for row in same if row["arguments"] == arguments]
+    def _take_row(self, name: str, arguments: dict[str, Any]) -> Row | None:  # Any: values that cross the sandbox
+        """Return the first answer that is left to such a request, and use it up."""
+        encoded = encode(arguments)
         key = _ALIKE.get(name)
-        alike = [row for row in same if key and _of(row["arguments"], key) == _of(arguments, key)]
-        if name == "call":
-            gone = [row for row in same if str(_of(row["arguments"], "function")) in self._replaced]
-            alike += [row for row in gone if _has_all(_of(arguments, "arguments"), _of(row["arguments"], "arguments"))]
-        return next(iter([*exact, *alike]), None)
+        waiting = [self._exact.get(_frozen([name, encoded]))]
+        waiting += [self._alike.get(_frozen([name, _of(encoded, key)]))] if key else []
+        at = next(filter(lambda at: at is not None, map(self._first, waiting)), None)
+        if at is None and name == "call":
+            rows = ((at, self._rows[at]["arguments"]) for at in self._gone if at not in self._answered)
+            given = _of(encoded, "arguments")
+            at = next((at for at, own in rows if _has_all(given, _of(own, "arguments"))), None)
+        if at is None:
+            return None
+        self._answered.add(at)
+        return self._rows[at]
+
+    def _first(self, places: deque[int] | None) -> int | None:
+        while places and places[0] in self._answered:
+            places.popleft()
+        return places[0] if places else None
+
+
+def _frozen(value: object) -> object:
+    """Return a value of JSON as one that can be looked up; equal values stay equal."""
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    if isinstance(value, dict):
+        return frozenset((name, _frozen(item)) for name, item in value.items())
+    return value
 
 
 def _has_all(given: object, those: object) -> bool:

@@ -14,6 +14,7 @@ from agent_core.base import syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.late import LateModule
 from agent_core.base.matching import did_you_mean
+from agent_core.base.offload import PER_ENTRY, aside
 from agent_core.base.untrusted import one_line
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
@@ -102,7 +103,9 @@ async def list_(door: Door, pattern: str = "", *, module: str, standing: str | N
     following = "" if data.rejected else "Next: knapper run, and ask for one."
     none = f"No function matches. {did_you_mean(module or pattern, known, following)}".rstrip()
     hint = plain(function_view.unused_hint(data, "knapper functions list --unused")).strip() if data.functions else none
-    return Result(data, function_view.list_lines(data, heads=door.is_on_screen), hint, 0 if data.is_whole else 1)
+    size = len(data.functions) * PER_ENTRY
+    lines = await aside(size, function_view.list_lines, data, heads=door.is_on_screen)
+    return Result(data, lines, hint, 0 if data.is_whole else 1)
 
 
 @verb(functions, opens=Opens.READABLE, scopes=("read",))

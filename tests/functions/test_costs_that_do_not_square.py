@@ -1,0 +1,69 @@
+"""What a file of more functions costs grows with their number, not with its square; as processor time in one run."""
+
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import pytest
+
+from agent_core.functions.gate.capability import needs_of_callees
+from agent_core.registry.registry import Snapshot
+from agent_core.registry.schema import read_module
+from agent_core.registry.source import ModuleSource
+from tests.functions.support import Room
+from tests.kit.pace import time_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+_TRIES = 3
+
+
+def _function(at: int, value: str) -> str:
+    return f'def add_{at}(number: int) -> int:\n    """Add {at} to a number."""\n    return {value}\n\n\n'
+
+
+def _file(count: int, value: str) -> str:
+    return "".join(_function(at, value.format(at=at)) for at in range(count))
+
+
+async def _least(work: Callable[[int], Awaitable[None]]) -> float:
+    """Return the least processor time of several runs of work, which differ by a number."""
+    found = []
+    for run in range(_TRIES):
+        began = time.process_time()
+        await work(run)
+        found.append(time.process_time() - began)
+    return min(found)
+
+
+@pytest.mark.parametrize("value", ["number + {at}", "undefined_{at}(number)"], ids=["plain", "undefined"])
+async def test_a_save_takes_a_time_that_grows_with_the_functions_of_its_file(here: Room, value: str) -> None:
+    (here.root / "functions").mkdir(exist_ok=True)
+
+    async def saved(count: int) -> float:
+        async def save(run: int) -> None:
+            await here.save(_file(count, f"{value} + {run}"))
+
+        return await _least(save)
+
+    few, many = await saved(200), await saved(1_200)
+    assert many / few <= 8, (few, many)  # the square would be 36
+
+
+async def test_verdicts_of_a_file_have_the_size_of_what_they_are_about(here: Room) -> None:
+    (here.root / "functions").mkdir(exist_ok=True)
+    sizes = []
+    for count in (20, 200):
+        await here.save(_file(count, f"number + {count} + {{at}}"))
+        function = here.shop.registry.snapshot().functions["add_1"]
+        verdict = await here.store.verdict(function.body_hash, "add_1")
+        sizes.append(len(str(verdict)))
+    assert sizes[1] <= 1.2 * sizes[0], sizes
+
+
+async def test_what_runs_with_a_chain_of_functions_is_read_once() -> None:
+    taken = []
+    for count in (40, 80):
+        chain = [_function(0, f"number + {count}"), *(_function(at, f"add_{at - 1}(number)") for at in range(1, count))]
+        snapshot = Snapshot.empty().with_module(read_module(ModuleSource.of("chain", "".join(chain))))
+        taken.append(time_of(partial(needs_of_callees, f"add_{count - 1}", snapshot)))
+    assert taken[1] / taken[0] <= 3, taken  # the square would be 4, and it was more
