@@ -264,7 +264,8 @@ async def test_a_starter_has_the_folder_of_an_agent_only_for_that_agent_and_as_i
 async def test_a_title_that_a_package_gets_is_no_file_and_a_picture_beside_it_is_one_question(
     at_desk: OpenDesk,
 ) -> None:
-    body = "import charts\ncharts.entitle(title)\ncharts.entitle(unit)\ncharts.draw(path, [open(logo).read()])\nreturn path"
+    body = "import charts\ncharts.entitle(title)\ncharts.entitle(unit)\n"
+    body += "charts.draw(path, [open(logo).read()])\nreturn path"
     makes = made("draw", "pictures", "draw(path: str, title: str, unit: str, logo: str) -> str", body)
     given = {"title": "Seed / month, 2026.5", "unit": "grams", "logo": "logo.png"}
     calls = [Wanted("draw", {"path": path, **given}) for path in ("depots/chart.png", "chart.png")]
