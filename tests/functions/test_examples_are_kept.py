@@ -154,9 +154,11 @@ def count_words(text: str) -> int:
     """
     return len(text.split())
 '''
-PUT_BEFORE = (
-    "        >>> fixed = [*rows, head.replace('b', 'b e')]\n        >>> count_words(' '.join(fixed))\n        5\n"
-)
+PUT_BEFORE = """\
+        >>> fixed = " ".join([*rows, head.replace("b", "b e")])
+        >>> [each for each in range(count_words(head + fixed)) if each > 5]
+        [6]
+"""
 
 
 async def test_what_is_put_before_an_example_does_not_make_it_another_one_unless_it_binds_its_names(here: Room) -> None:

@@ -237,10 +237,9 @@ class _ExamplesByCall:
 
 def _has_setup_of(example: "Example", earlier: "Example") -> bool:
     """Check whether an example has the setup lines of an earlier one in order, and no others that bind its names."""
-    lines, needed = _setup(example)
-    left = iter(lines)
-    between = list[str]()
-    for line in _setup(earlier)[0]:
+    lines, needed = _setup(earlier)
+    left, between = iter(_setup(example)[0]), list[str]()
+    for line in lines:
         while (now := next(left, None)) != line:
             if now is None:
                 return False
