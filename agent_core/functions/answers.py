@@ -6,8 +6,9 @@ control characters are made visible, and its length is limited.
 
 import json
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, assert_never
 
 from agent_core.access.grants import says_what_to_do
 from agent_core.base.offload import bulk
@@ -30,6 +31,8 @@ MAX_CAUSE_FRAMES = 2
 UNPROVEN = "[unproven: no example proves this function]"
 DISPROVEN = "[unproven: its examples say otherwise]"
 _MAX_LINE = 400
+_LONG_CHARS: Final = 10_000  # of a value: the model may read a page of it, and not know what comes after
+_MOST_PARTS: Final = 20
 _LONGEST_PLACE = 300  # characters of a note on where an error was raised
 _AFTER_REFUSAL = (
     "It was refused what it asked for, and the same call would be refused again: do it in a way that needs less, or"
@@ -117,12 +120,38 @@ def _returned_text(returned: Returned, limit_chars: int) -> str:
     """Return the value with the output. Of a large one: what it is, how to use all of it, and its beginning."""
     large = returned.value
     if not isinstance(large, Large):
-        return with_output(shorten(visible(name_data(show_value(large))), limit_chars), returned.output)
+        shown = visible(name_data(show_value(large)))
+        is_long = len(shown) > _LONG_CHARS and isinstance(large, Mapping | list | tuple)
+        parts = f"[Its parts: {_parts(large)}]\n" if is_long else ""
+        return with_output(parts + shorten(shown, limit_chars), returned.output)
     about = (
         f"[A {large.words} as JSON. It is passed on whole between functions: call the function within a program, as in"
         " `f(g(…))`, or by its name within another function.]"
     )
     return f"{with_output(about, returned.output)}\n{visible(large.beginning)}"
+
+
+def _parts(value: object) -> str:
+    """Return the parts of a value that is shown by its beginning: its keys, or its number of items and their keys."""
+    if isinstance(value, list | tuple) and value:
+        first = _parts(value[0]) if isinstance(value[0], Mapping) else ""
+        return _kind(value) + (f", the first with {first}" if first else "")
+    if not isinstance(value, Mapping):
+        return _kind(value)
+    named = [f"{one_line(str(key), 40)}: {_kind(item)}" for key, item in islice(value.items(), _MOST_PARTS)]
+    return ", ".join(named) + (f", and {len(value) - _MOST_PARTS} more" if len(value) > _MOST_PARTS else "")
+
+
+def _kind(value: object) -> str:
+    match value:
+        case str():
+            return f"a text of {len(value):,}"
+        case Mapping():
+            return f"{len(value):,} keys"
+        case list() | tuple():
+            return f"{len(value):,} items"
+        case _:
+            return type(value).__name__
 
 
 def near_limit(label: str, large: Large, most: int) -> str:

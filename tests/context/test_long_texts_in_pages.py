@@ -107,6 +107,22 @@ async def test_an_answer_longer_than_the_limit_is_kept_whole_and_read_on_after_a
     assert all_of_it == f'[unproven: no example proves this function]\n"{whole}"'
 
 
+SHAPED = (
+    """{"mails": [{"from": "Ann", "text": "x" * 400}] * 40, "totals": {"a": 1, "b": 2}, "says": "y" * 900, "n": 7}"""
+)
+
+
+async def test_a_value_that_is_shown_by_its_beginning_says_first_what_its_parts_are(at_desk: OpenDesk) -> None:
+    codes = (SHAPED, f"{SHAPED}['mails']", "'z' * 20_000", "{'few': 1}")
+    desk = await at_desk([*(Ask(Wanted("run_program", {"code": code})) for code in codes), Say("So.")])
+    told = answers(await desk.say("Look."))
+    assert [text.splitlines()[0] for text in told[:2]] == [
+        "[Its parts: mails: 40 items, totals: 2 keys, says: a text of 900, n: int]",
+        "[Its parts: 40 items, the first with from: a text of 3, text: a text of 400]",
+    ]
+    assert not any("Its parts" in text for text in told[2:])
+
+
 async def test_what_cannot_be_read_on_is_refused_with_the_reason(at_desk: OpenDesk) -> None:
     refused = [
         ("text-fffffff", 2, "no long text"),
