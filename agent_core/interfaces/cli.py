@@ -16,7 +16,6 @@ import click
 
 from agent_core import __version__
 from agent_core.base.errors import KnapperError
-from agent_core.base.old_name import tell_of_variables
 from agent_core.base.untrusted import shorten
 from agent_core.base.workspace_folder import current_workspace
 from sandbox.wire.lines import bare_lines
@@ -147,7 +146,6 @@ def main(arguments: Sequence[str]) -> int:
             fix = "Encode it in UTF-8, or give the text in a UTF-8 file."
             tell("usage", f"Argument {at} is not text in UTF-8: {argument!r:.80}.", fix, as_json=as_json)
             return USAGE
-    tell_of_variables()
     try:
         answer: Any = knapper.main(list(arguments), prog_name="knapper", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:

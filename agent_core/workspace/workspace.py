@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from agent_core.access.grants.approval import ApprovalQueue
-from agent_core.base import old_name
 from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy, KnapperError, SettingsError, UsageError, WorkspaceError
 from agent_core.base.late import LateModule
@@ -371,9 +370,7 @@ class Workspace:
             SettingsError: a setting is wrong.
             StorageError: the state cannot be used.
         """
-        old_name.tell_of_variables()
         root = scaffold.opened(root)
-        old_name.move_home()
         given, settings = settings, settings or load(root, flags)
         async with AsyncExitStack() as stack:
             store = open_state(root, settings)

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from agent_core.base import machine, old_name
+from agent_core.base import machine
 from agent_core.base.errors import StorageError, WorkspaceError
 from agent_core.base.plain_files import read_plain, replace_text
 from agent_core.base.problem import Place, Problem
@@ -165,7 +165,7 @@ def _comments(text: str) -> tuple[list[str], dict[str, list[str]]]:
     """Return the comments of a text: the user's own at its head, and those of each entry."""
     head, comments = list[str](), dict[str, list[str]]()
     waiting: list[str] = []
-    inside, own = "", frozenset(bare_lines(_HEAD + old_name.formerly(_HEAD)))
+    inside, own = "", frozenset(bare_lines(_HEAD))
     for line in bare_lines(text):
         if line.lstrip().startswith("#") and line not in own:
             waiting.append(line.strip())

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from agent_core.base import folders, machine, old_name
+from agent_core.base import folders, machine
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import fence
 from agent_core.base.user_folders import config_folder, data_folder
@@ -46,11 +46,8 @@ from .value import NOTHING, UNSAID, WORKSPACE, Grants
 if TYPE_CHECKING:
     from sandbox.code import Modules
 
-UNWRITTEN = (
-    *(FUNCTIONS, STATE, SETTINGS, old_name.STATE, old_name.SETTINGS),
-    *("mcp.toml", ".git", "presets", "personas", "humans"),
-)
-_NOT_LISTED: Final = frozenset(map(plain, (STATE, SETTINGS, old_name.STATE, old_name.SETTINGS, "mcp.toml")))
+UNWRITTEN = (FUNCTIONS, STATE, SETTINGS, "mcp.toml", ".git", "presets", "personas", "humans")
+_NOT_LISTED: Final = frozenset(map(plain, (STATE, SETTINGS, "mcp.toml")))
 OF_THE_PROGRAM: Final = tuple(Path(__file__).parents[3] / room for room in ("agent_core", "meta_functions", "sandbox"))
 _SYSTEM = ("/proc", "/sys", "/dev")
 _KEYS = (".ssh", ".gnupg")  # in the user's home folder
