@@ -19,6 +19,7 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
 from .errors import SettingsError
+from .gone import GONE, without_gone
 from .matching import did_you_mean
 from .plain_files import read_plain, replace_text
 from .problem import expected_value
@@ -212,7 +213,7 @@ class StandingSettings(SettingsSection):
 
 
 class GrowthSettings(SettingsSection):
-    """The rules for functions that agents make: who writes them, and whether what they are worth is measured."""
+    """The rules for functions that agents make: who writes them, and whether agents may."""
 
     create: bool = Field(True, description="Offer agents what makes and changes functions; you can always do it.")
     maker: str = Field(
@@ -224,13 +225,6 @@ class GrowthSettings(SettingsSection):
         False,
         description="Whether an agent's model is asked, when a function that it made joins, for which requests it would"
         " call it; a model that writes under a schema only says whether it would for the user's own.",
-    )
-    mask: float = Field(
-        0,
-        ge=0,
-        le=0.5,
-        description="Share of the functions made by agents that a conversation is not shown, drawn at random, so that"
-        " what each is worth is measured; 0: none.",
     )
 
 
@@ -506,10 +500,10 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
     """
     overrides = [(key.split("."), value) for key, value in (flags or {}).items() if value is not None]
     named = [name for name in os.environ if name.startswith(PREFIX) and not name.startswith((SECRET, TOKEN))]
-    unknown = [name for name in named if name not in _variables()]
+    unknown = [name for name in named if name not in _variables() | {_variable(key) for key in GONE}]
     if unknown:
         raise _unknown(unknown[0], [*_variables()])
-    file = _read_file(root / FILE_NAME)
+    file = without_gone(_read_file(root / FILE_NAME), str(root / FILE_NAME))
     # Reject what the file must not set: it travels with the folder, perhaps from somebody else.
     for (section, key), (default, fix) in _NOT_IN_FILE.items():
         if _section(file, section).get(key, default) != default:
@@ -522,6 +516,7 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
         for part in reversed(path):
             nested = {part: nested}
         mine = _merge(mine, nested)
+    mine = without_gone(mine, f"a {PREFIX} variable or a flag")
     try:
         settings = Settings(**_merge(file, mine))
     except ValidationError as error:

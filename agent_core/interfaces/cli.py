@@ -16,6 +16,7 @@ import click
 
 from agent_core import __version__
 from agent_core.base.errors import KnapperError
+from agent_core.base.gone import GONE, warn_of_gone
 from agent_core.base.untrusted import shorten
 from agent_core.base.workspace_folder import current_workspace
 from sandbox.wire.lines import bare_lines
@@ -166,6 +167,11 @@ def main(arguments: Sequence[str]) -> int:
 def _report_misuse(error: click.ClickException, *, as_json: bool) -> int:
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else "knapper"
+    if isinstance(error, click.NoSuchCommand):
+        name = f"{path} {error.command_name}".removeprefix("knapper ")
+        if name in GONE:
+            warn_of_gone(name)
+            return 0
     message, fix = error.format_message(), f"Try: {path} --help"
     if isinstance(error, click.NoSuchOption) and context:
         option = error.option_name

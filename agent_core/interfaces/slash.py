@@ -15,6 +15,7 @@ from typing import Any, Final
 from agent_core.access.grants.record import UnconfirmedAddress, confirm
 from agent_core.base import machine, matching, programs, syntax
 from agent_core.base.errors import KnapperError, ModelError, UsageError
+from agent_core.base.gone import gone_sentence
 from agent_core.base.matching import MARK
 from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
 from agent_core.base.own_environment import environment, without_secrets
@@ -468,7 +469,11 @@ async def command(conversation: Conversation, text: str) -> None:
     name, words = _name(text), text.partition(" ")[2].strip()
     run = _RUNS.get(name)
     if run is None:
-        conversation.explain(_no_command(name))
+        gone = gone_sentence(f"/{name}")
+        if gone is None:
+            conversation.explain(_no_command(name))
+        else:
+            conversation.voice.lines(warned(gone))
         return
     earlier, conversation.commanded = conversation.commanded, frozenset(text.split()[1:])
     try:

@@ -607,12 +607,7 @@ class Agent:
         """The functions that this agent is not shown, including other programs' functions outside of its profile."""
         patterns = self.colleagues.profile.functions
         foreign = {} if "*" in patterns else self.functions.foreign()
-        masked = self.model_session.shown.masked
-        return (
-            self.snapshot().hidden
-            | masked
-            | {name for name, row in foreign.items() if not fits(patterns, row.function)}
-        )
+        return self.snapshot().hidden | {name for name, row in foreign.items() if not fits(patterns, row.function)}
 
     def snapshot(self) -> "Snapshot":
         """Return the functions that this agent may call now."""

@@ -85,7 +85,6 @@ def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: p
         "model.api": "chat",
         "model.programs": "off",
         "growth.create": "false",
-        "growth.mask": "0.5",
         "tend.apply": "proved",
         "sandbox.packages": '["numpy"]',
         "gate.fixes_off": '["prompts"]',

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.base import machine
 from agent_core.base.errors import StorageError, WorkspaceError
+from agent_core.base.gone import GONE, warn_of_gone
 from agent_core.base.plain_files import read_plain, replace_text
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, replace
@@ -115,6 +116,8 @@ class GrantsFile:
         except Malformed as error:
             message = f"is not valid TOML ({fence(str(error), 120)})"
             return Listing(problems=(_problem(message),), text=text, stamp=stamp)
+        for key in {key for table in data.values() if isinstance(table, dict) for key in table}:
+            warn_of_gone(key, str(self._file))
         return _listing(data, text, stamp)
 
     def write(self, entries: Mapping[str, GrantEntry], listing: Listing) -> None:
@@ -206,6 +209,8 @@ def _entry(function: str, table: object) -> GrantEntry | str:
         return "has a value instead of a table"
     data: dict[str, Any] = {}
     for key, value in table.items():
+        if key in GONE:
+            continue
         data[key] = _value(key, value)
         if data[key] is None:
             return f"has something that cannot be granted ({_show_entry(key, value)}{_holding(key, value)})"

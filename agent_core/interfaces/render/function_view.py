@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from agent_core.functions.service.call_records import FunctionStatistics
     from agent_core.functions.service.function_facts import (
         FunctionDetails,
-        FunctionEffect,
         FunctionListing,
         FunctionSummary,
     )
@@ -64,9 +63,8 @@ def list_lines(listing: "FunctionListing", *, heads: bool = False) -> list[Line]
     """Return lines for functions, with module, standing, author, calls and first sentence, then rejected candidates."""
     rows = []
     for row in listing.functions:
-        standing = row.standing if row.worth in (None, "unknown") else f"{row.standing}, {row.worth}"
         reach = cut(one_line(reach_words(row.reach)), MOST_REACHED)
-        rows.append((row.name, row.module, standing, row.source, f"{row.calls or ''}", reach, row.description))
+        rows.append((row.name, row.module, row.standing, row.source, f"{row.calls or ''}", reach, row.description))
     lines = columns(rows, ("name", "dim", "", "dim", "", "dim", ""), heads=HEADS if heads else ())
     lines += standing_words({row.standing for row in listing.functions}) if heads else []
     if listing.rejected:
@@ -103,7 +101,6 @@ def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
         lines.append(line(("dim", "it may: "), "; ".join(may)))
     if details.maker:
         lines.append(line(("dim", "made by: "), one_line(details.maker)))
-    lines += _effect_lines(details.effect) if details.effect else []
     if details.state:
         value = cut(json.dumps(details.state.value, ensure_ascii=False), MOST_OF_STATE)
         lines.append(line(("dim", f"state, kept {shown_time(details.state.at)}: "), one_line(value, MOST_OF_STATE)))
@@ -124,31 +121,6 @@ def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
         listed = ", ".join(map(str, missed[:MOST_MISSED]))
         lines.append(line(("warn", "~ "), summary, listed, more, ("dim", " (marked below)")))
     return [*lines, *survivor_lines(details.survivors)]
-
-
-def _effect_lines(effect: "FunctionEffect") -> list[Line]:
-    """Return the measured effect of offering the function to the model, with the intervals."""
-    said: Mapping[str, Span] = {
-        "helps": ("ok", "✓ helps"),
-        "harms": ("bad", "✗ harms"),
-        "unknown": ("dim", "~ no effect is certain yet"),
-    }
-    parts = [
-        f"{name} {', '.join(f'{change * factor:+.{digits}f}' for change in (one.low, one.change, one.high))}{unit}"
-        for name, one, factor, digits, unit in (
-            ("tokens", effect.tokens, 100, 0, " %"),
-            ("requests", effect.requests, 1, 1, ""),
-            ("right turns", effect.right, 100, 0, " points"),
-        )
-    ]
-    among = f" in {effect.shown} turns with it and {effect.masked} without"
-    models = f", with {', '.join(effect.models)}" if effect.models else ""
-    details = f" (least, middle, most): {'; '.join(parts)}{one_line(models)}"
-    kinds = [
-        line(("dim", f"requests that probably need {kind} most: "), *_effect_lines(one)[0])
-        for kind, one in effect.kinds.items()
-    ]
-    return [line(said[effect.worth], among, ("dim", details)), *indented(kinds)]
 
 
 def brief_lines(details: "FunctionDetails") -> list[Line]:

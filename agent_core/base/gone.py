@@ -1,0 +1,44 @@
+"""Settings, grants, commands and flags that an earlier version had and this one does not, with what to do instead.
+
+Nobody is locked out by it: what is named here has no effect and is told once. It stops no command and no workspace.
+"""
+
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+GONE: Final[Mapping[str, str]] = {
+    "growth.mask": "Remove it: no function is hidden at random any more.",
+}
+"""By name: a setting as `table.key`, a key of a grant, a command with its group, a slash command, a flag."""
+_MAX_TOLD: Final = 1_000
+
+
+def gone_sentence(name: str, where: str = "") -> str | None:
+    """Return the sentence for something that went, or None if nothing of that name did."""
+    advice = GONE.get(name)
+    place = f" in {where}" if where else ""
+    return None if advice is None else f"`{name}`{place} is gone and has no effect. {advice}"
+
+
+@lru_cache(_MAX_TOLD)
+def warn_of_gone(name: str, where: str = "") -> None:
+    """Write to standard error, once for each place, that something went."""
+    sentence = gone_sentence(name, where)
+    if sentence is not None and sys.stderr is not None:
+        sys.stderr.write(f"{sentence}\n")
+
+
+def without_gone(values: Mapping[str, Any], where: str, section: str = "") -> dict[str, Any]:  # Any: TOML
+    """Return settings without those that went, each of which is told."""
+    kept = {}
+    for key, value in values.items():
+        name = f"{section}{key}"
+        if name in GONE:
+            warn_of_gone(name, where)
+        elif isinstance(value, Mapping) and not section:
+            kept[key] = without_gone(value, where, f"{key}.")
+        else:
+            kept[key] = value
+    return kept
