@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 GONE: Final[Mapping[str, str]] = {
+    "growth.trigger": "Remove it: a person or the agent edits the description of a function that is called wrongly.",
     "growth.mask": "Remove it: no function is hidden at random any more.",
 }
 """By name: a setting as `table.key`, a key of a grant, a command with its group, a slash command, a flag."""

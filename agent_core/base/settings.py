@@ -221,11 +221,6 @@ class GrowthSettings(SettingsSection):
         description="The model that writes the functions that agents ask for, which the agent's own model calls: `auto`"
         " (`[models.maker]`, if there is one), `off` or a model's name.",
     )
-    trigger: bool = Field(
-        False,
-        description="Whether an agent's model is asked, when a function that it made joins, for which requests it would"
-        " call it; a model that writes under a schema only says whether it would for the user's own.",
-    )
 
 
 class TendSettings(SettingsSection):

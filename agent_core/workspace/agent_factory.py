@@ -150,10 +150,9 @@ class _AgentParts:
 
     def dispatcher(self, host: Mapping[str, HostFunction], model: ModelSession, programs: Programs) -> Dispatcher:
         """Return the dispatcher for the calls of a turn, including those of `programs`."""
-        deps, turn, models = self.deps, self.deps.settings.turn, model.models
-        triggered = models if deps.settings.growth.trigger else None
+        deps, turn = self.deps, self.deps.settings.turn
         sources = (
-            HostFunctions(host, deps.functions, model.functions.withheld, programs, triggered),
+            HostFunctions(host, deps.functions, model.functions.withheld, programs),
             HelperFunctions(self.helpers, HelperRunner(deps).run),
             WorkspaceFunctions(deps.sandbox, deps.functions, turn.parallel, self.memory.blocks, self.name),
             self.foreign,
