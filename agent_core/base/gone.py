@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+_STATE: Final = "`self.state` keeps what a function needs at its next call, and survives a crash."
 GONE: Final[Mapping[str, str]] = {
+    "stateful": _STATE,
+    "--stateful": _STATE,
     "growth.trigger": "Remove it: a person or the agent edits the description of a function that is called wrongly.",
     "growth.mask": "Remove it: no function is hidden at random any more.",
 }

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_core.access.grants import Grants
+from agent_core.access.grants.book import GrantEntry, GrantsFile
 from agent_core.base.gone import GONE
 from agent_core.base.settings import FILE_NAME, PREFIX, Settings, load
 
@@ -26,3 +28,17 @@ def test_a_setting_that_went_is_told_once_wherever_it_stands(
                 patch.setenv(PREFIX + key.replace(".", "_").upper(), "1")
             assert load(tmp_path, {key: 1} if given == "flag" else None) == Settings()
     assert capsys.readouterr().err.count(f"`{key}`") <= 1
+
+
+def test_a_key_of_a_grant_that_went_is_told_once_and_the_others_are_granted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "grants.toml").write_text('[weather]\nnetwork = ["a.example.org"]\nstateful = true\nby = "Ada"\n')
+    file = GrantsFile(tmp_path)
+    for _ in range(2):
+        listing = file.read()
+        assert listing.problems == ()
+        assert listing.entries["weather"].grants == Grants(network=("a.example.org",))
+    assert capsys.readouterr().err.count("`stateful`") == 1
+    file.write({**listing.entries, "other": GrantEntry(Grants(read=("data/",)))}, listing)
+    assert "stateful" not in (tmp_path / "grants.toml").read_text()

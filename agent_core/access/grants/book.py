@@ -227,8 +227,6 @@ def _value(key: str, value: object) -> Any:  # Any: the stored form of the key's
             return value
         case "memory_mib" if number and isinstance(value, int) and value in _MEMORY_MIB:
             return value
-        case "stateful" if isinstance(value, bool):
-            return value
         case "by" | "at" if isinstance(value, str):
             return visible(value[:200])
         case _:

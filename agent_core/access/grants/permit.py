@@ -72,16 +72,15 @@ def raised(limits: Limits, grants: Grants) -> Limits:
 class Permit:
     """Permission for one call: the function's grants, and the modules, limits and access it runs with.
 
-    `keep` names its own worker if it is stateful; `note` says what is missing, in case it fails. A call that `is_bound`
-    has only the code that an approval of the function covers; no other call may be given anything as it runs. `shared`
-    is what it may read only by the folders of the agent that made the function.
+    `note` says what is missing, in case it fails. A call that `is_bound` has only the code that an approval of the
+    function covers; no other call may be given anything as it runs. `shared` is what it may read only by the folders of
+    the agent that made the function.
     """
 
     modules: "Modules"
     limits: Limits
     grants: Grants = NOTHING
     access: Access = NO_ACCESS
-    keep: str = ""
     note: str = ""
     is_bound: bool = False
     shared: Grants = NOTHING

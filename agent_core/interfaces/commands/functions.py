@@ -33,6 +33,7 @@ from .verb import (
     Result,
     VersionRef,
     at_most_one,
+    gone_flag,
     slash,
     verb,
 )
@@ -500,7 +501,7 @@ _ITEMS = (
 
 def _kinds(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for what is granted."""
-    command = click.option("--stateful", is_flag=True, help="Keep one worker between calls.")(command)
+    command = gone_flag("--stateful")(command)
     command = click.option("--memory", "memory_mib", type=int, metavar="MIB", help="More memory than the default.")(
         command
     )
