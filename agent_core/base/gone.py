@@ -12,6 +12,8 @@ _STATE: Final = "`self.state` keeps what a function needs at its next call, and 
 GONE: Final[Mapping[str, str]] = {
     "stateful": _STATE,
     "--stateful": _STATE,
+    "repl.theme": "Remove it: the colors can be read on dark and light screens, and `NO_COLOR=1` turns them off.",
+    "repl.bell": "Remove it: `repl.title` shows in the title of the window when a turn has ended.",
     "growth.trigger": "Remove it: a person or the agent edits the description of a function that is called wrongly.",
     "growth.mask": "Remove it: no function is hidden at random any more.",
 }

@@ -370,15 +370,9 @@ class McpSettings(SettingsSection):
 
 
 class ReplSettings(SettingsSection):
-    """The look, sounds and keys of the prompt."""
+    """The look and keys of the prompt."""
 
     keys: Literal["emacs", "vi"] = Field("emacs", description="Key bindings of the input line.")
-    theme: Literal["auto", "dark", "light"] = Field(
-        "auto", description="Colors for a dark or a light screen; `auto`: as COLORFGBG says, else dark."
-    )
-    bell: bool = Field(
-        False, description="Ring the bell for questions, and when something that took longer than ten seconds ends."
-    )
     title: bool = Field(False, description="Show the agent and its state in the window title.")
     plain: bool = Field(False, description="Print plain lines and redraw nothing, for screen readers and logs.")
     show: Literal["folded", "full"] = Field(
