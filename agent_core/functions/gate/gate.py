@@ -62,7 +62,6 @@ from .verdict import (
     Rules,
     StageReport,
     Standing,
-    Survivor,
     Verdict,
 )
 
@@ -440,7 +439,7 @@ class Gate:
         stages = [replace(stage, parallel=False) for stage in self._stages if stage.deferred] + [READER] * reading
         draft, results = await _run(stages, replace(draft, is_read=reading), self._trial.granted(granted))
         reports = tuple(report for _, report in results)
-        return Look(name, first_problems(draft.problems[known:]), reports, _survivors(draft), draft.answer)
+        return Look(name, first_problems(draft.problems[known:]), reports, draft.answer)
 
     async def try_import(self, source: ModuleSource, snapshot: Snapshot) -> Problem | None:
         """Return why a module cannot be imported next to the others, including missing packages; None if it can."""
@@ -561,10 +560,6 @@ async def _ask(stage: Stage[D], draft: D, trial: TrialTools) -> tuple[D, StageRe
     return after, StageReport(stage.name, passed, time.perf_counter() - started, after.note, late=after.late)
 
 
-def _survivors(draft: Draft) -> tuple[Survivor, ...]:
-    return tuple(Survivor(mutant.diff, mutant.notices, mutant.operator) for mutant in draft.unnoticed)
-
-
 def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
     admitted = not draft.refuses
     is_bare = draft.policy == "human" and not draft.trials.agreed and draft.shows(*TOO_FEW)  # same as for a saved file
@@ -589,7 +584,6 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         disagreements=draft.trials.disagreements,
         agreed=draft.trials.agreed,
         reading=draft.reading,
-        survivors=_survivors(draft),
         offered=draft.trials.offered,
         challenges=draft.challenges,
         predicted=tuple(call for call in draft.candidate.asked if call in agreed),

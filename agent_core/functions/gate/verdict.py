@@ -129,15 +129,6 @@ class Disagreement:
 
 
 @dataclass(frozen=True, slots=True)
-class Survivor:
-    """A change of the body that no example detected, and the kind of example that would detect it."""
-
-    diff: str
-    kind_of_example: str
-    operator: str
-
-
-@dataclass(frozen=True, slots=True)
 class Verdict:
     """The gate's answer about one candidate. `standing` is empty if the candidate is rejected."""
 
@@ -155,7 +146,6 @@ class Verdict:
     agreed: int = 0
     confirmed: tuple[str, ...] = ()
     reading: "ModuleReading | None" = None
-    survivors: tuple[Survivor, ...] = ()
     offered: Disagreement | None = None
     needs: Grants = NOTHING
     asking: tuple[tuple[int, str], ...] = ()  # lines that need grants it does not have
@@ -202,7 +192,7 @@ class Verdict:
 
 _PUBLISHED: Final = (
     "name module admitted standing version fixes problems stages source agreed confirmed can_be_confirmed needs reach"
-    " survivors disagreements"
+    " disagreements"
 )
 
 
@@ -213,7 +203,6 @@ class Look:
     name: str
     problems: tuple["Problem", ...] = ()
     stages: tuple[StageReport, ...] = ()
-    survivors: tuple[Survivor, ...] = ()
     answer: ReaderAnswer | None = None
 
 

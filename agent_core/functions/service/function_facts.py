@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from ..answers import CallReport
     from ..gate import ExampleResult, capability
-    from ..gate.verdict import Survivor
 else:
     capability = LateModule("agent_core.functions.gate.capability")
 
@@ -48,7 +47,6 @@ else:
 Standing: TypeAlias = Literal["foreign", "draft", "trial", "trusted", "quarantined"]
 STANDINGS: tuple[Standing, ...] = ("draft", "trial", "trusted", "quarantined")
 
-MOST_SURVIVORS = 3
 _LONGEST_DOUBTS = 400
 _DISAGREE = frozenset({"example-disagrees", "example-raises"})
 PRAISE = "the user found its results wrong before, and takes that back: they are right"
@@ -170,11 +168,6 @@ class FunctionDetails:
         """The model that made the current version, if a model did and it is known."""
         return next((row.model for row in reversed(self.versions) if row.version == self.function.version), "")
 
-    @property
-    def survivors(self) -> tuple["Survivor", ...]:
-        """The first few changes of its body that no example detects."""
-        return self.verdict.survivors[:MOST_SURVIVORS] if self.verdict else ()
-
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
         """Return the published shape."""
         function = self.function
@@ -195,7 +188,6 @@ class FunctionDetails:
             "standing": self.standing,
             "statistics": self.statistics.to_json(),
             "verdict": to_json(self.verdict),
-            "survivors": to_json(self.survivors),
             "callers": [*self.callers],
             "callees": [*self.callees],
             "versions": [{name: getattr(row, name) for name in names} for row in self.versions],

@@ -18,7 +18,6 @@ from .verdicts import COMMAND, coloured, moment, problem_lines, stage_lines, ver
 
 if TYPE_CHECKING:
     from agent_core.base.events import Quarantined
-    from agent_core.functions.gate.verdict import Survivor
     from agent_core.functions.search import SearchReport
     from agent_core.functions.service.call_records import FunctionStatistics
     from agent_core.functions.service.function_facts import (
@@ -120,7 +119,7 @@ def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
         summary = f"its examples reach {coverage.reached} of {coverage.lines} lines; none reaches "
         listed = ", ".join(map(str, missed[:MOST_MISSED]))
         lines.append(line(("warn", "~ "), summary, listed, more, ("dim", " (marked below)")))
-    return [*lines, *survivor_lines(details.survivors)]
+    return lines
 
 
 def brief_lines(details: "FunctionDetails") -> list[Line]:
@@ -139,16 +138,6 @@ def brief_lines(details: "FunctionDetails") -> list[Line]:
     else:
         lines += standing_words({details.standing})
     return [*lines, *(line(("strong", row)) for row in bare_lines(head)), *indented(map(line, bare_lines(words)))]
-
-
-def survivor_lines(survivors: Sequence["Survivor"]) -> list[Line]:
-    """Return the mutations of a body that no example detects, each with the kind of example that would."""
-    lines = [line(("warn", "~ "), "no example detects these changes of its body:")] if survivors else []
-    for survivor in survivors:
-        changed = bare_lines(survivor.diff)
-        lines += indented(line(("bad" if text.startswith("-") else "ok", text)) for text in changed)
-        lines += indented([line(("dim", "  noticed by "), survivor.kind_of_example)])
-    return lines
 
 
 def source_lines(source: str, first: int, marked: Collection[int] = ()) -> list[Line]:
