@@ -14,6 +14,9 @@ GONE: Final[Mapping[str, str]] = {
     "--stateful": _STATE,
     "repl.theme": "Remove it: the colors can be read on dark and light screens, and `NO_COLOR=1` turns them off.",
     "repl.bell": "Remove it: `repl.title` shows in the title of the window when a turn has ended.",
+    "memory.tidy": "Remove it: in any turn, ask the agent to clean up the block.",
+    "memory tidy": "In any turn, ask the agent to clean up the block; `knapper memory edit LABEL` does it by hand.",
+    "/memory tidy": "Ask the agent to clean up the block; `/memory edit LABEL` does it by hand.",
     "growth.trigger": "Remove it: a person or the agent edits the description of a function that is called wrongly.",
     "growth.mask": "Remove it: no function is hidden at random any more.",
 }
@@ -26,6 +29,12 @@ def gone_sentence(name: str, where: str = "") -> str | None:
     advice = GONE.get(name)
     place = f" in {where}" if where else ""
     return None if advice is None else f"`{name}`{place} is gone and has no effect. {advice}"
+
+
+def gone_command(name: str, words: str) -> str | None:
+    """Return the sentence for a slash command that went, also one of two words; None if it did not."""
+    first = words.strip().partition(" ")[0]
+    return gone_sentence(f"/{name}") or gone_sentence(f"/{name} {first}")
 
 
 @lru_cache(_MAX_TOLD)

@@ -309,11 +309,6 @@ class MemorySettings(SettingsSection):
         description="At the end of a conversation and before a summary, ask the model once which of your sentences that"
         " are in no block to keep. It costs one short request.",
     )
-    tidy: bool = Field(
-        True,
-        description="At the end of a conversation, have the model tidy each block that is nearly full and was written"
-        " in it. It costs one request a block; small models are not asked.",
-    )
     page_chars: int = Field(12_000, ge=500, description="Longest message or text that is shown at once, in characters.")
     past_chars: int = Field(
         800,

@@ -10,7 +10,7 @@ from typing import Any, Final
 from agent_core.access.grants import Approver, Question
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, UnknownName, UsageError
-from agent_core.base.gone import gone_sentence
+from agent_core.base.gone import gone_command
 from agent_core.base.own_environment import environment
 from agent_core.base.settings import TOKEN
 from sandbox.wire.lines import bare_lines
@@ -198,7 +198,7 @@ class RemoteTalk:
                 await self._run(name, words.strip())
 
     async def _run(self, name: str, words: str) -> None:
-        gone = gone_sentence(f"/{name}")
+        gone = gone_command(name, words)
         if gone is not None:
             self._voice.lines(warned(gone))
             return

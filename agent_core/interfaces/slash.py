@@ -15,7 +15,7 @@ from typing import Any, Final
 from agent_core.access.grants.record import UnconfirmedAddress, confirm
 from agent_core.base import machine, matching, programs, syntax
 from agent_core.base.errors import KnapperError, ModelError, UsageError
-from agent_core.base.gone import gone_sentence
+from agent_core.base.gone import gone_command
 from agent_core.base.matching import MARK
 from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
 from agent_core.base.own_environment import environment, without_secrets
@@ -467,13 +467,13 @@ async def during(conversation: Conversation, text: str) -> None:
 async def command(conversation: Conversation, text: str) -> None:
     """Run one command. An error is reported and does not end the conversation."""
     name, words = _name(text), text.partition(" ")[2].strip()
+    gone = gone_command(name, words)
+    if gone is not None:
+        conversation.voice.lines(warned(gone))
+        return
     run = _RUNS.get(name)
     if run is None:
-        gone = gone_sentence(f"/{name}")
-        if gone is None:
-            conversation.explain(_no_command(name))
-        else:
-            conversation.voice.lines(warned(gone))
+        conversation.explain(_no_command(name))
         return
     earlier, conversation.commanded = conversation.commanded, frozenset(text.split()[1:])
     try:

@@ -34,7 +34,6 @@ from agent_core.storage import (
     ClaimedTurn,
     Entry,
     Inbound,
-    Plan,
     Post,
     SetThread,
     Store,
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
     from agent_core.access.grants import Approver
     from agent_core.base.messages import Message
     from agent_core.memory.agent_memory import AgentMemory
-    from agent_core.memory.blocks import EditAuthor
     from agent_core.registry.registry import Snapshot
 
     from .colleagues import Colleagues
@@ -574,15 +572,6 @@ class Agent:
         if self._turns.one_at_a_time.locked():
             return ()
         return await self.model_session.keep_unsaved(self._history, None, waiting)
-
-    async def tidy(self, label: str, author: "EditAuthor") -> Plan:
-        """Ask the model to tidy a block of memory outside of a turn, and apply the changes that lose nothing.
-
-        Raises:
-            ModelError: the model is not available or too small, or its plan cannot be read.
-        """
-        self._must_be_idle()
-        return await self.memory.tidy(label, self.model_session.ask_large_model, author)
 
     async def summarize(self) -> str:
         """Summarize the older part of the conversation now, and return a sentence about the result.

@@ -251,23 +251,6 @@ class ModelSession:
         """
         return await self._reply_to(request, await (self.models.other(name) if name else self.model()), turn)
 
-    async def ask_large_model(self, request: Request) -> Reply:
-        """Return the reply of the agent's model to a request outside of the conversation. Small models are refused.
-
-        Raises:
-            ModelError: there is no usable answer, or the model writes under a schema because it is small.
-        """
-        for _ in range(2):
-            try:
-                if (await self.model()).mode == "constrained":
-                    raise ModelError(
-                        f"`{self.models.name}` is too small for that.", fix="Choose another model: /model NAME"
-                    )
-                return await self.reply_alone(request, None)
-            except ModeChanged:
-                continue
-        raise ModelError(f"`{self.models.name}` gave no reply.", fix="Try again.")
-
     def request_record(self, snapshot: "Snapshot") -> tuple[list["Entry"], list["Write"]]:
         """Return the record of a request, if it differs from the last; with the messages, it can be reproduced."""
         functions = self.functions.all()

@@ -91,7 +91,7 @@ def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: p
         "turn.shown_functions": "20",
     }
     values |= {"grants.ask": "always", "grants.unattended": "file", "sandbox.level": "core"}
-    values |= {"memory.embedding": "none", "memory.compaction": "spr", "memory.tidy": "false", "memory.warn_at": "0.5"}
+    values |= {"memory.embedding": "none", "memory.compaction": "spr", "memory.warn_at": "0.5"}
     values |= {"models": '{"fast": {"name": "small"}}', "model.key_variable": "MY_API_KEY"}
     values |= {"repl.keys": "vi", "repl.show": "full", "mcp.standings": '["trusted"]'}
     for key in known_keys():
