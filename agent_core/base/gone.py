@@ -14,6 +14,8 @@ GONE: Final[Mapping[str, str]] = {
     "--stateful": _STATE,
     "repl.theme": "Remove it: the colors can be read on dark and light screens, and `NO_COLOR=1` turns them off.",
     "repl.bell": "Remove it: `repl.title` shows in the title of the window when a turn has ended.",
+    "functions blame": "`git blame` says who wrote which line; `knapper functions history NAME` has every version.",
+    "/blame": "`git blame` says who wrote which line; `/history NAME` has every version, `/diff NAME` what changed.",
     "memory.tidy": "Remove it: in any turn, ask the agent to clean up the block.",
     "memory tidy": "In any turn, ask the agent to clean up the block; `knapper memory edit LABEL` does it by hand.",
     "/memory tidy": "Ask the agent to clean up the block; `/memory edit LABEL` does it by hand.",

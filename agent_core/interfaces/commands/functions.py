@@ -368,14 +368,6 @@ async def diff(door: Door, name: FunctionName, version: VersionRef = "") -> Resu
     return Result(data, function_view.diff_lines(data))
 
 
-@slash("blame", "Show who wrote which line, when and why.")
-@verb(functions, opens=Opens.READABLE, scopes=("read",))
-async def blame(door: Door, name: FunctionName, version: VersionRef = "") -> Result:
-    """Show who wrote each line, when and why. Uses the current source, or that of VERSION."""
-    data = await door.functions.history.blame(name, version)
-    return Result(data, function_view.blame_lines(data.lines))
-
-
 @slash("rollback", "Restore an earlier version, or a deleted function.", page=IN_FUNCTION)
 @verb(functions, opens=Opens.ASKING, scopes=("edit",))
 async def rollback(door: Door, name: FunctionName, version: VersionRef = "") -> Result:

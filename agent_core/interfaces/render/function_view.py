@@ -2,7 +2,7 @@
 
 import ast
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         FunctionListing,
         FunctionSummary,
     )
-    from agent_core.functions.service.history import BlamedLine, FunctionHistory, HistoryEntry, Version, VersionDiff
+    from agent_core.functions.service.history import FunctionHistory, HistoryEntry, Version, VersionDiff
     from agent_core.functions.service.judgment import PendingCandidate
 
 
@@ -271,16 +271,6 @@ def diff_lines(version_diff: "VersionDiff") -> list[Line]:
     if not lines:
         return [line(("dim", f"Version {version_diff.from_.number} is the current one: nothing differs."))]
     return coloured(lines)
-
-
-def blame_lines(lines: Sequence["BlamedLine"]) -> list[Line]:
-    """Return the source lines, each with the version that introduced it: author, time, reason."""
-    rows = []
-    for row in lines:
-        version, reason = row.version, one_line(row.version.row.reason, 30)
-        rows.append([str(version.number), version.short, _who(version), version.when, reason, f"{row.line}"])
-    heads = columns(rows, ("name", "dim", "", "dim", "dim", "dim"), gap=1)
-    return [(*head, ("", f" {row.text}")) for head, row in zip(heads, lines, strict=True)]
 
 
 def pending_lines(candidates: Mapping[str, "PendingCandidate"]) -> list[Line]:
