@@ -73,20 +73,31 @@ class ModelSettings(SettingsSection):
         description="API that the endpoint is asked by; `auto`: `responses` at OpenAI and Azure's newer surface,"
         " `chat` elsewhere.",
     )
-    stream: bool = Field(True, description="Ask the endpoint to stream its replies.")
+    stream: bool = Field(
+        True, description="Ask the endpoint to stream its replies; `false` for one that streams calls wrongly."
+    )
     temperature: float | None = Field(
         None, ge=0, le=2, description="Sampling temperature; the endpoint's own if unset."
     )
-    max_tokens: int | None = Field(None, ge=1, description="Longest reply in tokens.")
+    max_tokens: int | None = Field(
+        None, ge=1, description="Longest reply in tokens, where an endpoint allows fewer than it would write."
+    )
     context_tokens: int | None = Field(
         None, ge=512, description="Size of the window, if the endpoint does not report it."
     )
     timeout_s: float = Field(600, gt=0, description="Longest wait for the next piece of a reply, in seconds.")
-    retries: int = Field(4, ge=0, le=10, description="Retries after 429, 5xx and lost connections.")
+    retries: int = Field(
+        4,
+        ge=0,
+        le=10,
+        description="Retries after 429, 5xx and lost connections; 0 for a program that tries again by itself.",
+    )
     key_variable: KeyVariable = Field(
         USUAL_KEY, description="Environment variable with the endpoint's key: `…_API_KEY`."
     )
-    threads: int | None = Field(None, ge=1, description="Threads of the local model; by default, cores − 1.")
+    threads: int | None = Field(
+        None, ge=1, description="Threads of the local model, to leave cores to other programs; by default, cores − 1."
+    )
 
 
 class ModelPrice(SettingsSection):
@@ -124,12 +135,10 @@ class NamedModel(SettingsSection):
 class TurnSettings(SettingsSection):
     """The limits of one turn."""
 
-    max_steps: int = Field(30, ge=1, description="Maximum number of model replies per turn.")
-    max_calls: int = Field(
-        40, ge=1, description="Maximum number of function calls per reply; the others are answered as skipped."
+    max_steps: int = Field(
+        30, ge=1, description="Maximum number of model replies per turn: what a turn that leads nowhere may cost."
     )
-    parallel: int = Field(4, ge=1, le=64, description="Maximum number of concurrent workers.")
-    shown_functions: int = Field(128, ge=16, le=128, description="Maximum number of functions shown to the model.")
+    parallel: int = Field(4, ge=1, le=64, description="Maximum number of concurrent workers, each with its own memory.")
     function_tokens: int = Field(
         3_000,
         ge=500,
@@ -142,14 +151,17 @@ class TurnSettings(SettingsSection):
         description="Tokens that the lines of functions of the workspace take, where a model calls natively.",
     )
     first_thought: bool = Field(
-        True, description="An agent's first reply needs an inner thought, where its preset verifies that reply."
+        True,
+        description="An agent's first reply needs an inner thought, where its preset verifies that reply; `false` for a"
+        " model that writes none.",
     )
-    message_llm_model: str | None = Field(None, description="Model that `message_llm` asks; the agent's own if unset.")
-    message_llm_system: str | None = Field(
-        None, max_length=_LONGEST_TEXT, description="System message of what `message_llm` asks."
+    message_llm_model: str | None = Field(
+        None, description="Model that `message_llm` asks, such as a stronger one; the agent's own if unset."
     )
     answer_chars: int = Field(
-        12_000, ge=500, description="Longest answer of one call that the model reads, in characters."
+        12_000,
+        ge=500,
+        description="Longest answer of one call that the model reads, in characters: less for a small window.",
     )
 
 
@@ -161,17 +173,10 @@ class SandboxSettings(SettingsSection):
     )
     wall_s: float = Field(10, gt=0, description="Wall-clock limit of one call in seconds.")
     memory_mib: int = Field(512, ge=64, le=1 << 20, description="Address space of one worker in MiB.")
-    output_kib: int = Field(64, ge=1, description="Longest printed output of one call in KiB.")
-    result_kib: int = Field(
-        1024, ge=1, description="Largest result that goes directly, in KiB of JSON; a larger one goes through a file."
-    )
     value_mib: int = Field(64, ge=1, le=1024, description="Largest result or argument between functions in MiB.")
     scratch_mib: int = Field(64, ge=1, description="Scratch space of one call in MiB.")
     packages: tuple[str, ...] = Field(
         ("pydantic",), description="Packages of this environment that functions may import."
-    )
-    debug_wait_minutes: float = Field(
-        30, gt=0, description="Longest silence at the debugger, in minutes, after which the call ends."
     )
     unsafe: bool = Field(
         False, description="Run functions even if the sandbox cannot be enforced. The prompt shows it."
@@ -182,15 +187,12 @@ class GateSettings(SettingsSection):
     """The fixes that the gate makes, and how strict it is with the user's files."""
 
     strict: bool = Field(False, description="Apply the rules for the agent's functions to saved files.")
-    fixes: bool = Field(True, description="Fix mechanical problems.")
-    fixes_off: tuple[str, ...] = Field((), description="Codes of fixes to turn off, such as `docstring-types`.")
+    fixes: bool = Field(True, description="Fix mechanical problems; `false` keeps every text as its author wrote it.")
     reader: str = Field(
         "same",
         description="A model that is shown the description of a function that the agent makes, never its code, and says"
         " what it must reach and return: `same` (the model above), `off` or a model's name.",
     )
-    candidate_kib: int = Field(64, ge=1, description="Largest candidate in KiB.")
-    module_kib: int = Field(256, ge=1, description="Largest module in KiB.")
 
 
 class StandingSettings(SettingsSection):
@@ -206,9 +208,6 @@ class StandingSettings(SettingsSection):
     )
     retire_days: float = Field(
         180, ge=0, description="Days without a call after which a function is suggested for removal; 0: never."
-    )
-    keep_calls: int = Field(
-        100, ge=1, description="Calls of a function that are recorded individually; totals are kept."
     )
 
 
@@ -309,28 +308,18 @@ class MemorySettings(SettingsSection):
         description="At the end of a conversation and before a summary, ask the model once which of your sentences that"
         " are in no block to keep. It costs one short request.",
     )
-    page_chars: int = Field(12_000, ge=500, description="Longest message or text that is shown at once, in characters.")
-    past_chars: int = Field(
-        800,
-        ge=400,
-        description="Longest answer or argument of a call that is shown whole after the next turn, in characters.",
-    )
-    session_gap_minutes: float = Field(60, gt=0, description="Silence after which a new session begins, for search.")
 
 
 class HeartbeatSettings(SettingsSection):
     """The rules for waking an agent of the MemGPT style without a message."""
 
     every_minutes: float = Field(0, ge=0, description="Minutes between timed heartbeats; 0: none.")
-    pause_max_minutes: float = Field(360, gt=0, description="Longest pause that an agent can give itself, in minutes.")
 
 
 class RunnerSettings(SettingsSection):
     """How many agents run at the same time, and the limits of a thread: of all that follows from one message."""
 
     slots: int = Field(4, ge=1, le=64, description="Maximum number of agents that run at the same time.")
-    ask_hours: float = Field(72, gt=0, le=8760, description="Longest wait for the answer of another agent, in hours.")
-    message_chars: int = Field(20_000, ge=100, description="Longest message from agent to agent, in characters.")
     hops: int = Field(12, ge=0, description="Longest way of messages, each an answer to the one before, in a thread.")
     messages: int = Field(100, ge=0, description="Maximum number of messages between agents in a thread.")
     steps: int | None = Field(None, ge=0, description="Maximum number of model replies in a thread.")

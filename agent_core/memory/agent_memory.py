@@ -47,8 +47,6 @@ class AgentMemory:
         store: "Store",
         clock: "Clock",
         embedder: "Embedder | None",
-        *,
-        gap_minutes: float,
         memory: "Memory | None" = None,
     ) -> None:
         """Create the memory of an agent that may not be open; a new agent starts with the blocks of `memory`."""
@@ -56,7 +54,7 @@ class AgentMemory:
         self.store = store
         self.blocks = Blocks(store, name, memory or named("chat")(), clock, embedder)
         self.sections = Sections(store, name, clock)
-        self.recall = Recall(store, name, embedder, clock, gap_minutes=gap_minutes)
+        self.recall = Recall(store, name, embedder, clock)
         self.archival = Archival(store, name, embedder, clock)
         self.sources = Sources(store, self.archival, name, clock)
 

@@ -26,7 +26,7 @@ from sandbox.wire.strict_json import Malformed, read_json
 
 from .client_calls import handed_over
 from .entries import HEARD, assistant, heartbeat, notice, said_by
-from .turn import Interrupted, Turn
+from .turn import MAX_CALLS, Interrupted, Turn
 
 if TYPE_CHECKING:
     from agent_core.memory.blocks import Blocks
@@ -564,7 +564,7 @@ class AgentLoop:
         Raises:
             Interrupted: the user ended the turn.
         """
-        split = turn.origin.client.split(reply.calls, self.model_session.settings.turn.max_calls)
+        split = turn.origin.client.split(reply.calls, MAX_CALLS)
         if reply.text or reply.calls:
             returned = (reply.reasoning, reply.source) if reply.calls else ((), "")
             message = Assistant(reply.text, reply.calls, reply.thought, *returned)

@@ -60,6 +60,7 @@ _SHARES: Final = (1.0, 0.5, 0.25)
 _TIGHT: Final = 0.5  # factor on the room of memory and sections after half of the room was still too long
 _ALONE: Final = "Answer the question that you are asked, in plain text, and briefly."
 _SUMMARY_S: Final = 180.0
+_MAX_PAST_CHARS: Final = 800  # of an answer or argument that is shown whole after the next turn
 _LEARNT: Final = 1.1
 ShowsWait: TypeAlias = Callable[[str], AbstractContextManager[object]]
 """Shows what is waited for while the block runs."""
@@ -239,9 +240,8 @@ class ModelSession:
         Raises:
             ModelError: there is no usable answer.
         """
-        settings = self.settings.turn
-        request = Request((System(settings.message_llm_system or _ALONE), User(message)), is_apart=True)
-        return (await self.reply_alone(request, turn, settings.message_llm_model)).text
+        request = Request((System(_ALONE), User(message)), is_apart=True)
+        return (await self.reply_alone(request, turn, self.settings.turn.message_llm_model)).text
 
     async def reply_alone(self, request: Request, turn: Turn | None, name: str | None = None) -> Reply:
         """Return the reply of the agent's model, or another one, to a separate request. The turn counts its tokens.
@@ -266,9 +266,9 @@ class ModelSession:
     async def _make_ready(self, turn: Turn, model: Model, share: float) -> None:
         """Prepare the system message of this turn, and shorten the conversation so that both fit."""
         if self._rendered_for != (turn.id, model.mode):
-            turn.history.page(self._budget(model).page_chars(self.settings.memory, self.settings.turn.answer_chars))
+            turn.history.page(self._budget(model).page_chars(self.settings.turn.answer_chars))
             if model.mode != "constrained" and READ_ON in self.shown.callable:
-                await turn.history.leave_behind(turn.id, self.settings.memory.past_chars)
+                await turn.history.leave_behind(turn.id, _MAX_PAST_CHARS)
             if self._told_of != turn.id and (cut := turn.history.cut_short(turn.id)):
                 self._told_of = turn.id
                 seen, length = cut

@@ -25,7 +25,7 @@ from sandbox import Limits
 from sandbox.wire.lines import lines_of
 
 from ..search import FunctionSearch
-from .autofix import REPAIRS, fix
+from .autofix import fix
 from .capability import capability, imported_at_the_top, reach_in
 from .conform import check as check_shape
 from .conform import conform, undefined_names, weigh
@@ -36,9 +36,8 @@ from .fitted import check_fitted
 from .meaning import judge_meaning
 from .mutation import check_mutants
 from .neighbours import caller_finding, differs, has_changed, neighbours, try_callers
-from .proof import EXCUSED, ExampleResult, prove
+from .proof import ExampleResult, prove
 from .proof import run as run_examples
-from .read import FIXES as READ_FIXES
 from .read import read
 from .reader import DescriptionReader
 from .robust import robust
@@ -49,7 +48,6 @@ from .trial import UNGRANTED, Granted, TrialTools, Workers, load, missing_packag
 from .uses import needs_of
 from .uses import uses as reached
 from .verdict import (
-    CONTEXT,
     DISPUTED,
     REACHES_NOTHING,
     TOO_FEW,
@@ -64,9 +62,6 @@ from .verdict import (
     Standing,
     Verdict,
 )
-
-FIXES: Final = frozenset([*READ_FIXES, *(code for code, *_ in REPAIRS), CONTEXT, EXCUSED])
-"""The codes of all fixes."""
 
 _DRAFT: Final[Standing] = "draft"
 

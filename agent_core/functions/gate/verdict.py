@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.records import IF_SET, dataclass, field, to_json
+from agent_core.registry.source import MAX_MODULE_BYTES
 
 if TYPE_CHECKING:
     from agent_core.base.problem import Problem, Severity
@@ -302,7 +303,7 @@ class Rules:
     """Limits and switches of the gate; `off` names disabled fixes, `*` all of them."""
 
     candidate_bytes: int = 64 * KIB
-    module_bytes: int = 256 * KIB
+    module_bytes: int = MAX_MODULE_BYTES
     strict: bool = False
     off: frozenset[str] = frozenset()
     packages: tuple[str, ...] = ("pydantic",)
