@@ -2,7 +2,7 @@
 
 All ways are interleaved in one run and use the same code; only the layers and the spare differ. The ratios matter:
 `hardened / plain` and `spare / plain`, from medians. Also whole calls through `Sandbox.run`: `add` itself, with a
-granted folder, with a package that is slow to import, in a kept worker. With `--portable`, the same for level
+granted folder, with a package that is slow to import. With `--portable`, the same for level
 `portable` against a spare worker of this machine's own level: a start, a call, loading the compiled component, and the
 private memory of an idle host. `--build` rebuilds the component.
 """

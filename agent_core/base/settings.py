@@ -71,13 +71,16 @@ class ModelSettings(SettingsSection):
     api: Literal["auto", "chat", "responses"] = Field(
         "auto",
         description="API that the endpoint is asked by; `auto`: `responses` at OpenAI and Azure's newer surface,"
-        " `chat` elsewhere.",
+        " `chat` elsewhere; set it where a gateway speaks only the other.",
     )
     stream: bool = Field(
         True, description="Ask the endpoint to stream its replies; `false` for one that streams calls wrongly."
     )
     temperature: float | None = Field(
-        None, ge=0, le=2, description="Sampling temperature; the endpoint's own if unset."
+        None,
+        ge=0,
+        le=2,
+        description="Sampling temperature, such as 0 for replies that vary less; the endpoint's own if unset.",
     )
     max_tokens: int | None = Field(
         None, ge=1, description="Longest reply in tokens, where an endpoint allows fewer than it would write."
@@ -143,12 +146,13 @@ class TurnSettings(SettingsSection):
         3_000,
         ge=500,
         description="Tokens that functions of the workspace take; where there are more, those that a message probably"
-        " needs and those that were used last are shown.",
+        " needs and those that were used last are shown. They are paid for in each request.",
     )
     index_tokens: int = Field(
         880,
         ge=200,
-        description="Tokens that the lines of functions of the workspace take, where a model calls natively.",
+        description="Tokens that the lines of functions of the workspace take, where a model calls natively: more for a"
+        " large library, less for a small window.",
     )
     first_thought: bool = Field(
         True,
@@ -171,10 +175,24 @@ class SandboxSettings(SettingsSection):
     level: Literal["auto", "full", "core", "portable"] = Field(
         "auto", description="How functions are confined; `auto`: the strongest level that this machine enforces."
     )
-    wall_s: float = Field(10, gt=0, description="Wall-clock limit of one call in seconds.")
-    memory_mib: int = Field(512, ge=64, le=1 << 20, description="Address space of one worker in MiB.")
-    value_mib: int = Field(64, ge=1, le=1024, description="Largest result or argument between functions in MiB.")
-    scratch_mib: int = Field(64, ge=1, description="Scratch space of one call in MiB.")
+    wall_s: float = Field(
+        10, gt=0, description="Wall-clock limit of one call in seconds; more for functions that compute or wait long."
+    )
+    memory_mib: int = Field(
+        512,
+        ge=64,
+        le=1 << 20,
+        description="Address space of one worker in MiB, times `turn.parallel` at the same time.",
+    )
+    value_mib: int = Field(
+        64,
+        ge=1,
+        le=1024,
+        description="Largest result or argument between functions in MiB; it is kept on disk for seven days.",
+    )
+    scratch_mib: int = Field(
+        64, ge=1, description="Scratch space of one call in MiB; more for functions that write large files."
+    )
     packages: tuple[str, ...] = Field(
         ("pydantic",), description="Packages of this environment that functions may import."
     )
@@ -200,7 +218,9 @@ class StandingSettings(SettingsSection):
     unused.
     """
 
-    trial_calls: int = Field(3, ge=1, description="Successful calls in a row after which a draft is on trial.")
+    trial_calls: int = Field(
+        3, ge=1, description="Successful calls in a row after which a draft is on trial: how much evidence you want."
+    )
     trusted_calls: int = Field(20, ge=1, description="Successful calls in a row after which a function is trusted, …")
     trusted_days: float = Field(7, ge=0, description="… if this many days lie between the first and the last of them.")
     quarantine_failures: int = Field(
@@ -235,8 +255,12 @@ class TendSettings(SettingsSection):
     apply: Literal["never", "proved"] = Field(
         "never", description="Whether proven changes are made (`proved`) or only proposed; `--apply` makes them once."
     )
-    tokens: int = Field(100_000, ge=0, description="Tokens after which a run of tending asks no model.")
-    minutes: float = Field(10, gt=0, description="Minutes after which a run of tending ends.")
+    tokens: int = Field(
+        100_000, ge=0, description="Tokens after which a run of tending asks no model: what it may cost."
+    )
+    minutes: float = Field(
+        10, gt=0, description="Minutes after which a run of tending ends, so that it does not take the machine."
+    )
 
 
 class GrantSettings(SettingsSection):
@@ -254,7 +278,7 @@ class GrantSettings(SettingsSection):
         " for the rest of that turn.",
     )
     packages_mib: int = Field(
-        2048, ge=1, le=1 << 20, description="Largest set of packages that may be installed, in MiB."
+        2048, ge=1, le=1 << 20, description="Largest set of packages that may be installed, in MiB of your disk."
     )
     unattended: Literal["deny", "file"] = Field(
         "deny",
@@ -296,9 +320,17 @@ class MemorySettings(SettingsSection):
         " with the extra `embeddings`; `none`: only by words.",
     )
     embedding_model: str | None = Field(None, description='The embedding model, with `embedding = "endpoint"`.')
-    warn_at: float = Field(0.75, gt=0, lt=1, description="Share of the window at which the model is warned once.")
+    warn_at: float = Field(
+        0.75,
+        gt=0,
+        lt=1,
+        description="Share of the window at which the model is warned once; less for a model that saves much.",
+    )
     compact_at: float = Field(
-        0.9, gt=0, le=1, description="Share of the window at which the oldest part is summarized."
+        0.9,
+        gt=0,
+        le=1,
+        description="Share of the window at which the oldest part is summarized; less makes requests cheaper.",
     )
     compaction: Literal["summary", "spr"] = Field(
         "summary", description="What the oldest part becomes: a summary, or short associative statements (`spr`)."
@@ -313,23 +345,42 @@ class MemorySettings(SettingsSection):
 class HeartbeatSettings(SettingsSection):
     """The rules for waking an agent of the MemGPT style without a message."""
 
-    every_minutes: float = Field(0, ge=0, description="Minutes between timed heartbeats; 0: none.")
+    every_minutes: float = Field(
+        0, ge=0, description="Minutes between timed heartbeats, each of which costs a turn; 0: none."
+    )
 
 
 class RunnerSettings(SettingsSection):
     """How many agents run at the same time, and the limits of a thread: of all that follows from one message."""
 
-    slots: int = Field(4, ge=1, le=64, description="Maximum number of agents that run at the same time.")
+    slots: int = Field(
+        4,
+        ge=1,
+        le=64,
+        description="Maximum number of agents that run at the same time: as many as machine and endpoint bear.",
+    )
     hops: int = Field(12, ge=0, description="Longest way of messages, each an answer to the one before, in a thread.")
-    messages: int = Field(100, ge=0, description="Maximum number of messages between agents in a thread.")
-    steps: int | None = Field(None, ge=0, description="Maximum number of model replies in a thread.")
-    tokens: int | None = Field(None, ge=0, description="Maximum number of tokens in a thread.")
+    messages: int = Field(
+        100, ge=0, description="Maximum number of messages between agents in a thread: ends agents that go on talking."
+    )
+    steps: int | None = Field(
+        None, ge=0, description="Maximum number of model replies in a thread: a budget that all its agents share."
+    )
+    tokens: int | None = Field(
+        None, ge=0, description="Maximum number of tokens in a thread: the same budget, where a model has no price."
+    )
     cost: float | None = Field(
         None, ge=0, description="Maximum cost of a thread, in dollars, by the prices in `[models.NAME]`."
     )
-    seconds: float | None = Field(None, ge=0, description="Longest time from the beginning of a thread, in seconds.")
-    helpers: int | None = Field(None, ge=0, description="Maximum number of calls of helpers in a thread.")
-    depth: int | None = Field(None, ge=0, description="Maximum number of helpers in a thread that call one another.")
+    seconds: float | None = Field(
+        None, ge=0, description="Longest time from the beginning of a thread, in seconds, if somebody waits."
+    )
+    helpers: int | None = Field(
+        None, ge=0, description="Maximum number of calls of helpers in a thread, each of which is a conversation."
+    )
+    depth: int | None = Field(
+        None, ge=0, description="Maximum number of helpers in a thread that call one another: ends a helper of helpers."
+    )
 
 
 class StorageSettings(SettingsSection):
@@ -345,10 +396,14 @@ class McpSettings(SettingsSection):
     """What MCP clients are offered, by `knapper mcp` and at `/mcp` of the server."""
 
     shown: int = Field(
-        50, ge=0, le=500, description="Maximum number of functions that clients see as tools of their own, by use."
+        50,
+        ge=0,
+        le=500,
+        description="Maximum number of functions that clients see as tools of their own, by use; some take few.",
     )
     standings: tuple[Literal["draft", "trial", "trusted"], ...] = Field(
-        ("trial", "trusted"), description="The standings of the functions that clients see as tools of their own."
+        ("trial", "trusted"),
+        description="The standings of the functions that clients see as tools: what you let others rely on.",
     )
     grow: bool = Field(False, description="Offer clients tools that create, edit and test functions, through the gate.")
 
@@ -357,7 +412,10 @@ class ReplSettings(SettingsSection):
     """The look and keys of the prompt."""
 
     keys: Literal["emacs", "vi"] = Field("emacs", description="Key bindings of the input line.")
-    title: bool = Field(False, description="Show the agent and its state in the window title.")
+    title: bool = Field(
+        False,
+        description="Show the agent and its state in the window title, to see from elsewhere that a turn has ended.",
+    )
     plain: bool = Field(False, description="Print plain lines and redraw nothing, for screen readers and logs.")
     show: Literal["folded", "full"] = Field(
         "folded",

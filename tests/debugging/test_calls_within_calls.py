@@ -1,4 +1,4 @@
-"""Calls that make calls, kept workers, threads: each stops and continues."""
+"""Calls that make calls, and threads: each stops and continues."""
 
 from agent_core.workspace.workspace import Workspace
 from tests.kit.sources import function_text
