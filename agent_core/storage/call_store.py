@@ -8,7 +8,7 @@ from agent_core.base.records import dataclass
 from .subject import Write, dump, is_signed, parse_row, sign
 from .tables import SqlSession, Tables, perform, query
 
-KEEP_CALLS = 100
+MAX_CALLS_KEPT = 100  # of a function, individually
 """The number of calls per function that are kept individually, unless a setting says otherwise."""
 
 CallOwners: TypeAlias = Collection[str] | None
@@ -271,7 +271,7 @@ def _record_call(record: RecordCall, session: SqlSession) -> None:
         *(record.function, number, record.version, record.turn, record.outcome),
         *(record.error[:NAME_CHARS], record.message[:MESSAGE_CHARS], record.seconds, record.memory, now, record.cpu),
     )
-    session.all("delete from call where function = ? and n <= ?", record.function, number - session.keep_calls)
+    session.all("delete from call where function = ? and n <= ?", record.function, number - MAX_CALLS_KEPT)
     session.all(
         "insert into call_total as o (function, version, calls, returned, failed, failing, holding, first, last,"
         " seconds, worst, since, worked, longest, memory, cpu)"

@@ -66,10 +66,10 @@ class _Running:
 class Database(Tables):
     """A database and its tables: work runs in a few threads, each with its own connection."""
 
-    def __init__(self, conninfo: str, clock: StoreClock, keep_calls: int) -> None:
+    def __init__(self, conninfo: str, clock: StoreClock) -> None:
         self._conninfo = conninfo
         self._place = place_of(conninfo)
-        self._clock, self._keep_calls = clock, keep_calls
+        self._clock = clock
         self._sealer = Sealer(None)
         self._sealer.require()
         self._threads = WorkThreads(THREADS)
@@ -157,7 +157,7 @@ class Database(Tables):
         try:
             with self._connection(running) as db:
                 clock = DatabaseClock(self._clock, self._skew)
-                return work(PostgresSession(db, clock, self._keep_calls, self._sealer, search_index))
+                return work(PostgresSession(db, clock, self._sealer, search_index))
         except CommitLost as lost:  # of a transaction that a query began, which may safely run twice
             raise psycopg.OperationalError("the connection is lost") from lost
         except Misfit as error:
