@@ -59,7 +59,7 @@ def _own_rows(figures: Figures) -> list[Row]:
 def _sandbox_rows(figures: Figures) -> list[Row]:
     shown = ("plain", "hardened", "spare", "fresh python")
     times, ratios, aims = figures["milliseconds"], figures["ratios"], figures["targets"]
-    whole = ("reach", "package", "kept")
+    whole = ("reach", "package")
     rows = [Row(f"sandboxed add: {name}", times[name], "plain fork", ratios[name], aims.get(name)) for name in shown]
     return rows + [
         Row(f"whole call: {name}", times[name], "whole plain call", ratios[name], aims[name]) for name in whole

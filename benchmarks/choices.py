@@ -38,6 +38,7 @@ from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
 from agent_core.runtime import host_functions
+from agent_core.workspace.agent_factory import MAX_SHOWN_FUNCTIONS
 
 from .measure import Row, ran_with, show
 from .recall_data import model_named
@@ -194,7 +195,7 @@ async def predicted(shown: Shown, pool: Pool, search: FunctionSearch, message: s
 async def indexed(pool: Pool, search: FunctionSearch, message: str) -> frozenset[str]:
     """Return the functions with a line in the index of a conversation that begins with this message."""
     caller = host_functions.standard()[CALLER].function
-    shown = Shown([caller], _SETTINGS.shown_functions, Nothing(), room=_ROOM)
+    shown = Shown([caller], MAX_SHOWN_FUNCTIONS, Nothing(), room=_ROOM)
     await predicted(shown, pool, search, message)
     shown.choose(pool.snapshot.functions)
     return shown.index(int(_SETTINGS.index_tokens * BYTES_PER_TOKEN), is_kept=True).names
@@ -215,7 +216,7 @@ def library_of(tools: Iterable[dict[str, Any]]) -> Pool:  # Any: JSON
 
 def shown_set() -> Shown:
     """Return the functions that an agent is shown at first."""
-    return Shown([], _SETTINGS.shown_functions, Nothing(), room=_ROOM)
+    return Shown([], MAX_SHOWN_FUNCTIONS, Nothing(), room=_ROOM)
 
 
 def _asked(queries: Iterable[Query], ids: set[str]) -> list[Query]:

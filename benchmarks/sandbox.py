@@ -2,7 +2,7 @@
 
 All ways are interleaved in one run and use the same code; only the layers and the spare differ. The ratios matter:
 `hardened / plain` and `spare / plain`, from medians. Also whole calls through `Sandbox.run`: `add` itself, with a
-granted folder, with a package that is slow to import, in a kept worker. With `--portable`, the same for level
+granted folder, with a package that is slow to import. With `--portable`, the same for level
 `portable` against a spare worker of this machine's own level: a start, a call, loading the compiled component, and the
 private memory of an idle host. `--build` rebuilds the component.
 """
@@ -36,7 +36,7 @@ from sandbox.wire.protocol import Frame
 _TEXT = "def add(a: int, b: int) -> int:\n    return a + b\n"
 _USING = "from slow import table\n\ndef add(a: int, b: int) -> int:\n    return table.add(a, b)\n"
 _TARGETS = {"hardened": 1.25, "spare": 0.35}
-_WHOLE_TARGETS = {"reach": 1.25, "package": 2.0, "kept": 0.5}  # relative to a whole plain call
+_WHOLE_TARGETS = {"reach": 1.25, "package": 2.0}  # relative to a whole plain call
 _SLOW_MODULES, _SLOW_CLASSES = 60, 40  # about as many as a data frame library imports
 _PORTABLE_AIMS = {"cold call": 80.0, "stored code": 5.0, "build": 60_000.0, "memory at rest": 40.0}
 _TIMES_SPARE = 4.0  # for a call in an instance
@@ -175,8 +175,6 @@ async def bench_portable(rounds: int, *, builds: bool) -> dict[str, float]:
                 "call": _caller(pool, job),
                 "whole spare": partial(_call, native, _CODE),
                 "whole call": partial(_call, portable, _CODE),
-                "kept spare": partial(_call, native, _CODE, keep="add"),
-                "kept call": partial(_call, portable, _CODE, keep="add"),
             }
             taken = await _measure([Way(name, act) for name, act in ways.items()], rounds)
             await children.aclose()
@@ -245,7 +243,6 @@ def _whole_calls(sandbox: Sandbox, folder: Path) -> dict[str, Callable[[], Await
         "whole": partial(_call, sandbox, _CODE),
         "reach": partial(_call, sandbox, _CODE, access=Access(readable=(str(folder / "slow"),))),
         "package": partial(_call, sandbox, _code(_USING), access=package),
-        "kept": partial(_call, sandbox, _CODE, keep="add"),
     }
 
 

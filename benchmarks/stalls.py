@@ -117,7 +117,7 @@ def _texts() -> Iterator[Case]:
 def _past(here: Desk) -> Iterator[Case]:
     past = here.workspace.functions.history
     size = len(here.workspace.functions.registry.snapshot().modules["long"].text)
-    for name, look in (("history", past.of), ("diff", past.diff), ("blame", past.blame)):
+    for name, look in (("history", past.of), ("diff", past.diff)):
         yield Case(f"functions {name}", "cyclic lines", size, partial(look, "f"))
 
 

@@ -29,6 +29,7 @@ HELP = ("-h, --help", "Show this message and exit.")
 sys.path.insert(0, str(ROOT))
 
 from agent_core.base import events  # noqa: E402
+from agent_core.base.gone import GONE  # noqa: E402
 from agent_core.base.settings import PREFIX, Settings  # noqa: E402
 from agent_core.functions.debug import COMMANDS  # noqa: E402
 from agent_core.interfaces.cli import LazyGroup  # noqa: E402
@@ -62,6 +63,7 @@ def page() -> str:
             *debugger(),
             *meta_functions(),
             *settings(),
+            *gone(),
             *told(),
             *operations(),
             *parameters(),
@@ -170,6 +172,14 @@ def settings() -> Iterator[str]:
             yield from (row(f"{name}.{key}", inner) for key, inner in section.model_fields.items())
         else:
             yield row(name, field)
+
+
+def gone() -> Iterator[str]:
+    """Yield what went, with what to do instead."""
+    yield "\n## What is gone\n"
+    yield "Each is told once where it still stands, has no effect, and stops nothing.\n"
+    yield "| gone | what to do |\n|---|---|"
+    yield from (f"| `{name}` | {advice} |" for name, advice in GONE.items())
 
 
 def told() -> Iterator[str]:

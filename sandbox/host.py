@@ -7,9 +7,8 @@ Canceling any of these coroutines kills its worker.
 import asyncio
 import tempfile
 import uuid
-from collections.abc import Hashable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -27,12 +26,10 @@ from .processes.compilation import Compiled, CompiledCache, UncompilableModule, 
 from .processes.ends import PoolChoice, ProcessorWait, WorkerPool
 from .processes.large import LargeExchange
 from .processes.launch import LayerFailed, NoPlace, ZygoteEnded
-from .processes.pool import SPARES, Places, Pools, kernel_limits
+from .processes.pool import SPARES, Places, Pools
 from .processes.sessions import (
-    KeptCall,
     Late,
     Serve,
-    StatefulWorkers,
     StreamListeners,
     WorkerConversation,
     WorkerReply,
@@ -77,7 +74,6 @@ class Sandbox:
             self._pools = Pools(ground.plan, ground.pool, shared if isinstance(shared, Pools) else None)
         self._is_lent = lender is not None
         self._compiled = CompiledCache(self._compile)
-        self._keeper = StatefulWorkers(self._places)
 
     @classmethod
     async def start(
@@ -126,7 +122,7 @@ class Sandbox:
         return cls(replace(ground, plan=replace(ground.plan, guarded=tuple(guarded))), parallel)
 
     def share(self, *, guarded: Sequence[str] = ()) -> "Sandbox":
-        """Return a sandbox with separate guards and stateful workers; it must end before this one.
+        """Return a sandbox with separate guards; it must end before this one.
 
         Both use the same warm processes for calls without access, and share the limit of parallel calls.
         """
@@ -144,7 +140,7 @@ class Sandbox:
         return self._ground.plan
 
     async def run(self, job: Job[Work]) -> Outcome:
-        """Run a job in a new worker, or with `job.keep` in the stateful one of that key, and return its outcome."""
+        """Run a job in a new worker, and return its outcome."""
         try:
             message = await by_size(_values_of(job.work), job.work.to_json)
         except Unsendable as error:
@@ -195,7 +191,6 @@ class Sandbox:
 
     async def aclose(self) -> None:
         """End all workers and warm processes, except shared ones."""
-        self._keeper.close()
         if not (self._is_lent and isinstance(self._ground, PortableLevel)):
             await self._pools.aclose()
 
@@ -210,11 +205,6 @@ class Sandbox:
         sizes = {"result": limits.result, "most_large": large.most}
         message = ready.message | sizes | ready.around(job)
         onlookers = StreamListeners(job.around.debug.reins if job.around.debug else None, job.on_output, large)
-        if job.keep:
-            place = partial(self._pools.get, ready.ahead, limits, job.access, stateful=True)
-            seal = partial(ready.seal, job)
-            work = KeptCall(place, seal, message | {"kind": "kept"}, limits, ready.call, onlookers)
-            return await self._keeper.call(job.keep, work)
         async with self._places:
             pool = await self._pools.get(ready.ahead, limits, job.access)
             return await judged(await run(pool, message, limits, ready.call.serve, onlookers))
@@ -258,12 +248,6 @@ class _Ready:
     message: Message
     ahead: tuple[str, ...]
     reached: Set[str]  # the module and all modules that it imports
-
-    def seal(self, job: Job[Work], requested: frozenset[str]) -> Hashable:
-        """Return a key that must be unchanged to reuse a stateful worker. `requested` are modules it asked for."""
-        texts = self.call.versions(self.reached | requested)
-        limits = kernel_limits(job.limits), job.limits.scratch
-        return job.module, texts, job.access, job.access.identities, limits
 
     def around(self, job: Job[Work]) -> Message:
         """Return what surrounds the job, with the breakpoints of the modules that it has."""

@@ -163,9 +163,8 @@ W = TypeVar("W", bound=Work | Attempts, covariant=True)
 class Job(Generic[W]):
     """A job: the work of one worker on `module`, with its limits and options.
 
-    `handler` answers its requests. With a key in `keep`, it runs in the worker that the last job with this key used.
-    `on_output` gets its printed output, and `large` keeps values that are too large for a frame. Of the options,
-    attempts use only limits and access.
+    `handler` answers its requests, `on_output` gets its printed output, and `large` keeps values that are too large for
+    a frame. Of the options, attempts use only limits and access.
     """
 
     modules: Modules
@@ -174,7 +173,6 @@ class Job(Generic[W]):
     limits: Limits = DEFAULT
     access: Access = NOTHING
     handler: RequestHandler | None = None
-    keep: str = ""
     around: CallHooks = PLAIN
     on_output: OnOutput | None = None
     large: LargeValues | None = None

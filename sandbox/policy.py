@@ -22,4 +22,3 @@ class Limits:
     value: int = 64 * MIB  # of one that goes through a file
     open_files: int = 64
     requests: int = 10_000
-    calls: int = 100  # of one stateful worker

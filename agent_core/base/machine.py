@@ -67,12 +67,12 @@ _LISTENS: Final = "0A"
 _ADDRESSES: Final = frozenset({"0100007F", "00000000", "0" * 32, "0" * 16 + "FFFF0000" + "0100007F"})
 
 
-def open_folder(folder: Path, *, follows: bool = False) -> int:
-    """Return a descriptor for locking the folder. Raise OSError if it is missing, or a link and not `follows`."""
+def open_folder(folder: Path) -> int:
+    """Return a descriptor for locking the folder. Raise OSError if it is missing, or a link."""
     if sys.platform == "win32":
         return os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT | CLOEXEC, 0o600)
     else:  # noqa: RET505 - a type checker for the other system reads this branch, or does not
-        return os.open(folder, os.O_RDONLY | DIRECTORY | CLOEXEC | (0 if follows else NOFOLLOW))
+        return os.open(folder, os.O_RDONLY | DIRECTORY | CLOEXEC | NOFOLLOW)
 
 
 def lock(descriptor: int, *, shared: bool = False) -> None:
@@ -109,18 +109,6 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool:
     elif HAS_POSIX:
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-    return True
-
-
-def try_record_lock(descriptor: int) -> bool:
-    """Do the same with a lock on the bytes of the file, as SQLite does; on Windows there is no other kind."""
-    if sys.platform == "win32":
-        return try_lock(descriptor)
-    elif HAS_POSIX:  # noqa: RET505 - as above
-        try:
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
     return True

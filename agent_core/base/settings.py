@@ -19,6 +19,7 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
 from .errors import SettingsError
+from .gone import GONE, without_gone
 from .matching import did_you_mean
 from .plain_files import read_plain, replace_text
 from .problem import expected_value
@@ -70,22 +71,36 @@ class ModelSettings(SettingsSection):
     api: Literal["auto", "chat", "responses"] = Field(
         "auto",
         description="API that the endpoint is asked by; `auto`: `responses` at OpenAI and Azure's newer surface,"
-        " `chat` elsewhere.",
+        " `chat` elsewhere; set it where a gateway speaks only the other.",
     )
-    stream: bool = Field(True, description="Ask the endpoint to stream its replies.")
+    stream: bool = Field(
+        True, description="Ask the endpoint to stream its replies; `false` for one that streams calls wrongly."
+    )
     temperature: float | None = Field(
-        None, ge=0, le=2, description="Sampling temperature; the endpoint's own if unset."
+        None,
+        ge=0,
+        le=2,
+        description="Sampling temperature, such as 0 for replies that vary less; the endpoint's own if unset.",
     )
-    max_tokens: int | None = Field(None, ge=1, description="Longest reply in tokens.")
+    max_tokens: int | None = Field(
+        None, ge=1, description="Longest reply in tokens, where an endpoint allows fewer than it would write."
+    )
     context_tokens: int | None = Field(
         None, ge=512, description="Size of the window, if the endpoint does not report it."
     )
     timeout_s: float = Field(600, gt=0, description="Longest wait for the next piece of a reply, in seconds.")
-    retries: int = Field(4, ge=0, le=10, description="Retries after 429, 5xx and lost connections.")
+    retries: int = Field(
+        4,
+        ge=0,
+        le=10,
+        description="Retries after 429, 5xx and lost connections; 0 for a program that tries again by itself.",
+    )
     key_variable: KeyVariable = Field(
         USUAL_KEY, description="Environment variable with the endpoint's key: `…_API_KEY`."
     )
-    threads: int | None = Field(None, ge=1, description="Threads of the local model; by default, cores − 1.")
+    threads: int | None = Field(
+        None, ge=1, description="Threads of the local model, to leave cores to other programs; by default, cores − 1."
+    )
 
 
 class ModelPrice(SettingsSection):
@@ -123,32 +138,34 @@ class NamedModel(SettingsSection):
 class TurnSettings(SettingsSection):
     """The limits of one turn."""
 
-    max_steps: int = Field(30, ge=1, description="Maximum number of model replies per turn.")
-    max_calls: int = Field(
-        40, ge=1, description="Maximum number of function calls per reply; the others are answered as skipped."
+    max_steps: int = Field(
+        30, ge=1, description="Maximum number of model replies per turn: what a turn that leads nowhere may cost."
     )
-    parallel: int = Field(4, ge=1, le=64, description="Maximum number of concurrent workers.")
-    shown_functions: int = Field(128, ge=16, le=128, description="Maximum number of functions shown to the model.")
+    parallel: int = Field(4, ge=1, le=64, description="Maximum number of concurrent workers, each with its own memory.")
     function_tokens: int = Field(
         3_000,
         ge=500,
         description="Tokens that functions of the workspace take; where there are more, those that a message probably"
-        " needs and those that were used last are shown.",
+        " needs and those that were used last are shown. They are paid for in each request.",
     )
     index_tokens: int = Field(
         880,
         ge=200,
-        description="Tokens that the lines of functions of the workspace take, where a model calls natively.",
+        description="Tokens that the lines of functions of the workspace take, where a model calls natively: more for a"
+        " large library, less for a small window.",
     )
     first_thought: bool = Field(
-        True, description="An agent's first reply needs an inner thought, where its preset verifies that reply."
+        True,
+        description="An agent's first reply needs an inner thought, where its preset verifies that reply; `false` for a"
+        " model that writes none.",
     )
-    message_llm_model: str | None = Field(None, description="Model that `message_llm` asks; the agent's own if unset.")
-    message_llm_system: str | None = Field(
-        None, max_length=_LONGEST_TEXT, description="System message of what `message_llm` asks."
+    message_llm_model: str | None = Field(
+        None, description="Model that `message_llm` asks, such as a stronger one; the agent's own if unset."
     )
     answer_chars: int = Field(
-        12_000, ge=500, description="Longest answer of one call that the model reads, in characters."
+        12_000,
+        ge=500,
+        description="Longest answer of one call that the model reads, in characters: less for a small window.",
     )
 
 
@@ -158,19 +175,26 @@ class SandboxSettings(SettingsSection):
     level: Literal["auto", "full", "core", "portable"] = Field(
         "auto", description="How functions are confined; `auto`: the strongest level that this machine enforces."
     )
-    wall_s: float = Field(10, gt=0, description="Wall-clock limit of one call in seconds.")
-    memory_mib: int = Field(512, ge=64, le=1 << 20, description="Address space of one worker in MiB.")
-    output_kib: int = Field(64, ge=1, description="Longest printed output of one call in KiB.")
-    result_kib: int = Field(
-        1024, ge=1, description="Largest result that goes directly, in KiB of JSON; a larger one goes through a file."
+    wall_s: float = Field(
+        10, gt=0, description="Wall-clock limit of one call in seconds; more for functions that compute or wait long."
     )
-    value_mib: int = Field(64, ge=1, le=1024, description="Largest result or argument between functions in MiB.")
-    scratch_mib: int = Field(64, ge=1, description="Scratch space of one call in MiB.")
+    memory_mib: int = Field(
+        512,
+        ge=64,
+        le=1 << 20,
+        description="Address space of one worker in MiB, times `turn.parallel` at the same time.",
+    )
+    value_mib: int = Field(
+        64,
+        ge=1,
+        le=1024,
+        description="Largest result or argument between functions in MiB; it is kept on disk for seven days.",
+    )
+    scratch_mib: int = Field(
+        64, ge=1, description="Scratch space of one call in MiB; more for functions that write large files."
+    )
     packages: tuple[str, ...] = Field(
         ("pydantic",), description="Packages of this environment that functions may import."
-    )
-    debug_wait_minutes: float = Field(
-        30, gt=0, description="Longest silence at the debugger, in minutes, after which the call ends."
     )
     unsafe: bool = Field(
         False, description="Run functions even if the sandbox cannot be enforced. The prompt shows it."
@@ -181,15 +205,12 @@ class GateSettings(SettingsSection):
     """The fixes that the gate makes, and how strict it is with the user's files."""
 
     strict: bool = Field(False, description="Apply the rules for the agent's functions to saved files.")
-    fixes: bool = Field(True, description="Fix mechanical problems.")
-    fixes_off: tuple[str, ...] = Field((), description="Codes of fixes to turn off, such as `docstring-types`.")
+    fixes: bool = Field(True, description="Fix mechanical problems; `false` keeps every text as its author wrote it.")
     reader: str = Field(
         "same",
         description="A model that is shown the description of a function that the agent makes, never its code, and says"
         " what it must reach and return: `same` (the model above), `off` or a model's name.",
     )
-    candidate_kib: int = Field(64, ge=1, description="Largest candidate in KiB.")
-    module_kib: int = Field(256, ge=1, description="Largest module in KiB.")
 
 
 class StandingSettings(SettingsSection):
@@ -197,7 +218,9 @@ class StandingSettings(SettingsSection):
     unused.
     """
 
-    trial_calls: int = Field(3, ge=1, description="Successful calls in a row after which a draft is on trial.")
+    trial_calls: int = Field(
+        3, ge=1, description="Successful calls in a row after which a draft is on trial: how much evidence you want."
+    )
     trusted_calls: int = Field(20, ge=1, description="Successful calls in a row after which a function is trusted, …")
     trusted_days: float = Field(7, ge=0, description="… if this many days lie between the first and the last of them.")
     quarantine_failures: int = Field(
@@ -206,31 +229,16 @@ class StandingSettings(SettingsSection):
     retire_days: float = Field(
         180, ge=0, description="Days without a call after which a function is suggested for removal; 0: never."
     )
-    keep_calls: int = Field(
-        100, ge=1, description="Calls of a function that are recorded individually; totals are kept."
-    )
 
 
 class GrowthSettings(SettingsSection):
-    """The rules for functions that agents make: who writes them, and whether what they are worth is measured."""
+    """The rules for functions that agents make: who writes them, and whether agents may."""
 
     create: bool = Field(True, description="Offer agents what makes and changes functions; you can always do it.")
     maker: str = Field(
         "auto",
         description="The model that writes the functions that agents ask for, which the agent's own model calls: `auto`"
         " (`[models.maker]`, if there is one), `off` or a model's name.",
-    )
-    trigger: bool = Field(
-        False,
-        description="Whether an agent's model is asked, when a function that it made joins, for which requests it would"
-        " call it; a model that writes under a schema only says whether it would for the user's own.",
-    )
-    mask: float = Field(
-        0,
-        ge=0,
-        le=0.5,
-        description="Share of the functions made by agents that a conversation is not shown, drawn at random, so that"
-        " what each is worth is measured; 0: none.",
     )
 
 
@@ -247,8 +255,12 @@ class TendSettings(SettingsSection):
     apply: Literal["never", "proved"] = Field(
         "never", description="Whether proven changes are made (`proved`) or only proposed; `--apply` makes them once."
     )
-    tokens: int = Field(100_000, ge=0, description="Tokens after which a run of tending asks no model.")
-    minutes: float = Field(10, gt=0, description="Minutes after which a run of tending ends.")
+    tokens: int = Field(
+        100_000, ge=0, description="Tokens after which a run of tending asks no model: what it may cost."
+    )
+    minutes: float = Field(
+        10, gt=0, description="Minutes after which a run of tending ends, so that it does not take the machine."
+    )
 
 
 class GrantSettings(SettingsSection):
@@ -266,7 +278,7 @@ class GrantSettings(SettingsSection):
         " for the rest of that turn.",
     )
     packages_mib: int = Field(
-        2048, ge=1, le=1 << 20, description="Largest set of packages that may be installed, in MiB."
+        2048, ge=1, le=1 << 20, description="Largest set of packages that may be installed, in MiB of your disk."
     )
     unattended: Literal["deny", "file"] = Field(
         "deny",
@@ -308,9 +320,17 @@ class MemorySettings(SettingsSection):
         " with the extra `embeddings`; `none`: only by words.",
     )
     embedding_model: str | None = Field(None, description='The embedding model, with `embedding = "endpoint"`.')
-    warn_at: float = Field(0.75, gt=0, lt=1, description="Share of the window at which the model is warned once.")
+    warn_at: float = Field(
+        0.75,
+        gt=0,
+        lt=1,
+        description="Share of the window at which the model is warned once; less for a model that saves much.",
+    )
     compact_at: float = Field(
-        0.9, gt=0, le=1, description="Share of the window at which the oldest part is summarized."
+        0.9,
+        gt=0,
+        le=1,
+        description="Share of the window at which the oldest part is summarized; less makes requests cheaper.",
     )
     compaction: Literal["summary", "spr"] = Field(
         "summary", description="What the oldest part becomes: a summary, or short associative statements (`spr`)."
@@ -320,53 +340,53 @@ class MemorySettings(SettingsSection):
         description="At the end of a conversation and before a summary, ask the model once which of your sentences that"
         " are in no block to keep. It costs one short request.",
     )
-    tidy: bool = Field(
-        True,
-        description="At the end of a conversation, have the model tidy each block that is nearly full and was written"
-        " in it. It costs one request a block; small models are not asked.",
-    )
-    page_chars: int = Field(
-        12_000,
-        ge=500,
-        description="Longest text that the model is shown at once, in characters; at most a quarter of the window.",
-    )
     message_chars: int = Field(
         100_000,
         ge=500,
-        description="Longest message of yours that the model is shown whole, in characters; at most a"
-        " quarter of the window.",
+        description="Longest message of yours that the model is shown whole, in characters, at most a quarter of the"
+        " window; less if you send logs that it need not read.",
     )
-    past_chars: int = Field(
-        800,
-        ge=400,
-        description="Longest answer or argument of a call that is shown whole after the next turn, in characters.",
-    )
-    session_gap_minutes: float = Field(60, gt=0, description="Silence after which a new session begins, for search.")
 
 
 class HeartbeatSettings(SettingsSection):
     """The rules for waking an agent of the MemGPT style without a message."""
 
-    every_minutes: float = Field(0, ge=0, description="Minutes between timed heartbeats; 0: none.")
-    pause_max_minutes: float = Field(360, gt=0, description="Longest pause that an agent can give itself, in minutes.")
+    every_minutes: float = Field(
+        0, ge=0, description="Minutes between timed heartbeats, each of which costs a turn; 0: none."
+    )
 
 
 class RunnerSettings(SettingsSection):
     """How many agents run at the same time, and the limits of a thread: of all that follows from one message."""
 
-    slots: int = Field(4, ge=1, le=64, description="Maximum number of agents that run at the same time.")
-    ask_hours: float = Field(72, gt=0, le=8760, description="Longest wait for the answer of another agent, in hours.")
-    message_chars: int = Field(20_000, ge=100, description="Longest message from agent to agent, in characters.")
+    slots: int = Field(
+        4,
+        ge=1,
+        le=64,
+        description="Maximum number of agents that run at the same time: as many as machine and endpoint bear.",
+    )
     hops: int = Field(12, ge=0, description="Longest way of messages, each an answer to the one before, in a thread.")
-    messages: int = Field(100, ge=0, description="Maximum number of messages between agents in a thread.")
-    steps: int | None = Field(None, ge=0, description="Maximum number of model replies in a thread.")
-    tokens: int | None = Field(None, ge=0, description="Maximum number of tokens in a thread.")
+    messages: int = Field(
+        100, ge=0, description="Maximum number of messages between agents in a thread: ends agents that go on talking."
+    )
+    steps: int | None = Field(
+        None, ge=0, description="Maximum number of model replies in a thread: a budget that all its agents share."
+    )
+    tokens: int | None = Field(
+        None, ge=0, description="Maximum number of tokens in a thread: the same budget, where a model has no price."
+    )
     cost: float | None = Field(
         None, ge=0, description="Maximum cost of a thread, in dollars, by the prices in `[models.NAME]`."
     )
-    seconds: float | None = Field(None, ge=0, description="Longest time from the beginning of a thread, in seconds.")
-    helpers: int | None = Field(None, ge=0, description="Maximum number of calls of helpers in a thread.")
-    depth: int | None = Field(None, ge=0, description="Maximum number of helpers in a thread that call one another.")
+    seconds: float | None = Field(
+        None, ge=0, description="Longest time from the beginning of a thread, in seconds, if somebody waits."
+    )
+    helpers: int | None = Field(
+        None, ge=0, description="Maximum number of calls of helpers in a thread, each of which is a conversation."
+    )
+    depth: int | None = Field(
+        None, ge=0, description="Maximum number of helpers in a thread that call one another: ends a helper of helpers."
+    )
 
 
 class StorageSettings(SettingsSection):
@@ -382,25 +402,26 @@ class McpSettings(SettingsSection):
     """What MCP clients are offered, by `knapper mcp` and at `/mcp` of the server."""
 
     shown: int = Field(
-        50, ge=0, le=500, description="Maximum number of functions that clients see as tools of their own, by use."
+        50,
+        ge=0,
+        le=500,
+        description="Maximum number of functions that clients see as tools of their own, by use; some take few.",
     )
     standings: tuple[Literal["draft", "trial", "trusted"], ...] = Field(
-        ("trial", "trusted"), description="The standings of the functions that clients see as tools of their own."
+        ("trial", "trusted"),
+        description="The standings of the functions that clients see as tools: what you let others rely on.",
     )
     grow: bool = Field(False, description="Offer clients tools that create, edit and test functions, through the gate.")
 
 
 class ReplSettings(SettingsSection):
-    """The look, sounds and keys of the prompt."""
+    """The look and keys of the prompt."""
 
     keys: Literal["emacs", "vi"] = Field("emacs", description="Key bindings of the input line.")
-    theme: Literal["auto", "dark", "light"] = Field(
-        "auto", description="Colors for a dark or a light screen; `auto`: as COLORFGBG says, else dark."
+    title: bool = Field(
+        False,
+        description="Show the agent and its state in the window title, to see from elsewhere that a turn has ended.",
     )
-    bell: bool = Field(
-        False, description="Ring the bell for questions, and when something that took longer than ten seconds ends."
-    )
-    title: bool = Field(False, description="Show the agent and its state in the window title.")
     plain: bool = Field(False, description="Print plain lines and redraw nothing, for screen readers and logs.")
     show: Literal["folded", "full"] = Field(
         "folded",
@@ -516,10 +537,10 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
     """
     overrides = [(key.split("."), value) for key, value in (flags or {}).items() if value is not None]
     named = [name for name in os.environ if name.startswith(PREFIX) and not name.startswith((SECRET, TOKEN))]
-    unknown = [name for name in named if name not in _variables()]
+    unknown = [name for name in named if name not in _variables() | {_variable(key) for key in GONE}]
     if unknown:
         raise _unknown(unknown[0], [*_variables()])
-    file = _read_file(root / FILE_NAME)
+    file = without_gone(_read_file(root / FILE_NAME), str(root / FILE_NAME))
     # Reject what the file must not set: it travels with the folder, perhaps from somebody else.
     for (section, key), (default, fix) in _NOT_IN_FILE.items():
         if _section(file, section).get(key, default) != default:
@@ -532,6 +553,7 @@ def load(root: Path, flags: Mapping[str, Any] | None = None) -> Settings:  # Any
         for part in reversed(path):
             nested = {part: nested}
         mine = _merge(mine, nested)
+    mine = without_gone(mine, f"a {PREFIX} variable or a flag")
     try:
         settings = Settings(**_merge(file, mine))
     except ValidationError as error:

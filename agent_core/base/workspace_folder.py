@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from . import machine, old_name
+from . import machine
 from .user_folders import home
 
 SETTINGS: Final = "knapper.toml"
@@ -36,7 +36,7 @@ def workspace_around(folder: Path) -> Path | None:
 
     The search ends at the home folder, at the root, and at a folder of someone else.
     """
-    if is_workspace(folder) or old_name.is_workspace(folder):
+    if is_workspace(folder):
         return folder
     user_home = home()
     top = user_home and Path(os.path.realpath(user_home))
@@ -45,7 +45,7 @@ def workspace_around(folder: Path) -> Path | None:
         here = here.parent
         if _owner(here) != machine.user_id():
             return None
-        if _maker(here) == machine.user_id() or old_name.is_workspace(here):
+        if _maker(here) == machine.user_id():
             return here
     return None
 

@@ -70,6 +70,7 @@ _SUMMARY: Final = 1 / 4
 _MOST_SUMMARY: Final = 8_000
 _LEAST_SUMMARY: Final = 600
 _PAGE: Final = 1 / 4  # of the window, for one message
+MAX_PAGE_CHARS: Final = 12_000  # of a message or text that is shown at once
 _LEAST_ROOM: Final = 1_000
 _FOR_FUNCTIONS: Final = 0.45  # of the window, if more functions exist than fit
 _FOR_CONVERSATION: Final = 0.3  # of the window, with memory: functions must leave this much
@@ -106,13 +107,13 @@ class Budget:
         """Return the number of bytes that the conversation may take."""
         return max(int(self.most(settings) * BYTES_PER_TOKEN / self.correction) - self.fixed, _LEAST_ROOM)
 
-    def page_chars(self, settings: "MemorySettings", answer_chars: int) -> int:
+    def page_chars(self, answer_chars: int) -> int:
         """Return the number of characters of one message that are shown."""
-        return max(min(settings.page_chars, answer_chars, self._most_of_one), 200)
+        return max(min(MAX_PAGE_CHARS, answer_chars, self._most_of_one), 200)
 
     def message_chars(self, settings: "MemorySettings") -> int:
         """Return the number of characters up to which a message of the user is shown whole."""
-        return max(min(max(settings.message_chars, settings.page_chars), self._most_of_one), 200)
+        return max(min(settings.message_chars, self._most_of_one), 200)
 
     @property
     def _most_of_one(self) -> int:

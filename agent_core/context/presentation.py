@@ -143,12 +143,6 @@ def introspection(details: FunctionDetails, schema: Mapping[str, Any]) -> str:  
     coverage = details.coverage
     if missed := ", ".join(map(str, coverage.missed[:20])):
         lines.append(f"Its examples reach {coverage.reached} of {coverage.lines} lines; none reaches: {missed}.")
-    if details.survivors:
-        lines.append("No example of it notices if its body is changed so:")
-        lines += [
-            f"{block(row.diff, 400)}\nNoticed by {one_line(row.kind_of_example, 300)}." for row in details.survivors
-        ]
-        lines.append("Keep such examples with add_example.")
     return "\n".join(lines)
 
 

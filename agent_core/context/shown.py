@@ -31,15 +31,6 @@ _MOST_MODULES: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class MaskDraw:
-    """The functions among which some were `masked` at random, and the turn in which that was done."""
-
-    turn: str
-    names: frozenset[str]
-    masked: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
 class PromptIndex:
     """The text of an index, and the names of the functions that have a line in it."""
 
@@ -183,22 +174,9 @@ class Shown:
         self._functions: Mapping[str, Function] = {}
         self._tools: tuple[FunctionShown, ...] | None = None
         self._index: PromptIndex | None = None
-        self._drawn: MaskDraw | None = None
         self.line: tuple[FunctionShown, ...] = ()
         self.callable = KnownFunctions({})
         """The functions that can be called by name, whether they are shown by a schema or by a line."""
-
-    @property
-    def masked(self) -> frozenset[str]:
-        """The functions that are hidden in this conversation; they can still be called by name."""
-        return self._drawn.masked if self._drawn else frozenset()
-
-    def mask(self, names: Iterable[str], share: float, chance: Callable[[], float], turn: str) -> MaskDraw:
-        """Select the masked functions at random, in the first `turn` of a conversation; later functions are shown."""
-        if self._drawn is None:
-            drawn = frozenset(names)
-            self._drawn = MaskDraw(turn, drawn, frozenset(name for name in sorted(drawn) if chance() < share))
-        return self._drawn
 
     def withhold(self, names: Collection[str]) -> None:
         """Leave out functions of the host while there is nothing to use them on."""
@@ -299,19 +277,17 @@ class Shown:
 
     def thaw(self) -> None:
         """Choose tools and index again at the next step: a conversation begins, or the server's cache is gone."""
-        self._tools = self._index = self._drawn = None
+        self._tools = self._index = None
 
     def choose(
         self, functions: Mapping[str, "Function"], own_set: frozenset[str] = frozenset()
     ) -> tuple[FunctionShown, ...]:
         """Return the functions for this step, also stored as `line`; `own_set` always stays."""
-        now = (self._hidden.held, self._hidden.archived, self._hidden.complaints, own_set, self.masked)
+        now = (self._hidden.held, self._hidden.archived, self._hidden.complaints, own_set)
         if functions is self._seen and now == self._chosen_for:
             return self.line
         self._seen, self._chosen_for = functions, now
-        held, archived, self._complaints, self._kept, masked = now
-        if masked:
-            functions = {name: function for name, function in functions.items() if name not in masked}
+        held, archived, self._complaints, self._kept = now
         if gone := held | archived:
             functions = {
                 name: function for name, function in functions.items() if (name, function.body_hash) not in gone

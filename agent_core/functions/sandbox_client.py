@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agent_core.access.broker import Broker
 from agent_core.access.grants.permit import OF_THE_PROGRAM, UNWRITTEN, WrittenPlaces, without_repositories
@@ -33,6 +33,9 @@ else:
     host, level = LateModule("sandbox.host"), LateModule("sandbox.portable.level")
 
 
+_MAX_SILENCE_S: Final = 1_800.0  # at the debugger; then the call ends
+
+
 def guarded_in(root: Path) -> tuple[str, ...]:
     """Return the paths in a workspace to which no function can be granted write access."""
     return tuple(str(root.resolve() / name) for name in UNWRITTEN)
@@ -43,8 +46,6 @@ def limits_of(settings: "SandboxSettings") -> Limits:
     return Limits(
         wall_s=settings.wall_s,
         memory=settings.memory_mib << 20,
-        output=settings.output_kib << 10,
-        result=settings.result_kib << 10,
         value=settings.value_mib << 20,
         scratch=settings.scratch_mib << 20,
     )
@@ -85,7 +86,7 @@ class SandboxClient:
         self.broker = broker or Broker()
         self.foreign = foreign
         self.values = values
-        self.debugging = Debugging(settings.debug_wait_minutes * 60, debugger)
+        self.debugging = Debugging(_MAX_SILENCE_S, debugger)
         self._on_status = on_status or (lambda _text: None)
         self._parallel = parallel
         self._guarded = (*guarded, *map(str, OF_THE_PROGRAM))

@@ -268,7 +268,7 @@ class WorkerApi:
             with contextlib.closing(files), watched as around:
                 work = FunctionCall(function.name, {**arguments, **written} if written else arguments)
                 job = Job(permit.modules, function.module, work, permit.limits, permit.access)
-                job = replace(job, keep=permit.keep, around=around, large=self.sandbox.values)
+                job = replace(job, around=around, large=self.sandbox.values)
                 outcome = await self.sandbox.run(job, channel, files.places)
                 self.flow.add(flow)
                 self.refusals.extend(exit.refusals)

@@ -16,7 +16,7 @@ import click
 
 from agent_core import __version__
 from agent_core.base.errors import KnapperError
-from agent_core.base.old_name import tell_of_variables
+from agent_core.base.gone import GONE, warn_of_gone
 from agent_core.base.untrusted import shorten
 from agent_core.base.workspace_folder import current_workspace
 from sandbox.wire.lines import bare_lines
@@ -148,7 +148,6 @@ def main(arguments: Sequence[str]) -> int:
             fix = "Encode it in UTF-8, or give the text in a UTF-8 file."
             tell("usage", f"Argument {at} is not text in UTF-8: {argument!r:.80}.", fix, as_json=as_json)
             return USAGE
-    tell_of_variables()
     try:
         answer: Any = knapper.main(list(arguments), prog_name="knapper", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -169,6 +168,11 @@ def main(arguments: Sequence[str]) -> int:
 def _report_misuse(error: click.ClickException, *, as_json: bool) -> int:
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else "knapper"
+    if isinstance(error, click.NoSuchCommand):
+        name = f"{path} {error.command_name}".removeprefix("knapper ")
+        if name in GONE:
+            warn_of_gone(name)
+            return 0
     message, fix = error.format_message(), f"Try: {path} --help"
     if isinstance(error, click.NoSuchOption) and context:
         option = error.option_name

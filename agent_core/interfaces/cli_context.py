@@ -26,7 +26,6 @@ from click.shell_completion import CompletionItem
 
 from agent_core.base import machine
 from agent_core.base.errors import KnapperError, UsageError
-from agent_core.base.old_name import move_home, move_workspace
 from agent_core.base.own_installation import add_extra
 from agent_core.base.plain_files import read_plain
 from agent_core.base.records import dataclass, field, to_json
@@ -141,9 +140,6 @@ def workspace_command(
             raise UsageError(f"`{name}` does not work over a server.", fix="Run it where the workspace is.")
         if not server:
             root = root or (current_workspace() if searches else None)
-            if root is not None:
-                move_workspace(root)
-            move_home()
         return command(CliContext(root or Path(), as_json, server or "", token), **options)
 
     return prepared

@@ -15,7 +15,7 @@ from typing import Final
 from agent_core.access.grants import Approver, Decision, Grants, Question
 from agent_core.access.grants.book import checked
 from agent_core.access.secrets import Secrets
-from agent_core.base.errors import KnapperError, LostLease, ModelError, Unavailable, UsageError, WorkspaceError
+from agent_core.base.errors import KnapperError, LostLease, Unavailable, UsageError, WorkspaceError
 from agent_core.base.events import CallAnswered, Event, FunctionsChanged, TurnEnded, TurnStarted, Usage
 from agent_core.base.messages import SEND, Answer, Message, Notice, User
 from agent_core.base.plain_files import read_named
@@ -365,19 +365,10 @@ class Conversation:
         self.voice.lines(fault_lines(error.message, error.fix))
 
     async def keep_unsaved(self) -> None:
-        """At the end of a conversation, let the model store unsaved facts and tidy full blocks, and show both."""
+        """At the end of a conversation, let the model store unsaved facts, and show them."""
         if texts := await self.agent.keep_unsaved(self.waiting):
             kept = [line(("ok", "✓ "), "kept in memory: ", ("strong", one_line(text))) for text in texts]
             self.voice.lines([*kept, line(("dim", "  to undo: /undo, or knapper memory undo human"))])
-        full = self.agent.memory.full_blocks() if self.workspace.settings.memory.tidy else []
-        for label in full if not self.busy else []:
-            try:
-                with self.waiting(f"tidying the block {one_line(label)}"):
-                    edit = await self.agent.tidy(label, self.agent.author)
-            except ModelError:  # optional work: the block stays unchanged until its next edit
-                return
-            tidied = line(("ok" if edit.outcome == "returned" else "dim", "✓ "), edit.text.partition("\n")[0])
-            self.voice.lines([tidied, line(("dim", f"  to undo: knapper memory undo {one_line(label)}"))])
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from agent_core.access.grants import Approver, Question
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, UnknownName, UsageError
+from agent_core.base.gone import gone_command
 from agent_core.base.own_environment import environment
 from agent_core.base.settings import TOKEN
 from sandbox.wire.lines import bare_lines
@@ -26,7 +27,7 @@ from .server.workspace_operations import NEEDS_TEXT, NEEDS_YES
 from .shell_door import decide, is_attended, print_result
 from .slash_catalog import BY_NAME, GROUPS, check_message, check_source, group, suggestion
 from .slash_shell import OF_SHELL, shell_words
-from .styled_lines import explained, line, screen_columns, write
+from .styled_lines import explained, line, screen_columns, warned, write
 from .ui import JsonLines, Listener, PlainText, Voice
 
 _OWN: Final = ("retry", "pop", "new", "help", "exit")
@@ -197,6 +198,10 @@ class RemoteTalk:
                 await self._run(name, words.strip())
 
     async def _run(self, name: str, words: str) -> None:
+        gone = gone_command(name, words)
+        if gone is not None:
+            self._voice.lines(warned(gone))
+            return
         if name not in BY_NAME:
             raise UsageError(f"There is no command /{name}.", fix=suggestion(name))
         command = shell_words(name, words)

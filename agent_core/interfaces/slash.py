@@ -15,6 +15,7 @@ from typing import Any, Final
 from agent_core.access.grants.record import UnconfirmedAddress, confirm
 from agent_core.base import machine, matching, programs, syntax
 from agent_core.base.errors import KnapperError, ModelError, UsageError
+from agent_core.base.gone import gone_command
 from agent_core.base.messages import Answer, Assistant, Message, Notice, System, User
 from agent_core.base.own_environment import environment, without_secrets
 from agent_core.base.untrusted import one_line, shorten
@@ -465,6 +466,10 @@ async def during(conversation: Conversation, text: str) -> None:
 async def command(conversation: Conversation, text: str) -> None:
     """Run one command. An error is reported and does not end the conversation."""
     name, words = _name(text), text.partition(" ")[2].strip()
+    gone = gone_command(name, words)
+    if gone is not None:
+        conversation.voice.lines(warned(gone))
+        return
     run = _RUNS.get(name)
     if run is None:
         conversation.explain(_no_command(name))

@@ -141,7 +141,7 @@ _OF_PROMPT: Final = (
 )
 _ORDER: Final = (
     "help exit functions introspect about call show create edit test break debug trace release good bad grants delete"
-    " history diff blame rollback example pending confirm audit reload memory attach forget summarize memorywarning"
+    " history diff rollback example pending confirm audit reload memory attach forget summarize memorywarning"
     " heartbeat agents switch save load log retry pop changes undo cost new shell clear dump model"
 )
 _PLACES: Final = {name: place for place, name in enumerate(_ORDER.split())}  # a command that has none comes last
@@ -156,7 +156,7 @@ ENTRIES: Final = tuple(BY_NAME.values())
 _MEANT = {"quit": "exit", "q": "exit", "bye": "exit", "ls": "functions", "rm": "delete", "pm": "debug last"}
 GROUPS: Final[Mapping[str, str]] = {
     "daily": "functions introspect edit call break memory attach undo changes retry new model help exit",
-    "functions": "create history rollback test trace debug show example pending confirm diff blame delete good bad"
+    "functions": "create history rollback test trace debug show example pending confirm diff delete good bad"
     " grants release audit reload",
     "agents": "agents switch save load summarize memorywarning heartbeat",
     "session": "log pop cost clear dump forget",

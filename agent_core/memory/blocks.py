@@ -391,8 +391,6 @@ class Blocks:
         value: str | list[str],
         author: EditAuthor,
         version: int | None = None,
-        *,
-        action: str = "write",
     ) -> Plan:
         """Plan to replace a block's whole value; with a `version`, only if the block still has that version.
 
@@ -401,7 +399,7 @@ class Blocks:
         if version is not None and (behind := await self._behind(label, version)):
             return Plan(behind, "refused")
         lines = value_lines(tuple(value) if isinstance(value, list) else value)
-        return await self._plan(lambda memory: memory[label].put(lines), author, action)
+        return await self._plan(lambda memory: memory[label].put(lines), author, "write")
 
     async def add(self, block: Block, author: EditAuthor) -> Plan:
         """Plan to add a block."""

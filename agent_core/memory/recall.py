@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 
 KINDS: Final = ("user", "assistant")
+_SESSION_GAP_S: Final = 3_600.0  # a longer silence begins a session, for search
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +84,11 @@ def argument(arguments: str, key: str) -> str:
     return str(data.get(key, "")) if isinstance(data, dict) else ""
 
 
-def derive(
-    agent: str, messages: Sequence[JournalMessage], last: RecallMessage | None, gap_minutes: float
-) -> list[RecallMessage]:
-    """Return the rows for these messages, which follow `last`. A silence longer than the gap begins a session."""
+def derive(agent: str, messages: Sequence[JournalMessage], last: RecallMessage | None) -> list[RecallMessage]:
+    """Return the rows for these messages, which follow `last`. A long silence begins a session."""
     rows = []
     for message in messages:
-        begins = last is not None and message.at - last.at > gap_minutes * 60
+        begins = last is not None and message.at - last.at > _SESSION_GAP_S
         last = RecallMessage(
             seq=message.seq,
             agent=agent,
@@ -130,8 +129,6 @@ class Recall:
         agent: str,
         embedder: "Embedder | None",
         clock: "Clock",
-        *,
-        gap_minutes: float = 60,
     ) -> None:
         self.vectors = ShelfVectors(store, "recall", embedder)
         self._words = embedder.lexicon if embedder else None
@@ -139,7 +136,6 @@ class Recall:
         self._store = store
         self._agent = agent
         self._clock = clock
-        self._gap_minutes = gap_minutes
         self._read = ReadMessages()
         self._speakers: set[str] = set()
         self._following = asyncio.Lock()
@@ -155,7 +151,7 @@ class Recall:
             messages = await read_messages(entries)
             size = sum(len(message.text) for message in messages)
             # The word lists for times take a fifth of a second to load, once.
-            utterances = await one_at_a_time(derive, self._agent, messages, last, self._gap_minutes) if size else []
+            utterances = await one_at_a_time(derive, self._agent, messages, last) if size else []
             for start in range(0, len(utterances), BATCH):
                 await self._store.apply([SaveSaid(tuple(utterances[start : start + BATCH]))])
             await self.vectors.embed()

@@ -118,6 +118,7 @@ def proposed(module: str) -> str:
 FOLDER = "functions"
 MODULE_LIMIT = 256 * 1024
 UNREADABLE_FOLDER = "unreadable-folder"
+MAX_MODULE_BYTES = 256 << 10
 """The code of the problem that a folder cannot be read."""
 _LONGEST_NAME = 200
 _BOM = b"\xef\xbb\xbf"

@@ -35,7 +35,6 @@ from agent_core.storage import (
     ClaimedTurn,
     Entry,
     Inbound,
-    Plan,
     Post,
     SetThread,
     Store,
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
     from agent_core.access.grants import Approver
     from agent_core.base.messages import Message
     from agent_core.memory.agent_memory import AgentMemory
-    from agent_core.memory.blocks import EditAuthor
     from agent_core.registry.registry import Snapshot
 
     from .colleagues import Colleagues
@@ -594,15 +592,6 @@ class Agent:
             return ()
         return await self.model_session.keep_unsaved(self._history, None, waiting)
 
-    async def tidy(self, label: str, author: "EditAuthor") -> Plan:
-        """Ask the model to tidy a block of memory outside of a turn, and apply the changes that lose nothing.
-
-        Raises:
-            ModelError: the model is not available or too small, or its plan cannot be read.
-        """
-        self._must_be_idle()
-        return await self.memory.tidy(label, self.model_session.ask_large_model, author)
-
     async def summarize(self) -> str:
         """Summarize the older part of the conversation now, and return a sentence about the result.
 
@@ -626,12 +615,7 @@ class Agent:
         """The functions that this agent is not shown, including other programs' functions outside of its profile."""
         patterns = self.colleagues.profile.functions
         foreign = {} if "*" in patterns else self.functions.foreign()
-        masked = self.model_session.shown.masked
-        return (
-            self.snapshot().hidden
-            | masked
-            | {name for name, row in foreign.items() if not fits(patterns, row.function)}
-        )
+        return self.snapshot().hidden | {name for name, row in foreign.items() if not fits(patterns, row.function)}
 
     def snapshot(self) -> "Snapshot":
         """Return the functions that this agent may call now."""

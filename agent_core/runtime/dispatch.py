@@ -47,8 +47,8 @@ from sandbox.wire.large import Large
 
 from .entries import REACH, call_started, facts_entry, result, unwrapped
 from .reply_work import ReplyWork
+from .turn import MAX_CALLS, Turn
 from .turn import Interrupted as StopRequested
-from .turn import Turn
 
 if TYPE_CHECKING:
     from agent_core.access.grants import Approvals
@@ -358,7 +358,7 @@ class Dispatcher:
         `current` one. A call of a name that does not exist yet waits for them. A change
         that is refused waits for the changes after it of what it uses.
         """
-        accepted = calls[: self._settings.max_calls]
+        accepted = calls[:MAX_CALLS]
         done: dict[str, Done] = {}
         work = turn.work.reply = ReplyWork(snapshot, await self._changes_of(accepted, snapshot, turn))
         tasks: list[asyncio.Task[Done]] = []
@@ -384,7 +384,7 @@ class Dispatcher:
         for call in (self._with_current_names(each, snapshot) for each in late):  # it may exist now
             done[call.id] = await self.answer(self._record(call, turn), snapshot)
         for call in (self._with_current_names(given, snapshot) for given in calls[len(accepted) :]):
-            limit = f"one reply may ask for {self._settings.max_calls} calls; ask for this one again in the next step."
+            limit = f"one reply may ask for {MAX_CALLS} calls; ask for this one again in the next step."
             done[call.id] = await self._record(call, turn).close(Skipped(limit))
         return [done[call.id] for call in calls]
 
@@ -404,7 +404,7 @@ class Dispatcher:
     def started_at_once(self, calls: Sequence[Call], snapshot: "Snapshot") -> list[Entry]:
         """Return the entries of the calls that start right after the reply; they are stored with the reply."""
         starting: list[Entry] = []
-        for call in (self._with_current_names(call, snapshot) for call in calls[: self._settings.max_calls]):
+        for call in (self._with_current_names(call, snapshot) for call in calls[:MAX_CALLS]):
             callee = self.find(call.name, snapshot)
             if callee is not None and not callee.is_parallel:
                 break

@@ -16,12 +16,9 @@ from agent_core.base.records import dataclass, replace
 from agent_core.functions.answers import InterruptedCall
 from agent_core.functions.service import Author, FunctionService, PlannedChange, change_texts
 from agent_core.functions.service.function_facts import unknown_function
-from agent_core.functions.service.judgment import Judgment
-from agent_core.functions.service.maker import NEIGHBORS, trigger_test
 from agent_core.functions.service.plan import OnceMore
 from agent_core.memory.blocks import Blocks
 from agent_core.memory.classes import KNOWN, methods_of
-from agent_core.registry.function import line_of
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.storage import Plan, content_hash
@@ -38,14 +35,12 @@ from .dispatch import (
 )
 from .reply_work import WaitingChange
 from .turn import Interrupted as StopRequested
-from .turn import Turn
 
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
 
     from .agent import Agent
-    from .model_session import AgentModels
     from .programs import Programs
 
 _log = logging.getLogger(__name__)
@@ -84,17 +79,12 @@ class HostFunctions(FunctionSource):
         service: FunctionService,
         withheld: Callable[[], Collection[str]] = frozenset,
         programs: "Programs | None" = None,
-        trigger_models: "AgentModels | None" = None,
     ) -> None:
-        """Create the source; `withheld` returns the functions that cannot be used now.
-
-        The usual one of `trigger_models` tests for which requests it would call a new function.
-        """
+        """Create the source; `withheld` returns the functions that cannot be used now."""
         self._functions = functions
         self._service = service
         self._withheld = withheld
         self._programs = programs
-        self._trigger_models = trigger_models
 
     def names(self, _: "Snapshot") -> Iterable[str]:
         """Return the names of the functions that are not withheld."""
@@ -121,7 +111,7 @@ class HostFunctions(FunctionSource):
         about = arguments.get(_ABOUT)
         if about in snapshot.hidden and name != _MAKES:  # create_function must detect the conflict itself
             return await record.close(Refused(str(unknown_function(str(about), snapshot.functions))))
-        plan = await self._made(lambda: host.run(turn.meta_self, **arguments), snapshot, record)
+        plan = await self._made(lambda: host.run(turn.meta_self, **arguments), record)
         if isinstance(plan, Done):
             return plan
         if isinstance(plan, str):
@@ -136,21 +126,16 @@ class HostFunctions(FunctionSource):
         await turn.append((), writes=plan.writes)
         if plan.refused is not None:
             turn.work.refused[plan.refused] = turn.work.facts.receipt.count("called", plan.refused)
-        finish = partial(self._finish, plan, plan.once_more, str(about), snapshot, record)
+        finish = partial(self._finish, plan, plan.once_more, str(about), record)
         turn.work.reply.hold(str(about), WaitingChange(plan.once_more.uses, finish))
         return Done(record.call, plan.text, plan.outcome)  # until it is finished
 
-    async def _made(
-        self, make: Callable[[], Awaitable[_Made]], snapshot: "Snapshot", record: CallRecord
-    ) -> _Made | Done:
+    async def _made(self, make: Callable[[], Awaitable[_Made]], record: CallRecord) -> _Made | Done:
         """Return what a host function made, or the end of its call if it failed."""
         turn, name = record.turn, record.call.name
         try:
             async with turn.ending.interruption:
-                plan = await make()
-                if isinstance(plan, PlannedChange):
-                    plan = await self._with_trigger_advice(plan, snapshot, turn)
-                return plan
+                return await make()
         except StopRequested:
             return await record.close(InterruptedCall())
         except KnapperError as error:
@@ -165,7 +150,6 @@ class HostFunctions(FunctionSource):
         plan: PlannedChange,
         once_more: OnceMore,
         about: str,
-        snapshot: "Snapshot",
         record: CallRecord,
         has_changed: bool,  # noqa: FBT001 - a fact, not a mode
     ) -> Done:
@@ -173,7 +157,7 @@ class HostFunctions(FunctionSource):
         reply, last = record.turn.work.reply, replace(plan, writes=())  # those were stored when it began to wait
         if has_changed and reply is not None and not record.turn.ending.interruption.requested:
             together = reply.together(is_once_more=True)
-            made = await self._made(lambda: once_more.judge(together), snapshot, record)
+            made = await self._made(lambda: once_more.judge(together), record)
             if isinstance(made, Done):
                 return made
             assert isinstance(made, PlannedChange)
@@ -195,24 +179,6 @@ class HostFunctions(FunctionSource):
         if reply is not None:
             reply.note(changed, plan.breakages)
         return done
-
-    async def _with_trigger_advice(self, plan: PlannedChange, snapshot: "Snapshot", turn: Turn) -> PlannedChange:
-        """Return the plan; for a new function, its answer includes the advice of the trigger test, if any."""
-        model = self._trigger_models.usual if self._trigger_models else None
-        asked = turn.history.last_request()
-        created = plan.did.names("created")
-        if model is None or not asked or not created or plan.change is None or plan.change.reading is None:
-            return plan
-        name = created[0]
-        near = await self._service.likely(asked, NEIGHBORS, snapshot.hidden)
-        function = next(function for function in plan.change.reading.functions if function.name == name)
-        known = [function, *(snapshot.functions[other] for other in near if other in snapshot.functions)]
-        lines = [line_of(one) for one in sorted(known, key=lambda one: one.name)]
-        test = await trigger_test(model, name, asked, lines)
-        if test.usage is not None:
-            turn.spend(test.usage.prompt, test.usage.completion, model.name)
-        advice = test.advice(function, plan.detail.source if isinstance(plan.detail, Judgment) else "")
-        return replace(plan, text=f"{plan.text}\n{advice}") if advice else plan
 
 
 def standard() -> dict[str, HostFunction]:

@@ -11,7 +11,6 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from random import random
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from agent_core.base import events
@@ -25,12 +24,12 @@ from agent_core.context import EXPECTED
 from agent_core.functions.gate import tree
 from agent_core.functions.service import FunctionService, function_facts
 from agent_core.model.reading import written_calls
-from agent_core.storage import FAILURES, Inbound, SaveExposures
+from agent_core.storage import FAILURES, Inbound
 from sandbox.wire.strict_json import Malformed, read_json
 
 from .client_calls import handed_over
 from .entries import HEARD, assistant, heartbeat, notice, said_by
-from .turn import Interrupted, Turn
+from .turn import MAX_CALLS, Interrupted, Turn
 
 if TYPE_CHECKING:
     from agent_core.memory.blocks import Blocks
@@ -422,7 +421,6 @@ class SendMessagePolicy(DirectReplyPolicy):
 
 
 FIRST = "Begin with a thought of your own, and call send_message in the same reply."
-_MEASURED: Final = 8  # functions that a message probably needs, to be measured
 _MOST_TOLD: Final = 3  # functions that a message is about and that are missing from the index
 UNUSABLE = (
     "Use another model, or accept first replies as they come: `verify=False` of the agent (all of them),"
@@ -527,28 +525,12 @@ class AgentLoop:
         """Show the model the client's functions, and the workspace functions that the last message probably needs."""
         self.model_session.functions.show_client(turn.origin.client)
         shown, snapshot = self.model_session.shown, self.sees(self._functions.registry.snapshot(), turn.made)
-        if (share := self.model_session.settings.growth.mask) and turn.step <= 1:
-            # Mask random functions for this conversation, and record which grown functions the message probably needs.
-            # The latter is computed over all functions, so it does not depend on what is masked.
-            grown, hides = await self._functions.grown(snapshot), self._functions.quarantine.hides
-            known = frozenset(name for name in grown if not hides(snapshot.functions[name]))
-            drawn = shown.mask(known - self.model_session.functions.own_set.names, share, random, turn.id)
-            asked = turn.history.last_request()
-            needed = await self._functions.likely(asked, _MEASURED, snapshot.hidden)
-            if self.model_session.models.mode == "constrained":
-                likely = [snapshot.functions[name] for name in needed]
-                needed = await self.model_session.announced(asked, likely, snapshot)
-            measured = [name for name in needed if name in drawn.names and name in known]
-            rows = tuple((name, snapshot.functions[name].body_hash, name in drawn.masked) for name in measured)
-            if rows:
-                await turn.store.apply([SaveExposures(turn.id, turn.model, rows, needed[0], drawn.turn)])
         self.model_session.functions.choose(snapshot)
         if not shown.is_crowded:
             return
-        hidden = snapshot.hidden | shown.masked
         request = turn.history.last_request()
-        shown.expect(await self._functions.likely(request, EXPECTED, hidden))
-        if new := shown.beyond_index(await self._functions.meant(request, _MOST_TOLD, hidden)):
+        shown.expect(await self._functions.likely(request, EXPECTED, snapshot.hidden))
+        if new := shown.beyond_index(await self._functions.meant(request, _MOST_TOLD, snapshot.hidden)):
             await turn.append([notice(f"You also have: {'; '.join(new)}.")])
 
     async def _take_up(self, turn: Turn) -> bool:
@@ -567,9 +549,8 @@ class AgentLoop:
         for change in changes:
             turn.tell(change)
         seen = self.sees(self._functions.registry.snapshot(), turn.made)
-        hidden = seen.hidden | self.model_session.shown.masked
         if changes and (
-            told := self._functions.tell_changes(changes, hidden, self.model_session.functions.offered(seen))
+            told := self._functions.tell_changes(changes, seen.hidden, self.model_session.functions.offered(seen))
         ):
             entries.append(notice(told))
         if entries:
@@ -615,7 +596,7 @@ class AgentLoop:
         Raises:
             Interrupted: the user ended the turn.
         """
-        split = turn.origin.client.split(reply.calls, self.model_session.settings.turn.max_calls)
+        split = turn.origin.client.split(reply.calls, MAX_CALLS)
         if reply.text or reply.calls:
             returned = (reply.reasoning, reply.source) if reply.calls else ((), "")
             message = Assistant(reply.text, reply.calls, reply.thought, *returned)

@@ -60,6 +60,7 @@ _SHARES: Final = (1.0, 0.5, 0.25)
 _TIGHT: Final = 0.5  # factor on the room of memory and sections after half of the room was still too long
 _ALONE: Final = "Answer the question that you are asked, in plain text, and briefly."
 _SUMMARY_S: Final = 180.0
+_MAX_PAST_CHARS: Final = 800  # of an answer or argument that is shown whole after the next turn
 _LEARNT: Final = 1.1
 ShowsWait: TypeAlias = Callable[[str], AbstractContextManager[object]]
 """Shows what is waited for while the block runs."""
@@ -239,9 +240,8 @@ class ModelSession:
         Raises:
             ModelError: there is no usable answer.
         """
-        settings = self.settings.turn
-        request = Request((System(settings.message_llm_system or _ALONE), User(message)), is_apart=True)
-        return (await self.reply_alone(request, turn, settings.message_llm_model)).text
+        request = Request((System(_ALONE), User(message)), is_apart=True)
+        return (await self.reply_alone(request, turn, self.settings.turn.message_llm_model)).text
 
     async def reply_alone(self, request: Request, turn: Turn | None, name: str | None = None) -> Reply:
         """Return the reply of the agent's model, or another one, to a separate request. The turn counts its tokens.
@@ -250,23 +250,6 @@ class ModelSession:
             ModelError: there is no usable answer.
         """
         return await self._reply_to(request, await (self.models.other(name) if name else self.model()), turn)
-
-    async def ask_large_model(self, request: Request) -> Reply:
-        """Return the reply of the agent's model to a request outside of the conversation. Small models are refused.
-
-        Raises:
-            ModelError: there is no usable answer, or the model writes under a schema because it is small.
-        """
-        for _ in range(2):
-            try:
-                if (await self.model()).mode == "constrained":
-                    raise ModelError(
-                        f"`{self.models.name}` is too small for that.", fix="Choose another model: /model NAME"
-                    )
-                return await self.reply_alone(request, None)
-            except ModeChanged:
-                continue
-        raise ModelError(f"`{self.models.name}` gave no reply.", fix="Try again.")
 
     def request_record(self, snapshot: "Snapshot") -> tuple[list["Entry"], list["Write"]]:
         """Return the record of a request, if it differs from the last; with the messages, it can be reproduced."""
@@ -283,11 +266,11 @@ class ModelSession:
     async def _make_ready(self, turn: Turn, model: Model, share: float) -> None:
         """Prepare the system message of this turn, and shorten the conversation so that both fit."""
         if self._rendered_for != (turn.id, model.mode):
-            budget, memory = self._budget(model), self.settings.memory
-            page_chars = budget.page_chars(memory, self.settings.turn.answer_chars)
-            turn.history.page(page_chars, budget.message_chars(memory))
+            budget = self._budget(model)
+            page_chars = budget.page_chars(self.settings.turn.answer_chars)
+            turn.history.page(page_chars, budget.message_chars(self.settings.memory))
             if model.mode != "constrained" and READ_ON in self.shown.callable:
-                await turn.history.leave_behind(turn.id, self.settings.memory.past_chars)
+                await turn.history.leave_behind(turn.id, _MAX_PAST_CHARS)
             if self._told_of != turn.id and (cut := turn.history.cut_short(turn.id)):
                 self._told_of = turn.id
                 seen, length = cut

@@ -69,6 +69,7 @@ _BOOT: Final = "boot-"
 _MOST_TRIES: Final = 5  # in a row without an answered call; then the turn probably crashes each process that runs it
 _MOST_CUTS: Final = 50  # for one message
 _PAUSE_S: Final = 1.0
+_MAX_PAUSE_MINUTES: Final = 360.0  # that an agent can give itself
 _CLOSED: Final = ("unknown", "skipped")  # how an interrupted turn answers its open calls
 STOPPED: Final = "The program was stopped here."
 
@@ -170,13 +171,14 @@ class AgentSession:
         await self._store.apply([replace(write, stays=True) for write in self.beat()])
 
     async def pause(self, minutes: float) -> str:
-        """Pause timed heartbeats, up to the maximum in the settings, and return a sentence about the result."""
-        most = self._settings.pause_max_minutes
-        for_minutes = max(min(minutes, most), 0)
+        """Pause timed heartbeats, up to a maximum, and return a sentence about the result."""
+        for_minutes = max(min(minutes, _MAX_PAUSE_MINUTES), 0)
         self._paused_until = self.clock.now() + for_minutes * 60
         settings = {**await self._agent_settings(), "paused_until": self._paused_until}
         await self._store.apply([SaveAgent(self._agent, settings)])
-        capped = f", which is the longest that may be ({minutes:g} were asked for)" if minutes > most else ""
+        capped = (
+            f", which is the longest that may be ({minutes:g} were asked for)" if minutes > _MAX_PAUSE_MINUTES else ""
+        )
         return f"No timed heartbeat for {for_minutes:g} minutes{capped}."
 
     async def _agent_settings(self) -> dict[str, Any]:  # Any: JSON

@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 _COUNTED: Final = tuple(name for name in NAMES if name not in ("hops", "seconds"))  # the others are not sums
 Emit = Callable[[events.Event], None]
 
+MAX_CALLS: Final = 40
+"""The maximum number of calls per reply; the others are answered as skipped."""
+
 
 @dataclass(frozen=True, slots=True)
 class TurnGroup:

@@ -8,7 +8,7 @@ from agent_core.base.records import dataclass
 from .subject import Write, dump, is_signed, parse_row, sign
 from .tables import SqlSession, Tables, perform, query
 
-KEEP_CALLS = 100
+MAX_CALLS_KEPT = 100  # of a function, individually
 """The number of calls per function that are kept individually, unless a setting says otherwise."""
 
 CallOwners: TypeAlias = Collection[str] | None
@@ -124,50 +124,6 @@ class CallRow:
 
 
 @dataclass(frozen=True, slots=True)
-class SaveExposures(Write):
-    """Record the functions that a turn's request probably needed: (name, version, whether it was masked).
-
-    `kind` is the function that it probably needed most, and `draw` the turn in which the masked ones were drawn, for
-    its whole conversation.
-    """
-
-    turn: str
-    model: str
-    functions: tuple[tuple[str, str, bool], ...]
-    kind: str = ""
-    draw: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RateTurn(Write):
-    """Record the user's verdict on the results of a function for the last turn that called this version."""
-
-    function: str
-    version: str
-    is_right: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ExposedTurn:
-    """A turn with the functions that its request probably needed, by name and version: shown, or masked at random.
-
-    `requests` and `tokens` are the turn's totals; `is_retried`: its message was removed and then sent again. `is_right`
-    is the user's verdict, if there is one. Turns with the same `draw` had the same functions masked.
-    """
-
-    turn: str
-    model: str
-    shown: frozenset[tuple[str, str]]
-    masked: frozenset[tuple[str, str]]
-    requests: int
-    tokens: int
-    is_retried: bool = False
-    kind: str = ""
-    is_right: bool | None = None
-    draw: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class SaveSeen(Write):
     """The shape of a function's newest result, for one agent, or for all if `agent` is empty; both write and row.
 
@@ -184,7 +140,6 @@ NAME_CHARS, MESSAGE_CHARS = 80, 200
 MAX_KINDS = 20
 OTHERS = "others"
 MOST_OF_ONE, MOST = 20, 500
-MOST_EXPOSED = 8_000  # rows of all functions in all turns; each turn has a few
 _STATS = (
     "select function, version, calls, returned, failed, failing, holding, first, last, seconds, worst, since, worked,"
     " longest, memory, cpu from call_total"
@@ -211,19 +166,6 @@ _REQUESTS_MARK = "select (select count(*) from turn), coalesce(sum(calls), 0), c
 _IS_THEIRS = "(?2 = 1 or exists (select 1 from turn where turn.id = {}.turn and turn.agent in"
 _IS_THEIRS += " (select value from json_each(?3))))"
 _AMONG = "(?4 = '[]' or outcome in (select value from json_each(?4)))"
-_EXPOSED = "select turn, function, version, masked, model, kind, is_right, draw from exposure order by n"
-_IN_TURN = "entry.seq between turn.seq << 20 and ((turn.seq + 1) << 20) - 1"
-_OUTCOMES = (  # with the seq of the agent's next turn, whose message may be the same again
-    "select turn.seq, turn.id, turn.agent, turn.hidden,"  # noqa: S608  (our own text)
-    f" (select count(*) from entry where {_IN_TURN} and entry.kind = 'usage'),"
-    " (select coalesce(sum(cast(json_extract(entry.payload, '$.prompt_tokens') as integer)"
-    " + cast(json_extract(entry.payload, '$.completion_tokens') as integer)), 0)"
-    f" from entry where {_IN_TURN} and entry.kind = 'usage'),"
-    " (select json_extract(entry.payload, '$.text') from entry"
-    f" where {_IN_TURN} and entry.kind = 'user' order by entry.seq limit 1),"
-    " (select min(later.seq) from turn later where later.agent = turn.agent and later.seq > turn.seq)"
-    " from turn where turn.id in (select distinct turn from exposure) and turn.state <> 'open' order by turn.seq"
-)
 _RECENT = (
     "select version, turn, outcome, error, message, seconds, memory, at, cpu from call"  # noqa: S608  (our own text)
     f" where function = ?1 and {_IS_THEIRS.format('call')} order by n desc"
@@ -240,32 +182,6 @@ class CallStore(Tables):
         """Return the recorded shapes of results."""
         rows = session.all("select agent, function, version, shape from seen")
         return [SaveSeen(agent, function, version, parse_row(shape)) for agent, function, version, shape in rows]
-
-    @query
-    def exposed_turns(self, session: SqlSession) -> list[ExposedTurn]:
-        """Return the newest turns with recorded exposures, oldest first, without open ones."""
-        sides: dict[str, tuple[set[tuple[str, str]], set[tuple[str, str]]]] = {}
-        facts: dict[str, tuple[str, str, int | None, str]] = {}
-        for turn, function, version, masked, *about in session.all(_EXPOSED):
-            sides.setdefault(turn, (set(), set()))[bool(masked)].add((function, version))
-            facts[turn] = (about[0], about[1], about[2], about[3])
-        rows = session.all(_OUTCOMES)
-        texts = {seq: text for seq, _turn, _agent, _hidden, _requests, _tokens, text, _next in rows}
-        return [
-            ExposedTurn(
-                turn,
-                facts[turn][0],
-                frozenset(sides[turn][0]),
-                frozenset(sides[turn][1]),
-                int(requests),
-                int(tokens),
-                is_retried=bool(hidden) and text is not None and text == texts.get(after),
-                kind=facts[turn][1],
-                is_right=None if facts[turn][2] is None else bool(facts[turn][2]),
-                draw=facts[turn][3] or agent,
-            )
-            for _seq, turn, agent, hidden, requests, tokens, text, after in rows
-        ]
 
     @query
     def call_stats(self, session: SqlSession, function: str = "") -> list[Stats]:
@@ -355,7 +271,7 @@ def _record_call(record: RecordCall, session: SqlSession) -> None:
         *(record.function, number, record.version, record.turn, record.outcome),
         *(record.error[:NAME_CHARS], record.message[:MESSAGE_CHARS], record.seconds, record.memory, now, record.cpu),
     )
-    session.all("delete from call where function = ? and n <= ?", record.function, number - session.keep_calls)
+    session.all("delete from call where function = ? and n <= ?", record.function, number - MAX_CALLS_KEPT)
     session.all(
         "insert into call_total as o (function, version, calls, returned, failed, failing, holding, first, last,"
         " seconds, worst, since, worked, longest, memory, cpu)"
@@ -393,27 +309,6 @@ def _release(release: ReleaseFunction, session: SqlSession) -> None:
     session.all(
         "update call_total set worst = 0, failing = 0, holding = 0, since = null where function = ? and version = ?",
         *(release.function, release.version),
-    )
-
-
-@perform.register
-def _expose(save: SaveExposures, session: SqlSession) -> None:
-    session.many(
-        "insert into exposure (turn, function, version, masked, model, kind, draw) values (?, ?, ?, ?, ?, ?, ?)",
-        [
-            (save.turn, name, version, masked, save.model, save.kind, save.draw)
-            for name, version, masked in save.functions
-        ],
-    )
-    session.all("delete from exposure where n <= (select max(n) from exposure) - ?", MOST_EXPOSED)
-
-
-@perform.register
-def _rate(rate: RateTurn, session: SqlSession) -> None:
-    session.all(
-        "update exposure set is_right = ? where turn = (select turn from call where function = ? and version = ?"
-        " and turn <> '' order by n desc limit 1)",
-        *(int(rate.is_right), rate.function, rate.version),
     )
 
 

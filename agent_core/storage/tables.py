@@ -86,10 +86,6 @@ class SqlSession(Protocol):
         """The source of times and ids."""
 
     @property
-    def keep_calls(self) -> int:
-        """The number of calls per function that are kept individually."""
-
-    @property
     def sealer(self) -> Sealer:
         """The sealer of rows that the user relies on."""
 

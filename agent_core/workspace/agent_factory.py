@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from .model_opener import IdleModels
 
 _BEHIND: Final = "behind"
+MAX_SHOWN_FUNCTIONS: Final = 128  # as many as endpoints take
 """The key of the idle models of background agents. It cannot clash with a helper's key, which has a version."""
 _ALIASES: Final[Mapping[str, Alias]] = {**ALIASES, **OLD_NAMES}
 
@@ -116,7 +117,7 @@ class _AgentParts:
         turn, named = self.deps.settings.turn, self.preset.functions
         shown = Shown(
             [host_function.function for host_function in host.values()],
-            turn.shown_functions,
+            MAX_SHOWN_FUNCTIONS,
             self.deps.functions.quarantine,
             frozenset(name for name in host if name in named),
             int(turn.function_tokens * BYTES_PER_TOKEN),
@@ -150,10 +151,9 @@ class _AgentParts:
 
     def dispatcher(self, host: Mapping[str, HostFunction], model: ModelSession, programs: Programs) -> Dispatcher:
         """Return the dispatcher for the calls of a turn, including those of `programs`."""
-        deps, turn, models = self.deps, self.deps.settings.turn, model.models
-        triggered = models if deps.settings.growth.trigger else None
+        deps, turn = self.deps, self.deps.settings.turn
         sources = (
-            HostFunctions(host, deps.functions, model.functions.withheld, programs, triggered),
+            HostFunctions(host, deps.functions, model.functions.withheld, programs),
             HelperFunctions(self.helpers, HelperRunner(deps).run),
             WorkspaceFunctions(deps.sandbox, deps.functions, turn.parallel, self.memory.blocks, self.name),
             self.foreign,
@@ -265,8 +265,7 @@ def _first_memory(deps: WorkspaceDeps, name: str, agent_preset: Preset, memory_c
 
 
 def _memory(deps: WorkspaceDeps, name: str, first_memory: Memory | None = None) -> AgentMemory:
-    gap = deps.settings.memory.session_gap_minutes
-    return AgentMemory(name, deps.store, deps.clock, deps.embedder, gap_minutes=gap, memory=first_memory)
+    return AgentMemory(name, deps.store, deps.clock, deps.embedder, memory=first_memory)
 
 
 # One run of a helper: a new agent with separate functions, model and budget, which ends with a result of its type.
@@ -356,7 +355,7 @@ class HelperRunner:
         helpers = HelperSelection(ground.helpers, lambda: helper.helpers, without=helper.name)
         shown = Shown(
             [one.function for one in host.values()],
-            settings.turn.shown_functions,
+            MAX_SHOWN_FUNCTIONS,
             ground.functions.quarantine,
             room=int(settings.turn.function_tokens * BYTES_PER_TOKEN),
             notes=FunctionNotes(ground.functions.ending),

@@ -5,7 +5,6 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
-from agent_core.base import old_name
 from agent_core.base.errors import NoWorkspace, WorkspaceError
 from agent_core.base.settings import FILE_NAME
 from agent_core.base.workspace_folder import current_workspace, is_from_stranger, is_workspace
@@ -35,7 +34,6 @@ def create(root: Path) -> list[str]:
         WorkspaceError: it is not a folder, cannot be written, belongs to someone else, or a link leads out of it.
     """
     check_folder(root)
-    old_name.move_workspace(root)
     starters = sources()
     created = []
     try:
@@ -73,12 +71,11 @@ def existing(root: Path | None) -> Path:
 
     Raises:
         NoWorkspace: the folder is not a workspace, or does not exist.
-        WorkspaceError: the path is not a folder, or has files with old names that cannot be renamed.
+        WorkspaceError: the path is not a folder.
     """
     if root is None:
         root = current_workspace() or Path()
     check_folder(root)
-    old_name.move_workspace(root)
     if is_workspace(root):
         return root
     place = root.resolve()
@@ -103,7 +100,6 @@ def opened(root: Path | str) -> Path:
     check_folder(root)
     if not root.is_dir():
         raise WorkspaceError(f"There is no folder {root}.", fix=f"Next: knapper init {root}")
-    old_name.move_workspace(root)
     try:
         if not (root / STATE).is_dir():
             (root / FOLDER).mkdir(exist_ok=True)

@@ -69,10 +69,9 @@ def open_state(root: Path, settings: Settings) -> Store:
     named = storage_of_file(settings)
     if named is not None and not is_confirmed(*named):
         raise UnconfirmedDatabase(named[1])
-    keep = settings.standing.keep_calls
     if settings.storage.url is None:
-        return open_store(folder / STATE_FILE, clock=Clock(), keep_calls=keep)
-    return open_store(settings.storage.url, clock=Clock(), keep_calls=keep, workspace=workspace_id(folder))
+        return open_store(folder / STATE_FILE, clock=Clock())
+    return open_store(settings.storage.url, clock=Clock(), workspace=workspace_id(folder))
 
 
 _FUNCTIONS = "functions"

@@ -16,9 +16,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from agent_core.access.grants.approval import ApprovalQueue
-from agent_core.base import old_name
 from agent_core.base.clock import Clock
-from agent_core.base.errors import AgentBusy, KnapperError, SettingsError, UsageError, WorkspaceError
+from agent_core.base.errors import AgentBusy, KnapperError, UsageError, WorkspaceError
 from agent_core.base.late import LateModule
 from agent_core.base.messages import Assistant
 from agent_core.base.offload import in_background
@@ -26,7 +25,7 @@ from agent_core.base.settings import Settings, load
 from agent_core.base.untrusted import one_line
 from agent_core.functions.service.function_service import FunctionService, ServiceParts
 from agent_core.registry.registry import Registry, Snapshot
-from agent_core.registry.source import OF_THE_PROGRAM
+from agent_core.registry.source import MAX_MODULE_BYTES, OF_THE_PROGRAM
 from agent_core.storage import (
     BETWEEN,
     FROM_USER,
@@ -154,11 +153,8 @@ def function_service(
     on_status: Callable[[str], None] | None = None,
 ) -> FunctionService:
     """Return the function service of a workspace with its gate; `models` read functions and search them by meaning."""
-    registry, module_bytes = Registry(Snapshot.empty(OF_THE_PROGRAM)), settings.gate.module_kib << 10
+    registry = Registry(Snapshot.empty(OF_THE_PROGRAM))
     alone = partial(only_writer, prepare_state_dir(root))
-    if settings.gate.fixes_off and (unknown := sorted({*settings.gate.fixes_off} - gates.FIXES)):
-        fix = f"Known are: {', '.join(sorted(gates.FIXES))}."
-        raise SettingsError(f"`gate.fixes_off` names `{unknown[0]}`, which is not a fix.", fix=fix)
 
     @cache
     def book() -> "GrantStore":
@@ -190,10 +186,8 @@ def function_service(
     def gate() -> "Gate":
         client, reader = sandbox(), models().reader if models else None
         rules = gates.Rules(
-            candidate_bytes=settings.gate.candidate_kib << 10,
-            module_bytes=settings.gate.module_kib << 10,
             strict=settings.gate.strict,
-            off=frozenset(settings.gate.fixes_off if settings.gate.fixes else "*"),
+            off=frozenset() if settings.gate.fixes else frozenset("*"),
             packages=settings.sandbox.packages,
         )
         return gates.Gate(client, limits=client.limits, rules=rules, reader=reader, search=search())
@@ -212,7 +206,7 @@ def function_service(
         search=search,
         starters=scaffold.functions,
     )
-    return FunctionService(root, store, registry, parts, module_bytes=module_bytes, standing=settings.standing)
+    return FunctionService(root, store, registry, parts, module_bytes=MAX_MODULE_BYTES, standing=settings.standing)
 
 
 class OpenAgents:
@@ -371,9 +365,7 @@ class Workspace:
             SettingsError: a setting is wrong.
             StorageError: the state cannot be used.
         """
-        old_name.tell_of_variables()
         root = scaffold.opened(root)
-        old_name.move_home()
         given, settings = settings, settings or load(root, flags)
         async with AsyncExitStack() as stack:
             store = open_state(root, settings)
@@ -667,8 +659,7 @@ class Workspace:
 
     def memory(self, name: str) -> "AgentMemory":
         """Return the memory of an agent for searching; the agent may be running in another process."""
-        gap, embedder = self.settings.memory.session_gap_minutes, self._models.embedder
-        return agent_memory.AgentMemory(name, self._store, self._clock, embedder, gap_minutes=gap)
+        return agent_memory.AgentMemory(name, self._store, self._clock, self._models.embedder)
 
     async def model_trouble(self) -> str:
         """Return why no model is available and how to fix it; "" if there is one, or its endpoint is slow to answer."""

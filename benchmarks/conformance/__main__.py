@@ -27,7 +27,7 @@ from . import autogen_suite, mcp_checks, mcp_clients, mcp_servers
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[1]
-PYTHON: Final = ("openai-python", "openai-agents", "llm", "a2a-sdk")
+PYTHON: Final = ("openai-python", "openai-agents", "llm")
 NODE: Final = {"openai-js": ("openai@6.49.0",), "ai-sdk": ("ai@6.0.322", "@ai-sdk/openai-compatible@2.0.87")}
 FRAMEWORKS: Final = {"autogen": "test_teams_of_autogen.py", "agent-framework": "test_chats_of_agent_framework.py"}
 SUITES: Final = (autogen_suite.NAME, mcp_checks.NAME)

@@ -158,39 +158,6 @@ def llm(url: str, token: str) -> list[str]:
     return ["stream", "--no-stream", "-c"]
 
 
-def a2a_sdk(url: str, token: str) -> list[str]:
-    """The official A2A SDK: the card, a whole and a streamed message, the resulting task, a follow-up, and cancel."""
-    sdk, types, httpx = load("a2a.client"), load("a2a.types"), load("httpx")
-
-    def message(text: str, **besides: str) -> Any:  # Any: the SDK's
-        part = types.Part(text=text)
-        sent = types.Message(message_id=text, role=types.Role.ROLE_USER, parts=[part], **besides)
-        return types.SendMessageRequest(message=sent)
-
-    async def work() -> list[str]:
-        headers = {"Authorization": f"Bearer {token}"}
-        async with httpx.AsyncClient(headers=headers, timeout=120) as http:
-            for streaming in (False, True):
-                config = sdk.ClientConfig(streaming=streaming, httpx_client=http)
-                client = await sdk.create_client(url.removesuffix("/v1"), client_config=config)
-                events = [event async for event in client.send_message(message(f"Where? {streaming}"))]
-                assert WORD in str(events), events
-                begun = events[0].task
-                goes_on = message(f"And now? {streaming}", context_id=begun.context_id)
-                assert WORD in str([event async for event in client.send_message(goes_on)])
-                kept = await client.get_task(types.GetTaskRequest(id=begun.id))
-                assert kept.status.state == types.TaskState.TASK_STATE_COMPLETED, kept
-                assert WORD in kept.artifacts[0].parts[0].text, kept
-                try:
-                    await client.cancel_task(types.CancelTaskRequest(id=begun.id))
-                except load("a2a.utils.errors").TaskNotCancelableError:
-                    continue
-                raise AssertionError("a task that has ended was canceled")
-        return ["card", "message", "stream", "context", "tasks/get", "tasks/cancel"]
-
-    return asyncio.run(work())
-
-
 async def _follow(look: Look, call: Call, change: Callable[[], Awaitable[object]]) -> None:
     """Print what `count_vowels` takes and returns, now and after each change notification, until it is deleted.
 
@@ -338,7 +305,6 @@ CLIENTS: Final[dict[str, Callable[[str, str], list[str] | None]]] = {
     "openai-python": openai_python,
     "openai-agents": openai_agents,
     "llm": llm,
-    "a2a-sdk": a2a_sdk,
     "mcp-1": mcp_1,
     "mcp-2": partial(mcp_2, modern=True),
     "mcp-2-handshake": partial(mcp_2, modern=False),

@@ -411,7 +411,7 @@ def _describe(jobs: WorkerJobs, frame: Frame) -> Frame:
     return _return_frame(claims)
 
 
-_ASKING = frozenset({"call", "kept", "program"})  # the jobs in which the user can be asked for a file
+_ASKING = frozenset({"call", "program"})  # the jobs in which the user can be asked for a file
 _JOBS: dict[str, Callable[[WorkerJobs, Frame], Frame]] = {
     "call": lambda jobs, frame: call_in(jobs.load(frame), jobs, frame),
     "evaluate": lambda jobs, frame: evaluate_in(jobs.load(frame), jobs, frame),
@@ -423,36 +423,6 @@ _JOBS: dict[str, Callable[[WorkerJobs, Frame], Frame]] = {
     "canaries": lambda _jobs, frame: canaries.run_self_test(frame["folder"], frame["port"]),
     "program": WorkerJobs.perform,
 }
-
-
-def serve_calls(first_frame: Frame, channel: Channel, scratch: Path) -> None:
-    """Answer calls until the host has no more."""
-    state = _StatefulModule(WorkerJobs(channel, scratch))
-    job: Frame | None = first_frame
-    while job is not None:
-        reply = state.reply(job)
-        attempt(sys.stdout.flush)
-        attempt(sys.stderr.flush)
-        channel.reply(reply, job["result"])
-        job = channel.hear()
-
-
-class _StatefulModule:
-    """The module of a stateful worker, imported by the first call."""
-
-    def __init__(self, jobs: WorkerJobs) -> None:
-        self._jobs = jobs
-        self._module: ModuleType | None = None
-
-    def reply(self, frame: Frame) -> Frame:
-        """Return the reply to one call."""
-        return reply_of(lambda: self._call(frame), self._jobs)
-
-    def _call(self, frame: Frame) -> Frame:
-        surround(frame)
-        if self._module is None:
-            self._module = self._jobs.load(frame)
-        return call_in(self._module, self._jobs, frame)
 
 
 _CUT = f"\n[output cut after {MOST_TRIED} characters]"

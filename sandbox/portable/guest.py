@@ -28,7 +28,7 @@ from typing import Any, Final, NoReturn
 from ..inside import debugger, finder
 from ..inside.channel import Channel
 from ..inside.failure import attempt
-from ..inside.jobs import perform, rehearse, serve_attempts, serve_calls
+from ..inside.jobs import perform, rehearse, serve_attempts
 from ..wire.protocol import HEADER, Frame, unpack
 from . import memory_files
 
@@ -243,8 +243,6 @@ def serve(plan: dict[str, Any]) -> None:
         return
     if job["kind"] == "attempts":
         serve_attempts(job, channel, scratch)
-    elif job["kind"] == "kept":
-        serve_calls(job, channel, scratch)
     else:
         reply = (lambda: perform(job, channel, scratch))()
         for stream in (sys.stdout, sys.stderr):

@@ -146,12 +146,6 @@ class InstanceWorker:
         self.is_killed = True
         self.child.kill()
 
-    def stop(self) -> None:
-        """Do nothing: an instance without a job is idle anyway."""
-
-    def go_on(self) -> None:
-        """Do nothing; the counterpart of `stop`."""
-
     def interrupt(self) -> bool:
         """Ask the instance to stop at the debugger. Return False if it has ended."""
         if self.end is not None:
@@ -552,9 +546,7 @@ class ChildPools:
         """The pool without packages."""
         return PoolPortion(self.lean_pool, Limits().scratch)
 
-    async def get(
-        self, ahead: tuple[str, ...], limits: Limits, access: Access = NOTHING, *, stateful: bool = False
-    ) -> PoolPortion:
+    async def get(self, ahead: tuple[str, ...], limits: Limits, access: Access = NOTHING) -> PoolPortion:
         """Return the pool for a call. Nothing is preloaded, and all files come from the host."""
         if not access.packages:
             return PoolPortion(self.lean_pool, limits.scratch)

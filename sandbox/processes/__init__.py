@@ -1,1 +1,1 @@
-"""The processes of the sandbox: a zygote, its pools of workers, one call in one worker, stateful workers."""
+"""The processes of the sandbox: a zygote, its pools of workers, one call in one worker."""

@@ -7,7 +7,7 @@ per call, to distinguish a folder from a mistake.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
@@ -48,7 +48,6 @@ class CallServer:
         self._handler = handler
         self.large = large
         self._folders: frozenset[str] | None = None
-        self.asked: frozenset[str] = frozenset()  # modules that the worker requested
         self._shown: dict[str, tuple[str, SourceText | None]] = {}  # by path, for frames of failures and stops
         self._texts: dict[str, SentText] = {}  # the same, split into lines
         self._stopped_in = ""  # the path of the code that is stopped at its debugger
@@ -65,11 +64,6 @@ class CallServer:
         self._shown[source.path] = source.text, source
         self._texts.pop(source.path, None)
 
-    def know(self, names: Iterable[str]) -> None:
-        """Register the modules that earlier calls in a stateful worker asked for."""
-        for source in filter(None, map(self._modules.get, names)):
-            self.show_module(source)
-
     async def serve(self, message: Message) -> Message:
         """Answer one frame of the worker, and release the call's place meanwhile."""
         self._places.leave()
@@ -81,7 +75,6 @@ class CallServer:
     async def _answer(self, message: Message) -> Message:
         match message:
             case {"kind": "module", "module": str(name)} if len(name) <= _MODULE_NAME_LIMIT:
-                self.asked |= {name}
                 module = self._modules.get(name)
                 if module is not None:
                     return await self.message_of(module)
@@ -99,10 +92,6 @@ class CallServer:
                 return await self._request(name, values)
             case _:
                 raise ProtocolError("it asked for something that has no known shape")
-
-    def versions(self, names: Iterable[str]) -> frozenset[tuple[str, str]]:
-        """Return these names with the current versions of their texts."""
-        return frozenset((name, source.version) for name in names if (source := self._modules.get(name)) is not None)
 
     async def message_of(self, source: SourceText) -> Message:
         """Return the message with a compiled module for a worker."""

@@ -78,17 +78,8 @@ class WorkerEnd(Protocol):
     def listen(self, heard: Callable[[], None] | None) -> None:
         """Call `heard` whenever there is output; None removes the callback."""
 
-    def is_silent(self) -> bool:
-        """Return whether the worker is alive and has sent nothing."""
-
     def kill(self) -> None:
         """Kill the worker."""
-
-    def stop(self) -> None:
-        """Pause the worker."""
-
-    def go_on(self) -> None:
-        """Resume the worker."""
 
     def interrupt(self) -> bool:
         """Stop the worker at its next line of function code. Return False if it has ended."""
@@ -111,9 +102,7 @@ class PoolChoice(Protocol):
     def lean(self) -> WorkerPool:
         """The pool for calls without special needs."""
 
-    async def get(
-        self, ahead: tuple[str, ...], limits: Limits, access: Access = NOTHING, *, stateful: bool = False
-    ) -> WorkerPool:
+    async def get(self, ahead: tuple[str, ...], limits: Limits, access: Access = NOTHING) -> WorkerPool:
         """Return the pool for a call."""
 
     def ahead_for(self, closure: "Mapping[str, Compiled]", text: str) -> tuple[str, ...]:

@@ -205,16 +205,6 @@ class Worker:
         loop = asyncio.get_running_loop()
         loop.remove_reader(self.output) if heard is None else loop.add_reader(self.output, heard)
 
-    def is_silent(self) -> bool:
-        """Return whether the worker is alive and has sent nothing."""
-        try:
-            self.channel.recv(1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        return False
-
     def interrupt(self) -> bool:
         """Stop the worker at its next line of function code. Return False if it has ended."""
         try:

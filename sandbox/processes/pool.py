@@ -28,12 +28,12 @@ from .launch import Answer, LayerFailed, ThreadsLeft, Worker, Zygote, ZygoteEnde
 START_S = 120.0  # timeout for a zygote's start with its preloaded packages
 SETTLE_S = 0.2  # time for a spare with a third-party package to warm up
 SPARES = 2  # a saved function is compiled in one worker and imported in another, in quick succession
-_MAX_POOLS: Final = 6  # pools without access, and as many with access or state
-REST_S: Final = 600.0  # time without a call after which a pool with access or state ends
+_MAX_POOLS: Final = 6  # pools without access, and as many with access
+REST_S: Final = 600.0  # time without a call after which a pool with access ends
 _SLOW_TO_IMPORT: Final = "asyncio"
 
-# preloaded names, bytes of scratch, access, identities of its paths, whether it is stateful, limits of its zygote
-_Key: TypeAlias = tuple[tuple[str, ...], int, Access, Identities, bool, Rlimits | None]
+# preloaded names, bytes of scratch, access, identities of its paths, limits of its zygote
+_Key: TypeAlias = tuple[tuple[str, ...], int, Access, Identities, Rlimits | None]
 
 
 def kernel_limits(limits: Limits) -> Rlimits:
@@ -142,19 +142,14 @@ class Pools:
         self._made = 0
         self._pools: OrderedDict[_Key, Pool] = OrderedDict()
         if shared is None:
-            self._pools[(), plan.scratch, NOTHING, (), False, None] = lean_pool
+            self._pools[(), plan.scratch, NOTHING, (), None] = lean_pool
         self._rests: dict[_Key, asyncio.TimerHandle] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
-    async def get(
-        self, ahead: tuple[str, ...], limits: Limits, access: Access = NOTHING, *, stateful: bool = False
-    ) -> Pool:
-        """Return the pool with these preloaded names, limits and access.
-
-        Stateful workers have separate pools, so that they take no slots from others.
-        """
+    async def get(self, ahead: tuple[str, ...], limits: Limits, access: Access = NOTHING) -> Pool:
+        """Return the pool with these preloaded names, limits and access."""
         ceiling = _ceiling(limits) if access.packages else None
-        key = (ahead, limits.scratch, access, access.identities, stateful, ceiling)
+        key = (ahead, limits.scratch, access, access.identities, ceiling)
         if self._shared is not None and _is_default(key):
             return await self._shared.get(ahead, limits)
         if key not in self._pools:
@@ -163,7 +158,7 @@ class Pools:
             if idle and len(peers) >= _MAX_POOLS:
                 await self._pools.pop(idle[0]).aclose()
         if key not in self._pools:  # another call may have created it meanwhile
-            self._pools[key] = Pool(self._plan_for(ahead, limits.scratch, access, ceiling), spare=not stateful)
+            self._pools[key] = Pool(self._plan_for(ahead, limits.scratch, access, ceiling))
         self._pools.move_to_end(key)
         if not _is_default(key):
             self._expect_rest(key)
@@ -227,8 +222,8 @@ class Pools:
 
 
 def _is_default(key: _Key) -> bool:
-    _ahead, _scratch, access, _identities, stateful, _ceiling = key
-    return access == NOTHING and not stateful
+    _ahead, _scratch, access, _identities, _ceiling = key
+    return access == NOTHING
 
 
 def _ceiling(limits: Limits) -> Rlimits:

@@ -3,11 +3,6 @@
 Everything that arrives is a claim of untrusted code. Frames are capped before they are read and checked for shape; a
 worker that violates the protocol is reported as killed. However a session ends (a reply, a timeout, a protocol
 violation, cancellation), the worker is killed.
-
-A stateful worker is the exception: the calls of one key run in the same worker, one after another. The state that a
-call leaves behind is available only to the next call of the same key. Between two calls, the worker and its threads are
-paused. It ends after any outcome but a return, when its code, access or limits change, after many calls, after a long
-rest, and if it sends something after its reply.
 """
 
 import asyncio
@@ -15,10 +10,8 @@ import codecs
 import contextlib
 import json
 import signal
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ..errors import ProtocolError
@@ -31,12 +24,11 @@ from ..wire.protocol import Frame as Message
 from ..wire.protocol import FrameBuffer, pack
 from ..wire.requests import PausableClock
 from ..wire.values import is_large, read
-from .calls import CallServer
 from .debugging import DebugControl
 from .ends import OnOutput, Sight, Used, WorkerEnd, WorkerPool
 from .large import LargeExchange
 from .launch import ZygoteEnded
-from .pool import Places, kernel_limits
+from .pool import kernel_limits
 
 Serve = Callable[[Message], Awaitable[Message]]
 
@@ -77,13 +69,6 @@ class Output:
             seen = self._seen
             if not self.read() or self._seen == seen:
                 return
-
-    def empty(self) -> None:
-        """Read all output so far of a worker that stays alive."""
-        seen = -1
-        while seen != self._seen and not self.is_flood:
-            seen = self._seen
-            self.read()
 
     @property
     def is_flood(self) -> bool:
@@ -139,14 +124,9 @@ class WorkerConversation:
         return frame
 
     async def go_on(self, job: bytes, serve: Serve) -> Message | None:
-        """Return the reply to a job, or None if the worker died. The worker may get another job afterwards."""
+        """Return the reply to a job, or None if the worker died."""
         await self.say(job)
         return await self.reply(serve)
-
-    @property
-    def is_well(self) -> bool:
-        """True if no frame is left unread and the worker has not flooded its output."""
-        return self._frames.is_empty and not self.output.is_flood
 
     async def reply(self, serve: Serve) -> Message | None:
         """Serve requests until a reply. Return None if the worker died without a reply."""
@@ -312,42 +292,27 @@ _SOON_S: Final = 0.001  # a measurement of this age is recent enough
 
 
 class WorkerSession:
-    """An async context manager that takes a worker, and kills it at the end. `conversation` talks to it.
+    """An async context manager that takes a worker, and kills it at the end. `conversation` talks to it."""
 
-    If `stays_alive` is set, the worker stays alive for the next session.
-    """
-
-    def __init__(
-        self,
-        pool: WorkerPool,
-        limits: Limits,
-        worker: WorkerEnd | None = None,
-        *,
-        was_used: bool = False,
-        listeners: StreamListeners = NOBODY,
-    ) -> None:
+    def __init__(self, pool: WorkerPool, limits: Limits, listeners: StreamListeners = NOBODY) -> None:
         self._reins = listeners.reins
         self._on_output = listeners.on_output
         self._large = listeners.large
         self._pool = pool
         self._limits = limits
         self._loop = asyncio.get_running_loop()
-        self._given = worker
-        self._was_used = was_used
-        self.stays_alive = False
         self._is_stopped = False
         self.used = Used()
         self._looked = 0.0
 
     async def __aenter__(self) -> "WorkerSession":
-        self._worker = self._given or await self._pool.take(kernel_limits(self._limits))
+        self._worker = await self._pool.take(kernel_limits(self._limits))
         self.conversation = WorkerConversation(self._worker, self._limits, self._on_output, self._large)
         if self._reins is not None:
             self._reins.take(self._worker)
         self._worker.listen(self.conversation.listen)
         self._began = self._loop.time()
-        self.conversation.was_confined = self._was_used
-        self._used_before = self._worker.sight.processor_time() if self._was_used else 0.0
+        self._used_before = 0.0
         self._clock = PausableClock(self._limits.wall_s)  # waiting for a worker is not charged to the call
         return self
 
@@ -365,8 +330,7 @@ class WorkerSession:
             self._look()  # measure before the worker is killed
         if self._is_stopped:
             self._worker.kill()  # given back alone, an instance could end by itself, and its child would serve again
-        if not self.stays_alive:
-            self._reaped = self._pool.give_back(self._worker)
+        self._reaped = self._pool.give_back(self._worker)
         self.seconds = self._loop.time() - self._began - self._clock.stood
         if self._large is not None:
             await self._large.close()
@@ -380,7 +344,7 @@ class WorkerSession:
         """Return the reply, `Late` after a timeout, the reason if the worker was stopped, or None if it died."""
         try:
             async with self._clock:
-                return await act() if self._was_used or await self._ready() else None
+                return await act() if await self._ready() else None
         except TimeoutError:
             if not self._clock.expired:
                 raise
@@ -437,7 +401,7 @@ async def run(
 ) -> WorkerReply | Killed | TimedOut:
     """Run a job in a new worker."""
     data = pack(message)
-    async with WorkerSession(pool, limits, listeners=listeners) as session:
+    async with WorkerSession(pool, limits, listeners) as session:
         reply = await session.reply(lambda: session.hold(data, serve))
     return await session_result(session, reply)
 
@@ -483,130 +447,3 @@ def _cause_of_exit(status: int, limits: Limits) -> str:
             return "the worker ended without an answer (killed: out of a limit, or it closed its channel)"
         case name:
             return f"the worker ended without an answer ({name})"
-
-
-MOST: Final = 8  # resting workers
-REST_S: Final = 600.0  # time without a call after which a worker ends
-_HELD: ContextVar[frozenset[str]] = ContextVar("held", default=frozenset())
-
-
-@dataclass(frozen=True, slots=True)
-class KeptCall:
-    """One call, ready to run. `seal` returns a key that must be unchanged to reuse a worker."""
-
-    pool: Callable[[], Awaitable[WorkerPool]]
-    seal: Callable[[frozenset[str]], Hashable]  # given the modules that earlier calls asked for
-    job: Message
-    limits: Limits
-    call: CallServer
-    onlookers: StreamListeners = NOBODY
-
-
-@dataclass(slots=True)
-class StatefulWorker:
-    """The state of one key: the lock for its calls, and the worker while it rests."""
-
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    pool: WorkerPool | None = None
-    worker: WorkerEnd | None = None
-    seal: Hashable = None
-    requested_modules: frozenset[str] = frozenset()
-    calls: int = 0
-    rest_timer: asyncio.TimerHandle | None = None
-
-    def end(self) -> None:
-        """End the resting worker, if there is one."""
-        worker = self.take()
-        if worker is not None and self.pool is not None:
-            self.pool.give_back(worker)
-
-    def take(self) -> WorkerEnd | None:
-        """Wake the resting worker and return it, or None if there is none."""
-        if self.rest_timer is not None:
-            self.rest_timer.cancel()
-        worker, self.worker, self.rest_timer = self.worker, None, None
-        if worker is not None:
-            worker.go_on()
-        return worker
-
-    def lay_down(self, worker: WorkerEnd) -> None:
-        """Pause the worker until it is taken, and end it after `REST_S`."""
-        worker.stop()
-        self.worker = worker
-        self.rest_timer = asyncio.get_running_loop().call_later(REST_S, self.end)
-
-
-class StatefulWorkers:
-    """The stateful workers of one sandbox."""
-
-    def __init__(self, places: Places) -> None:
-        self._places = places
-        self._kept: OrderedDict[str, StatefulWorker] = OrderedDict()
-        self._is_closed = False
-
-    async def call(self, key: str, kept: KeptCall) -> Outcome:
-        """Run the call in the key's worker, after the earlier calls of the same key."""
-        if key in _HELD.get():
-            return Refused("a stateful function has one worker, which is busy: it cannot be called by its own call")
-        slot = self._kept.setdefault(key, StatefulWorker())
-        async with slot.turn, self._places:
-            self._kept[key] = slot
-            self._kept.move_to_end(key)
-            token = _HELD.set(_HELD.get() | {key})
-            try:
-                return await self._call(slot, kept)
-            finally:
-                _HELD.reset(token)
-
-    async def _call(self, stateful_worker: StatefulWorker, kept: KeptCall) -> Outcome:
-        if (
-            stateful_worker.seal != kept.seal(stateful_worker.requested_modules)
-            or stateful_worker.calls >= kept.limits.calls
-            or not (stateful_worker.worker is not None and stateful_worker.worker.is_silent())
-        ):
-            stateful_worker.end()
-        worker = stateful_worker.take()
-        is_new = worker is None
-        if worker is None:
-            for key in [key for key, slot in self._kept.items() if slot.worker is None and not slot.turn.locked()]:
-                del self._kept[key]
-            resting = [slot for slot in self._kept.values() if slot.worker is not None]
-            for resting_slot in resting[: max(0, len(resting) - MOST + 1)]:
-                resting_slot.end()
-            stateful_worker.pool = await kept.pool()
-            cpu_s = kept.limits.cpu_s * kept.limits.calls  # the kernel's limit is for the process, with all its calls
-            worker = await stateful_worker.pool.take(kernel_limits(replace(kept.limits, cpu_s=cpu_s)))
-            stateful_worker.calls, stateful_worker.requested_modules = 0, frozenset()
-        assert stateful_worker.pool is not None
-        kept.call.know(stateful_worker.requested_modules)
-        async with WorkerSession(
-            stateful_worker.pool, kept.limits, worker, was_used=not is_new, listeners=kept.onlookers
-        ) as session:
-            reply = await session.reply(lambda: session.conversation.go_on(pack(kept.job), kept.call.serve))
-            session.conversation.output.empty()
-            session.stays_alive = (
-                isinstance(reply, dict) and reply.get("kind") == "returned" and session.conversation.is_well
-            )
-        outcome: Outcome | None = None
-        try:
-            outcome = await judged(await session_result(session, reply))
-        finally:
-            if session.stays_alive:
-                self._let_rest(stateful_worker, worker, kept, stays=isinstance(outcome, Returned))
-        return outcome
-
-    def _let_rest(self, stateful_worker: StatefulWorker, worker: WorkerEnd, kept: KeptCall, *, stays: bool) -> None:
-        stateful_worker.calls, stateful_worker.requested_modules = (
-            stateful_worker.calls + 1,
-            stateful_worker.requested_modules | kept.call.asked,
-        )
-        stateful_worker.seal = kept.seal(stateful_worker.requested_modules)
-        stateful_worker.lay_down(worker)
-        if not stays or self._is_closed:
-            stateful_worker.end()
-
-    def close(self) -> None:
-        """End all resting workers."""
-        self._is_closed = True
-        for slot in self._kept.values():
-            slot.end()

@@ -38,7 +38,7 @@ from ..inside import finder
 from ..inside.channel import Channel
 from ..inside.debugger import stand_by
 from ..inside.failure import attempt
-from ..inside.jobs import TIMES, perform, rehearse, serve_attempts, serve_calls
+from ..inside.jobs import TIMES, perform, rehearse, serve_attempts
 
 
 def wipe(folder: Path) -> None:
@@ -401,9 +401,6 @@ def _serve(scratch: Path, *, ahead: bool) -> None:
         return
     if job["kind"] == "attempts":
         serve_attempts(job, channel, scratch)
-        return
-    if job["kind"] == "kept":
-        serve_calls(job, channel, scratch)
         return
     reply = perform(job, channel, scratch)
     attempt(sys.stdout.flush)

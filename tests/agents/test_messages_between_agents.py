@@ -174,7 +174,7 @@ async def test_what_cannot_be_sent_is_refused_with_the_way_out(tmp_path: Path) -
         ("ask_agent", {**ask, "agent": "editr"}, "Did you mean `editor`?"),
         ("ask_agent", {**ask, "agent": "main"}, "That is you"),
         ("message_agent", {**note, "message": " "}, "is empty"),
-        ("message_agent", {**note, "message": "x" * 101}, "101 characters"),
+        ("message_agent", {**note, "message": "x" * 20_001}, "20,001 characters"),
         ("message_agent", {**note, "agent": "../x"}, "no agent `../x`"),
         ("ask_agent", {**ask, "minutes": -1}, "no time to wait"),
         ("ask_agents", {"agents": [], "question": "?"}, "Nobody was asked"),
@@ -187,7 +187,7 @@ async def test_what_cannot_be_sent_is_refused_with_the_way_out(tmp_path: Path) -
         return Say("Done.") if seen.messages[-1]["role"] == "tool" else Ask(*calls)
 
     parts: dict[str, Part] = {"main": main, "ada": calling("message_agent", **{**note, "message": more})}
-    async with team(tmp_path, {**parts, "editor": lambda _: Say("!")}, runner__message_chars=100) as agents:
+    async with team(tmp_path, {**parts, "editor": lambda _: Say("!")}) as agents:
         events = await agents.say("Go.")
         told = answers(events)
         assert [text for text, (*_, part) in zip(told, refused, strict=True) if part not in text] == []

@@ -28,7 +28,7 @@ def run(program: str) -> object:
     exec(program, around)
     return around["result"]
 '''
-FLAGS = {"sandbox.wall_s": 1.0, "standing.quarantine_failures": 0, "sandbox.output_kib": 16}
+FLAGS = {"sandbox.wall_s": 1.0, "standing.quarantine_failures": 0}
 WORDS = {"returned", "raised", "timed_out", "killed", "refused"}
 
 

@@ -45,7 +45,7 @@ async def test_a_message_longer_than_a_page_is_shown_in_part_and_all_of_it_can_b
         return Ask(*(Wanted("read_on", {"name": names[0][0], "page": n + 1}) for n in range(names[0][1])))
 
     here = await at_desk(
-        [first, Say("Read.")], memory__page_chars=3_000, memory__message_chars=3_000, model__context_tokens=64_000
+        [first, Say("Read.")], turn__answer_chars=3_000, memory__message_chars=3_000, model__context_tokens=64_000
     )
     events = await here.say(LONG)
     assert ended(events).reply == "Read."
@@ -137,7 +137,7 @@ async def test_what_cannot_be_read_on_is_refused_with_the_reason(at_desk: OpenDe
         return Ask(*(Wanted("read_on", {"name": name.format(whole), "page": page}) for name, page, _ in refused))
 
     here = await at_desk(
-        [ask, Say("Well.")], memory__page_chars=3_000, memory__message_chars=3_000, model__context_tokens=64_000
+        [ask, Say("Well.")], turn__answer_chars=3_000, memory__message_chars=3_000, model__context_tokens=64_000
     )
     told = answers(await here.say(LONG))
     for (name, page, says), answer in zip(refused, told, strict=True):

@@ -1,11 +1,6 @@
-"""Calls that make calls, kept workers, threads: each stops and continues."""
-
-import hashlib
-from typing import Any
+"""Calls that make calls, and threads: each stops and continues."""
 
 from agent_core.workspace.workspace import Workspace
-from sandbox import CallHooks, Code, Debug, FunctionCall, Job, Point, Returned
-from tests.kit.levels import start
 from tests.kit.sources import function_text
 
 from .support import Typist, arm, room_of
@@ -70,32 +65,3 @@ async def test_a_thread_of_a_function_stops_as_its_main_one_does(workspace: Work
     room_of(workspace).slot.debugger = typist = Typist("n", "c")
     assert (await workspace.functions.call("threaded", {"number": 7})).value == 7
     assert typist.stops[0].at.function.endswith("work")
-
-
-async def test_what_was_armed_for_one_call_of_a_kept_worker_is_gone_at_the_next() -> None:
-    code = Code("counted", COUNTED, "functions/counted.py", hashlib.sha256(COUNTED.encode()).hexdigest())
-    heard: list[dict[str, Any]] = []
-
-    async def answer(_name: str, arguments: dict[str, Any]) -> None:
-        heard.append(arguments)
-
-    point = Point(1, "counted", "count", COUNTED.split("\n\n\n")[1].rstrip(), 4, 6)
-    async with await start() as sandbox:
-        for around, value in (
-            (CallHooks(debug=Debug((point,))), 1),
-            (CallHooks(), 2),
-            (CallHooks(debug=Debug((point,))), 3),
-        ):
-            outcome = await sandbox.run(
-                Job(
-                    {"counted": code},
-                    "counted",
-                    FunctionCall("count", {"by": 1}),
-                    handler=answer,
-                    keep="one",
-                    around=around,
-                )
-            )
-            assert isinstance(outcome, Returned)
-            assert outcome.value == value
-    assert len(heard) == 2

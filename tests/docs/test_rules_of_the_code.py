@@ -37,7 +37,7 @@ ALLOWED = {
         model/local/server""",
     "opened through no link and without waiting, for more than to read it whole": """
         access/broker/broker access/grants/files access/grants/record access/packages/environment
-        base/old_name base/seal storage/folder
+        base/seal storage/folder
         interfaces/cli_context interfaces/client storage/sqlite/recovery storage/value_files workspace/forgetting""",
     "the one place": "base/plain_files",
 }

@@ -1,11 +1,8 @@
 """What examples show: their output apart from their result, and the wrong bodies that none of them notices."""
 
 from agent_core.context import presentation
-from agent_core.interfaces.render.function_view import facts_lines
 from agent_core.interfaces.render.verdicts import examples_lines
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Say, Wanted
-from tests.kit.desk import answers
 from tests.kit.sources import function_text
 
 PRINTING = "\n\n".join(
@@ -48,21 +45,3 @@ CLAMP = function_text(
     "clamp(5, 1, 9) → 5",
     "clamp(6, 0, 8) → 6",
 )
-LOOK = Wanted("introspect_function", {"function_name": "clamp"})
-BEYOND = CLAMP.replace("    6\n", "    6\n    >>> clamp(0, 1, 9)\n    1\n    >>> clamp(20, 1, 9)\n    9\n", 1)
-
-
-async def test_what_no_example_noticed_is_shown_as_a_diff_with_what_would(at_desk: OpenDesk) -> None:
-    made = Wanted("create_function", {"function_name": "clamp", "function_code_with_docstring": BEYOND})
-    desk = await at_desk([Ask(made), Ask(LOOK), Say("Done.")])
-    _, text = answers(await desk.say("Go."))
-    found = await desk.workspace.functions.introspect("clamp")
-    assert found.verdict
-    kept = found.verdict.survivors
-    assert len(kept) > 0
-    assert found.survivors == kept[:3]
-    lines = "\n".join("".join(part for _, part in line) for line in facts_lines(found))
-    for one in found.survivors:
-        assert all(changed in text and changed in lines for changed in one.diff.splitlines())
-        assert f"Noticed by {one.kind_of_example}" in text
-        assert f"noticed by {one.kind_of_example}" in lines

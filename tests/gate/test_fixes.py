@@ -1,17 +1,11 @@
 """The stages "read" and "fix": what counts as a candidate, repairs that follow from the text, and what stays."""
 
-from pathlib import Path
-
-import pytest
-
-from agent_core.base.errors import SettingsError
 from agent_core.functions.gate import Candidate, Rules
 from agent_core.functions.gate.autofix import fix
 from agent_core.functions.gate.draft import Draft
 from agent_core.functions.gate.read import read
 from agent_core.functions.gate.tree import parse
 from agent_core.registry.registry import Snapshot
-from agent_core.workspace.workspace import Workspace
 
 from .support import ADD, codes, fixes, function, on_text, snapshot_of
 
@@ -248,20 +242,6 @@ def test_what_watches_its_own_text_is_not_fixed() -> None:
 def test_a_hint_means_what_its_name_means_in_the_file() -> None:
     code = "from typing import List\nlist = tuple\n" + function("return a[b]", "a: List[int], b: int | None")
     assert fixes(on_text(code)) == []
-
-
-async def test_each_kind_of_fix_can_be_switched_off_in_the_settings(tmp_path: Path) -> None:
-    code = (
-        function("return math.floor(a) + b")
-        .replace("    Args:\n        a:", "    :param a:")
-        .replace("        b:", "    :param b:")
-    )
-    async with Workspace.open(tmp_path, flags={"gate.fixes_off": ["missing-import"]}) as workspace:
-        verdict = await workspace.functions.create("f", code)
-    assert [one.code for one in verdict.fixes] == ["docstring-style"]
-    with pytest.raises(SettingsError, match="missing-imports"):
-        async with Workspace.open(tmp_path, flags={"gate.fixes_off": ["missing-imports"]}):
-            pass
 
 
 def test_a_trial_at_the_end_is_taken_off() -> None:

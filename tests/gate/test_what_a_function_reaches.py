@@ -73,11 +73,10 @@ def test_of_what_a_text_does_not_tell_it_is_said_that_it_may_ask() -> None:
 
 def test_grants_count_though_the_text_needs_none_and_many_items_are_counted() -> None:
     hosts = tuple(f"h{number}.example.org" for number in range(9))
-    grants = Grants(network=hosts, read=("data/",), stateful=True)
+    grants = Grants(network=hosts, read=("data/",))
     assert reach("def f():\n    return 1", grants) == (
         "fetches h0.example.org, h1.example.org, h2.example.org, 6 more",
         "reads data/",
-        "keeps state",
     )
 
 
@@ -108,5 +107,4 @@ def rounded(rate: float) -> float:
 def test_a_function_reaches_what_the_helpers_constants_and_imports_of_its_module_reach() -> None:
     assert reach_in(MODULE, "rate_of") == ("fetches rates.example.org",)
     assert reach_in(MODULE, "rounded") == ()
-    assert reach_in(MODULE, "rounded", Grants(stateful=True)) == ("keeps state",)
     assert reach_in(MODULE + "\nprint(open('x'))\n", "rounded") == ("reads x",)

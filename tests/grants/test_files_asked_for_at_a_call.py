@@ -452,27 +452,6 @@ def last(path: str) -> str:
         file.seek(-1, 2)
         return f"{size} {len(file.read())}"
 '''
-HOLDS = "\n\n".join(
-    [
-        "HELD = []\n",
-        function_text(
-            "holds(path: str) -> str",
-            "Keep a file open for the next call.",
-            'if not HELD:\n    HELD.append(open(path))\n    return "held"\ntry:\n    return HELD[0].read()\n'
-            'except Exception as error:\n    return f"{type(error).__name__}: {error}"',
-        ),
-    ]
-)
-
-
-async def test_a_file_of_one_call_is_closed_to_the_next_in_a_kept_worker(here: Room, sales: Path) -> None:
-    await here.save(HOLDS)
-    await here.shop.grants.grant("holds", Grants(stateful=True))
-    assert (await called(here, human("once"), {"path": "data/sales.csv"}, "holds")).value == "held"
-    again = (await called(here, human("no"), {"path": "data/sales.csv"}, "holds")).value
-    assert "this file is closed: what was opened at a call ends with it" in str(again)
-
-
 WORKER = function_text(
     "forges(kind: str) -> str",
     "Send the host what no file sends.",

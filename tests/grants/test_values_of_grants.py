@@ -26,7 +26,6 @@ grants = st.builds(
     **{kind: st.lists(st.sampled_from(items), max_size=3).map(tuple) for kind, items in ITEMS.items()},
     seconds=st.none() | st.floats(0.5, 100),
     memory_mib=st.none() | st.integers(64, 4096),
-    stateful=st.booleans(),
 )
 
 
@@ -175,7 +174,6 @@ NOT_UNDERSTOOD = [
     *(b'[weather]\nnetwork = ["*"]\n', b'[weather]\nnetwork = "a.example.org"\n', b'[weather]\nread = ["../.."]\n'),
     *(b"[weather]\nseconds = inf\n", b"[weather]\nseconds = true\n", b"[weather]\nsudo = true\n"),
     *(b"[weather]\nseconds = -1\n", b"[weather]\nseconds = 0\n"),
-    b'[weather]\nstateful = "yes"\n',
 ]
 
 

@@ -73,7 +73,7 @@ async def test_no_look_at_a_past_of_lines_that_repeat_holds_up_the_event_loop(at
         here.put("long.py", function([*each, "return a"]))
         await here.workspace.functions.reload()
     found = []
-    for look in ("of", "diff", "blame"):
+    for look in ("of", "diff"):
 
         async def read(look: str = look) -> None:
             found.append(await getattr(here.workspace.functions.history, look)("f"))

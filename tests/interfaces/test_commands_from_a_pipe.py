@@ -18,7 +18,6 @@ SHOWS = {
     "grants": ["", NAME],
     "history": [NAME],
     "diff": [f"{NAME} 1"],
-    "blame": [NAME],
     "pending": ["", NAME],
     "audit": [""],
     "memory": ["", "human", "history", "history human", "search tea", "section", "section a"],

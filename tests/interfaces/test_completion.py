@@ -8,7 +8,7 @@ from agent_core.interfaces.repl.completion import PromptCompleter
 from agent_core.interfaces.slash_catalog import ENTRIES, nearest
 
 NAMES = ["count_vowels", "count_words", "read_page"]
-VERBS = ("edit", "history", "undo", "tidy", "search", "section")
+VERBS = ("edit", "history", "undo", "search", "section")
 OTHERS = {
     "<label>": ["persona", "human"],
     "<agent>": ["main", "mine", "kylie"],

@@ -51,7 +51,7 @@ def hear(text: str, *, at_the_end: bool) -> Iterator[object]:
     above = Above(made.append, lambda: None)
     above.wake = lambda: None  # type: ignore[method-assign]  # no loop runs here: the test makes the steps itself
     live = Live()
-    teller = TurnRenderer(CallLog(), live, lambda: 80, render.DARK, above.add, lambda: None)
+    teller = TurnRenderer(CallLog(), live, lambda: 80, above.add, lambda: None)
     if not at_the_end:
         teller.hear(events.Text(turn="t", step=0, text=text))
         yield None
@@ -98,6 +98,6 @@ def test_a_fence_of_every_language_is_drawn_in_pieces_that_hold_no_key_up() -> N
     for name in names:
         for part in parts if get_lexer_by_name(name).name in render.MEASURED else parts[:1]:
             lines = f"{(part * 490)[:490]}\nx{(part * 490)[:480]}\x01\n"
-            if longest(lambda: render.CodeStream(name, render.DARK).draw(lines, 80)) > LONGEST_S:  # noqa: B023
+            if longest(lambda: render.CodeStream(name).draw(lines, 80)) > LONGEST_S:  # noqa: B023
                 slow.append((name, part))
     assert slow == []

@@ -24,7 +24,6 @@ TYPED = {
     "delete": ("/delete nothing", "There is no function nothing."),
     "history": ("/history count_vowels", "versions of count_vowels 1 of 1"),
     "diff": ("/diff count_vowels 1", "nothing differs"),
-    "blame": ("/blame count_vowels", "saved 13 "),
     "rollback": ("/rollback", "Type /rollback NAME [VERSION]."),
     "example": ("/example", "Type /example NAME CALL = RESULT."),
     "pending": ("/pending", "There are no rejected candidates."),

@@ -16,7 +16,7 @@ from tests.kit.drawing import drawn
 from tests.kit.program import knapper
 
 FUNCTION, AGENT, DEEP = "count_vowels", "tour", "[" * 60_000 + "]" * 60_000
-_FUNCTIONS = ("bad", "blame", "delete", "diff", "good", "history", "release", "show", "test")
+_FUNCTIONS = ("bad", "delete", "diff", "good", "history", "release", "show", "test")
 _MEMORY = {"add": "notes", "attach": "notes", "detach": "persona", "history": "persona", "search": "hi"}
 WITH: dict[str, tuple[str, ...]] = {
     **dict.fromkeys([f"functions {verb}" for verb in _FUNCTIONS], (FUNCTION,)),

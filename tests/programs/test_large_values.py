@@ -133,7 +133,7 @@ async def test_an_entry_names_a_large_value_by_digest_size_and_type(at_desk: Ope
 async def test_a_limit_is_told_before_it_is_reached_and_with_the_way_around(at_desk: OpenDesk) -> None:
     codes = ["len(letters(1_200_000))", "len(letters(1_000_000))", "len(letters(2_200_000))"]
     calls = [*map(program, codes), Wanted("letters", {"count": 1_200_000})]
-    desk = await opened(at_desk, *calls, **{"sandbox.value_mib": 2, "sandbox.result_kib": 512})
+    desk = await opened(at_desk, *calls, **{"sandbox.value_mib": 2})
     near, small, beyond, direct = await told(desk, 4)
     for text in (near, direct):
         assert "takes 1.1 MiB of the 2.0 MiB that a value may take" in text

@@ -21,7 +21,7 @@ async def test_each_spelling_is_understood_alone_and_in_call_function(at_desk: O
     text = {"text": "aha"}
     alone = [Wanted(name, text) for name in SPELLINGS]
     wrapped = [Wanted("call_function", {"name": name, "arguments": text}) for name in SPELLINGS]
-    desk = await at_desk([Ask(*alone), Ask(*wrapped), Say("Two.")], turn__max_calls=20)
+    desk = await at_desk([Ask(*alone), Ask(*wrapped), Say("Two.")])
     await desk.save("letters.py", VOWELS)
     assert ended(await desk.say("Count.")).reply == "Two."
     for request in desk.model.requests[1:]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import Access, FunctionCall, Job, Killed, Limits, Returned, Sandbox
+from sandbox.processes import pool
 from sandbox.processes.pool import Places
 from sandbox.processes.zygote import wipe
 from tests.attacks.outside import is_zygote, zygotes_of
@@ -36,6 +37,9 @@ LIFE = modules(
     def draw() -> float:
         import random
         return random.random()
+
+    def read(path: str) -> str:
+        return open(path).read()
     """
 )
 
@@ -65,6 +69,29 @@ async def test_one_that_shares_needs_no_zygote_of_its_own_and_closing_leaves_non
         assert isinstance(await lender.run(Job(LIFE, "life", FunctionCall("total", {}))), Returned)
         assert lender.zygotes == 1
     assert zygotes_of(os.getpid()) == before
+
+
+async def test_a_zygote_with_access_that_nobody_calls_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(pool, "REST_S", 0.1)
+    reaching = Job(LIFE, "life", FunctionCall("total", {}), access=Access(readable=(str(tmp_path),)))
+    async with await start(packages=()) as sandbox:
+        for _time in range(2):
+            assert isinstance(await sandbox.run(reaching), Returned)
+            async with asyncio.timeout(20):
+                while sandbox.zygotes > 1:  # noqa: ASYNC110 - a process has no event here
+                    await asyncio.sleep(0.05)
+
+
+async def test_a_granted_file_that_was_replaced_is_read_as_it_is_now(tmp_path: Path) -> None:
+    file, new = tmp_path / "file", tmp_path / "new"
+    async with await start(packages=()) as sandbox:
+        for text in ("old", "new"):
+            new.write_text(text)
+            new.replace(file)
+            read = FunctionCall("read", {"path": str(file)})
+            outcome = await sandbox.run(Job(LIFE, "life", read, access=Access(readable=(str(file),))))
+            assert isinstance(outcome, Returned), outcome
+            assert outcome.value == text
 
 
 async def test_those_that_share_take_their_calls_places_from_one_number_together() -> None:

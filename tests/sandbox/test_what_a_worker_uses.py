@@ -50,11 +50,9 @@ WORLD = modules(
 )
 
 
-async def used(sandbox: Sandbox, function: str, *, keep: str = "", wall_s: float = 20, **arguments: float) -> Outcome:
+async def used(sandbox: Sandbox, function: str, *, wall_s: float = 20, **arguments: float) -> Outcome:
     """Run a call; return its outcome, which must have been measured."""
-    outcome = await sandbox.run(
-        Job(WORLD, "use", FunctionCall(function, arguments), limits=Limits(wall_s=wall_s), keep=keep)
-    )
+    outcome = await sandbox.run(Job(WORLD, "use", FunctionCall(function, arguments), limits=Limits(wall_s=wall_s)))
     assert not isinstance(outcome, Refused)
     assert outcome.cpu_s is not None, outcome
     return outcome
@@ -90,10 +88,3 @@ async def test_what_a_worker_claims_to_have_used_is_not_taken(sandbox: Sandbox) 
     assert isinstance(outcome, Returned)
     assert (outcome.cpu_s or 0) < 10
     assert outcome.memory is None or outcome.memory < 300 * MIB
-
-
-async def test_a_kept_worker_tells_each_calls_own_processor_time(sandbox: Sandbox) -> None:
-    first = await used(sandbox, "spin", keep="use", seconds=0.6)
-    second = await used(sandbox, "rest", keep="use")
-    assert isinstance(second, Returned)
-    assert (second.cpu_s or 0) < 0.3 < 0.6 <= (getattr(first, "cpu_s", 0) or 0)

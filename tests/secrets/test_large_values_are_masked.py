@@ -23,7 +23,7 @@ key, rows = self.secret("KEY"), []
 chance = random.Random(5)
 for number in range(500):
     data = key.encode()
-    rows.append(["x" * chance.randrange(700), key, {key: data}, base64.b64encode(b"ab" + data).decode()])
+    rows.append(["x" * chance.randrange(6_000), key, {key: data}, base64.b64encode(b"ab" + data).decode()])
 """
 
 SAME = function_text("same(rows: list) -> list", "Give rows back.\n\nArgs:\n    rows: Rows.", "return rows")
@@ -39,7 +39,7 @@ SAME = function_text("same(rows: list) -> list", "Give rows back.\n\nArgs:\n    
 )
 async def test_no_file_has_a_secret_of_a_large_value(at_desk: OpenDesk, key: str, config: Path, code: str) -> None:
     script: Script = [Ask(Wanted("run_program", {"code": code})), Say("Done.")]
-    desk = await at_desk(script, **{"sandbox.result_kib": 128})
+    desk = await at_desk(script)
     await put(desk.workspace, "tell", f"{LARGE}return rows", "KEY")
     (desk.workspace.root / "functions" / "same.py").write_text(SAME)
     await desk.workspace.functions.reload()

@@ -90,28 +90,6 @@ async def test_another_function_gets_a_mark_as_the_result_and_as_the_argument(he
     assert (found.value, told) == ([len(MARK) + 1, f"{MARK}!"], [MARK])
 
 
-async def test_a_worker_that_is_kept_tells_nothing_of_what_it_remembers_even_when_the_value_changes(
-    here: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    body = 'if not hasattr(json, "held"):\n    json.held = self.secret("KEY")\n    return "new"\nreturn json.held'
-    await put(here, "ask", body, "KEY", stateful=True)
-    assert [(await call(here, "ask"))["value"] for _ in range(2)] == ["new", MARK]
-    monkeypatch.setenv("KNAPPER_SECRET_KEY", "another value altogether")
-    assert (await call(here, "ask"))["value"] == MARK
-
-
-@pytest.mark.parametrize("way", ["revoked", "given-once"])
-async def test_a_worker_that_is_kept_tells_nothing_of_what_it_may_use_no_more(here: Workspace, way: str) -> None:
-    once = 'if not hasattr(json, "held"):\n    json.held = self.secret("".join(["K", "EY"]))\n    return "new"'
-    body = f"{once}\nreturn json.held"
-    await put(here, "ask", body, "?", *(["KEY"] if way == "revoked" else []), stateful=True)
-    here.functions.granting.approver = human("once")
-    assert (await call(here, "ask"))["value"] == "new"
-    if way == "revoked":
-        await here.functions.grants.revoke("ask", Grants(secrets=("KEY",)))
-    assert (await call(here, "ask"))["value"] in ("new", MARK)
-
-
 async def test_no_worker_has_it_in_its_environment_or_files(here: Workspace, config: Path) -> None:
     Secrets().put("KEPT", "kept-in-the-file-1")
     look = (

@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 CHAT: Final = "/v1/chat/completions"
 RESPONSES: Final = "/v1/responses"
-A2A: Final = "/a2a/main"
 MCP: Final = "/mcp"
 MESSAGES: Final = "/api/v1/agents/main/messages"
 CALL: Final = "/api/v1/functions/slugify/call"
@@ -51,7 +50,6 @@ def keys(before: str, after: str, value: str = "0") -> bytes:
 
 def errors_by_the_hundred_thousand() -> Iterator[Heavy]:
     """Yield bodies in which each element is wrong, for every endpoint."""
-    message = '{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"messageId":"a","parts":['
     said = '{"model":"main","messages":[{"role":"user","content":"a"}],'
     output = '[{"type":"function_call_output","call_id":"a","output":['
     rows = (
@@ -62,7 +60,6 @@ def errors_by_the_hundred_thousand() -> Iterator[Heavy]:
         ("chat: calls", CHAT, '{"model":"main","messages":[{"role":"assistant","tool_calls":[', "]}]}"),
         ("responses: input", RESPONSES, '{"model":"main","input":[', "]}"),
         ("responses: output", RESPONSES, f'{{"model":"main","input":{output}', "]}]}"),
-        ("a2a: parts", A2A, message, "]}}}"),
         ("command: words", COMMANDS, '{"words":[', "]}"),
         ("mcp: a batch", MCP, "[", "]"),
         ("trace: lines", "/api/v1/functions/slugify/trace", '{"expected":[', "]}"),
@@ -74,7 +71,7 @@ def errors_by_the_hundred_thousand() -> Iterator[Heavy]:
 
 def unknown_keys() -> Iterator[Heavy]:
     """Yield objects of 180,000 unknown keys."""
-    for path in (CHAT, RESPONSES, A2A, MCP, MESSAGES, COMMANDS, IMPORT, "/api/v1/functions/check"):
+    for path in (CHAT, RESPONSES, MCP, MESSAGES, COMMANDS, IMPORT, "/api/v1/functions/check"):
         yield Heavy(f"unknown keys at {path}", path, keys("{", "}"))
     for where in ("metadata", "response_format", "logit_bias"):
         begin = f'{{"model":"main","messages":[{{"role":"user","content":"a"}}],"{where}":{{'

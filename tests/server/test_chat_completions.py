@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from agent_core.base.errors import AgentBusy
-from agent_core.interfaces.server import a2a_door, agent_host, chat_threads
+from agent_core.interfaces.server import agent_host, chat_threads
 from tests.agents.groups import Cast, group_file, playing
 from tests.kit import Ask, Expect, Fail, Say, Wanted, contains
 from tests.kit.desk import VOWELS
@@ -146,23 +146,30 @@ async def test_a_conversation_with_a_waiting_message_is_kept(served: Serve, monk
     assert await conversations(server) == 2
 
 
+async def test_an_agent_has_a_limited_number_of_named_conversations(
+    served: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat_threads, "_MOST_NAMED", 1)
+    server = await served([Say("Yes.")] * 2)
+    async with client(server) as program:
+        for text in ("one", "two"):
+            assert await says(program, user(text), model="main@mine") == "Yes."
+    asked = {"model": "main@another", "messages": [user("three")]}
+    refused = await server.client.post("/v1/chat/completions", json=asked)
+    assert "main has 1 named conversations, which is the most." in refused.text
+
+
 async def test_who_waits_in_a_deleted_conversation_is_told(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = {"message": {"contextId": "desk", "parts": [{"text": "Hello"}]}}
-    asked: dict[str, Any] = {
-        "/v1/chat/completions": {"model": "main@desk", "messages": [user("Hello")]},
-        "/a2a/main": {"id": 1, "method": "SendMessage", "params": sent},
-    }
-    for module in (chat_threads, a2a_door):
-        monkeypatch.setattr(module, "_WAIT_S", 0.2)
+    monkeypatch.setattr(chat_threads, "_WAIT_S", 0.2)
     server = await served([])
-    for path, body in asked.items():
-        desk = (await server.client.post("/api/v1/agents/main/conversations", json={"name": "desk"})).json()["agent"]
-        await server.client.post(f"/api/v1/agents/{desk}/pause")
-        asking = asyncio.create_task(server.client.post(path, json=body))
-        while not await server.workspace.store.waiting(desk):  # noqa: ASYNC110 - it is on disk
-            await asyncio.sleep(0.01)
-        assert (await server.client.delete(f"/api/v1/agents/{desk}")).status_code == 200
-        assert "the conversation was deleted" in (await asyncio.wait_for(asking, 10)).text, path
+    desk = (await server.client.post("/api/v1/agents/main/conversations", json={"name": "desk"})).json()["agent"]
+    await server.client.post(f"/api/v1/agents/{desk}/pause")
+    body: dict[str, Any] = {"model": "main@desk", "messages": [user("Hello")]}
+    asking = asyncio.create_task(server.client.post("/v1/chat/completions", json=body))
+    while not await server.workspace.store.waiting(desk):  # noqa: ASYNC110 - it is on disk
+        await asyncio.sleep(0.01)
+    assert (await server.client.delete(f"/api/v1/agents/{desk}")).status_code == 200
+    assert "the conversation was deleted" in (await asyncio.wait_for(asking, 10)).text
 
 
 async def test_of_idle_agents_the_oldest_are_closed_first(served: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

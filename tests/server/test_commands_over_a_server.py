@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import pytest
 
+from agent_core.base.gone import GONE
 from agent_core.interfaces.client import Client, HttpWire
 from agent_core.interfaces.plain import Typed
 from agent_core.interfaces.remote import RemoteTalk
@@ -190,3 +191,11 @@ async def test_a_name_longer_than_any_is_refused_before_it_is_shown(served: Serv
         assert answer.status_code == 400
         assert len(answer.content) < 2_000
         assert "A name has at most 200 characters" in answer.text
+
+
+async def test_a_command_that_went_is_told_over_a_server(served: Serve) -> None:
+    server = await served([])
+    answer = await server.client.post("/api/v1/commands", json={"words": ["functions", "blame", "slugify"]})
+    shown = answer.json()
+    assert (answer.status_code, shown["code"], shown["document"]) == (200, 0, None)
+    assert GONE["functions blame"] in str(shown["aside"])

@@ -20,7 +20,6 @@ from tests.kit.heartbeat import stall_of
 
 from .conftest import Served, server
 from .heavy_bodies import (
-    A2A,
     CHAT,
     COMMANDS,
     MESSAGES,
@@ -119,7 +118,7 @@ async def test_of_one_token_sixteen_large_requests_are_open_and_one_more_is_told
 
 
 async def test_more_values_than_a_request_may_have_are_not_read(willing: Served) -> None:
-    for path in (MESSAGES, CHAT, RESPONSES, A2A, COMMANDS, "/mcp"):
+    for path in (MESSAGES, CHAT, RESPONSES, COMMANDS, "/mcp"):
         many = await willing.client.post(path, content=b'{"a":[' + b"0," * MOST_VALUES + b"0]}")
         assert (many.status_code, many.json()["error"]["code"]) == (413, "too-large"), path
     prose = {"text": ", [{" * MOST_VALUES, "text_": 0}
@@ -135,7 +134,7 @@ async def test_at_most_twenty_problems_of_a_request_are_told_and_in_short(willin
         if count > MOST_KEYS:
             assert len(problems) == 1
             assert f"{MOST_KEYS} entries" in problems[0]["message"]
-    for path in (CHAT, RESPONSES, A2A):
+    for path in (CHAT, RESPONSES):
         answer = await willing.client.post(path, json={"messages" * 30_000: 0, "model": {"k" * 30_000: {}}})
         assert len(answer.content) < 2_000, path
         json.loads(answer.content)

@@ -130,12 +130,10 @@ async def test_a_token_has_no_more_streams_than_it_may_at_once(served: Serve, mo
     monkeypatch.setattr(guard, "MOST_STREAMS", 4)
     server = await served([Repeat(Say("One two three four five six seven.", pause_s=0.3))])
     said = {"role": "user", "content": "a"}
-    parts = {"message": {"messageId": "%d", "role": "user", "parts": [{"kind": "text", "text": "a"}]}}
     asked = {
         "events": ("GET", EVENTS, None),
         "chat": ("POST", CHAT, {"model": "main", "messages": [said], "stream": True}),
         "responses": ("POST", "/v1/responses", {"model": "main", "input": "a", "stream": True}),
-        "a2a": ("POST", "/a2a/main", {"jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": parts}),
     }
     for kind, (method, path, body) in asked.items():
         client = await server.as_(kind, *SCOPES)
@@ -268,8 +266,7 @@ async def test_requests_whose_clients_have_left_are_over(served: Serve, monkeypa
     await server.client.post(f"{AGENTS}/main/conversations", json={"name": "desk"})
     await server.client.post(f"{AGENTS}/main--desk/pause")
     chat = {"model": "main@desk", "messages": [{"role": "user", "content": "a"}]}
-    message = {"contextId": "desk", "parts": [{"text": "b"}]}
-    asked = ((CHAT, chat), ("/a2a/main", {"id": 1, "method": "SendMessage", "params": {"message": message}}))
+    asked = ((CHAT, chat), ("/v1/responses", {"model": "main@desk", "input": "b"}))
     for count, (path, body) in enumerate(asked, 1):
         asking = asyncio.create_task(server.client.post(path, json=body))
         while len(await server.workspace.store.waiting("main--desk")) < count:  # noqa: ASYNC110 - it is on disk

@@ -1,4 +1,4 @@
-"""A turn's receipt over HTTP, over A2A, for chat completions clients, and on the page."""
+"""A turn's receipt over HTTP, for chat completions clients, and on the page."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,7 +58,7 @@ async def test_each_turn_over_http_ends_with_its_receipt_which_is_kept(place: st
 
 async def test_other_doors_have_it_and_a_retry_has_that_of_its_new_turn(place: str, served: Serve) -> None:
     once = [reporting(place), Say("Written.")]
-    server = await served([*once, growing(), Say("Two."), *once, *once], grants__ask="never")
+    server = await served([*once, growing(), Say("Two."), *once], grants__ask="never")
     first, again = end_of(await server.said("Go.")), end_of(await server.said(""))
     assert [end["made"] for end in (first, again)] == [reported(place), GROWN]
     assert [row["receipt"] for row in await receipts(server)] == ["created vowels_of, vowels_in"]
@@ -66,10 +66,6 @@ async def test_other_doors_have_it_and_a_retry_has_that_of_its_new_turn(place: s
     end = (await server.client.post("/v1/chat/completions", json=asked)).json()["knapper"]["events"][-1]
     made = {"made": reported(place), "receipt": texts_of(place)[2]}
     assert (end["type"], {name: end[name] for name in made}) == ("turn_ended", made)
-    params = {"message": {"messageId": "1", "parts": [{"text": "Go."}]}}
-    asked = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
-    task = (await server.client.post("/a2a/main", json=asked)).json()["result"]["task"]
-    assert task["metadata"] == {"knapper": made}
 
 
 @in_browser

@@ -363,26 +363,14 @@ async def test_of_failures_of_others_the_kind_is_told_and_of_its_own_the_message
 async def test_no_other_door_shows_anything_of_another(
     neighbors: Neighbors, tmp_path: Path, one_sandbox: Sandbox
 ) -> None:
-    before, event = await neighbors.state(), neighbors.places["event"][0]
+    before = await neighbors.state()
     said = [{"role": "user", "content": "What do you keep?"}]
     await neighbors.asks("GET", "/v1/models")
     for model in (OTHER, TALK, f"{OTHER}@private", GROUP, MINE):
         await neighbors.asks("POST", "/v1/chat/completions", body={"model": model, "messages": said})
         await neighbors.asks("POST", "/v1/responses", body={"model": model, "input": "What do you keep?"})
-    for agent in (OTHER, TALK, GROUP, MINE):
-        await neighbors.asks("GET", f"/a2a/{agent}/.well-known/agent-card.json")
-        sent = {"messageId": "1", "role": "user", "parts": [{"kind": "text", "text": "yes"}], "contextId": "here"}
-        for method, params in (
-            ("message/send", {"message": sent}),
-            ("tasks/get", {"id": f"here.{event}"}),
-            ("message/send", {"message": {**sent, "messageId": "2", "taskId": f"here.{event}"}}),
-            ("tasks/cancel", {"id": f"here.{event}"}),
-        ):
-            await neighbors.asks(
-                "POST", f"/a2a/{agent}", body={"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-            )
     assert (await neighbors.asks("GET", "/metrics")).status_code == 403  # sums of all agents
-    for path in ("/openapi.json", "/.well-known/agent-card.json", f"/v1/models/{OTHER}", f"/v1/models/{MINE}"):
+    for path in ("/openapi.json", f"/v1/models/{OTHER}", f"/v1/models/{MINE}"):
         await neighbors.asks("GET", path)
     for name, arguments in (
         ("find_functions", {"need": TEXTS["need"], "count": 9}),

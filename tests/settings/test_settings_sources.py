@@ -67,11 +67,11 @@ def test_a_folder_in_the_files_place_is_no_file_and_is_told_by_every_command(roo
 
 
 def test_each_source_wins_over_the_ones_below_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(root, '[turn]\nmax_steps = 1\nmax_calls = 1\nparallel = 1\n[model]\nname = "from the file"\n')
-    monkeypatch.setenv("KNAPPER_TURN_MAX_CALLS", "2")
+    write(root, '[turn]\nmax_steps = 1\nanswer_chars = 501\nparallel = 1\n[model]\nname = "from the file"\n')
+    monkeypatch.setenv("KNAPPER_TURN_ANSWER_CHARS", "502")
     monkeypatch.setenv("KNAPPER_TURN_PARALLEL", "2")
     found = load(root, {"turn.parallel": 3, "model.mode": "native"})
-    assert (found.turn.max_steps, found.turn.max_calls, found.turn.parallel) == (1, 2, 3)
+    assert (found.turn.max_steps, found.turn.answer_chars, found.turn.parallel) == (1, 502, 3)
     assert (found.model.name, found.model.mode) == ("from the file", "native")
 
 
@@ -85,16 +85,13 @@ def test_every_setting_has_a_variable_that_reaches_it(root: Path, monkeypatch: p
         "model.api": "chat",
         "model.programs": "off",
         "growth.create": "false",
-        "growth.mask": "0.5",
         "tend.apply": "proved",
         "sandbox.packages": '["numpy"]',
-        "gate.fixes_off": '["prompts"]',
-        "turn.shown_functions": "20",
     }
     values |= {"grants.ask": "always", "grants.unattended": "file", "sandbox.level": "core"}
-    values |= {"memory.embedding": "none", "memory.compaction": "spr", "memory.tidy": "false", "memory.warn_at": "0.5"}
+    values |= {"memory.embedding": "none", "memory.compaction": "spr", "memory.warn_at": "0.5"}
     values |= {"models": '{"fast": {"name": "small"}}', "model.key_variable": "MY_API_KEY"}
-    values |= {"repl.keys": "vi", "repl.theme": "light", "repl.show": "full", "mcp.standings": '["trusted"]'}
+    values |= {"repl.keys": "vi", "repl.show": "full", "mcp.standings": '["trusted"]'}
     for key in known_keys():
         usual = "1000" if key.endswith(("tokens", "chars", "mib")) else "1"
         with monkeypatch.context() as patch:

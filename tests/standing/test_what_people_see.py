@@ -102,13 +102,6 @@ async def test_a_model_reads_of_calls_failures_and_quarantine_in_words(at_desk: 
     assert "- part (parts, quarantined, computes only; called 4 ×, last " in quarantined
 
 
-async def test_totals_outlast_the_single_calls_that_the_settings_cap(at_desk: OpenDesk) -> None:
-    desk = await workplace(at_desk, [Ask(*(part(n, 2) for n in range(12)))], standing__keep_calls=10)
-    await desk.say("Go.")
-    found = (await desk.workspace.functions.introspect("part")).statistics
-    assert (found.totals.calls, len(found.recent)) == (12, 10)
-
-
 def test_what_nobody_calls_is_offered_with_the_command_and_never_removed(tmp_path: Path) -> None:
     knapper("init", ".", cwd=tmp_path)
     put(tmp_path, retire_days=SHORT_WHILE)

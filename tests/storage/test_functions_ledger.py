@@ -1,28 +1,23 @@
 """Versions, the manifest, verdicts, candidates, intents, statistics, readings and pins."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from agent_core.base.errors import StorageError
 from agent_core.storage import (
     BEGUN,
-    USAGE,
     BeginState,
     BeginWrite,
     DropReading,
     DropState,
     EndWrite,
-    Entry,
     ManifestConflict,
     OpenWrite,
     PinFunction,
-    RateTurn,
     ReadingRow,
     RecordCall,
     ReleaseFunction,
-    SaveExposures,
     SaveReading,
     SaveRecorded,
     SaveState,
@@ -36,9 +31,8 @@ from agent_core.storage import (
     UndoTended,
     UnpinFunction,
     content_hash,
-    open_store,
 )
-from tests.storage.support import ManualClock, begin, saving, say, user
+from tests.storage.support import ManualClock, saving, say
 
 ONE, TWO = "x = 1\n", "x = 2\n"
 V1, V2 = content_hash(ONE), content_hash(TWO)
@@ -159,14 +153,13 @@ async def test_a_release_is_kept_and_failures_count_from_nought_again(store: Sto
     assert (await store.call_stats("f"))[0].failed == 4
 
 
-async def test_single_calls_are_capped_while_their_totals_stay(tmp_path: Path, clock: ManualClock) -> None:
-    async with open_store(tmp_path / "capped.db", clock=clock, keep_calls=3) as store:
-        for number in range(10):
-            await store.apply([RecordCall("f", V1, "raised", number, error=f"E{number}", message="m" * 500)])
-        kept = await store.recent_calls("f")
-        assert [call.seconds for call in kept] == [9, 8, 7]
-        assert len(kept[0].message) == 200
-        assert (await store.call_stats("f"))[0].calls == 10
+async def test_single_calls_are_capped_while_their_totals_stay(store: Store) -> None:
+    calls = [RecordCall("f", V1, "raised", number, error=f"E{number}", message="m" * 500) for number in range(110)]
+    await store.apply(calls)
+    kept = await store.recent_calls("f")
+    assert [call.seconds for call in kept] == [*range(109, 9, -1)]
+    assert len(kept[0].message) == 200
+    assert (await store.call_stats("f"))[0].calls == 110
 
 
 async def test_calls_are_those_of_the_agents_of_their_turns(store: Store) -> None:
@@ -257,24 +250,6 @@ async def test_a_state_goes_back_turn_by_turn_and_no_number_comes_twice(store: S
     assert (await store.states())[-1].n > newest.n
     await store.apply([BeginState("count"), BeginState("another")])
     assert [row.value for row in await store.states()] == [{}, 1, 4, {}]
-
-
-async def test_what_turns_were_shown_comes_back_with_what_they_took(store: Store) -> None:
-    turn = await begin(store, "main")
-    used = Entry(USAGE, {"model": "model", "prompt_tokens": 40, "completion_tokens": 2, "cached_tokens": 0})
-    await store.append(turn.id, turn.attempt, 0, [user("count the vowels"), used, used])
-    await store.apply([SaveExposures(turn.id, "model", (("count", V1, False), ("other", V2, True)), "count", "drawn")])
-    assert await store.exposed_turns() == []
-    await store.finish(turn.id, turn.attempt)
-    (row,) = await store.exposed_turns()
-    assert (row.turn, row.model) == (turn.id, "model")
-    assert ([*row.shown], [*row.masked], row.draw) == ([("count", V1)], [("other", V2)], "drawn")
-    assert (row.requests, row.tokens, row.is_retried, row.kind, row.is_right) == (2, 84, False, "count", None)
-    called = RecordCall("count", V1, "returned", 0.1, turn=turn.id)
-    await store.apply([called, RateTurn("count", V2, is_right=True)])
-    assert [row.is_right for row in await store.exposed_turns()] == [None], "another version was rated"
-    await store.apply([RateTurn("count", V1, is_right=False)])
-    assert [row.is_right for row in await store.exposed_turns()] == [False]
 
 
 async def test_of_one_function_the_newest_good_calls_are_kept_and_the_newest_others(store: Store) -> None:

@@ -91,12 +91,12 @@ async def test_where_there_are_no_heartbeats_nothing_wakes_the_agent(
 async def test_a_pause_is_taken_up_to_the_longest_that_is_set(at_desk: OpenDesk) -> None:
     pauses = {
         10: "No timed heartbeat for 10 minutes.",
-        5000: "No timed heartbeat for 60 minutes, which is the longest",
+        5000: "No timed heartbeat for 360 minutes, which is the longest",
         -3: "No timed heartbeat for 0 minutes.",
     }
     calls = [Ask(Wanted("pause_heartbeats", {"minutes": asked, "request_heartbeat": True})) for asked in pauses]
     script = [step for call in calls for step in (call, send("Done."))]
-    desk = await memgpt(at_desk, script, heartbeat__pause_max_minutes=60)
+    desk = await memgpt(at_desk, script)
     for says in pauses.values():
         await desk.say("Rest.")
         assert desk.model.requests[-1].answers[-1].startswith(says)

@@ -30,7 +30,7 @@ from .exchange import (
 
 _MOST_ASKED = 3  # hosts that one call may ask a human for
 
-_numbers = itertools.count(1)  # unique in the process: a worker that is kept may hold a response of an earlier call
+_numbers = itertools.count(1)  # unique in the process: what one call opened is not what another names
 _log = logging.getLogger("knapper.broker")
 
 

@@ -18,8 +18,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from agent_core.base import machine, old_name
+from agent_core.base import machine
 from agent_core.base.errors import StorageError, WorkspaceError
+from agent_core.base.gone import GONE, warn_of_gone
 from agent_core.base.plain_files import read_plain, replace_text
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, replace
@@ -116,6 +117,8 @@ class GrantsFile:
         except Malformed as error:
             message = f"is not valid TOML ({fence(str(error), 120)})"
             return Listing(problems=(_problem(message),), text=text, stamp=stamp)
+        for key in {key for table in data.values() if isinstance(table, dict) for key in table}:
+            warn_of_gone(key, str(self._file))
         return _listing(data, text, stamp)
 
     def write(self, entries: Mapping[str, GrantEntry], listing: Listing) -> None:
@@ -166,7 +169,7 @@ def _comments(text: str) -> tuple[list[str], dict[str, list[str]]]:
     """Return the comments of a text: the user's own at its head, and those of each entry."""
     head, comments = list[str](), dict[str, list[str]]()
     waiting: list[str] = []
-    inside, own = "", frozenset(bare_lines(_HEAD + old_name.formerly(_HEAD)))
+    inside, own = "", frozenset(bare_lines(_HEAD))
     for line in bare_lines(text):
         if line.lstrip().startswith("#") and line not in own:
             waiting.append(line.strip())
@@ -207,6 +210,8 @@ def _entry(function: str, table: object) -> GrantEntry | str:
         return "has a value instead of a table"
     data: dict[str, Any] = {}
     for key, value in table.items():
+        if key in GONE:
+            continue
         data[key] = _value(key, value)
         if data[key] is None:
             return f"has something that cannot be granted ({_show_entry(key, value)}{_holding(key, value)})"
@@ -222,8 +227,6 @@ def _value(key: str, value: object) -> Any:  # Any: the stored form of the key's
         case "seconds" if number and 0 < value <= _MOST_SECONDS:  # type: ignore[operator]  # checked to be a number
             return value
         case "memory_mib" if number and isinstance(value, int) and value in _MEMORY_MIB:
-            return value
-        case "stateful" if isinstance(value, bool):
             return value
         case "by" | "at" if isinstance(value, str):
             return visible(value[:200])

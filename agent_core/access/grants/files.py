@@ -52,7 +52,7 @@ _MODES: Final = frozenset({"r", "+r", "w", "+w", "a", "+a", "x", "+x"})
 _SYSTEM: Final = ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys")
 _SHARED: Final = ("/usr", "/var", sys.prefix, sys.base_prefix)
 
-_numbers = itertools.count(1)  # unique in the process: a worker that is kept may hold a file of an earlier call
+_numbers = itertools.count(1)  # unique in the process: what one call opened is not what another names
 
 
 @dataclass(frozen=True, slots=True)

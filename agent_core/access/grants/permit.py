@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from agent_core.base import folders, machine, old_name
+from agent_core.base import folders, machine
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import fence
 from agent_core.base.user_folders import config_folder, data_folder
@@ -46,11 +46,8 @@ from .value import NOTHING, UNSAID, WORKSPACE, Grants
 if TYPE_CHECKING:
     from sandbox.code import Modules
 
-UNWRITTEN = (
-    *(FUNCTIONS, STATE, SETTINGS, old_name.STATE, old_name.SETTINGS),
-    *("mcp.toml", ".git", "presets", "personas", "humans"),
-)
-_NOT_LISTED: Final = frozenset(map(plain, (STATE, SETTINGS, old_name.STATE, old_name.SETTINGS, "mcp.toml")))
+UNWRITTEN = (FUNCTIONS, STATE, SETTINGS, "mcp.toml", ".git", "presets", "personas", "humans")
+_NOT_LISTED: Final = frozenset(map(plain, (STATE, SETTINGS, "mcp.toml")))
 OF_THE_PROGRAM: Final = tuple(Path(__file__).parents[3] / room for room in ("agent_core", "meta_functions", "sandbox"))
 _SYSTEM = ("/proc", "/sys", "/dev")
 _KEYS = (".ssh", ".gnupg")  # in the user's home folder
@@ -75,16 +72,15 @@ def raised(limits: Limits, grants: Grants) -> Limits:
 class Permit:
     """Permission for one call: the function's grants, and the modules, limits and access it runs with.
 
-    `keep` names its own worker if it is stateful; `note` says what is missing, in case it fails. A call that `is_bound`
-    has only the code that an approval of the function covers; no other call may be given anything as it runs. `shared`
-    is what it may read only by the folders of the agent that made the function.
+    `note` says what is missing, in case it fails. A call that `is_bound` has only the code that an approval of the
+    function covers; no other call may be given anything as it runs. `shared` is what it may read only by the folders of
+    the agent that made the function.
     """
 
     modules: "Modules"
     limits: Limits
     grants: Grants = NOTHING
     access: Access = NO_ACCESS
-    keep: str = ""
     note: str = ""
     is_bound: bool = False
     shared: Grants = NOTHING

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from agent_core.base import folders, old_name
+from agent_core.base import folders
 from agent_core.base.records import dataclass
 from agent_core.base.workspace_folder import FUNCTIONS, SETTINGS, STATE
 from agent_core.registry import folder_access
@@ -28,11 +28,9 @@ _OWN: Final = frozenset({STATE, ".git", ".hg", ".sl", ".jj", ".bzr", ".pijul", "
 _PARTS: Final = frozenset(
     {"commondir", "config", "config.worktree", "objects", "refs", "packed-refs", "gitdir", "reftable"}
 )
-_SHORT: Final = re.compile(rf"(git|knappe|{old_name.SHORT})~\d+")  # as FAT and NTFS abbreviate them
-_OWNING: Final = (STATE, SETTINGS, FUNCTIONS, old_name.STATE, old_name.SETTINGS, "HEAD", *_PARTS)
-_LONG: Final = {"git": ".git", "knappe": STATE, old_name.SHORT: STATE}
-# The program renames files with the old name when it finds them.
-_RENAMED: Final = {old_name.STATE: STATE, old_name.SETTINGS: SETTINGS}
+_SHORT: Final = re.compile(r"(git|knappe)~\d+")  # as FAT and NTFS abbreviate them
+_OWNING: Final = (STATE, SETTINGS, FUNCTIONS, "HEAD", *_PARTS)
+_LONG: Final = {"git": ".git", "knappe": STATE}
 _MOST_MADE: Final = 1_000
 
 
@@ -159,7 +157,7 @@ def plain(name: str) -> str:
         name = unicodedata.normalize("NFKC", name)
         name = "".join(character for character in name if unicodedata.category(character) != "Cf")
     short = name.casefold().rstrip(" .")
-    return _LONG[abbreviated[1]] if (abbreviated := _SHORT.fullmatch(short)) else _RENAMED.get(short, short)
+    return _LONG[abbreviated[1]] if (abbreviated := _SHORT.fullmatch(short)) else short
 
 
 def _own(names: set[str]) -> str:
@@ -174,7 +172,7 @@ def _bare(place: str, names: set[str]) -> str:
     }
     if "commondir" in by_plain_name and _is_there(place, "commondir", names):
         return by_plain_name["commondir"]
-    if SETTINGS in by_plain_name and any(_is_there(place, name, names) for name in (SETTINGS, old_name.SETTINGS)):
+    if SETTINGS in by_plain_name and _is_there(place, SETTINGS, names):
         return by_plain_name[SETTINGS]
     return (
         by_plain_name["head"]

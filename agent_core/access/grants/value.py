@@ -218,7 +218,6 @@ class Grants:
     functions: tuple[str, ...] = ()
     seconds: float | None = None
     memory_mib: int | None = None
-    stateful: bool = False
 
     def __post_init__(self) -> None:
         for kind in KINDS:
@@ -252,7 +251,6 @@ class Grants:
         limits = {
             "seconds": min(self.seconds or 0, other.seconds or 0) or None,
             "memory_mib": min(self.memory_mib or 0, other.memory_mib or 0) or None,
-            "stateful": self.stateful and other.stateful,
         }
         return Grants.from_json({**items, **limits})
 
@@ -281,7 +279,6 @@ class Grants:
         limits = {
             "seconds": self.seconds if (self.seconds or 0) > (grants.seconds or 0) else None,
             "memory_mib": self.memory_mib if (self.memory_mib or 0) > (grants.memory_mib or 0) else None,
-            "stateful": self.stateful and not grants.stateful,
         }
         return Grants.from_json({**remaining, **limits})
 
@@ -313,7 +310,7 @@ class Grants:
                 lines.append(_LISTS if (kind, item) == ("read", WORKSPACE) else said)
         lines += [f"run for up to {self.seconds:g} s"] if self.seconds else []
         lines += [f"use up to {self.memory_mib} MiB of memory"] if self.memory_mib else []
-        return [*lines, *(["keep a worker of its own between calls"] if self.stateful else [])]
+        return lines
 
     def to_json(self) -> dict[str, Any]:  # Any: JSON
         """Return only the fields that are set, in the order of the fields."""
@@ -342,7 +339,6 @@ def joined(grants: Iterable[Grants]) -> Grants:
     limits = {
         "seconds": max((grant.seconds or 0 for grant in every), default=0) or None,
         "memory_mib": max((grant.memory_mib or 0 for grant in every), default=0) or None,
-        "stateful": any(grant.stateful for grant in every),
     }
     return Grants.from_json({**items, **limits})
 

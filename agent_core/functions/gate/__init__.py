@@ -10,7 +10,7 @@ __getattr__ = late_names(
     __name__,
     {
         "draft": "Candidate GivenExample",
-        "gate": "FIXES Gate",
+        "gate": "Gate",
         "proof": "ExampleResult",
         "verdict": "CONTEXT Breakage Disagreement Fix Look ModuleVerdict Policy Rules StageReport Standing Verdict",
     },

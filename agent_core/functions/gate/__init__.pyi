@@ -1,6 +1,5 @@
 from .draft import Candidate as Candidate
 from .draft import GivenExample as GivenExample
-from .gate import FIXES as FIXES
 from .gate import Gate as Gate
 from .proof import ExampleResult as ExampleResult
 from .verdict import CONTEXT as CONTEXT

@@ -381,7 +381,7 @@ def reach_of(grants: Grants, missing: Iterable[str] = (), called: Iterable[str] 
         more = [f"{len(named) - _MOST_ITEMS} more"] if len(named) > _MOST_ITEMS else []
         listed = [*named[:_MOST_ITEMS], *more, *([unsaid] if UNSAID in found else [])]
         words += [shown.format(", ".join(listed))] if found else []
-    return (*words, "keeps state") if grants.stateful else tuple(words)
+    return tuple(words)
 
 
 @lru_cache(maxsize=2048)

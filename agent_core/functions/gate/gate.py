@@ -26,7 +26,7 @@ from sandbox import Limits
 from sandbox.wire.lines import kept_lines, lines_of
 
 from ..search import FunctionSearch
-from .autofix import REPAIRS, fix
+from .autofix import fix
 from .capability import capability, imported_at_the_top, reach_in
 from .conform import check as check_shape
 from .conform import conform, undefined_names, weigh
@@ -37,9 +37,8 @@ from .fitted import check_fitted
 from .meaning import judge_meaning
 from .mutation import check_mutants
 from .neighbours import caller_finding, differs, has_changed, neighbours, try_callers
-from .proof import EXCUSED, ExampleResult, prove
+from .proof import ExampleResult, prove
 from .proof import run as run_examples
-from .read import FIXES as READ_FIXES
 from .read import read
 from .reader import DescriptionReader
 from .robust import robust
@@ -50,7 +49,6 @@ from .trial import UNGRANTED, Granted, TrialTools, Workers, load, missing_packag
 from .uses import needs_of
 from .uses import uses as reached
 from .verdict import (
-    CONTEXT,
     DISPUTED,
     REACHES_NOTHING,
     TOO_FEW,
@@ -63,12 +61,8 @@ from .verdict import (
     Rules,
     StageReport,
     Standing,
-    Survivor,
     Verdict,
 )
-
-FIXES: Final = frozenset([*READ_FIXES, *(code for code, *_ in REPAIRS), CONTEXT, EXCUSED])
-"""The codes of all fixes."""
 
 _DRAFT: Final[Standing] = "draft"
 
@@ -451,7 +445,7 @@ class Gate:
         stages = [replace(stage, parallel=False) for stage in self._stages if stage.deferred] + [READER] * reading
         draft, results = await _run(stages, replace(draft, is_read=reading), self._trial.granted(granted))
         reports = tuple(report for _, report in results)
-        return Look(name, first_problems(draft.problems[known:]), reports, _survivors(draft), draft.answer)
+        return Look(name, first_problems(draft.problems[known:]), reports, draft.answer)
 
     async def try_import(self, source: ModuleSource, snapshot: Snapshot) -> Problem | None:
         """Return why a module cannot be imported next to the others, including missing packages; None if it can."""
@@ -572,10 +566,6 @@ async def _ask(stage: Stage[D], draft: D, trial: TrialTools) -> tuple[D, StageRe
     return after, StageReport(stage.name, passed, time.perf_counter() - started, after.note, late=after.late)
 
 
-def _survivors(draft: Draft) -> tuple[Survivor, ...]:
-    return tuple(Survivor(mutant.diff, mutant.notices, mutant.operator) for mutant in draft.unnoticed)
-
-
 def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
     admitted = not draft.refuses
     is_bare = draft.policy == "human" and not draft.trials.agreed and draft.shows(*TOO_FEW)  # same as for a saved file
@@ -600,7 +590,6 @@ def _verdict(draft: Draft, reports: tuple[StageReport, ...]) -> Verdict:
         disagreements=draft.trials.disagreements,
         agreed=draft.trials.agreed,
         reading=draft.reading,
-        survivors=_survivors(draft),
         offered=draft.trials.offered,
         challenges=draft.challenges,
         predicted=tuple(call for call in draft.candidate.asked if call in agreed),

@@ -256,7 +256,6 @@ _REPAIRS_OF_ONE: tuple[Repair, ...] = (
     ("private-helper", "gave the helpers that it calls a leading underscore", make_private),
     ("moved-setup", "moved calls that would run whenever the module is imported into the function", move_setup),
 )
-FIXES = frozenset(repair[0] for repair in (*_UNWRAPPINGS, *_REPAIRS, *_REPAIRS_OF_ONE))
 
 
 def read(draft: Draft) -> Draft:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from agent_core.access.grants import NOTHING, Grants
 from agent_core.base.records import IF_SET, dataclass, field, to_json
+from agent_core.registry.source import MAX_MODULE_BYTES
 
 if TYPE_CHECKING:
     from agent_core.base.problem import Problem, Severity
@@ -129,15 +130,6 @@ class Disagreement:
 
 
 @dataclass(frozen=True, slots=True)
-class Survivor:
-    """A change of the body that no example detected, and the kind of example that would detect it."""
-
-    diff: str
-    kind_of_example: str
-    operator: str
-
-
-@dataclass(frozen=True, slots=True)
 class Verdict:
     """The gate's answer about one candidate. `standing` is empty if the candidate is rejected."""
 
@@ -155,7 +147,6 @@ class Verdict:
     agreed: int = 0
     confirmed: tuple[str, ...] = ()
     reading: "ModuleReading | None" = None
-    survivors: tuple[Survivor, ...] = ()
     offered: Disagreement | None = None
     needs: Grants = NOTHING
     asking: tuple[tuple[int, str], ...] = ()  # lines that need grants it does not have
@@ -202,7 +193,7 @@ class Verdict:
 
 _PUBLISHED: Final = (
     "name module admitted standing version fixes problems stages source agreed confirmed can_be_confirmed needs reach"
-    " survivors disagreements"
+    " disagreements"
 )
 
 
@@ -213,7 +204,6 @@ class Look:
     name: str
     problems: tuple["Problem", ...] = ()
     stages: tuple[StageReport, ...] = ()
-    survivors: tuple[Survivor, ...] = ()
     answer: ReaderAnswer | None = None
 
 
@@ -313,7 +303,7 @@ class Rules:
     """Limits and switches of the gate; `off` names disabled fixes, `*` all of them."""
 
     candidate_bytes: int = 64 * KIB
-    module_bytes: int = 256 * KIB
+    module_bytes: int = MAX_MODULE_BYTES
     strict: bool = False
     off: frozenset[str] = frozenset()
     packages: tuple[str, ...] = ("pydantic",)

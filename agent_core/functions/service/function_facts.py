@@ -3,19 +3,12 @@
 Its standing is the gate's verdict combined with recorded calls of its current version: `draft` → `trial` → `trusted` by
 calls that returned; `quarantined` by consecutive failures, until a human releases it or another version replaces it.
 
-Its worth is measured in turns in which it was masked at random (`growth.mask`). A turn also depends on its request and
-on the other functions that it was shown. Both are fitted together with the effects. Functions that appear together can
-be distinguished because each is masked independently. What is masked is drawn once for a conversation, and its turns
-may be alike for other reasons: they count for less than as many turns of different conversations.
-
 The quarantine has names, reasons, and the way out. It also knows functions that a human called bad, a note that the
 model reads with them, and functions that tending archived: these are no longer shown, but can be found and called. Its
 entries are (function, version), so that another version is free at once. What another process records takes effect at
 the next turn. A rating is stored with the gate's verdict on the version, so another version starts without one.
 """
 
-import asyncio
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -34,7 +27,7 @@ from agent_core.registry.depends import callees, callers, code_hash, dependents
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.source import UNREADABLE_FOLDER
-from agent_core.storage import FAILURES, CallOwners, RateTurn, ReleaseFunction, SaveVerdict, Stats, Store
+from agent_core.storage import FAILURES, CallOwners, ReleaseFunction, SaveVerdict, Stats, Store
 
 from ..answers import DISPROVEN, UNPROVEN
 from .call_records import FunctionStatistics, by_function, statistics
@@ -44,65 +37,23 @@ from .judgment import Judgment, judgment_on
 if TYPE_CHECKING:
     from agent_core.access.grants import GrantStore
     from agent_core.registry.registry import Registry
-    from agent_core.storage import ExposedTurn, StateRow, VersionRow
+    from agent_core.storage import StateRow, VersionRow
 
     from ..answers import CallReport
     from ..gate import ExampleResult, capability
-    from ..gate.verdict import Survivor
 else:
     capability = LateModule("agent_core.functions.gate.capability")
 
 
 Standing: TypeAlias = Literal["foreign", "draft", "trial", "trusted", "quarantined"]
 STANDINGS: tuple[Standing, ...] = ("draft", "trial", "trusted", "quarantined")
-Worth: TypeAlias = Literal["helps", "harms", "unknown"]
-Version: TypeAlias = tuple[str, str]
-"""A function's name and the hash of its body."""
 
-MOST_SURVIVORS = 3
 _LONGEST_DOUBTS = 400
 _DISAGREE = frozenset({"example-disagrees", "example-raises"})
 PRAISE = "the user found its results wrong before, and takes that back: they are right"
 """The sentence for the model about a function that a human first called bad and then good."""
-FEWEST_MASKED: Final = 4  # conversations without a function, before it is assessed
-_LEAST_SHARE: Final = 0.05  # of the tokens of a turn: each line of an index costs a few
-_SWEEPS: Final = 12
-_Z: Final = 2.576  # quantile of the normal distribution for 99 % intervals
 _DAY = 86_400.0
 _REASONS = 3  # that a quarantine tells
-
-
-@dataclass(frozen=True, slots=True)
-class EffectInterval:
-    """The change in an outcome when a function is shown, with a 99 % interval."""
-
-    change: float
-    low: float
-    high: float
-
-    @property
-    def sign(self) -> int:
-        """1 or −1 if the interval excludes zero, else 0."""
-        return (self.low > 0) - (self.high < 0)
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionEffect:
-    """The measured worth of one version of a function, and the models with which it was measured.
-
-    `tokens` is a relative change (−0.2: a fifth less); `requests` and `right` are changes per turn. Whether a turn is
-    right is the user's verdict on it; without one, a turn that was sent again is not right. Right turns count before
-    tokens. `kinds` are the same figures for each kind of request, named by the function that it needs most.
-    """
-
-    worth: Worth
-    shown: int  # turns
-    masked: int  # turns
-    tokens: EffectInterval
-    requests: EffectInterval
-    right: EffectInterval
-    models: tuple[str, ...]
-    kinds: Mapping[str, "FunctionEffect"] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +116,6 @@ class FunctionSummary:
     last_called: float | None
     unused_since: float | None
     reach: tuple[str, ...] = ()
-    worth: Worth | None = None
     callers: tuple[str, ...] = ()
     usage: "Usage" = field(default_factory=lambda: Usage())
 
@@ -215,18 +165,12 @@ class FunctionDetails:
     grants: Grants = NOTHING
     reach: tuple[str, ...] = ()
     state: "StateRow | None" = None
-    effect: FunctionEffect | None = None
     usage: Usage = field(default_factory=Usage)
 
     @property
     def maker(self) -> str:
         """The model that made the current version, if a model did and it is known."""
         return next((row.model for row in reversed(self.versions) if row.version == self.function.version), "")
-
-    @property
-    def survivors(self) -> tuple["Survivor", ...]:
-        """The first few changes of its body that no example detects."""
-        return self.verdict.survivors[:MOST_SURVIVORS] if self.verdict else ()
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
         """Return the published shape."""
@@ -248,7 +192,6 @@ class FunctionDetails:
             "standing": self.standing,
             "statistics": self.statistics.to_json(),
             "verdict": to_json(self.verdict),
-            "survivors": to_json(self.survivors),
             "callers": [*self.callers],
             "callees": [*self.callees],
             "versions": [{name: getattr(row, name) for name in names} for row in self.versions],
@@ -257,7 +200,6 @@ class FunctionDetails:
             "grants": self.grants.to_json(),
             "reach": [*self.reach],
             "maker": self.maker,
-            "effect": to_json(self.effect),
             "usage": to_json(self.usage),
             "state": self.state and {"value": self.state.value, "turn": self.state.turn, "at": self.state.at},
         }
@@ -292,11 +234,9 @@ async def listing(view: ViewContext, view_filter: ViewFilter) -> FunctionListing
     """Return the matching functions, the rejected files, and the number of long unused functions."""
     stats = by_function(await view.store.call_stats())
     retirable = await unused(view, stats)
-    proposed, effects_by_version = await view.proposed(), await measured(view.store)
-    size = len(view.snapshot.functions) * PER_ENTRY
+    proposed, size = await view.proposed(), len(view.snapshot.functions) * PER_ENTRY
     rows, graph = list[FunctionSummary](), await aside(size, CallGraph, view.snapshot)
     for function in _matching(view.snapshot.functions.values(), view_filter):
-        effect = effects_by_version.get((function.name, function.body_hash))
         grants, calls = proposed.get(function.name, NOTHING), stats.get(function.name, [])
         verdict = await judgment_on(view.store, function.body_hash, function.name)
         is_unchanged = verdict is not None and verdict.version == function.version  # with the text of its module
@@ -311,7 +251,6 @@ async def listing(view: ViewContext, view_filter: ViewFilter) -> FunctionListing
             max((row.last_called for row in calls), default=None),
             retirable.get(function.name),
             capability.reach_of_function(function, view.snapshot, grants) if reached is None else reached,
-            effect.worth if effect else None,
             graph.callers(function.name),
             Usage.through(graph.users(function.name), stats),
         )
@@ -336,12 +275,6 @@ async def starters_in(view: ViewContext) -> frozenset[str]:
         one.name: source_of(one, await judgment_on(view.store, one.body_hash, one.name), view) for one in functions
     }
     return frozenset(name for name, source in sources.items() if source == "starter")
-
-
-async def measured(store: Store) -> dict[Version, FunctionEffect]:
-    """Return the measured worth of each version of a function with enough data on record."""
-    turns = await store.exposed_turns()
-    return await asyncio.to_thread(effects, turns) if turns else {}
 
 
 def foreign_rows(functions: Iterable[Function], view_filter: ViewFilter) -> list[FunctionSummary]:
@@ -411,7 +344,6 @@ async def introspection(view: ViewContext, name: str, owners: CallOwners = None)
     function = known_function(name, view.snapshot)
     verdict = await judgment_on(view.store, function.body_hash, name)
     rows = await view.store.call_stats(name)
-    effect = (await measured(view.store)).get((name, function.body_hash))
     states = await view.store.states(name) if owners is None else []  # the state comes from calls of all agents
     placed = verdict
     if placed and placed.line:  # the function may have moved since
@@ -432,7 +364,6 @@ async def introspection(view: ViewContext, name: str, owners: CallOwners = None)
         tuple(await view.store.module_history(function.module)),
         reach=capability.reach_of_function(function, view.snapshot, (await view.proposed()).get(name, NOTHING)),
         state=states[-1] if states else None,
-        effect=effect,
         usage=Usage.through(dependents([name], view.snapshot), by_function(await view.store.call_stats())),
     )
 
@@ -540,121 +471,6 @@ def is_unused(joined: float, called: float | None, now: float, standing: Standin
     """Check whether a function has been unused for so long, counted from its admission, that it may be retired."""
     since = max(joined, called or joined)
     return standing.retire_days > 0 and now - since >= standing.retire_days * _DAY
-
-
-def effects(turns: Sequence["ExposedTurn"]) -> dict[Version, FunctionEffect]:
-    """Return the effect of each version of a function that was shown and masked often enough, also by kind."""
-    by_kind: dict[str, list[ExposedTurn]] = {}
-    for turn in turns:
-        by_kind.setdefault(turn.kind, []).append(turn)
-    measured = {kind: _effects(of_kind) for kind, of_kind in sorted(by_kind.items()) if kind}
-    return {
-        version: replace(effect, kinds={kind: found[version] for kind, found in measured.items() if version in found})
-        for version, effect in _effects(turns).items()
-    }
-
-
-def _effects(turns: Sequence["ExposedTurn"]) -> dict[Version, FunctionEffect]:
-    # Tokens are fitted as logarithms, so that long turns do not dominate.
-    tokens = _fit_effects(turns, lambda turn: math.log1p(turn.tokens))
-    requests = _fit_effects(turns, lambda turn: float(turn.requests))
-    right = _fit_effects(turns, lambda turn: float(not turn.is_retried if turn.is_right is None else turn.is_right))
-    found = {}
-    for version, interval in tokens.items():
-        shares = EffectInterval(*(math.expm1(value) for value in (interval.change, interval.low, interval.high)))
-        sign = right[version].sign or (-shares.sign if abs(shares.change) >= _LEAST_SHARE else 0)
-        worth: Worth = "helps" if sign > 0 else "harms" if sign < 0 else "unknown"
-        shown = [turn for turn in turns if version in turn.shown]
-        masked = [turn for turn in turns if version in turn.masked]
-        models = tuple(sorted({turn.model for turn in (*shown, *masked) if turn.model}))
-        found[version] = FunctionEffect(
-            worth, len(shown), len(masked), shares, requests[version], right[version], models
-        )
-    return found
-
-
-@dataclass(slots=True)
-class _Fit:
-    """One function in a fit: the indexes of its turns, its effect, and the level of its own requests."""
-
-    shown: list[int]
-    masked: list[int]
-    change: float = 0.0
-    level: float = 0.0
-
-    @property
-    def share(self) -> float:
-        """The share of its turns in which it was shown."""
-        return len(self.shown) / (len(self.shown) + len(self.masked))
-
-
-def _fit_effects(
-    turns: Sequence["ExposedTurn"], outcome: Callable[["ExposedTurn"], float]
-) -> dict[Version, EffectInterval]:
-    """Return the effects on one outcome, by least squares over all functions, fitted in turn."""
-    all_fits: dict[Version, _Fit] = {}
-    for at, turn in enumerate(turns):
-        for version in turn.shown | turn.masked:
-            fit = all_fits.setdefault(version, _Fit([], []))
-            (fit.masked if version in turn.masked else fit.shown).append(at)
-    draws = [turn.draw or turn.turn for turn in turns]
-    often = {
-        version
-        for version, fit in all_fits.items()
-        if min(len({draws[at] for at in side}) for side in (fit.shown, fit.masked)) >= FEWEST_MASKED
-    }
-    fits = {version: all_fits[version] for version in sorted(often)}
-    spare = len({*draws}) - len(fits) - 1
-    if spare < 1:
-        return {}
-    values = [outcome(turn) for turn in turns]
-    mean = sum(values) / len(values)
-    rest = [value - mean for value in values]
-    for _ in range(_SWEEPS):
-        for fit in fits.values():  # fit the residuals, and subtract the change from them
-            without, with_it = _mean(rest, fit.masked), _mean(rest, fit.shown)
-            change, level = with_it - without, fit.share * with_it + (1 - fit.share) * without
-            fit.change += change
-            fit.level += level
-            for at in fit.shown:
-                rest[at] -= level + change * (1 - fit.share)
-            for at in fit.masked:
-                rest[at] -= level - change * fit.share
-    intervals: dict[Version, EffectInterval] = {}
-    correlation, loss = _dependence(rest, draws, spare)
-    for version, fit in fits.items():
-        places = [*fit.shown, *fit.masked]
-        variance = sum(rest[at] ** 2 for at in places) / len(places) * loss
-        sides = [Counter(draws[at] for at in side) for side in (fit.shown, fit.masked)]
-        shares = [sum(n * (1 + (n - 1) * correlation) for n in side.values()) / side.total() ** 2 for side in sides]
-        error = math.sqrt(variance * sum(shares))
-        freedom = len({draws[at] for at in places}) - 2
-        width = (_Z + (_Z**3 + _Z) / (4 * freedom)) * error  # Student's t, to first order
-        intervals[version] = EffectInterval(fit.change, fit.change - width, fit.change + width)
-    return intervals
-
-
-def _dependence(rest: Sequence[float], draws: Sequence[str], spare: int) -> tuple[float, float]:
-    """Return the correlation of two turns of one conversation, and the factor that undoes what the fit took away.
-
-    Both by the analysis of variance: what a fit has explained was between conversations, where `spare` are left.
-    """
-    groups: dict[str, list[float]] = {}
-    for value, draw in zip(rest, draws, strict=True):
-        groups.setdefault(draw, []).append(value)
-    total = sum(value**2 for value in rest)
-    between = sum(sum(group) ** 2 / len(group) for group in groups.values())
-    if len(groups) == len(rest) or not total:
-        return 0.0, len(rest) / spare
-    within = (total - between) / (len(rest) - len(groups))
-    usual_size = (len(rest) - sum(len(group) ** 2 for group in groups.values()) / len(rest)) / (len(groups) - 1)
-    apart = max(between / spare - within, 0.0) / usual_size
-    return apart / (apart + within), (apart + within) / (total / len(rest))
-
-
-def _mean(values: Sequence[float], places: Iterable[int]) -> float:
-    chosen = [values[at] for at in places]
-    return sum(chosen) / len(chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -815,8 +631,7 @@ class Ratings:
         names = {"name": function.name, "module": function.module, "admitted": True, "by": "human"}
         was_bad = verdict is not None and verdict.thumb == "bad"
         verdict = replace(verdict or Judgment.from_json(names), thumb="good" if is_good else "bad", note=note)
-        about_turn = RateTurn(function.name, function.body_hash, is_good)
-        await self._store.apply([SaveVerdict(function.body_hash, function.name, verdict.to_json()), about_turn])
+        await self._store.apply([SaveVerdict(function.body_hash, function.name, verdict.to_json())])
         self._snapshot = None
         await self._quarantine.refresh()
         if not is_good or was_bad:

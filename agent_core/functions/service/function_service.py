@@ -138,7 +138,6 @@ class FunctionService:
         self.seen_results = SeenResults(store, registry.snapshot)
         self.quarantine = Quarantine(store, registry, standing)
         self._standing = standing
-        self._grown: tuple[int, frozenset[str]] = (-1, frozenset())  # snapshot number and grown functions
         self._listeners: list[Callable[[events.FunctionsChanged], None]] = []
         self._users, self._used = 0, asyncio.Event()
         registry.subscribe(self._announce)
@@ -487,16 +486,6 @@ class FunctionService:
     async def meant(self, message: str, count: int, hidden: Collection[str] = ()) -> Sequence[str]:
         """Return the names of the functions that a message is about, best first, without the hidden ones."""
         return await self.finder.meant(message, count, {*self._quarantined_names(), *hidden})
-
-    async def grown(self, snapshot: "Snapshot") -> frozenset[str]:
-        """Return the functions that an agent created or was the last to change."""
-        if self._grown[0] != snapshot.number:
-            grown = set[str]()
-            for name, function in snapshot.functions.items():
-                verdict = await judgment_on(self._store, function.body_hash, name)
-                grown |= {name} if verdict and verdict.by == "agent" else set()
-            self._grown = snapshot.number, frozenset(grown)
-        return self._grown[1] & snapshot.functions.keys()
 
     def _quarantined_names(self) -> Sequence[str]:
         functions = self.registry.snapshot().functions

@@ -623,7 +623,6 @@ class GrantService:
             raised(self._limits, grants),
             grants,
             self.reach.access(grants, f"{function.module}.{function.name}"),
-            function.name if grants.stateful else "",
             note or self.reach.refusal(grants, function.name) or self.reach.grown(grants),
             is_bound=True,
         )

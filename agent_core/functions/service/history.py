@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import UnknownName, UsageError
-from agent_core.base.matching import ComparisonBudget, blamed, compare, diff_lines
+from agent_core.base.matching import ComparisonBudget, compare, diff_lines
 from agent_core.base.records import dataclass
 from agent_core.registry.depends import offered_sources
 from sandbox.wire.lines import bare_lines
@@ -108,27 +108,6 @@ class VersionDiff:
     from_: Version
     to: Version
     diff: str
-
-
-@dataclass(frozen=True, slots=True)
-class BlamedLine:
-    """A line of a function, and the version that introduced it."""
-
-    line: int
-    text: str
-    version: Version
-
-    def to_json(self) -> dict[str, Any]:  # Any: values of JSON
-        """Return the published shape."""
-        return {"line": self.line, "text": self.text, **self.version.to_json()}
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionBlame:
-    """The lines of a function with their versions."""
-
-    name: str
-    lines: tuple[BlamedLine, ...]
 
 
 def versions(rows: Iterable["VersionRow"], name: str) -> tuple[Version, ...]:
@@ -235,11 +214,6 @@ def has_earlier(versions: Sequence[Version]) -> bool:
 def diff(before: str, after: str, names: tuple[str, str]) -> str:
     """Return the unified diff between two sources of a function."""
     return "".join(f"{line}\n" for line in diff_lines(bare_lines(before), bare_lines(after), names))
-
-
-def blame(versions: Sequence[Version]) -> list[tuple[str, Version]]:
-    """Return each line of the current source (or the last before a deletion) with the version that introduced it."""
-    return blamed(((version, bare_lines(version.source)) for version in versions if version.hash), _for_all())
 
 
 def _for_all() -> ComparisonBudget:

@@ -24,7 +24,6 @@ from ..gate.verdict import (
     Fix,
     ReaderAnswer,
     StageReport,
-    Survivor,
     refusing,
 )
 
@@ -71,7 +70,6 @@ class Judgment:
     fixes: tuple[Fix, ...] = ()
     problems: tuple[Problem, ...] = ()
     stages: tuple[StageReport, ...] = ()
-    survivors: tuple[Survivor, ...] = ()
     challenges: tuple[str, ...] = ()
     predicted: tuple[str, ...] = ()
     disagreements: tuple[Disagreement, ...] = ()
@@ -90,7 +88,6 @@ class Judgment:
             fixes=tuple(Fix(**fix) for fix in data.get("fixes") or ()),
             problems=tuple(Problem.from_json(problem) for problem in data.get("problems") or ()),
             stages=tuple(StageReport(**stage) for stage in data.get("stages") or ()),
-            survivors=tuple(Survivor(**survivor) for survivor in data.get("survivors") or ()),
             challenges=tuple(data.get("challenges") or ()),
             predicted=tuple(data.get("predicted") or ()),
             reach=None if data.get("reach") is None else tuple(data["reach"]),

@@ -1014,7 +1014,6 @@ class BackgroundReview:
                 known,
                 problems=(*(problem for problem in known.problems if problem not in problems), *problems),
                 stages=(*(stage for stage in known.stages if stage.stage not in names), *look.stages),
-                survivors=look.survivors,
             )
             await self._store.apply([SaveVerdict(own.body_hash, name, known.to_json())])
         return problems

@@ -1,29 +1,25 @@
 """The maker: another model that writes and fixes the functions that agents request.
 
 It is shown the request, the agent's source, and why each attempt was refused. It answers with a source, which has to
-pass the gate like any other. A trigger test asks the agent's own model whether it would call the new function.
+pass the gate like any other.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.fences import fenced_texts
-from agent_core.base.messages import Notice, System, User
+from agent_core.base.messages import System, User
 from agent_core.base.records import dataclass
 from agent_core.base.untrusted import block, one_line, visible
-from agent_core.model import FunctionShown, Model, Request
-from agent_core.model.reply import TokenUsage
-from agent_core.model.request import REPLY
+from agent_core.model import Model, Request
 from agent_core.registry.function import signature
-from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..gate.reader import reply_apart
 from .judgment import Judgment
 
 if TYPE_CHECKING:
-    from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
 
     from .plan import PlannedChange
@@ -51,124 +47,6 @@ _UNSETTLED: Final = (
 
 MOST_CALLABLE: Final = 12
 """The maximum number of functions that the maker is shown to call."""
-NEIGHBORS: Final = 6
-"""The maximum number of functions that a new one is compared with in its trigger test."""
-_NONE: Final = "none"
-_CHOOSE: Final = "choose_functions"
-_TRIGGER_TOKENS: Final = 600
-_TRIGGER_WAIT_S: Final = 60.0
-_MOST_SHOWN: Final = 120  # characters of a request, and of a line of a description
-_CHOOSING: Final = f"""\
-An assistant may call the functions that are listed, of which it knows these lines alone. A user asks it something. \
-Think of other users:
-- rewordings: two that want the same, each in words and with data of its own.
-- near_misses: two that sound alike, and want something that the same function does not do.
-Say for each, and for what the user asked, which function you would call by these lines, or {_NONE}.
-- description: the line, in at most 90 characters, that should describe the function for what the user asked, so that \
-each of them is told right; as it is now, if that is right."""
-_CHOOSING_ONE: Final = (
-    "An assistant may call the functions that are listed, of which it knows these lines alone. Say which one you would"
-    f" call for what the user asks, or {_NONE}."
-)
-
-
-@dataclass(frozen=True, slots=True)
-class TriggerTest:
-    """The requests that a model gets wrong with a new function, and a better first line for its description.
-
-    For `missed` requests it should call the function but does not; for `taken` ones it should not call it. `error` is
-    the reason why there is no result.
-    """
-
-    missed: tuple[tuple[str, str], ...] = ()  # a request, and the function that would be called for it
-    taken: tuple[str, ...] = ()
-    description: str = ""
-    usage: TokenUsage | None = None
-    error: str = ""
-
-    def advice(self, function: "Function", source: str) -> str:
-        """Return advice for the author: an edit of the first docstring line; empty if every choice was right."""
-        if self.error:
-            return f"(Its trigger test has no result: {self.error}.)"
-        told = [f"for “{text}” {f'`{chosen}`' if chosen != _NONE else 'nothing'}" for text, chosen in self.missed]
-        told += [f"for “{text}” this function, which does not serve it" for text in self.taken]
-        if not told:
-            return ""
-        line = function.description.partition("\n")[0]
-        fix = "Make the first line of its docstring say what it is for, and what not."
-        if line and source.count(line) == 1 and self.description and not {*'"\\'} & {*self.description}:
-            edit = (
-                f"function_name={function.name!r}, changes=[{{'old_text': {line!r}, 'new_text': {self.description!r}}}]"
-            )
-            fix = f"Say better what it is for, if it is true: edit_function({edit})."
-        return f"By its description, you would call {'; '.join(told)}. {fix}"
-
-
-async def trigger_test(model: Model, function: str, asked: str, lines: Sequence[str]) -> TriggerTest:
-    """Ask a model which function it would call for each request, given the lines of the function and its neighbors.
-
-    It is not told which one is new, since that would lead its answer. A model in constrained mode is too small to think
-    of other requests, and only chooses a function for the user's.
-    """
-    listed, request, is_small = "\n".join(lines), block(asked, _MOST_CHARS), model.mode == "constrained"
-    text = f"The functions:\n{listed}\n\nThe user asked:\n{request}"
-    messages = (System(_CHOOSING), User(text), Notice(f"Call {_CHOOSE}."))
-    about = Request(messages, (_CHOICES,), _TRIGGER_TOKENS, frozenset({REPLY}), is_apart=True)
-    if is_small:
-        names = [line.partition("(")[0] for line in lines]
-        schema = {
-            "type": "object",
-            "properties": {"function": {"type": "string", "enum": [*names, _NONE]}},
-            "required": ["function"],
-            "additionalProperties": False,
-        }
-        shape = {"type": "json_schema", "json_schema": {"name": _CHOOSE, "schema": schema}}
-        about = Request((System(_CHOOSING_ONE), User(text)), (), _TRIGGER_TOKENS, shape=shape, is_apart=True)
-    try:
-        async with asyncio.timeout(_TRIGGER_WAIT_S):
-            reply = await reply_apart(model, about)
-    except TimeoutError:
-        return TriggerTest(error=f"no answer within {_TRIGGER_WAIT_S:.0f} s")
-    except KnapperError as refusal:
-        return TriggerTest(error=one_line(refusal.message, 400))
-    written = next((call.arguments for call in reply.calls if call.name == _CHOOSE), reply.text if is_small else "")
-    try:
-        chosen = read_json(written, LOOSE)
-        if is_small:
-            chosen = {"for_request": chosen["function"], "rewordings": (), "near_misses": (), "description": ""}
-        alike = [(asked, chosen["for_request"]), *((row["request"], row["function"]) for row in chosen["rewordings"])]
-        apart = [(row["request"], row["function"]) for row in chosen["near_misses"]]
-        described = str(chosen["description"])
-        if chosen["for_request"] != function:  # then the near misses are about another function
-            apart = []
-    except (Malformed, KeyError, TypeError):
-        return TriggerTest(usage=reply.usage, error="its answer could not be read")
-    missed = tuple((_short(text), _short(called)) for text, called in alike if called != function)
-    taken = tuple(_short(text) for text, called in apart if called == function)
-    return TriggerTest(missed, taken, _short(described), reply.usage)
-
-
-def _short(text: object) -> str:
-    return one_line(str(text), _MOST_SHOWN)
-
-
-_CHOICE: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {"request": {"type": "string"}, "function": {"type": "string"}},
-    "required": ["request", "function"],
-}
-_TWO: Final = {"type": "array", "items": _CHOICE, "minItems": 2, "maxItems": 2}
-_ANSWER: Final[dict[str, Any]] = {
-    "for_request": {"type": "string", "description": f"The function to call for what the user asked, or {_NONE}."},
-    "rewordings": _TWO,
-    "near_misses": _TWO,
-    "description": {"type": "string"},
-}
-_CHOICES: Final = FunctionShown(
-    _CHOOSE,
-    "Say which function each request would call.",
-    {"type": "object", "properties": _ANSWER, "required": [*_ANSWER]},
-)
 
 
 @dataclass(frozen=True, slots=True)

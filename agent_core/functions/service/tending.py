@@ -41,7 +41,7 @@ from .call_records import is_documented
 from .changes import ChangePlanner
 from .example_regression import proved_problems
 from .file_sync import own_text
-from .function_facts import Quarantine, measured
+from .function_facts import Quarantine
 from .maker import MOST_ATTEMPTS, MOST_CALLABLE, FunctionMaker, callable_functions, shown_refusal
 from .plan import USER, Author, PlannedChange
 from .replay import NOW, RecordedCall, Replays
@@ -234,12 +234,12 @@ class Tending:
         return UndoneStep(row.function, row.kind, undone=True)
 
     async def _jobs(self) -> AsyncIterator[_Job]:
-        """Yield the jobs for near copies, for functions that keep failing, do harm, or are unused, and for a model."""
+        """Yield the jobs for near copies, for functions that keep failing or are unused, and for a model."""
         findings = (await self.audit.report()).findings
         for finding in findings:
             if finding.proposal == "merge":
                 yield _Job("merge", finding.function, finding.problem.message, finding.others)
-        effects, tended = await measured(self.store), await self.store.tended()
+        tended = await self.store.tended()
         archived = {(row.function, row.after) for row in tended if row.kind == "archived"}  # or undone by a person
         for name, function in sorted(self.snapshot().functions.items()):
             kinds = await self.store.call_kinds(name)
@@ -248,10 +248,6 @@ class Tending:
             if worst and (worst.calls >= SAME_FAILURES or self.quarantine.holds(function)):
                 how = worst.error or worst.outcome.replace("_", " ")
                 yield _Job("mend", name, f"it ended the same way {worst.calls} times: {how}")
-            effect = effects.get((name, function.body_hash))
-            if effect and effect.worth == "harms" and (name, function.body_hash) not in archived:
-                counts = f"{effect.shown} with it, {effect.masked} without"
-                yield _Job("archive", name, f"turns that were shown it went worse ({counts})")
         for finding in findings:
             if finding.problem.code == "unused" and (finding.function, self._version(finding.function)) not in archived:
                 yield _Job("archive", finding.function, finding.problem.message)

@@ -26,7 +26,7 @@ from ..gate.examples import with_example
 from . import change_texts, example_regression, file_sync, history
 from .file_sync import FileSync, own_text
 from .function_facts import known_function, unknown_function
-from .history import BlamedLine, FunctionBlame, FunctionHistory, HistoryEntry, Version, VersionDiff
+from .history import FunctionHistory, HistoryEntry, Version, VersionDiff
 from .judgment import Judgment, judgment_on
 from .plan import Author, ChangeSummary, Deed, PlannedChange, refusal, with_once_more
 
@@ -115,15 +115,6 @@ class VersionHistory:
         old, now = history.pick(name, versions, reference), versions[-1]
         names = (f"{name} {old.number} ({old.short})", f"{name} {now.number} ({now.short or now.change_kind})")
         return VersionDiff(name, old, now, await asyncio.to_thread(history.diff, old.source, now.source, names))
-
-    async def blame(self, name: str, reference: str = "") -> FunctionBlame:
-        """Return each line of a function's source, by default the current one, with the version that introduced it."""
-        versions = await self.versions(name)
-        upto = history.pick(name, versions, reference).number if reference else versions[-1].number
-        lines = await asyncio.to_thread(history.blame, versions[:upto])
-        function = self._files.registry.snapshot().functions.get(name)
-        first = function.line if function and not reference else 1
-        return FunctionBlame(name, tuple(BlamedLine(number, *line) for number, line in enumerate(lines, first)))
 
     async def rollback(self, name: str, reference: str, author: Author, policy: Policy | None = None) -> PlannedChange:
         """Plan to restore an earlier version, even of a deleted function; `policy` replaces that of the author."""

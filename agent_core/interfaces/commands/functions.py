@@ -34,6 +34,7 @@ from .verb import (
     Result,
     VersionRef,
     at_most_one,
+    gone_flag,
     slash,
     verb,
 )
@@ -375,14 +376,6 @@ async def diff(door: Door, name: FunctionName, version: VersionRef = "") -> Resu
     return Result(data, function_view.diff_lines(data))
 
 
-@slash("blame", "Show who wrote which line, when and why.")
-@verb(functions, opens=Opens.READABLE, scopes=("read",))
-async def blame(door: Door, name: FunctionName, version: VersionRef = "") -> Result:
-    """Show who wrote each line, when and why. Uses the current source, or that of VERSION."""
-    data = await door.functions.history.blame(name, version)
-    return Result(data, function_view.blame_lines(data.lines))
-
-
 @slash("rollback", "Restore an earlier version, or a deleted function.", page=IN_FUNCTION)
 @verb(functions, opens=Opens.ASKING, scopes=("edit",))
 async def rollback(door: Door, name: FunctionName, version: VersionRef = "") -> Result:
@@ -510,7 +503,7 @@ _ITEMS = (
 
 def _kinds(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for what is granted."""
-    command = click.option("--stateful", is_flag=True, help="Keep one worker between calls.")(command)
+    command = gone_flag("--stateful")(command)
     command = click.option("--memory", "memory_mib", type=int, metavar="MIB", help="More memory than the default.")(
         command
     )

@@ -34,11 +34,11 @@ def memory() -> None:
 
 
 @slash(
-    "memory [LABEL | edit LABEL [TEXT] | history [LABEL] | undo [LABEL] | tidy [LABEL] | search TEXT | section …]",
+    "memory [LABEL | edit LABEL [TEXT] | history [LABEL] | undo [LABEL] | search TEXT | section …]",
     "Show what the agent remembers; `/memory section [NAME [POSITION TEXT | drop]]` edits the system message.",
-    takes="<label> edit history undo tidy search section",
-    after={**dict.fromkeys(("edit", "history", "undo", "tidy"), "<label>"), "section": "<section>"},
-    shows=r"(?!(?:edit|undo|tidy)(?: |$))\S*|history(?: .*)?|search .*|section(?: \S+)?",
+    takes="<label> edit history undo search section",
+    after={**dict.fromkeys(("edit", "history", "undo"), "<label>"), "section": "<section>"},
+    shows=r"(?!(?:edit|undo)(?: |$))\S*|history(?: .*)?|search .*|section(?: \S+)?",
     needs_user=r"edit \S+",
     page="the room Memory",
 )
@@ -115,23 +115,6 @@ async def edit(door: Door, label: BlockLabel, *, agent: OfAgent, **options: Any)
 async def undo(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Result:
     """Undo the last change of a block. LABEL, or the block that was changed last; repeat to go back further."""
     return memory_view.edit_shown(label, await manual_edits.undo_block((await door.agent(agent)).memory.blocks, label))
-
-
-@slash("memory tidy")
-@verb(memory)
-async def tidy(door: Door, label: BlockLabel = "", *, agent: OfAgent) -> Result:
-    """Have the model tidy a block. LABEL, or every block: lines that are repeated or untrue go, others are joined.
-
-    A line that became untrue is kept in archival memory; undo takes it all back.
-    """
-    owner = await door.agent(agent)
-    blocks = owner.memory.blocks.memory
-    labels = [blocks[label].label] if label else [row.label for row in owner.memory.blocks.rows if row.value]
-    results = [memory_view.edit_shown(name, await owner.tidy(name, manual_edits.HUMAN)) for name in labels]
-    document = {"blocks": [result.document for result in results]}
-    lines = [shown for result in results for shown in result.lines]
-    code = max((result.code for result in results), default=0)
-    return Result(document, lines, "" if results else "There is nothing to tidy.", code)
 
 
 @verb(memory, scopes=("edit",))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 import click
 
 from agent_core.base.errors import UsageError
+from agent_core.base.gone import warn_of_gone
 from agent_core.base.plain_files import read_named_text
 from agent_core.base.records import dataclass, field
 
@@ -378,6 +379,16 @@ def verb(
         return command
 
     return decorate
+
+
+def gone_flag(flag: str) -> Callable[[Handler], Handler]:
+    """Let a command take a flag that went: it is told, and changes nothing."""
+
+    def tell(context: click.Context, _: click.Parameter, value: Any) -> None:  # Any: click's
+        if value:
+            warn_of_gone(flag, context.command_path)
+
+    return click.option(flag, is_flag=True, hidden=True, expose_value=False, callback=tell)
 
 
 def slash(typed: str, says: str = "", *, last: str = "", **entry: Any) -> Callable[[Verb], Verb]:  # Any: its fields

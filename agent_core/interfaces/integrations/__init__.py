@@ -12,7 +12,7 @@ from contextlib import aclosing, suppress
 from typing import Any, Final
 from uuid import uuid4
 
-from agent_core.base import events, old_name
+from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
 from agent_core.base.records import dataclass, replace
@@ -94,7 +94,7 @@ class TurnAdapter:
         Raises:
             UsageError: the reference belongs to another agent, or the workspace's conversation ends before it.
         """
-        if not isinstance(reference, dict) or reference.get("kind") not in (_KIND, old_name.NAME):
+        if not isinstance(reference, dict) or reference.get("kind") != _KIND:
             raise UsageError("This is not the state of an agent of Knapper.", fix="Give what `save_state` returned.")
         own = await self.reference()
         saved, here = (f"{row.get('agent')} in {row.get('workspace')}" for row in (reference, own))

@@ -2,7 +2,7 @@
 
 import ast
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -18,16 +18,14 @@ from .verdicts import COMMAND, coloured, moment, problem_lines, stage_lines, ver
 
 if TYPE_CHECKING:
     from agent_core.base.events import Quarantined
-    from agent_core.functions.gate.verdict import Survivor
     from agent_core.functions.search import SearchReport
     from agent_core.functions.service.call_records import FunctionStatistics
     from agent_core.functions.service.function_facts import (
         FunctionDetails,
-        FunctionEffect,
         FunctionListing,
         FunctionSummary,
     )
-    from agent_core.functions.service.history import BlamedLine, FunctionHistory, HistoryEntry, Version, VersionDiff
+    from agent_core.functions.service.history import FunctionHistory, HistoryEntry, Version, VersionDiff
     from agent_core.functions.service.judgment import PendingCandidate
 
 
@@ -64,9 +62,8 @@ def list_lines(listing: "FunctionListing", *, heads: bool = False) -> list[Line]
     """Return lines for functions, with module, standing, author, calls and first sentence, then rejected candidates."""
     rows = []
     for row in listing.functions:
-        standing = row.standing if row.worth in (None, "unknown") else f"{row.standing}, {row.worth}"
         reach = cut(one_line(reach_words(row.reach)), MOST_REACHED)
-        rows.append((row.name, row.module, standing, row.source, f"{row.calls or ''}", reach, row.description))
+        rows.append((row.name, row.module, row.standing, row.source, f"{row.calls or ''}", reach, row.description))
     lines = columns(rows, ("name", "dim", "", "dim", "", "dim", ""), heads=HEADS if heads else ())
     lines += standing_words({row.standing for row in listing.functions}) if heads else []
     if listing.rejected:
@@ -105,7 +102,6 @@ def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
         lines.append(line(("dim", "it may: "), "; ".join(may)))
     if details.maker:
         lines.append(line(("dim", "made by: "), one_line(details.maker)))
-    lines += _effect_lines(details.effect) if details.effect else []
     if details.state:
         value = cut(json.dumps(details.state.value, ensure_ascii=False), MOST_OF_STATE)
         lines.append(line(("dim", f"state, kept {shown_time(details.state.at)}: "), one_line(value, MOST_OF_STATE)))
@@ -125,32 +121,7 @@ def facts_lines(details: "FunctionDetails", typed: str = COMMAND) -> list[Line]:
         summary = f"its examples reach {coverage.reached} of {coverage.lines} lines; none reaches "
         listed = ", ".join(map(str, missed[:MOST_MISSED]))
         lines.append(line(("warn", "~ "), summary, listed, more, ("dim", " (marked below)")))
-    return [*lines, *survivor_lines(details.survivors)]
-
-
-def _effect_lines(effect: "FunctionEffect") -> list[Line]:
-    """Return the measured effect of offering the function to the model, with the intervals."""
-    said: Mapping[str, Span] = {
-        "helps": ("ok", "✓ helps"),
-        "harms": ("bad", "✗ harms"),
-        "unknown": ("dim", "~ no effect is certain yet"),
-    }
-    parts = [
-        f"{name} {', '.join(f'{change * factor:+.{digits}f}' for change in (one.low, one.change, one.high))}{unit}"
-        for name, one, factor, digits, unit in (
-            ("tokens", effect.tokens, 100, 0, " %"),
-            ("requests", effect.requests, 1, 1, ""),
-            ("right turns", effect.right, 100, 0, " points"),
-        )
-    ]
-    among = f" in {effect.shown} turns with it and {effect.masked} without"
-    models = f", with {', '.join(effect.models)}" if effect.models else ""
-    details = f" (least, middle, most): {'; '.join(parts)}{one_line(models)}"
-    kinds = [
-        line(("dim", f"requests that probably need {kind} most: "), *_effect_lines(one)[0])
-        for kind, one in effect.kinds.items()
-    ]
-    return [line(said[effect.worth], among, ("dim", details)), *indented(kinds)]
+    return lines
 
 
 def brief_lines(details: "FunctionDetails") -> list[Line]:
@@ -169,16 +140,6 @@ def brief_lines(details: "FunctionDetails") -> list[Line]:
     else:
         lines += standing_words({details.standing})
     return [*lines, *(line(("strong", row)) for row in bare_lines(head)), *indented(map(line, bare_lines(words)))]
-
-
-def survivor_lines(survivors: Sequence["Survivor"]) -> list[Line]:
-    """Return the mutations of a body that no example detects, each with the kind of example that would."""
-    lines = [line(("warn", "~ "), "no example detects these changes of its body:")] if survivors else []
-    for survivor in survivors:
-        changed = bare_lines(survivor.diff)
-        lines += indented(line(("bad" if text.startswith("-") else "ok", text)) for text in changed)
-        lines += indented([line(("dim", "  noticed by "), survivor.kind_of_example)])
-    return lines
 
 
 def source_lines(source: str, first: int, marked: Collection[int] = ()) -> list[Line]:
@@ -312,16 +273,6 @@ def diff_lines(version_diff: "VersionDiff") -> list[Line]:
     if not lines:
         return [line(("dim", f"Version {version_diff.from_.number} is the current one: nothing differs."))]
     return coloured(lines)
-
-
-def blame_lines(lines: Sequence["BlamedLine"]) -> list[Line]:
-    """Return the source lines, each with the version that introduced it: author, time, reason."""
-    rows = []
-    for row in lines:
-        version, reason = row.version, one_line(row.version.row.reason, 30)
-        rows.append([str(version.number), version.short, _who(version), version.when, reason, f"{row.line}"])
-    heads = columns(rows, ("name", "dim", "", "dim", "dim", "dim"), gap=1)
-    return [(*head, ("", f" {row.text}")) for head, row in zip(heads, lines, strict=True)]
 
 
 def pending_lines(candidates: Mapping[str, "PendingCandidate"]) -> list[Line]:

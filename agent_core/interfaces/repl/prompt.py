@@ -349,7 +349,6 @@ class Above:
 _TABLE, _PREFIX = "repl", "KNAPPER_REPL_"
 _MOST_BYTES = 256 << 10  # as the settings have it
 _TRUE = ("1", "true", "yes", "on", "t", "y")
-_LIGHT_GROUNDS = ("7", "15")
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,16 +356,8 @@ class EarlySettings:
     """The table `repl` of the settings."""
 
     keys: str = "emacs"
-    theme: str = "auto"
-    bell: bool = False
     title: bool = False
     plain: bool = False
-
-    @property
-    def is_light(self) -> bool:
-        """True if the screen is light, according to the settings or the terminal's COLORFGBG."""
-        ground = os.environ.get("COLORFGBG", "").rpartition(";")[2]
-        return self.theme == "light" or (self.theme == "auto" and ground in _LIGHT_GROUNDS)
 
 
 def read_early_settings(root: Path, environment: Mapping[str, str]) -> EarlySettings:
@@ -430,7 +421,7 @@ class OpenTable(Protocol):
         """Draw the table above the input line."""
 
 
-DARK = {
+STYLES: Final = {
     "mark": "bold ansicyan",
     "mark.debug": "bold ansiyellow",
     "bar": "ansibrightblack",
@@ -444,14 +435,6 @@ DARK = {
     "live.call": "ansicyan",
     "live.printed": "ansibrightblack",
     "auto-suggestion": "ansibrightblack",
-}
-LIGHT = {
-    "mark": "bold ansiblue",
-    "mark.debug": "bold ansimagenta",
-    "bar.name": "ansiblue",
-    "bar.near": "ansimagenta",
-    "bar.hint": "ansimagenta",
-    "live.call": "ansiblue",
 }
 
 
@@ -507,7 +490,7 @@ class Prompt:
         self.app: Application[None] = Application(
             layout=self._layout(),
             key_bindings=merge_key_bindings([load_auto_suggest_bindings(), keys(self)]),
-            style=Style.from_dict({**DARK, **LIGHT} if self.early_settings.is_light else DARK),
+            style=Style.from_dict(STYLES),
             editing_mode=EditingMode.VI if self.early_settings.keys == "vi" else EditingMode.EMACS,
             input=terminal_input(),
             output=self.output,
@@ -602,12 +585,6 @@ class Prompt:
     def _hint(self, text: str) -> None:
         self.bar.hint = text
         self.app.invalidate()
-
-    def ring(self) -> None:
-        """Ring the bell for a user who is not watching, if that is enabled."""
-        if self.early_settings.bell:
-            self.output.bell()
-            self.output.flush()
 
     def entitle(self, title: str) -> None:
         """Set the window title, if that is enabled. It is never reset."""

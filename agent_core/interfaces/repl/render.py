@@ -14,7 +14,7 @@ from contextlib import suppress
 from copy import copy
 from functools import lru_cache
 from itertools import chain
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
@@ -26,7 +26,7 @@ from rich.color import ColorSystem
 from rich.console import Console, JustifyMethod
 from rich.markdown import Heading, Markdown, MarkdownElement
 from rich.style import Style
-from rich.syntax import RICH_SYNTAX_THEMES, ANSISyntaxTheme
+from rich.syntax import ANSISyntaxTheme
 from rich.theme import Theme
 
 from agent_core.base import events
@@ -58,18 +58,40 @@ _MARGIN = "  "
 _LONGEST_LEXED = 500  # characters of a line; longer lines are data
 _PLAIN = Style()
 
+# Colors that can be read on a dark and on a light screen: neither bright ones nor blue.
+_CODE: Final = ANSISyntaxTheme(
+    {
+        (): Style(),
+        ("Comment",): Style(dim=True),
+        ("Keyword",): Style(color="magenta"),
+        ("Keyword", "Type"): Style(color="cyan"),
+        ("Operator", "Word"): Style(color="magenta"),
+        ("Name", "Builtin"): Style(color="cyan"),
+        ("Name", "Exception"): Style(color="cyan"),
+        ("Name", "Function"): Style(color="green"),
+        ("Name", "Class"): Style(color="green", underline=True),
+        ("Name", "Decorator"): Style(color="magenta", bold=True),
+        ("Name", "Tag"): Style(color="magenta"),
+        ("Name", "Attribute"): Style(color="cyan"),
+        ("Literal", "String"): Style(color="yellow"),
+        ("Literal", "Number"): Style(color="cyan"),
+        ("Generic", "Deleted"): Style(color="red"),
+        ("Generic", "Inserted"): Style(color="green"),
+        ("Generic", "Heading"): Style(bold=True),
+        ("Error",): Style(color="red", underline=True),
+    }
+)
 Part: TypeAlias = tuple[Style, str]
 
 
 class CodeStream:
     """A block of code that is still being written."""
 
-    def __init__(self, language: str, theme: str) -> None:
+    def __init__(self, language: str) -> None:
         self._lexer: Any = None  # Any: pygments has no types
         with suppress(ClassNotFound):
             if takes_colour() and (lexer := get_lexer_by_name(language or "text")).name in MEASURED:
                 self._lexer = lexer
-        self._styles = ANSISyntaxTheme(RICH_SYNTAX_THEMES[theme])
         self._stack = ["root"]
 
     def draw(self, text: str, columns: int) -> Iterator[str]:
@@ -97,7 +119,7 @@ class CodeStream:
             yield Token, line[position:]
 
     def _style(self, kind: Any, part: str) -> Style:
-        return self._styles.get_style_for_token(kind) if part.strip() and self._lexer is not None else _PLAIN
+        return _CODE.get_style_for_token(kind) if part.strip() and self._lexer is not None else _PLAIN
 
 
 def rows(parts: Iterable[Part], columns: int, margin: str, first: str | None = None) -> Iterator[str]:
@@ -120,7 +142,6 @@ def painted(style: Style, text: str) -> str:
 
 
 _THEME = Theme({"markdown.code": "bold cyan"})  # the default has a black background, a bar on light screens
-DARK, LIGHT = "ansi_dark", "ansi_light"
 _MARKED, _NEXT, _DIM = Style.parse("red"), Style.parse("bold yellow"), Style.parse("dim")
 _LONGEST_PAINTED = 100_000  # characters of a source; reaching its last line takes two seconds
 _SGR = re.compile("(\x1b\\[[0-9;]*m)")
@@ -146,17 +167,16 @@ class _Reply(Markdown):
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {**Markdown.elements, "heading_open": _Title}
 
 
-_DOCUMENT = _Reply("", code_theme=DARK, hyperlinks=False)
+_DOCUMENT = _Reply("", code_theme=_CODE, hyperlinks=False)  # type: ignore[arg-type]  # it is handed on to `Syntax`
 
 
-def markdown(text: str, columns: int, theme: str = DARK) -> Iterator[str]:
+def markdown(text: str, columns: int) -> Iterator[str]:
     """Render one block of Markdown to the width. A block that would take long is drawn as source, row by row."""
     if len(text) > MOST_CHARS or sum(map(spans, text.split("\n"))) > MOST_SPANS:
         for row in folded((line(raw_line) for raw_line in text.strip("\n").split("\n")), columns, 0):
             yield plain([row])
         return
     document = copy(_DOCUMENT)  # a new document would create a new parser
-    document.code_theme = theme
     document.parsed = _PARSER.parse(visible(text))
     console = Console(
         file=io.StringIO(),
@@ -190,19 +210,19 @@ def takes_colour() -> bool:
     return not os.environ.get("NO_COLOR")
 
 
-def source(code: str, first: int, columns: int, theme: str = DARK, marked: Collection[int] = ()) -> Iterator[str]:
+def source(code: str, first: int, columns: int, marked: Collection[int] = ()) -> Iterator[str]:
     """Draw Python source with line numbers and colors, row by row; `marked` are line numbers."""
     text = "\n".join(bare_lines(code)).rstrip("\n")
     digits = len(str(first + text.count("\n")))
     margin = " " * (len(MARK) + digits + 1)
-    for number, parts in enumerate(_python(text, theme), first):
+    for number, parts in enumerate(_python(text), first):
         mark = painted(_MARKED, MARK) if number in marked else " " * len(MARK)
         yield from rows(parts, columns, margin, f"{mark}{painted(_DIM, f'{number:{digits}} ')}")
 
 
-def listing(code: str, shown: Sequence[SourceRow], columns: int, theme: str = DARK) -> Iterator[str]:
+def listing(code: str, shown: Sequence[SourceRow], columns: int) -> Iterator[str]:
     """Draw some lines of a source with their marks, in the colors from the complete source."""
-    lines, others = _painting(code, theme)
+    lines, others = _painting(code)
     for row in shown:
         while len(lines) < row.number and (following := next(others, None)) is not None:
             lines.append(following)
@@ -220,13 +240,13 @@ def listing(code: str, shown: Sequence[SourceRow], columns: int, theme: str = DA
 
 
 @lru_cache(maxsize=4)
-def _painting(code: str, theme: str) -> tuple[list[list[Part]], Iterator[list[Part]]]:
+def _painting(code: str) -> tuple[list[list[Part]], Iterator[list[Part]]]:
     """Return the lines already colored, and an iterator over the rest."""
-    return [], _python("\n".join(bare_lines(code)) if len(code) <= _LONGEST_PAINTED else "", theme)
+    return [], _python("\n".join(bare_lines(code)) if len(code) <= _LONGEST_PAINTED else "")
 
 
-def _python(text: str, theme: str) -> Iterator[list[Part]]:
-    return CodeStream("python", theme).lines(text)
+def _python(text: str) -> Iterator[list[Part]]:
+    return CodeStream("python").lines(text)
 
 
 # A turn: finished blocks above the prompt, the rest in the live area.
@@ -240,12 +260,11 @@ class TurnRenderer:
         log: CallLog,
         live: Live,
         columns: Callable[[], int],
-        theme: str,
         write: Callable[[Made], None],
         moved: Callable[[], None],
     ) -> None:
         """Create the listener: it gives finished text to `write`, and calls `moved` when the live area has changed."""
-        self._log, self._live, self._columns, self._theme = log, live, columns, theme
+        self._log, self._live, self._columns = log, live, columns
         self._print, self._moved = write, moved
         self._began = time.monotonic()
         self._said: list[str] = []
@@ -334,14 +353,14 @@ class TurnRenderer:
             self._print("\n")
         code = None
         if block.code is not None:
-            code = self._code = self._code or CodeStream(block.code, self._theme)
+            code = self._code = self._code or CodeStream(block.code)
         self._print(self._draw_block(block, code))
         if block.ends:
             self._code = None
 
     def _draw_block(self, block: DrawnBlock, code: CodeStream | None) -> Iterator[str]:
         if code is None:
-            yield from markdown(block.text, self._columns(), self._theme)
+            yield from markdown(block.text, self._columns())
         else:
             yield from code.draw(block.text, self._columns())
         if block.ends:
@@ -358,7 +377,7 @@ class TurnRenderer:
         if call.diff and len(call.diff) < len(bare_lines(call.source)):
             self._lines(indented(coloured(call.diff)))
         elif call.source and not (call.earlier and call.earlier.source == call.source):
-            self._print(source(call.source, 1, self._columns(), self._theme))
+            self._print(source(call.source, 1, self._columns()))
         told = [hint for hint in hints(call.verdict) if hint not in call.hints] if call.verdict else []
         self._lines([*verdict_part(call, told), *printed_lines(call.detail.get("output") or "")])
 

@@ -7,7 +7,6 @@ Slow to import: loaded after the prompt is shown.
 
 import asyncio
 import sys
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import islice
@@ -369,8 +368,8 @@ _KEYS = "type to filter · ↑↓ · Enter prints it · Esc leaves"
 class Overlay:
     """What has the screen until the user leaves it, with an entry to print if Enter chose one."""
 
-    def __init__(self, prompt: Prompt, theme: str) -> None:
-        self._prompt, self._theme = prompt, theme
+    def __init__(self, prompt: Prompt) -> None:
+        self._prompt = prompt
         self.left: asyncio.Future[Choice | None] = asyncio.get_running_loop().create_future()
 
     def escape(self) -> None:
@@ -387,8 +386,8 @@ class Overlay:
 class Browser(Overlay):
     """An open table."""
 
-    def __init__(self, table: Table, prompt: Prompt, theme: str) -> None:
-        super().__init__(prompt, theme)
+    def __init__(self, table: Table, prompt: Prompt) -> None:
+        super().__init__(prompt)
         self._table = table
         self._below = table.below[:_MOST_BELOW]
         self._typed = ""
@@ -439,7 +438,7 @@ class Browser(Overlay):
         choice = self._found[self._at]
         key = (choice.name, columns, rows)
         if key not in self._previews:
-            self._previews[key] = list(islice(preview(choice, columns, self._theme), rows))
+            self._previews[key] = list(islice(preview(choice, columns), rows))
         return self._previews[key]
 
     def _room(self) -> tuple[int, int]:
@@ -458,8 +457,8 @@ class Browser(Overlay):
 class Pager(Overlay):
     """A pager for the details of one entry, which Enter prints."""
 
-    def __init__(self, choice: Choice, prompt: Prompt, theme: str) -> None:
-        super().__init__(prompt, theme)
+    def __init__(self, choice: Choice, prompt: Prompt) -> None:
+        super().__init__(prompt)
         self._choice = choice
         self._top = self._columns = 0
         self._rows: list[str] = []  # the rows drawn so far, from `_others`
@@ -507,12 +506,12 @@ class Pager(Overlay):
         """Return the rows drawn so far, drawing more to get at least `count` if there are that many."""
         if columns != self._columns:
             self._columns, self._rows = columns, []
-            self._others = preview(self._choice, columns, self._theme)
+            self._others = preview(self._choice, columns)
         self._rows += islice(self._others, max(count - len(self._rows), 0))
         return self._rows
 
 
-async def show(look: Browser | Pager, prompt: Prompt, theme: str) -> None:
+async def show(look: Browser | Pager, prompt: Prompt) -> None:
     """Show a table or a pager on the screen until the user leaves it, then print the chosen entry, if any."""
     prompt.browser = look
     prompt.buffer.cancel_completion()
@@ -523,14 +522,14 @@ async def show(look: Browser | Pager, prompt: Prompt, theme: str) -> None:
         prompt.browser = None
         prompt.app.invalidate()
     if choice is not None:
-        prompt.print_above(preview(choice, prompt.columns, theme))
+        prompt.print_above(preview(choice, prompt.columns))
 
 
-def preview(choice: Choice, columns: int, theme: str) -> Iterator[str]:
+def preview(choice: Choice, columns: int) -> Iterator[str]:
     """Draw the details of a table row, row by row."""
     yield from render.drawn(choice.lines(), columns)
     if choice.source:
-        yield from render.source(*choice.source(), columns, theme)
+        yield from render.source(*choice.source(), columns)
 
 
 def fits(prompt: Prompt) -> bool:
@@ -559,8 +558,7 @@ class TerminalDebugger:
             above, source, below = stop_parts(stop, self._last)
             self._show(above)
             if source:
-                theme = render.LIGHT if self._prompt.early_settings.is_light else render.DARK
-                self._prompt.print_above(render.listing(stop.source, source, self._prompt.columns, theme))
+                self._prompt.print_above(render.listing(stop.source, source, self._prompt.columns))
             self._show(below)
             self._prompt.debug.names = stop.names
             return await self._command()
@@ -581,9 +579,6 @@ class TerminalDebugger:
                 self._show(fault_lines(error.message, error.fix))
 
 
-RINGS_AFTER_S = 10.0
-
-
 class TerminalVoice(Voice):
     """A voice that prints above the prompt and asks questions through it."""
 
@@ -592,7 +587,6 @@ class TerminalVoice(Voice):
         self._prompt = prompt
         self._one_at_a_time = asyncio.Lock()  # a question, or a stop of the debugger
         self.debugger: TerminalDebugger = TerminalDebugger(prompt, self.lines, self._one_at_a_time)
-        self._theme = render.LIGHT if prompt.early_settings.is_light else render.DARK
 
     def lines(self, lines: Iterable[Line]) -> None:
         """Show lines."""
@@ -613,26 +607,26 @@ class TerminalVoice(Voice):
 
     def source(self, code: str, first: int, marked: Collection[int] = ()) -> None:
         """Show Python source in color, with some lines marked."""
-        self._prompt.print_above(render.source(code, first, self._prompt.columns, self._theme, marked))
+        self._prompt.print_above(render.source(code, first, self._prompt.columns, marked))
 
     def listener(self, log: CallLog) -> Listener:
         """Return a listener that shows a turn's events here."""
         prompt = self._prompt
-        return TurnRenderer(log, prompt.live, lambda: prompt.columns, self._theme, prompt.print_above, prompt.moved)
+        return TurnRenderer(log, prompt.live, lambda: prompt.columns, prompt.print_above, prompt.moved)
 
     async def browse(self, table: Table) -> None:
         """Show a table to browse, and print the user's choice. On a low screen, print the whole table."""
         if not table.choices or not fits(self._prompt):
             self.lines(table.lines())
         else:
-            await show(Browser(table, self._prompt, self._theme), self._prompt, self._theme)
+            await show(Browser(table, self._prompt), self._prompt)
 
     async def read(self, choice: Choice) -> None:
         """Show the details of an entry in a pager, which the same keys leave. On a low screen, print them."""
         if fits(self._prompt) and self._prompt.browser is None:
-            await show(Pager(choice, self._prompt, self._theme), self._prompt, self._theme)
+            await show(Pager(choice, self._prompt), self._prompt)
         else:
-            self._prompt.print_above(preview(choice, self._prompt.columns, self._theme))
+            self._prompt.print_above(preview(choice, self._prompt.columns))
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
@@ -643,15 +637,12 @@ class TerminalVoice(Voice):
 
     @contextmanager
     def at_work(self, agent: str) -> Iterator[None]:
-        """Show activity in the window title, and ring the bell afterwards if it took long."""
-        began = time.monotonic()
+        """Show activity in the window title."""
         self._prompt.entitle(f"… {agent}")
         try:
             yield
         finally:
             self._prompt.entitle(agent)
-            if time.monotonic() - began > RINGS_AFTER_S:
-                self._prompt.ring()
 
     def status(self, text: str) -> None:
         """Show the current activity above the input line."""
@@ -665,7 +656,6 @@ class TerminalVoice(Voice):
     is_attended = asks = True  # a user types, and sees the prompt
 
     async def _ask(self, dialog: Dialog) -> DialogReply:
-        self._prompt.ring()
         async with self._one_at_a_time:
             asking = self._prompt.asking = Asking(dialog, self._prompt)
             self._prompt.app.invalidate()

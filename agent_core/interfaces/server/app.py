@@ -37,7 +37,6 @@ from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
 
 from ..client import announced
 from . import agent_operations, page_operations, workspace_operations
-from .a2a_door import A2aDoor
 from .agent_host import AgentHost, Rooms, opened_rooms
 from .chat_completions import ChatDoor
 from .chat_threads import ChatThreads
@@ -255,15 +254,11 @@ def application(rooms: Rooms, login: LoginDoor, mcp_door: HttpDoor) -> Starlette
     routes += [Route("/openapi.json", described), Route("/login", login.log_in, methods=["POST"])]
     routes += [Route(LINKS, login.new_link, methods=["POST"])]
     routes += [Route(address, partial(_page, name)) for address, name in _PAGE.items()]
-    threads = ChatThreads(rooms)
-    chat = ChatDoor(rooms, threads)
+    chat = ChatDoor(rooms, ChatThreads(rooms))
     routes += [Route("/v1/models", chat.models), Route("/v1/models/{model}", chat.model)]
     routes += [Route("/v1/chat/completions", chat.complete, methods=["POST"])]
     routes += [Route("/v1/responses", chat.respond, methods=["POST"])]
-    a2a, at = A2aDoor(rooms, threads), "/.well-known/agent-card.json"
-    routes += [Route(at, a2a.card), Route(f"/a2a/{{agent}}{at}", a2a.card)]
-    routes += [Route("/a2a/{agent}", a2a.call, methods=["POST"]), Route("/mcp", mcp_door)]
-    routes += [Route("/metrics", MetricsDoor(rooms.host).answer, methods=["GET"])]
+    routes += [Route("/mcp", mcp_door), Route("/metrics", MetricsDoor(rooms.host).answer, methods=["GET"])]
     return Starlette(routes=routes, exception_handlers={HTTPException: _refuse})
 
 

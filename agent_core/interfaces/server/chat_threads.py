@@ -455,7 +455,8 @@ class ClientReply:
 
     def failure(self) -> str:
         """Return a sentence about a turn that gave no reply."""
-        return no_reply(self.ended, self.warning)
+        reason = self.ended.reason if self.ended else "the server stopped, or the conversation was deleted"
+        return f"The turn ended without a reply ({reason}). {self.warning}".rstrip()
 
     def shown(self, event: events.Event) -> list[Json]:
         """Return an event as JSON for our vendor field, or nothing; calls of the client's functions are left out."""
@@ -472,12 +473,6 @@ class ClientReply:
         piece = f"\n\n{text}" if apart and not text.startswith("\n") else text
         self.text += piece
         return piece
-
-
-def no_reply(ended: events.TurnEnded | None, warning: str) -> str:
-    """Return a sentence about a turn that gave no reply, with the last warning in it."""
-    reason = ended.reason if ended else "the server stopped, or the conversation was deleted"
-    return f"The turn ended without a reply ({reason}). {warning}".rstrip()
 
 
 @dataclass(slots=True)
@@ -561,26 +556,19 @@ class ChatThreads:
             await sections.drop(_SECTION)
         return thread
 
-    async def begin(self, agent: str) -> str:
-        """Create an unnamed conversation, and return the name by which `named` finds it."""
-        if is_group(self._rooms.workspace.root, agent):
-            return Clock().new_id()  # of no effect
-        async with self._one_at_a_time:
-            return (await self._new(agent, _NOTHING_SAID)).removeprefix(f"{agent}{CONVERSATION}")
-
     async def named(self, agent: str, conversation: str) -> str:
         """Return the agent of a named conversation, which is created if it does not exist.
 
         Raises:
             UsageError: the conversation cannot have this name, or the agent has too many.
         """
-        name = self.name_of(agent, conversation)
+        name = self._name_of(agent, conversation)
         async with self._one_at_a_time:
             if name != agent:
                 await self._make_sure(agent, conversation, name, _NOTHING_SAID)
         return name
 
-    def name_of(self, agent: str, conversation: str) -> str:
+    def _name_of(self, agent: str, conversation: str) -> str:
         """Return the name of the agent of a conversation, whether or not it exists yet.
 
         A group has one conversation, whatever its name, because its members have one memory each.
@@ -653,7 +641,7 @@ class ChatThreads:
                 what = f"names no response to go on from: `{response[:80]}`."
                 raise Unsupported("previous_response_id", what, fix)
         else:
-            name = self.name_of(agent, conversation) if conversation else ""
+            name = self._name_of(agent, conversation) if conversation else ""
         settings = await self._store.agent_settings(name) if name else None
         history = await _read(messages, by, client, is_known=settings is not None)
         if not name:
@@ -683,7 +671,7 @@ class ChatThreads:
         if is_reserved or await self._rooms.workspace.can_be_talked_to(name):
             what = f"A conversation cannot have the name `{conversation[:80]}` here."
             given = f"The server gives names with `chat-` itself, and keeps the last {_KEPT}. " if is_reserved else ""
-            raise UsageError(what, fix=f"{given}Choose another name after the @, or another context.")
+            raise UsageError(what, fix=f"{given}Choose another name after the @.")
         if sum(not known.startswith(f"{agent}{MARK}") for known, _ in await self._known(agent)) >= _MOST_NAMED:
             what = f"{agent} has {_MOST_NAMED:,} named conversations, which is the most."
             raise UsageError(what, fix=f"Continue one, or delete one: knapper agents delete {agent}{CONVERSATION}NAME")

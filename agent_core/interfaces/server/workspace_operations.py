@@ -26,6 +26,7 @@ from agent_core.access.grants import Approvals, Decision, PendingQuestion
 from agent_core.access.grants.approval import QuestionChanged, successor
 from agent_core.base import machine
 from agent_core.base.errors import UsageError, WorkspaceError
+from agent_core.base.gone import gone_sentence
 from agent_core.base.plain_files import ADDING, open_plain, read_plain
 from agent_core.base.records import to_json
 from agent_core.base.untrusted import one_line
@@ -45,11 +46,11 @@ from agent_core.workspace.portable import NoAgent
 from agent_core.workspace.state_store import WorkspaceState
 
 from ..commands.memory import source_json
-from ..commands.verb import CHANGED, Door
+from ..commands.verb import CHANGED, Door, Result
 from ..render.agent_view import helper_document, helpers_document
 from ..render.grant_question import title_of
 from ..slash_catalog import verb_of
-from ..styled_lines import Line, plain
+from ..styled_lines import Line, plain, warned
 from .identity import OWNER, SCOPES, ApiRefusal, NotAllowed, NotThere, rejected
 from .operations import Asked, Part, operation
 
@@ -765,6 +766,9 @@ class ServerDoor(Door):
 async def command(asked: Asked, line: CommandLine) -> object:
     """Run a command of `knapper`, and return what it shows."""
     noun, name, *words = line.words
+    gone = gone_sentence(f"{noun} {name}")
+    if gone is not None:
+        return _shown(Result(None, aside=warned(gone)))
     verb = verb_of(noun, name)
     if verb is None or not verb.scopes:
         raise NotThere(f"`{noun[:80]} {name[:80]}` does not work over a server.", fix="Run it where the workspace is.")
@@ -776,6 +780,10 @@ async def command(asked: Asked, line: CommandLine) -> object:
     agent = await asked.rooms.known(line.agent, asked.identity) if line.agent else ""
     door = ServerDoor(asked, line, agent, await asked.rooms.owners(asked.identity))
     result = await verb.handler(door, **verb.taken(words))
+    return _shown(result)
+
+
+def _shown(result: Result) -> object:
     table = result.table.lines() if result.table is not None else []
     code, first, marked = result.source or ("", 0, ())
     return {

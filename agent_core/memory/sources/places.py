@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from agent_core.base import machine, old_name
+from agent_core.base import machine
 from agent_core.base.programs import NotRead, ReaderProcess, pieces
 from agent_core.base.records import dataclass
 from agent_core.base.user_folders import expand_home
@@ -64,9 +64,8 @@ MOST_FILES: Final = 20_000
 """Maximum files of one folder."""
 _LEFT_OUT: Final = frozenset({"__pycache__", "node_modules"})
 STDIN: Final = "-"
-_SETTINGS: Final = (SETTINGS, old_name.SETTINGS)
 _DESCRIBED: Final = frozenset({"agents", "groups", "helpers"})
-_SAVED: Final = re.compile(rf'"format"\s*:\s*"(knapper-agent|{old_name.AGENT_FILE})"'.encode())
+_SAVED: Final = re.compile(rb'"format"\s*:\s*"knapper-agent"')
 _SAMPLE: Final = 1 << 16
 _PICTURE: Final = (b"<svg", b"<?xml", b"<!doctype svg")
 _SCRIPTS: Final = frozenset((".js", ".mjs", ".cjs", ".css"))
@@ -179,7 +178,7 @@ def of_program(place: SourcePlace, data: bytes) -> str:
     """Return a description of a file in a folder if it is one of this program without use for an agent; else ""."""
     path = Path(place.where)
     is_described = path.suffix == ".toml" and path.parent.name in _DESCRIBED
-    if path.name in _SETTINGS or (is_described and any((path.parent.parent / name).is_file() for name in _SETTINGS)):
+    if path.name == SETTINGS or (is_described and (path.parent.parent / SETTINGS).is_file()):
         return "a settings file of Knapper"
     return "a saved conversation" if _SAVED.search(data[:_SAMPLE]) else ""
 

@@ -122,7 +122,6 @@ class PostgresSession:
 
     db: Db
     clock: StoreClock
-    keep_calls: int
     sealer: Sealer
     index: SearchIndex
 

@@ -16,7 +16,6 @@ from typing import Final, TypeVar
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from agent_core.base import old_name
 from agent_core.base.errors import StorageError
 from agent_core.base.offload import WorkThreads
 from agent_core.base.own_installation import origin
@@ -67,10 +66,10 @@ class _Running:
 class Database(Tables):
     """A database and its tables: work runs in a few threads, each with its own connection."""
 
-    def __init__(self, conninfo: str, clock: StoreClock, keep_calls: int) -> None:
+    def __init__(self, conninfo: str, clock: StoreClock) -> None:
         self._conninfo = conninfo
         self._place = place_of(conninfo)
-        self._clock, self._keep_calls = clock, keep_calls
+        self._clock = clock
         self._sealer = Sealer(None)
         self._sealer.require()
         self._threads = WorkThreads(THREADS)
@@ -158,7 +157,7 @@ class Database(Tables):
         try:
             with self._connection(running) as db:
                 clock = DatabaseClock(self._clock, self._skew)
-                return work(PostgresSession(db, clock, self._keep_calls, self._sealer, search_index))
+                return work(PostgresSession(db, clock, self._sealer, search_index))
         except CommitLost as lost:  # of a transaction that a query began, which may safely run twice
             raise psycopg.OperationalError("the connection is lost") from lost
         except Misfit as error:
@@ -351,7 +350,6 @@ def migrate(db: Db, place: str) -> None:
         return
     db.execute("select pg_advisory_lock($1)", (_LOCK,))
     try:
-        _move_old_schema(db, place)
         current = schema(db)
         if current > latest:
             message = f"The database {place} has schema {current}, and this program knows schemas up to {latest}."
@@ -393,27 +391,6 @@ def schema(db: Db) -> int:
     if not _is_there(db, f"{SCHEMA}.migration"):
         return 0
     return int(db.execute("select coalesce(max(number), 0) from migration").fetchall()[0][0])
-
-
-def _move_old_schema(db: Db, place: str) -> None:
-    """Rename the schema that was created under the program's old name, and the references in its functions."""
-    old = old_name.NAME
-    if schema(db) or not _is_there(db, f"{old}.migration"):
-        return
-    with db.transaction():
-        users = "select count(*) from pg_stat_activity where datname = current_database() and application_name = $1"
-        if count := db.execute(users, (old,)).fetchall()[0][0]:
-            message = f"Processes of the program under its old name have {count} connections to the database {place}"
-            raise StorageError(f"{message}, so its schema {old} is not renamed.", fix="End them, then try again.")
-        try:
-            db.execute(f"alter schema {old} rename to {SCHEMA}")
-        except psycopg.errors.InsufficientPrivilege as error:
-            message = f"The schema {old} of the database {place} cannot be renamed: {error.diag.message_primary}."
-            raise StorageError(message, fix=f"Let its owner type: ALTER SCHEMA {old} RENAME TO {SCHEMA}") from error
-        named = "select pg_get_functiondef(oid) from pg_proc where pronamespace = $1::regnamespace and prosrc ~ $2"
-        for (definition,) in db.execute(named, (SCHEMA, old)).fetchall():
-            db.execute(definition.replace(old, SCHEMA).encode())
-    old_name.say(f"Moved the schema {old} of the database {place} to {SCHEMA}.")
 
 
 def _is_there(db: Db, table: str) -> bool:

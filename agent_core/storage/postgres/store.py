@@ -17,7 +17,6 @@ import psycopg
 from agent_core import __version__
 from agent_core.base.errors import AgentBusy, StorageError
 
-from ..call_store import KEEP_CALLS
 from ..folder import busy_agent, check_name
 from ..forget_store import Erasure, erase
 from ..store import LOST, Health, Hear, Store, WorkerRow
@@ -186,8 +185,8 @@ class Pulse:
 class Leases(Database):
     """The part of the store that manages the processes at the database."""
 
-    def __init__(self, conninfo: str, clock: StoreClock, keep_calls: int) -> None:
-        super().__init__(conninfo, clock, keep_calls)
+    def __init__(self, conninfo: str, clock: StoreClock) -> None:
+        super().__init__(conninfo, clock)
         self._pulse = Pulse(conninfo, clock.new_id())
         self._wanted: set[str] = set()  # held here, or about to be
         self._lent: dict[str, tuple[str, str]] = {}  # the time of acquisition and the agent's state when it was lent
@@ -347,13 +346,13 @@ class PostgresStore(Leases, Store):
     """`Store` on PostgreSQL."""
 
     @classmethod
-    def open(cls, url: str, clock: StoreClock, keep_calls: int = KEEP_CALLS, workspace: str = "") -> "PostgresStore":
+    def open(cls, url: str, clock: StoreClock, workspace: str = "") -> "PostgresStore":
         """Open the store at this address, in libpq's format; missing tables are created.
 
         Raises:
             StorageError: the database cannot be used, belongs to another workspace, or has tables of a newer program.
         """
-        store = cls(url, clock, keep_calls)
+        store = cls(url, clock)
         store.prepare(workspace)
         return store
 

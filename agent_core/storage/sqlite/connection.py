@@ -19,7 +19,6 @@ from agent_core.base.own_installation import origin
 from agent_core.base.records import dataclass, field
 from agent_core.base.seal import Sealer
 
-from ..call_store import KEEP_CALLS
 from ..subject import StoreClock, storable
 from ..tables import Row, SearchIndex
 
@@ -66,11 +65,10 @@ UNSAVED = "The change in progress is not saved; everything before it is."
 
 @dataclass(frozen=True, slots=True)
 class SqliteSession:
-    """A connection, the clock that provides times and ids, and the number of calls per function that are kept."""
+    """A connection, and the clock that provides times and ids."""
 
     db: apsw.Connection
     clock: StoreClock
-    keep_calls: int = KEEP_CALLS
     sealer: Sealer = field(default_factory=lambda: Sealer(None))
     index: SearchIndex = field(kw_only=True)
 

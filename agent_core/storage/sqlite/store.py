@@ -21,7 +21,6 @@ from agent_core.base.own_installation import reinstall
 from agent_core.base.records import dataclass, field
 from agent_core.base.seal import Sealer
 
-from ..call_store import KEEP_CALLS
 from ..folder import lock_agent
 from ..forget_store import Erasure, erase
 from ..store import Store
@@ -176,7 +175,7 @@ class SqliteStore(StateFile, Store):
     """`Store` on SQLite."""
 
     @classmethod
-    def open(cls, path: Path, clock: StoreClock, keep_calls: int = KEEP_CALLS) -> "SqliteStore":
+    def open(cls, path: Path, clock: StoreClock) -> "SqliteStore":
         """Open the store in this file, a new one if there is none.
 
         Raises:
@@ -195,7 +194,7 @@ class SqliteStore(StateFile, Store):
             raise explain(error, path) from error
         except OSError as error:
             raise explain_os(error, path) from error
-        session = SqliteSession(db, clock, keep_calls, sealer, index=search_index)
+        session = SqliteSession(db, clock, sealer, index=search_index)
         return cls(path, session, recovered)
 
     @property

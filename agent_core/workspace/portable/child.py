@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
-from agent_core.base import old_name
 from agent_core.base.programs import serve
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line, shorten
@@ -86,8 +85,8 @@ def agents_in(text: str, context: ReadingContext) -> Iterator[tuple[WholeAgent, 
 def _agents(text: str, context: ReadingContext) -> Iterator[tuple[WholeAgent, AgentReport]]:
     raw = parse(text)
     ids = f"from-{sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
-    if raw.get("format") in (FORMAT, old_name.AGENT_FILE):
-        whole = agent_of({**raw, "format": FORMAT}, indexed)
+    if raw.get("format") == FORMAT:
+        whole = agent_of(raw, indexed)
         report = AgentReport("knapper", whole.name)
         settings = {key: value for key, value in (whole.settings or {}).items() if key in SettingsPayload.model_fields}
         for key in (whole.settings or {}).keys() - settings:

@@ -11,7 +11,6 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from agent_core.base import old_name
 from agent_core.base.errors import SettingsError, UsageError
 from agent_core.base.matching import did_you_mean
 from agent_core.base.plain_files import read_plain
@@ -114,8 +113,6 @@ def text_of(root: Path, kind: Kind, name_or_text: str) -> str:
         file = place / f"{name_or_text}.txt" if place else None
         if file is not None and file.is_file():
             return _text(root, file).strip()
-    if name_or_text == old_name.NAME and kind == "persona":
-        return text_of(root, kind, "knapper")
     names = [*named(root, kind)]
     fix = f"Known are: {', '.join(names)}. Your own go into {folder}/NAME.txt."
     raise UsageError(f"There is no {kind} `{name_or_text}`.", fix=did_you_mean(name_or_text, names, fix))

@@ -277,23 +277,23 @@ THINKS = CLAMP.replace("clamp(value", "clamp(self, value", 1).replace(
 
 
 @pytest.mark.parametrize(
-    ("off", "outcome", "diffs"),
+    ("is_fixed", "outcome", "diffs"),
     [
-        pytest.param((), "fixed", ['-    self.interface.internal_monologue("hm")\n+    self.progress(0, note="hm")'],
+        pytest.param(True, "fixed", ['-    self.interface.internal_monologue("hm")\n+    self.progress(0, note="hm")'],
                      id="on"),
-        pytest.param(("context",), "refused", [], id="off"),
+        pytest.param(False, "refused", [], id="off"),
     ],
 )  # fmt: skip
 async def test_what_is_mapped_for_another_agents_self_is_shown_and_can_be_switched_off(
-    tmp_path: Path, off: tuple[str, ...], outcome: str, diffs: list[str]
+    tmp_path: Path, is_fixed: bool, outcome: str, diffs: list[str]
 ) -> None:
     library = a_library(tmp_path, {"a.py": THINKS})
     (tmp_path / "here").mkdir()
-    async with Workspace.open(tmp_path / "here", flags={"gate.fixes_off": off}) as workspace:
+    async with Workspace.open(tmp_path / "here", flags={"gate.fixes": is_fixed}) as workspace:
         report = await workspace.functions.batch.import_library(ImportRequest(library), lambda _: None, lambda _: None)
     (row,) = report.functions
     assert (row.outcome, [one.diff for one in row.fixes if one.code == "context"]) == (outcome, diffs)
-    assert ("foreign-context" in codes(report, "clamp")) is bool(off)
+    assert ("foreign-context" in codes(report, "clamp")) is not is_fixed
 
 
 async def test_methods_that_are_left_behind_are_counted_by_class(here: Room, tmp_path: Path) -> None:

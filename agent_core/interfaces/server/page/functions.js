@@ -29,7 +29,7 @@ export function Functions({ chosen, go, beat, approvals, reload }) {
     ${gate && gate.pending.length > 0 && html`<p class="dim">Rejected, and kept to be corrected: ${gate.pending.map(plain).join(", ")}</p>`}
     ${listed && listed.rejected.length > 0 && html`<details><summary class="bad">${count(listed.rejected.length, "problem")} in files</summary><ul>${listed.rejected.map((problem) => html`<li>${plain(problem.path)}:${problem.line} ${plain(problem.message)}</li>`)}</ul></details>`}
     <${Rows} rows=${shown} heads=${HEADS} label="Functions" row=${(row) => html`<td><button class="link" onClick=${() => go("Functions", row.name)}>${row.name}</button></td><td class="wide">${plain(row.description)}</td>
-      <td class="far">${row.standing} ${row.worth || ""}</td><td class="far">${row.source}</td><td class="far">${plain(reaches(row.reach))}</td><td class="far">${word(row)}</td><td class="far number">${row.calls}</td>`} />`;
+      <td class="far">${row.standing}</td><td class="far">${row.source}</td><td class="far">${plain(reaches(row.reach))}</td><td class="far">${word(row)}</td><td class="far number">${row.calls}</td>`} />`;
 }
 
 function OneFunction({ name, close, beat, questions, reload }) {
@@ -45,7 +45,7 @@ function OneFunction({ name, close, beat, questions, reload }) {
   return html`<p><button onClick=${close}>← All functions</button></p><${Fault} text=${fault} />
     <section class="card"><h2 ref=${title} tabindex="-1">${facts.name} <span class="dim">${facts.path}:${facts.line} · ${facts.standing} · ${count(calls, "call")}${failures ? `, ${failures} failed` : ""}</span></h2>
       <p>${plain(facts.schema.description)}</p><p class="dim">${plain(reaches(facts.reach))}${facts.maker && ` · made by ${plain(facts.maker)}`}</p>
-      ${facts.effect && html`<p class="dim">Effect: ${facts.effect.worth}, ${facts.effect.shown} turns with it, ${facts.effect.masked} without: ${effect(facts.effect)}</p>`}${facts.state && html`<${Text} label="State" text=${JSON.stringify(facts.state.value)} />`}<${Source} text=${facts.source} first=${facts.line} />
+      ${facts.state && html`<${Text} label="State" text=${JSON.stringify(facts.state.value)} />`}<${Source} text=${facts.source} first=${facts.line} />
       ${facts.callers.length > 0 && html`<p class="dim">Called by ${facts.callers.join(", ")}</p>`}${facts.callees.length > 0 && html`<p class="dim">Calls ${facts.callees.join(", ")}</p>`}
       ${facts.quarantine && html`<p class="row"><span class="bad">In quarantine: the model does not see it.</span> <button onClick=${() => act("release", () => "Released.")}>Release it</button></p>`}</section>
     <${Form} name=${name} parameters=${facts.schema.parameters || {}} reload=${reload} done=${() => { again(); setEnded((number) => number + 1); }} />
@@ -56,9 +56,6 @@ function OneFunction({ name, close, beat, questions, reload }) {
     ${facts.verdict && html`<section class="card"><h3>Verdict</h3><${Verdict} verdict=${facts.verdict} /></section>`}
     <${History} name=${name} changed=${again} key=${facts.source} />`;
 }
-
-// What showing it to the model changes: the least, the middle and the most.
-const effect = (measured) => ["tokens", "requests", "right"].map((key) => `${key} ${["low", "change", "high"].map((end) => measured[key][end].toFixed(2)).join(" … ")}`).join(", ");
 
 // Its grants, each to be taken back.
 function Granted({ name, beat, reload }) {

@@ -16,7 +16,6 @@ export function Verdict({ verdict }) {
       ${verdict.agreed ? html` <span class="dim">${count(verdict.agreed, "example")} agreed</span>` : ""} ${plain(verdict.error)}</p>
     <${Problems} rows=${verdict.problems || []} />
     ${(verdict.fixes || []).map((fix) => html`<details><summary>Fixed by itself: ${plain(fix.message)}</summary><${Diff} text=${fix.diff} /></details>`)}
-    ${(verdict.survivors || []).length > 0 && html`<details><summary>Changes that no example notices: ${verdict.survivors.length}</summary>${verdict.survivors.map((one) => html`<p class="dim">${plain(one.kind_of_example)}</p><${Diff} text=${one.diff} />`)}</details>`}
     ${stages.length > 0 && html`<details><summary>${count(stages.length, "stage")}</summary><ul class="stages">${stages.map((stage) => html`<li><span class=${stage.passed ? "good" : isOpen(stage) ? "dim" : "bad"}>${stage.passed ? "✓" : isOpen(stage) ? "–" : "✗"}</span> ${stage.stage} <span class="dim">${Math.round(stage.seconds * 1000)} ms ${plain(stage.note)}</span></li>`)}</ul></details>`}</div>`;
 }
 
