@@ -1,6 +1,8 @@
 # Each target works as the first command in a fresh clone: it makes .venv and installs what it needs, once.
 PYTHON ?= python3
 BIN := .venv/bin
+# Programs in an environment name its place, so one that was moved with its folder is made anew.
+MOVED := $(shell [ ! -f .venv/.place ] || [ "$$(cat .venv/.place)" = "$(CURDIR)" ] || { rm -rf .venv; echo moved; })
 PORTABLE = KNAPPER_SANDBOX_LEVEL=portable $(SUITE)
 SAMPLE := tests/sandbox/test_calls_and_their_outcomes.py tests/sandbox/test_what_honest_functions_need.py tests/debugging/test_stops.py
 SUITE := $(BIN)/python -m pytest -q -m "not slow and not model and not page"
@@ -20,7 +22,7 @@ FUNCTIONS = ! grep -q '^portable = ' pyproject.toml || $(BIN)/python -c 'import 
 # `make run MODEL=local` fetches the local model if it is not here; `make run WORKSPACE=FOLDER` works in that folder.
 run: .venv/.run
 	@$(READY)
-	@$(BIN)/knapper --workspace "$(WORKSPACE)" run $(if $(MODEL),--model '$(MODEL)')
+	@cd "$(WORKSPACE)" && exec "$(CURDIR)/$(BIN)/knapper" run $(if $(MODEL),--model '$(MODEL)')
 
 serve: .venv/.serve
 	@$(READY)
@@ -122,7 +124,7 @@ clean:
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Knapper needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + ". Say which to use: make PYTHON=python3.12 …") if sys.version_info < (3, 11) else None'
 	@echo "Installing into .venv: about a minute, once." >&2
-	@$(PYTHON) -m venv .venv
+	@$(PYTHON) -m venv .venv && echo "$(CURDIR)" > .venv/.place
 
 # The local model's engine has no wheel for every platform: without it everything else still works.
 .venv/.run: .venv/bin/python pyproject.toml constraints.txt

@@ -35,7 +35,7 @@ GONE: Final[Mapping[str, str]] = {
     "memory.tidy": "Remove it: in any turn, ask the agent to clean up the block.",
     "memory tidy": "In any turn, ask the agent to clean up the block; `knapper memory edit LABEL` does it by hand.",
     "/memory tidy": "Ask the agent to clean up the block; `/memory edit LABEL` does it by hand.",
-    "growth.trigger": "Remove it: a person or the agent edits the description of a function that is called wrongly.",
+    "growth.trigger": "Remove it: you or the agent edit the description of a function that is called wrongly.",
     "growth.mask": "Remove it: no function is hidden at random any more.",
 }
 """By name: a setting as `table.key`, a key of a grant, a command with its group, a slash command, a flag."""

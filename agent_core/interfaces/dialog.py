@@ -89,7 +89,8 @@ class Dialog:
         # The end of a pasted line may be this word after leading blanks.
         text = (typed.rstrip() if in_full else typed.strip()).lower()
         for key in self.keys:
-            if text and (text == key.word or (text == key.letter and not (key.is_yes and in_full))) and key != REASON:
+            is_word = text in (key.word, key.says.lower())  # as it stands in the row of keys
+            if text and (is_word or (text == key.letter and not (key.is_yes and in_full))) and key != REASON:
                 return DialogReply(key.letter)
         return DialogReply() if self.takes_enter and not text else None
 

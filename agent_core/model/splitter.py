@@ -203,7 +203,14 @@ class CodeState:
 def _without_end(text: str) -> str:
     """Return a text without the marks of the end of an answer at its end."""
     marks = forms().after_answer
-    while (bare := text.rstrip()).endswith(marks):
-        mark = next(mark for mark in marks if bare.endswith(mark))
-        text = bare.removesuffix(mark).rstrip()
-    return text
+    kept, end = len(text), _bare_end(text, len(text))
+    while text.endswith(marks, 0, end):  # by places: many marks in a long text would be copied as often
+        mark = next(mark for mark in marks if text.endswith(mark, 0, end))
+        kept = end = _bare_end(text, end - len(mark))
+    return text[:kept]
+
+
+def _bare_end(text: str, end: int) -> int:
+    while end and text[end - 1].isspace():
+        end -= 1
+    return end

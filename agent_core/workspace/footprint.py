@@ -76,12 +76,15 @@ def footprint(root: Path, more: Iterable[Path] = ()) -> Footprint:
             )
     for state in states.values():
         holds = "the state of a workspace: conversations, memory, versions, packages"
+        if state.is_symlink():  # perhaps a stranger's, to a folder that is none of ours: everything else refuses it
+            places.append(KeptPlace(str(state), "a link, and no state of a workspace", 0, (_removal(str(state)),)))
+            continue
         places += _kept(state, holds if is_workspace(state.parent) else f"{holds} (its functions are gone)")
     return Footprint(tuple(places), own_installation.uninstall_program(), tuple(map(str, tops)), tuple(problems))
 
 
 def _kept(path: Path, holds: str) -> Iterator[KeptPlace]:
-    """Yield a place if it is there; a link is removed with what it leads to."""
+    """Yield a place of this user's if it is there; a link is removed with what it leads to."""
     if path.exists():
         real = os.path.realpath(path)
         names = [str(path), real] if path.is_symlink() else [str(path)]

@@ -142,7 +142,7 @@ OTHER_READERS = {
         interfaces/commands/agents interfaces/server/page_operations functions""",
     "whoever builds the confined interpreter": "portable/component",
     "a program that works for somebody": """
-        interfaces/integrations/__init__ interfaces/server/a2a_door interfaces/server/mcp_door""",
+        interfaces/integrations/__init__ interfaces/server/mcp_door""",
 }
 
 

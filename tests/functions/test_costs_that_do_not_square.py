@@ -1,5 +1,6 @@
 """What a file of more functions costs grows with their number, not with its square; as processor time in one run."""
 
+import ast
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -7,6 +8,7 @@ from functools import partial
 import pytest
 
 from agent_core.functions.gate.capability import needs_of_callees
+from agent_core.functions.gate.uses import files_of_parameters
 from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
@@ -67,3 +69,15 @@ async def test_what_runs_with_a_chain_of_functions_is_read_once() -> None:
         snapshot = Snapshot.empty().with_module(read_module(ModuleSource.of("chain", "".join(chain))))
         taken.append(time_of(partial(needs_of_callees, f"add_{count - 1}", snapshot)))
     assert taken[1] / taken[0] <= 3, taken  # the square would be 4, and it was more
+
+
+async def test_the_files_of_a_call_are_found_in_a_time_that_grows_with_the_text() -> None:
+    def found(count: int) -> float:
+        text = (
+            "def f(path: str, n: int) -> int:\n    open(path)\n    x = (" + "~n, " * count + ")\n" + "    x()\n" * count
+        )
+        tree = ast.parse(text)
+        return time_of(lambda: files_of_parameters(tree, "f"))
+
+    few, many = found(500), found(4_000)
+    assert many / few <= 20, (few, many)  # the square would be 64

@@ -119,6 +119,18 @@ def test_a_link_in_place_of_a_folder_is_removed_with_what_it_leads_to(tmp_path: 
     assert not (tmp_path / "disk").exists()
 
 
+def test_a_link_that_came_with_a_folder_is_named_and_what_it_leads_to_is_not(tmp_path: Path) -> None:
+    home, clone = tmp_path / "home", tmp_path / "home" / "clone"
+    (home / "Documents").mkdir(parents=True)
+    (home / "Documents" / "thesis.txt").write_text("The work of years.")
+    (clone / "functions").mkdir(parents=True)
+    (clone / "knapper.toml").touch()
+    (clone / ".knapper").symlink_to("../Documents")
+    told = knapper("uninstall", cwd=clone, environment={"HOME": str(home)}).stdout
+    assert "Documents" not in told
+    assert f"rm -r -- {clone / '.knapper'}\n" in told
+
+
 def test_without_a_home_it_lists_what_it_can_and_says_what_it_cannot(tmp_path: Path) -> None:
     write(tmp_path / "data" / "knapper" / "grants.key")
     found = kept(Path("nowhere"), cwd=tmp_path, variables={"XDG_DATA_HOME": str(tmp_path / "data")})

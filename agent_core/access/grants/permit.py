@@ -177,8 +177,8 @@ class AccessResolver:
         for verb, item in _paths(grants):
             if self._has_grown(item, writes=verb == "write"):
                 why = f"holds more by now than is looked through, so {_HIDES[verb]} may lie in it, and it is not given"
-                fix = f"Look, and grant it again at a terminal: `knapper functions grant NAME --{verb}`"
-                return f"{fence(item)} {why}. {fix}."
+                command = "functions grant NAME " + ("--write" if verb == "write" else "--read")
+                return f"{fence(item)} {why}. Look, and grant it again at a terminal: `knapper {command}`."
         return ""
 
     def _has_grown(self, item: str, *, writes: bool) -> bool:

@@ -648,11 +648,13 @@ def files_of_parameters(tree: ast.Module, name: str) -> dict[str, NamedFile]:
         held = values_of(function)
         arguments = function.args
         parameters = frozenset(each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
+        as_given = frozenset(name for name in parameters if _is_as_given(name, held))
+        of_packages = _names_from(packages, held)
         running = [*_running_always(function.body)]
         effects = {id(node.value) for node in running if isinstance(node, ast.Expr)}
         for call in (node for node in running if isinstance(node, ast.Call)):
-            for value, file in _opened_by(call, packages, held, is_effect=id(call) in effects):
-                if parameter := _parameter_of(value, parameters, held):
+            for value, file in _opened_by(call, of_packages, is_effect=id(call) in effects):
+                if parameter := _parameter_of(value, as_given, held):
                     other = found.get(parameter, file)
                     found[parameter] = NamedFile(other.writes or file.writes, other.is_sure or file.is_sure)
     return found
@@ -673,9 +675,7 @@ def _running_always(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
                 waiting += ast.iter_child_nodes(node)
 
 
-def _opened_by(
-    call: ast.Call, packages: frozenset[str], held: Held, *, is_effect: bool
-) -> Iterator[tuple[ast.expr, NamedFile]]:
+def _opened_by(call: ast.Call, of_packages: frozenset[str], *, is_effect: bool) -> Iterator[tuple[ast.expr, NamedFile]]:
     """Yield the values that a call opens, or perhaps opens, as the names of files."""
     match call.func:
         case ast.Name(id="open") if call.args:
@@ -684,9 +684,37 @@ def _opened_by(
             yield path, NamedFile(_writes(call, at=0))
         case ast.Attribute(value=path, attr=attr) if attr in _PATH_METHODS:
             yield path, NamedFile(attr in _WRITING)
-    if reads(call.func, packages, held):
+    if _head(call.func) in of_packages:
         perhaps = NamedFile(is_effect, is_sure=False)
         yield from ((value, perhaps) for value in (*call.args, *(each.value for each in call.keywords)))
+
+
+def _head(node: ast.expr) -> str:
+    """Return the name at which a chain of attributes, calls and items begins, or ""."""
+    while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _names_from(names: frozenset[str], held: Held) -> frozenset[str]:
+    """Return these names and those whose values come from them. Each value is looked through once."""
+    users: dict[str, set[str]] = {}
+    for name, values in held.items():
+        for inner in (child for value in values for child in ast.walk(value)):
+            if isinstance(inner, ast.Name):
+                users.setdefault(inner.id, set()).add(name)
+    found, waiting = set(names), [*names]
+    while waiting:
+        new = users.get(waiting.pop(), set()) - found
+        found |= new
+        waiting += new
+    return frozenset(found)
+
+
+def _is_as_given(parameter: str, held: Held) -> bool:
+    """Check whether a parameter keeps its value; it may become a path of the same."""
+    bound = (value for value in held.get(parameter, ()) if not isinstance(value, ast.Starred | ast.Constant))
+    return all(_parameter_of(value, (parameter,), {}, depth=1) == parameter for value in bound)
 
 
 def _parameter_of(node: ast.expr, parameters: Collection[str], held: Held, depth: int = _DEPTH) -> str:
@@ -695,9 +723,7 @@ def _parameter_of(node: ast.expr, parameters: Collection[str], held: Held, depth
         case ast.Call(func=ast.Name(id=function) | ast.Attribute(attr=function), args=[same], keywords=[]) if depth:
             return _parameter_of(same, parameters, held, depth - 1) if function in _SAME else ""
         case ast.Name(id=name) if name in parameters:
-            bound = [value for value in held[name] if not isinstance(value, ast.Starred | ast.Constant)]
-            is_same = all(_parameter_of(value, parameters, {name: ()}, depth=1) == name for value in bound)
-            return name if is_same else ""
+            return name
         case ast.Name(id=name) if depth and len(held.get(name, ())) == 1:
             return _parameter_of(held[name][0], parameters, held, depth - 1)
         case _:

@@ -416,7 +416,7 @@ class ServerConnection:
             verb, more = ("write", "") if can_read else ("read", " (--write in place of --read: change it, too)")
             return (
                 f"The server is confined and may not {verb} {fence(str(place), 200)}. "
-                f"A human lets it{more}: {self._adding({f'--{verb}': [str(around)]}, self.entry.command)}"
+                f"This lets it{more}: {self._adding({f'--{verb}': [str(around)]}, self.entry.command)}"
             )
         return ""
 

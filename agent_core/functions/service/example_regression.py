@@ -235,9 +235,9 @@ class _ExamplesByCall:
         return min(same, key=lambda each: promise(each) != promise(example), default=None)
 
 
-def _has_setup_of(example: "Example", earlier: "Example") -> bool:
+def _has_setup_of(example: "Example", old_example: "Example") -> bool:
     """Check whether an example has the setup lines of an earlier one in order, and no others that bind its names."""
-    lines, needed = _setup(earlier)
+    lines, needed = _setup(old_example)
     left, between = iter(_setup(example)[0]), list[str]()
     for line in lines:
         while (now := next(left, None)) != line:

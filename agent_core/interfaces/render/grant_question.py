@@ -100,6 +100,8 @@ def _folder_keys(question: Question, key: AnswerKey) -> Iterator[AnswerKey]:
     if question.maker:
         whose = f"for all that {one_line(question.maker, 80)} makes here"
         yield replace(_FOLDER, says=f"always, read {whole_line(question.folder)} {whose}")
+    elif question.folder and question.missing.write:  # not only the file that is named above
+        yield replace(key, says=f"{key.says.partition(',')[0]}, read and write {whole_line(question.folder)}")
     elif question.folder:
         yield key
 
