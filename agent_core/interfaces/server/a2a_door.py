@@ -407,17 +407,18 @@ class A2aDoor:
         store = self._rooms.workspace.store
         turn = await store.turn_of(place.event, place.agent)
         if turn is None:
-            is_there = any(place.event == row.id or row.kind == AGAIN for row in await store.waiting(place.agent))
+            is_there = any(place.event == id or kind == AGAIN for id, kind in await store.waiting_events(place.agent))
             return self._as(place, TaskState.SUBMITTED) if is_there else None
         if question := await self._question(place):
             return self._as(place, TaskState.INPUT_REQUIRED, _asked(question))
-        heard = await self._rooms.host.past(place.agent, turn)
-        ended = next((event for event in heard if isinstance(event, events.TurnEnded)), None)
+        ended, has_begun = None, False
+        async for event in self._rooms.host.past(place.agent, turn):
+            ended, has_begun = event if isinstance(event, events.TurnEnded) else ended, True
         if ended is not None:
             view = self._outcome(place, ended)
             receipt = {"made": ended.made, "receipt": ended.receipt} if view.state.is_final else {}
             return replace(view, metadata={"knapper": receipt} if receipt else {})
-        return self._as(place, TaskState.WORKING) if heard or self._rooms.host.is_running(place.agent) else None
+        return self._as(place, TaskState.WORKING) if has_begun or self._rooms.host.is_running(place.agent) else None
 
     def _outcome(self, place: _TaskPlace, ended: events.TurnEnded) -> TaskView:
         match ended.reason:
