@@ -33,6 +33,7 @@ from agent_core.storage import (
     TurnStore,
     content_hash,
     fitting,
+    fix_of,
 )
 from sandbox.errors import ProtocolError
 from sandbox.wire.large import Large
@@ -339,7 +340,7 @@ class Summary:
     @classmethod
     def read(cls, payload: dict[str, Any], seq: int, *, is_imported: bool = False) -> "Summary":  # Any: JSON
         """Read a summary from its entry."""
-        fitting(payload, _SHAPE, "A summary of the conversation")
+        fitting(payload, _SHAPE, "A summary of the conversation", fix_of())
         quotes = tuple((quote["by"], quote["text"]) for quote in payload.get("said", ()))
         style, open_request = payload.get("style", "summary"), payload.get("asked", "")
         return cls(payload["text"], payload["covers"], payload["upto"], style, seq, quotes, open_request, is_imported)

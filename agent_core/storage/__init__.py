@@ -114,7 +114,6 @@ from .sqlite import adopt, set_aside
 from .store import FUNCTIONS, LOST, WORK, Store, WorkerRow
 from .subject import (
     ENTRY,
-    FIX,
     BlockConflict,
     Entry,
     InboxFull,
@@ -129,6 +128,7 @@ from .subject import (
     content_hash,
     dump,
     fitting,
+    fix_of,
 )
 from .tables import LARGEST_NUMBER, Hit, Shelf
 from .thread_store import (
@@ -184,7 +184,6 @@ __all__ = [
     "ENDED",
     "ENTRY",
     "FAILURES",
-    "FIX",
     "FROM_USER",
     "FUNCTIONS",
     "IMPORTED_MARK",
@@ -325,6 +324,7 @@ __all__ = [
     "copy_store",
     "dump",
     "fitting",
+    "fix_of",
     "lock_agent",
     "only_writer",
     "open_lock",

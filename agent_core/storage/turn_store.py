@@ -13,7 +13,7 @@ from agent_core.base.records import dataclass, field
 from sandbox.wire.strict_json import whole_value
 
 from .block_store import shared_versions
-from .subject import ENTRY, Entry, InboxFull, Write, dump, parse_row
+from .subject import ENTRY, Entry, InboxFull, Misfit, Write, dump, parse_row, rows_of
 from .tables import LARGEST_NUMBER, SqlSession, Tables, apply, change, query, text_hashes
 
 SAID = ("user", "assistant", "call", "result", "notice")
@@ -227,8 +227,11 @@ class TurnStore(Tables):
     @query
     def waiting_event(self, session: SqlSession, event: str) -> Inbound | None:
         """Return an event that no turn has taken yet; None if one has."""
-        row = session.one("select id, kind, payload from event where id = ? and turn is null", event)
-        return Inbound(row[0], row[1], parse_row(row[2], dict)) if row else None
+        row = session.one("select id, kind, payload, agent from event where id = ? and turn is null", event)
+        if row is None:
+            return None
+        with rows_of(row[3]):
+            return Inbound(row[0], row[1], parse_row(row[2], dict))
 
     @change
     def next(self, session: SqlSession, agent: str, owner: str, *, skip: Collection[str] = ()) -> ClaimedTurn | None:
@@ -547,13 +550,17 @@ def _entries(rows: list[tuple[Any, ...]]) -> list[Entry]:  # Any: columns as SQL
 
 
 def _load(session: SqlSession, turn: str) -> list[Entry]:
-    return _entries(
-        session.all(
-            f"{_PLACE} turn t join entry e on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1"
-            " where t.id = ? order by e.seq",
-            turn,
-        )
+    rows = session.all(
+        f"{_PLACE} turn t join entry e on e.seq between t.seq << 20 and (t.seq + 1 << 20) - 1"
+        " where t.id = ? order by e.seq",
+        turn,
     )
+    try:
+        return _entries(rows)
+    except Misfit:
+        (agent,) = session.one("select agent from turn where id = ?", turn) or ("NAME",)
+        with rows_of(agent):
+            raise
 
 
 def entries_of(session: SqlSession, agent: str, upto: int, kinds: Collection[str]) -> list[Entry]:
